@@ -58,24 +58,45 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Generates the cost model service as the server sees it: its requests hold [`ENCODED_FIELDS`] as bytes. All other
 /// messages are those of the module `v1`.
-fn generate_received(mut descriptors: FileDescriptorSet, out: PathBuf) -> Result<(), Box<dyn Error>> {
+fn generate_received(
+    mut descriptors: FileDescriptorSet,
+    out: PathBuf,
+) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&out)?;
-    descriptors.file.retain(|file| file.package() == PACKAGE || file.name().starts_with("google/"));
-    let mut config = tonic_prost_build::configure().build_client(false).bytes(".").out_dir(out);
+    descriptors
+        .file
+        .retain(|file| file.package() == PACKAGE || file.name().starts_with("google/"));
+    let mut config = tonic_prost_build::configure()
+        .build_client(false)
+        .bytes(".")
+        .out_dir(out);
     for file in &mut descriptors.file {
         if file.name() != COST_MODEL {
             file.service.clear();
         }
-        for message in file.message_type.iter_mut().filter(|_| file.package.as_deref() == Some(PACKAGE)) {
+        for message in file
+            .message_type
+            .iter_mut()
+            .filter(|_| file.package.as_deref() == Some(PACKAGE))
+        {
             let name = message.name().to_owned();
             if !ENCODED_FIELDS.iter().any(|(encoded, _)| *encoded == name) {
-                config = config.extern_path(format!(".{PACKAGE}.{name}"), format!("crate::v1::{name}"));
+                config =
+                    config.extern_path(format!(".{PACKAGE}.{name}"), format!("crate::v1::{name}"));
             }
             let is_encoded =
                 |field: &&mut FieldDescriptorProto| ENCODED_FIELDS.contains(&(&name, field.name()));
-            message.field.iter_mut().filter(is_encoded).for_each(keep_encoded);
+            message
+                .field
+                .iter_mut()
+                .filter(is_encoded)
+                .for_each(keep_encoded);
         }
-        for each in file.enum_type.iter().filter(|_| file.package.as_deref() == Some(PACKAGE)) {
+        for each in file
+            .enum_type
+            .iter()
+            .filter(|_| file.package.as_deref() == Some(PACKAGE))
+        {
             let name = each.name();
             config = config.extern_path(format!(".{PACKAGE}.{name}"), format!("crate::v1::{name}"));
         }

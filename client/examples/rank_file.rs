@@ -29,13 +29,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
             continue;
         };
         let graph = GraphHandle::of(measured);
-        let ranking = client.rank(&RankRequest::new(&graph, &measurements.configurations).top(3)).await?;
-        let (count, milliseconds) =
-            (measurements.configurations.len(), ranking.timings.total.as_secs_f64() * 1e3);
-        println!("{}: {count} configurations by {} in {milliseconds:.1} ms", measured.name, ranking.model);
+        let ranking = client
+            .rank(&RankRequest::new(&graph, &measurements.configurations).top(3))
+            .await?;
+        let (count, milliseconds) = (
+            measurements.configurations.len(),
+            ranking.timings.total.as_secs_f64() * 1e3,
+        );
+        println!(
+            "{}: {count} configurations by {} in {milliseconds:.1} ms",
+            measured.name, ranking.model
+        );
         for ranked in &ranking.best {
             let run_time = measurements.run_times[ranked.config];
-            println!("{:6} score {:9.4} ran {run_time} ns", ranked.config, ranked.score);
+            println!(
+                "{:6} score {:9.4} ran {run_time} ns",
+                ranked.config, ranked.score
+            );
         }
     }
     Ok(())

@@ -42,7 +42,12 @@ const CHANGES: usize = 3;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let Arguments { file, endpoints, steps, record } = Arguments::parse();
+    let Arguments {
+        file,
+        endpoints,
+        steps,
+        record,
+    } = Arguments::parse();
     let client = Client::connect_replicas(endpoints, Connection::default()).await?;
     let file = GraphFile::read(&file, Task::Layout, &Limits::default())?;
     let graph = GraphHandle::of(file.graphs.first().ok_or("the file has no graph")?);
@@ -67,12 +72,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         if first.score < ranking.scores[0] {
             let milliseconds = ranking.timings.total.as_secs_f64() * 1e3;
-            println!("step {step:3}: score {:.4} in {milliseconds:.1} ms", first.score);
+            println!(
+                "step {step:3}: score {:.4} in {milliseconds:.1} ms",
+                first.score
+            );
             best.clone_from(&layouts[first.config]);
         }
     }
     trace.map_or(Ok(()), TraceWriter::finish)?;
-    for (node, entry) in nodes.iter().zip(&best).filter(|(_, entry)| **entry != LayoutEntry::DEFAULT) {
+    for (node, entry) in nodes
+        .iter()
+        .zip(&best)
+        .filter(|(_, entry)| **entry != LayoutEntry::DEFAULT)
+    {
         println!("{} {}: {:?}", node.opcode, node.name, entry.tensors());
     }
     Ok(())
@@ -97,7 +109,10 @@ fn with_neighbours(
 }
 
 /// Returns a random layout of a node: the dimensions of every tensor are in random order.
-fn random_entry(node: &ConfigurableNode, draw: &mut Rng) -> Result<LayoutEntry, ConfigurationError> {
+fn random_entry(
+    node: &ConfigurableNode,
+    draw: &mut Rng,
+) -> Result<LayoutEntry, ConfigurationError> {
     let order = |rank: &u32| {
         let mut dimensions: Vec<i32> = (0..).take(*rank as usize).collect();
         draw.shuffle(&mut dimensions);

@@ -24,7 +24,10 @@ impl Adapt {
     /// different targets must not be sent together.
     #[must_use]
     pub fn new(target: impl Into<String>) -> Self {
-        Self(v1::Adapt { target: target.into(), ..v1::Adapt::default() })
+        Self(v1::Adapt {
+            target: target.into(),
+            ..v1::Adapt::default()
+        })
     }
 
     /// Sets the measured configurations, at most 2,000 to learn from and 10,000 to keep, and what came of each. The server
@@ -35,15 +38,25 @@ impl Adapt {
         let (mut seconds, mut repeats, mut failures) = (Vec::new(), Vec::new(), Vec::new());
         for each in measured {
             let (time, runs, failure) = match *each {
-                Measured::Time { seconds, repeats } => (seconds, repeats, MeasurementFailure::Unspecified),
+                Measured::Time { seconds, repeats } => {
+                    (seconds, repeats, MeasurementFailure::Unspecified)
+                }
                 Measured::Failed(failure) => (0.0, 1, failure),
             };
             seconds.push(time);
             repeats.push(runs);
             failures.push(failure.into());
         }
-        let batch = batch.map(|configs| ConfigBatch { configs: Some(configs) });
-        Self(v1::Adapt { batch, seconds, repeats, failures, ..self.0 })
+        let batch = batch.map(|configs| ConfigBatch {
+            configs: Some(configs),
+        });
+        Self(v1::Adapt {
+            batch,
+            seconds,
+            repeats,
+            failures,
+            ..self.0
+        })
     }
 
     /// Sets the id of each measurement, 1 to 64 bytes. A measurement that was stored with the same id counts once.
@@ -58,14 +71,21 @@ impl Adapt {
     /// ([`Client::report_measurements`](crate::Client::report_measurements)). Default: from none.
     #[must_use]
     pub fn use_stored(self) -> Self {
-        Self(v1::Adapt { use_stored: true, ..self.0 })
+        Self(v1::Adapt {
+            use_stored: true,
+            ..self.0
+        })
     }
 
     /// Learns also from those that this client itself reported: its token or, if calls need none, its address. What others
     /// reported then changes nothing. Default: from none.
     #[must_use]
     pub fn use_own_stored(self) -> Self {
-        Self(v1::Adapt { use_stored: true, own_only: true, ..self.0 })
+        Self(v1::Adapt {
+            use_stored: true,
+            own_only: true,
+            ..self.0
+        })
     }
 
     pub(crate) fn message(&self) -> v1::Adapt {
@@ -89,13 +109,27 @@ mod tests {
     fn measurements_become_one_value_each() {
         let mut tiles = TileBatch::default();
         for bound in [4, 8] {
-            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[bound], input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[],
+                output_bounds: &[bound],
+                input_bounds: &[],
+            };
             tiles.push(tile, &Limits::default()).unwrap();
         }
-        let measured =
-            [Measured::Time { seconds: 0.5, repeats: 3 }, Measured::Failed(MeasurementFailure::Crash)];
-        let message = Adapt::new("cpu").measured(&Configurations::Tile(tiles), &measured).message();
-        assert_eq!((message.target.as_str(), message.batch.is_some()), ("cpu", true));
+        let measured = [
+            Measured::Time {
+                seconds: 0.5,
+                repeats: 3,
+            },
+            Measured::Failed(MeasurementFailure::Crash),
+        ];
+        let message = Adapt::new("cpu")
+            .measured(&Configurations::Tile(tiles), &measured)
+            .message();
+        assert_eq!(
+            (message.target.as_str(), message.batch.is_some()),
+            ("cpu", true)
+        );
         assert_eq!(
             (message.seconds, message.repeats, message.failures),
             (vec![0.5, 0.0], vec![3, 1], vec![0, 2])

@@ -23,34 +23,61 @@ impl AdminClient {
         let channel = connection.endpoint(endpoint)?.connect().await;
         let channel = channel.map_err(|source| ClientError::no_connection(endpoint, source))?;
         let (models, endpoint) = (ModelAdminServiceClient::new(channel), endpoint.to_owned());
-        Ok(Self { models, endpoint, token: connection.token })
+        Ok(Self {
+            models,
+            endpoint,
+            token: connection.token,
+        })
     }
 
     /// Looks for new versions immediately, retries rejected ones, and returns every version of every model.
     pub async fn reload(&self) -> Result<Vec<Model>, ClientError> {
-        let answer = self.models.clone().reload(self.request(ReloadRequest {})).await;
-        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
+        let answer = self
+            .models
+            .clone()
+            .reload(self.request(ReloadRequest {}))
+            .await;
+        Ok(answer
+            .map_err(|status| self.error(status))?
+            .into_inner()
+            .models)
     }
 
     /// Pins a version: it serves even if newer ones exist, also after a restart.
     pub async fn pin(&self, name: &str, version: u64) -> Result<Vec<Model>, ClientError> {
-        let request = PinRequest { name: name.to_owned(), version };
+        let request = PinRequest {
+            name: name.to_owned(),
+            version,
+        };
         let answer = self.models.clone().pin(self.request(request)).await;
-        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
+        Ok(answer
+            .map_err(|status| self.error(status))?
+            .into_inner()
+            .models)
     }
 
     /// Removes the pin and the canary, so that the newest valid version serves every graph.
     pub async fn unpin(&self, name: &str) -> Result<Vec<Model>, ClientError> {
-        let request = UnpinRequest { name: name.to_owned() };
+        let request = UnpinRequest {
+            name: name.to_owned(),
+        };
         let answer = self.models.clone().unpin(self.request(request)).await;
-        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
+        Ok(answer
+            .map_err(|status| self.error(status))?
+            .into_inner()
+            .models)
     }
 
     /// Pins the version that served before, or else the next older one, and ends a canary.
     pub async fn rollback(&self, name: &str) -> Result<Vec<Model>, ClientError> {
-        let request = RollbackRequest { name: name.to_owned() };
+        let request = RollbackRequest {
+            name: name.to_owned(),
+        };
         let answer = self.models.clone().rollback(self.request(request)).await;
-        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
+        Ok(answer
+            .map_err(|status| self.error(status))?
+            .into_inner()
+            .models)
     }
 
     /// Makes a second version serve `percent` of the graphs, 1 to 100; 0 ends the canary.
@@ -60,20 +87,33 @@ impl AdminClient {
         version: u64,
         percent: u32,
     ) -> Result<Vec<Model>, ClientError> {
-        let request = SetCanaryRequest { name: name.to_owned(), version, percent, shadow: false };
+        let request = SetCanaryRequest {
+            name: name.to_owned(),
+            version,
+            percent,
+            shadow: false,
+        };
         self.set(request).await
     }
 
     /// Makes a second version the shadow, which scores calls that the stable version has answered; [`Self::set_canary`] with 0
     /// percent ends it.
     pub async fn set_shadow(&self, name: &str, version: u64) -> Result<Vec<Model>, ClientError> {
-        let request = SetCanaryRequest { name: name.to_owned(), version, percent: 0, shadow: true };
+        let request = SetCanaryRequest {
+            name: name.to_owned(),
+            version,
+            percent: 0,
+            shadow: true,
+        };
         self.set(request).await
     }
 
     async fn set(&self, request: SetCanaryRequest) -> Result<Vec<Model>, ClientError> {
         let answer = self.models.clone().set_canary(self.request(request)).await;
-        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
+        Ok(answer
+            .map_err(|status| self.error(status))?
+            .into_inner()
+            .models)
     }
 
     fn error(&self, status: Status) -> ClientError {

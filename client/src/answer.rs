@@ -105,7 +105,9 @@ pub enum InvalidAnswer {
         asked: usize,
     },
     /// A suggestion is none of the candidates, or one that is pending or suggested already.
-    #[error("it suggests configuration {0}, which was not sent, is pending, or is suggested already")]
+    #[error(
+        "it suggests configuration {0}, which was not sent, is pending, or is suggested already"
+    )]
     Suggested(usize),
     /// A batch of a stream has the wrong number of its first configuration.
     #[error("the scores of a batch begin at configuration {found} instead of {expected}")]
@@ -125,7 +127,11 @@ fn check_predictions(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> 
     if (seconds == 0 || seconds == configs) && (deviations == 0 || deviations == seconds) {
         return Ok(());
     }
-    Err(InvalidAnswer::Predictions { configs, seconds, deviations })
+    Err(InvalidAnswer::Predictions {
+        configs,
+        seconds,
+        deviations,
+    })
 }
 
 /// What a request asked for, which its answer must contain.
@@ -152,7 +158,10 @@ impl Asked {
         check_numbers(&answer.ranking, scored)?;
         check_order(&answer.ranking, &answer.ranking_scores)?;
         check_predictions(answer)?;
-        let (found, expected) = (answer.kernels.len(), answer.ranking.len().min(self.explained as usize));
+        let (found, expected) = (
+            answer.kernels.len(),
+            answer.ranking.len().min(self.explained as usize),
+        );
         if found != expected {
             return Err(InvalidAnswer::Kernels { found, expected });
         }
@@ -161,11 +170,23 @@ impl Asked {
 
     /// Returns the number of configurations that were scored.
     fn check_scored(self, scored: usize) -> Result<usize, InvalidAnswer> {
-        let is_valid = scored == self.configs || self.partial && (1..self.configs).contains(&scored);
-        if is_valid { Ok(scored) } else { Err(InvalidAnswer::Scored { scored, sent: self.configs }) }
+        let is_valid =
+            scored == self.configs || self.partial && (1..self.configs).contains(&scored);
+        if is_valid {
+            Ok(scored)
+        } else {
+            Err(InvalidAnswer::Scored {
+                scored,
+                sent: self.configs,
+            })
+        }
     }
 
-    fn check_length(self, answer: &RankConfigsResponse, scored: usize) -> Result<(), InvalidAnswer> {
+    fn check_length(
+        self,
+        answer: &RankConfigsResponse,
+        scored: usize,
+    ) -> Result<(), InvalidAnswer> {
         let (found, count) = (answer.ranking.len(), answer.ranking_scores.len());
         let expected = match self.top as usize {
             0 => scored,
@@ -175,7 +196,10 @@ impl Asked {
             return Err(InvalidAnswer::Ranking { found, expected });
         }
         if found != count {
-            return Err(InvalidAnswer::RankingScores { configs: found, scores: count });
+            return Err(InvalidAnswer::RankingScores {
+                configs: found,
+                scores: count,
+            });
         }
         Ok(())
     }
@@ -183,9 +207,16 @@ impl Asked {
 
 /// Checks that there are as many scores as expected, and that all are numbers. `first` is the number of the first
 /// configuration.
-pub(crate) fn check_scores(scores: &[f32], first: usize, expected: usize) -> Result<(), InvalidAnswer> {
+pub(crate) fn check_scores(
+    scores: &[f32],
+    first: usize,
+    expected: usize,
+) -> Result<(), InvalidAnswer> {
     if scores.len() != expected {
-        return Err(InvalidAnswer::Scores { found: scores.len(), expected });
+        return Err(InvalidAnswer::Scores {
+            found: scores.len(),
+            expected,
+        });
     }
     match scores.iter().position(|&score| !is_score(score)) {
         Some(position) => Err(InvalidAnswer::NotAScore(first + position)),
@@ -227,27 +258,43 @@ fn check_order(ranking: &[u32], scores: &[f32]) -> Result<(), InvalidAnswer> {
 /// Checks that the ranking has the scores that the list of all scores has, if there is one.
 #[expect(clippy::float_cmp, reason = "both are copies of one number")]
 fn check_same(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
-    let mut ranked = answer.ranking.iter().map(|&config| config as usize).zip(&answer.ranking_scores);
-    let differs = ranked.find(|&(config, score)| answer.scores.get(config).is_some_and(|same| same != score));
+    let mut ranked = answer
+        .ranking
+        .iter()
+        .map(|&config| config as usize)
+        .zip(&answer.ranking_scores);
+    let differs =
+        ranked.find(|&(config, score)| answer.scores.get(config).is_some_and(|same| same != score));
     differs.map_or(Ok(()), |(config, _)| Err(InvalidAnswer::TwoScores(config)))
 }
 
 /// Reads a graph hash of 32 bytes.
 pub(crate) fn graph_hash(bytes: &[u8]) -> Result<Digest, InvalidAnswer> {
-    bytes.try_into().map(Digest).map_err(|_| InvalidAnswer::GraphHash(bytes.len()))
+    bytes
+        .try_into()
+        .map(Digest)
+        .map_err(|_| InvalidAnswer::GraphHash(bytes.len()))
 }
 
 /// Reads the model version that answered.
 pub(crate) fn model(selector: Option<ModelSelector>) -> Result<ModelReference, InvalidAnswer> {
     let named = selector.filter(|selector| !selector.name.is_empty());
-    named.map(ModelReference::from).ok_or(InvalidAnswer::Lacks("the name of the model"))
+    named
+        .map(ModelReference::from)
+        .ok_or(InvalidAnswer::Lacks("the name of the model"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ASKED: Asked = Asked { configs: 3, top: 2, scores: true, partial: false, explained: 0 };
+    const ASKED: Asked = Asked {
+        configs: 3,
+        top: 2,
+        scores: true,
+        partial: false,
+        explained: 0,
+    };
 
     fn answer() -> RankConfigsResponse {
         RankConfigsResponse {
@@ -260,31 +307,81 @@ mod tests {
     }
 
     fn ranking(configs: &[u32], scores: &[f32]) -> RankConfigsResponse {
-        RankConfigsResponse { ranking: configs.to_vec(), ranking_scores: scores.to_vec(), ..answer() }
+        RankConfigsResponse {
+            ranking: configs.to_vec(),
+            ranking_scores: scores.to_vec(),
+            ..answer()
+        }
     }
 
     #[test]
     fn an_answer_to_the_request_is_valid() {
         assert_eq!(ASKED.check(&answer()), Ok(()));
-        let fewer = RankConfigsResponse { ranking: vec![0], ranking_scores: vec![0.5], ..answer() };
-        let fewer = RankConfigsResponse { scores: vec![0.5], scored_configs: 1, ..fewer };
-        assert_eq!(Asked { partial: true, ..ASKED }.check(&fewer), Ok(()));
-        assert_eq!(ASKED.check(&fewer), Err(InvalidAnswer::Scored { scored: 1, sent: 3 }));
+        let fewer = RankConfigsResponse {
+            ranking: vec![0],
+            ranking_scores: vec![0.5],
+            ..answer()
+        };
+        let fewer = RankConfigsResponse {
+            scores: vec![0.5],
+            scored_configs: 1,
+            ..fewer
+        };
+        assert_eq!(
+            Asked {
+                partial: true,
+                ..ASKED
+            }
+            .check(&fewer),
+            Ok(())
+        );
+        assert_eq!(
+            ASKED.check(&fewer),
+            Err(InvalidAnswer::Scored { scored: 1, sent: 3 })
+        );
         let none = RankConfigsResponse::default();
-        let error = Asked { partial: true, ..ASKED }.check(&none);
+        let error = Asked {
+            partial: true,
+            ..ASKED
+        }
+        .check(&none);
         assert_eq!(error, Err(InvalidAnswer::Scored { scored: 0, sent: 3 }));
     }
 
     #[test]
     fn an_impossible_ranking_is_invalid() {
         let cases = [
-            (ranking(&[2, 3], &[-1.5, 0.5]), InvalidAnswer::OutOfRange { config: 3, scored: 3 }),
-            (ranking(&[2, 2], &[-1.5, -1.5]), InvalidAnswer::RankedTwice(2)),
+            (
+                ranking(&[2, 3], &[-1.5, 0.5]),
+                InvalidAnswer::OutOfRange {
+                    config: 3,
+                    scored: 3,
+                },
+            ),
+            (
+                ranking(&[2, 2], &[-1.5, -1.5]),
+                InvalidAnswer::RankedTwice(2),
+            ),
             (ranking(&[0, 2], &[0.5, -1.5]), InvalidAnswer::NotSorted(2)),
-            (ranking(&[2, 0], &[f32::NAN, 0.5]), InvalidAnswer::NotAScore(2)),
+            (
+                ranking(&[2, 0], &[f32::NAN, 0.5]),
+                InvalidAnswer::NotAScore(2),
+            ),
             (ranking(&[2, 0], &[-1.5, 0.25]), InvalidAnswer::TwoScores(0)),
-            (ranking(&[2, 0], &[-1.5]), InvalidAnswer::RankingScores { configs: 2, scores: 1 }),
-            (ranking(&[2], &[-1.5]), InvalidAnswer::Ranking { found: 1, expected: 2 }),
+            (
+                ranking(&[2, 0], &[-1.5]),
+                InvalidAnswer::RankingScores {
+                    configs: 2,
+                    scores: 1,
+                },
+            ),
+            (
+                ranking(&[2], &[-1.5]),
+                InvalidAnswer::Ranking {
+                    found: 1,
+                    expected: 2,
+                },
+            ),
         ];
         for (answer, violation) in cases {
             assert_eq!(ASKED.check(&answer), Err(violation));
@@ -293,14 +390,33 @@ mod tests {
 
     #[test]
     fn scores_of_another_number_or_that_are_not_a_number_are_invalid() {
-        let scores = |scores: &[f32]| RankConfigsResponse { scores: scores.to_vec(), ..answer() };
-        let missing = InvalidAnswer::Scores { found: 2, expected: 3 };
+        let scores = |scores: &[f32]| RankConfigsResponse {
+            scores: scores.to_vec(),
+            ..answer()
+        };
+        let missing = InvalidAnswer::Scores {
+            found: 2,
+            expected: 3,
+        };
         assert_eq!(ASKED.check(&scores(&[0.5, 0.75])), Err(missing));
         for no_score in [f32::NAN, f32::NEG_INFINITY] {
-            assert_eq!(ASKED.check(&scores(&[0.5, no_score, -1.5])), Err(InvalidAnswer::NotAScore(1)));
+            assert_eq!(
+                ASKED.check(&scores(&[0.5, no_score, -1.5])),
+                Err(InvalidAnswer::NotAScore(1))
+            );
         }
-        let unrequested = Asked { scores: false, ..ASKED }.check(&answer());
-        assert_eq!(unrequested, Err(InvalidAnswer::Scores { found: 3, expected: 0 }));
+        let unrequested = Asked {
+            scores: false,
+            ..ASKED
+        }
+        .check(&answer());
+        assert_eq!(
+            unrequested,
+            Err(InvalidAnswer::Scores {
+                found: 3,
+                expected: 0
+            })
+        );
     }
 
     #[test]

@@ -7,8 +7,8 @@ use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
 use crate::{
-    ClientError, GraphHandle, InvalidAnswer, ROUTE_HEADER, credentials::request, deadline::Deadline,
-    replicas::Replica,
+    ClientError, GraphHandle, InvalidAnswer, ROUTE_HEADER, credentials::request,
+    deadline::Deadline, replicas::Replica,
 };
 
 /// One attempt of a call: the server that is called, and the deadline.
@@ -31,7 +31,9 @@ impl Attempt {
     /// Returns a request about a graph, which also carries the route key of the graph.
     pub(crate) fn routed<T>(&self, graph: &GraphHandle, message: T) -> Request<T> {
         let mut request = self.request(message);
-        request.metadata_mut().insert(ROUTE_HEADER, graph.route().clone());
+        request
+            .metadata_mut()
+            .insert(ROUTE_HEADER, graph.route().clone());
         request
     }
 
@@ -48,7 +50,9 @@ impl Attempt {
         &self,
         answer: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, ClientError> {
-        self.within(answer).await?.map_err(|status| self.error(status))
+        self.within(answer)
+            .await?
+            .map_err(|status| self.error(status))
     }
 
     /// Converts a status that the server sent, or that tonic made because the connection failed.
@@ -59,22 +63,34 @@ impl Attempt {
             Code::Cancelled => self.deadline.is_over(),
             _ => false,
         };
-        if is_late { self.expired() } else { ClientError::of_call(&self.replica.endpoint, status) }
+        if is_late {
+            self.expired()
+        } else {
+            ClientError::of_call(&self.replica.endpoint, status)
+        }
     }
 
     /// Returns the error of an answer that violates the wire contract.
     pub(crate) fn invalid(&self, source: InvalidAnswer) -> ClientError {
-        ClientError::Answer { endpoint: self.replica.endpoint.clone(), source }
+        ClientError::Answer {
+            endpoint: self.replica.endpoint.clone(),
+            source,
+        }
     }
 
     pub(crate) fn expired(&self) -> ClientError {
-        ClientError::Deadline { endpoint: self.replica.endpoint.clone(), allowed: self.deadline.allowed }
+        ClientError::Deadline {
+            endpoint: self.replica.endpoint.clone(),
+            allowed: self.deadline.allowed,
+        }
     }
 }
 
 /// Returns whether the server rejected a call immediately because its deadline was too short.
 fn is_too_short(status: &Status) -> bool {
-    status.get_details_error_info().is_some_and(|info| info.reason == "DEADLINE_TOO_SHORT")
+    status
+        .get_details_error_info()
+        .is_some_and(|info| info.reason == "DEADLINE_TOO_SHORT")
 }
 
 #[cfg(test)]
@@ -87,15 +103,27 @@ mod tests {
 
     fn attempt(allowed: Option<Duration>) -> Attempt {
         let replica = Arc::new(Replica::unconnected("http://127.0.0.1:7070"));
-        Attempt { replica, deadline: Deadline::after(allowed) }
+        Attempt {
+            replica,
+            deadline: Deadline::after(allowed),
+        }
     }
 
     #[tokio::test]
     async fn a_request_carries_the_remaining_time() {
         let request = attempt(Some(Duration::from_secs(30))).request(());
-        let timeout = request.metadata().get("grpc-timeout").unwrap().to_str().unwrap().to_owned();
+        let timeout = request
+            .metadata()
+            .get("grpc-timeout")
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
         let microseconds: u64 = timeout.strip_suffix('u').unwrap().parse().unwrap();
-        assert!((20_000_000..=30_000_000).contains(&microseconds), "{timeout}");
+        assert!(
+            (20_000_000..=30_000_000).contains(&microseconds),
+            "{timeout}"
+        );
         assert!(attempt(None).request(()).metadata().is_empty());
     }
 
@@ -103,15 +131,24 @@ mod tests {
     async fn a_call_about_a_graph_carries_its_route_key() {
         let graph = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         let request = attempt(None).routed(&graph, ());
-        assert_eq!(request.metadata().get("x-hlorank-route"), Some(graph.route()));
+        assert_eq!(
+            request.metadata().get("x-hlorank-route"),
+            Some(graph.route())
+        );
     }
 
     #[tokio::test]
     async fn a_missing_answer_is_a_deadline_error_that_states_the_timeout() {
         let attempt = attempt(Some(Duration::from_millis(20)));
-        let error = attempt.answer(pending::<Result<(), Status>>()).await.unwrap_err();
+        let error = attempt
+            .answer(pending::<Result<(), Status>>())
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), Some(Code::DeadlineExceeded));
-        assert_eq!(error.to_string(), "http://127.0.0.1:7070 did not answer within 20ms (DEADLINE_EXCEEDED)");
+        assert_eq!(
+            error.to_string(),
+            "http://127.0.0.1:7070 did not answer within 20ms (DEADLINE_EXCEEDED)"
+        );
     }
 
     #[tokio::test]
@@ -125,7 +162,11 @@ mod tests {
         ];
         for (code, allowed, is_deadline) in cases {
             let error = attempt(allowed).error(Status::new(code, "Timeout expired"));
-            assert_eq!(matches!(error, ClientError::Deadline { .. }), is_deadline, "{error}");
+            assert_eq!(
+                matches!(error, ClientError::Deadline { .. }),
+                is_deadline,
+                "{error}"
+            );
         }
     }
 }

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tonic::Code;
 
 use crate::{
-    ClientError, Connection, attempt::Attempt, deadline::Deadline, replicas::Replicas, retry::Retries,
+    ClientError, Connection, attempt::Attempt, deadline::Deadline, replicas::Replicas,
+    retry::Retries,
 };
 
 /// The replicas, and the maximum number of retries of one call.
@@ -16,8 +17,14 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    pub(crate) async fn connect(endpoints: &[&str], connection: &Connection) -> Result<Self, ClientError> {
-        Ok(Self { replicas: Replicas::connect(endpoints, connection).await?, retries: connection.retries })
+    pub(crate) async fn connect(
+        endpoints: &[&str],
+        connection: &Connection,
+    ) -> Result<Self, ClientError> {
+        Ok(Self {
+            replicas: Replicas::connect(endpoints, connection).await?,
+            retries: connection.retries,
+        })
     }
 
     /// Makes a call at the replica that the route key selects. The call is retried there, or at another replica, while
@@ -34,7 +41,11 @@ impl Calls {
         let mut replica = order.next_replica();
         loop {
             // In a box, because it holds the message several times, and the caller's future would hold it, too.
-            let answer = Box::pin(call(Attempt { replica: Arc::clone(&replica), deadline })).await;
+            let answer = Box::pin(call(Attempt {
+                replica: Arc::clone(&replica),
+                deadline,
+            }))
+            .await;
             let code = answer.as_ref().err().and_then(ClientError::code);
             match code {
                 Some(Code::Unavailable) => replica.set_unavailable(),
@@ -42,7 +53,9 @@ impl Calls {
                 _ => replica.set_available(),
             }
             let Err(error) = answer else { return answer };
-            let Some(pause) = retries.pause(&error, order.has_untried()) else { return Err(error) };
+            let Some(pause) = retries.pause(&error, order.has_untried()) else {
+                return Err(error);
+            };
             tokio::time::sleep(pause).await;
             if code == Some(Code::Unavailable) {
                 replica = order.next_replica();

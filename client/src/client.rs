@@ -10,8 +10,9 @@ use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
-    Adapt, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf, MeasurementsPage, ModelReference,
-    RankCall, RankRequest, RankStream, Ranking, Reported, StreamRequest, SuggestRequest, Suggestions,
+    Adapt, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf, MeasurementsPage,
+    ModelReference, RankCall, RankRequest, RankStream, Ranking, Reported, StreamRequest,
+    SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     attempt::Attempt,
     calls::Calls,
@@ -63,21 +64,35 @@ impl Client {
         let endpoints: Vec<_> = endpoints.into_iter().collect();
         let endpoints: Vec<&str> = endpoints.iter().map(AsRef::as_ref).collect();
         let calls = Arc::new(Calls::connect(&endpoints, &connection).await?);
-        Ok(Self { calls, timeout: connection.timeout, message_bytes: connection.message_bytes })
+        Ok(Self {
+            calls,
+            timeout: connection.timeout,
+            message_bytes: connection.message_bytes,
+        })
     }
 
     /// Sends a graph to be cached, and returns the nodes that a configuration sets.
     pub async fn put_graph(&self, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
         let put = |attempt| self.put_graph_at(attempt, graph);
-        self.calls.make(graph.route().as_bytes(), self.timeout, put).await
+        self.calls
+            .make(graph.route().as_bytes(), self.timeout, put)
+            .await
     }
 
-    async fn put_graph_at(&self, attempt: Attempt, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
-        let message = self.checked(PutGraphRequest { graph: Some(graph.whole()) })?;
+    async fn put_graph_at(
+        &self,
+        attempt: Attempt,
+        graph: &GraphHandle,
+    ) -> Result<CachedGraph, ClientError> {
+        let message = self.checked(PutGraphRequest {
+            graph: Some(graph.whole()),
+        })?;
         let call = attempt.routed(graph, message);
-        let answer = attempt.answer(attempt.replica.cost_model().put_graph(call)).await?;
-        let cached =
-            CachedGraph::of_answer(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
+        let answer = attempt
+            .answer(attempt.replica.cost_model().put_graph(call))
+            .await?;
+        let cached = CachedGraph::of_answer(answer.into_inner())
+            .map_err(|invalid| attempt.invalid(invalid))?;
         graph.set_hash(cached.hash);
         Ok(cached)
     }
@@ -86,17 +101,24 @@ impl Client {
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
         let timeout = request.timeout.or(self.timeout);
         let rank = |attempt| self.rank_at(attempt, request);
-        self.calls.make(request.graph.route().as_bytes(), timeout, rank).await
+        self.calls
+            .make(request.graph.route().as_bytes(), timeout, rank)
+            .await
     }
 
-    async fn rank_at(&self, attempt: Attempt, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
+    async fn rank_at(
+        &self,
+        attempt: Attempt,
+        request: &RankRequest<'_>,
+    ) -> Result<Ranking, ClientError> {
         if let Some(by_hash) = request.graph.by_hash() {
             match self.rank_graph(&attempt, request, by_hash).await {
                 Err(error) if error.is_graph_not_cached() => {}
                 answer => return answer,
             }
         }
-        self.rank_graph(&attempt, request, request.graph.whole()).await
+        self.rank_graph(&attempt, request, request.graph.whole())
+            .await
     }
 
     async fn rank_graph(
@@ -107,7 +129,9 @@ impl Client {
     ) -> Result<Ranking, ClientError> {
         let message = self.checked(rank_message(request, graph))?;
         let call = attempt.routed(request.graph, message);
-        let answer = attempt.answer(attempt.replica.cost_model().rank_configs(call)).await?;
+        let answer = attempt
+            .answer(attempt.replica.cost_model().rank_configs(call))
+            .await?;
         let ranking = Ranking::of_answer(answer.into_inner(), request.asked());
         let ranking = ranking.map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(ranking.graph_hash);
@@ -131,7 +155,9 @@ impl Client {
     pub async fn suggest(&self, request: &SuggestRequest<'_>) -> Result<Suggestions, ClientError> {
         let timeout = request.timeout.or(self.timeout);
         let suggest = |attempt| self.suggest_at(attempt, request);
-        self.calls.make(request.graph.route().as_bytes(), timeout, suggest).await
+        self.calls
+            .make(request.graph.route().as_bytes(), timeout, suggest)
+            .await
     }
 
     async fn suggest_at(
@@ -145,7 +171,8 @@ impl Client {
                 answer => return answer,
             }
         }
-        self.suggest_of_graph(&attempt, request, request.graph.whole()).await
+        self.suggest_of_graph(&attempt, request, request.graph.whole())
+            .await
     }
 
     async fn suggest_of_graph(
@@ -155,8 +182,12 @@ impl Client {
         graph: v1::Graph,
     ) -> Result<Suggestions, ClientError> {
         let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
-        let answer = attempt.answer(attempt.replica.cost_model().suggest_configs(call)).await?;
-        let suggestions = request.read(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
+        let answer = attempt
+            .answer(attempt.replica.cost_model().suggest_configs(call))
+            .await?;
+        let suggestions = request
+            .read(answer.into_inner())
+            .map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(suggestions.graph_hash);
         Ok(suggestions)
     }
@@ -202,7 +233,9 @@ impl Client {
             let message = report_message(measurements, reporter, graph.whole());
             self.report_of_graph(&attempt, graph, message).await
         };
-        self.calls.make(graph.route().as_bytes(), self.timeout, report).await
+        self.calls
+            .make(graph.route().as_bytes(), self.timeout, report)
+            .await
     }
 
     async fn report_of_graph(
@@ -212,7 +245,9 @@ impl Client {
         message: ReportMeasurementsRequest,
     ) -> Result<Reported, ClientError> {
         let call = attempt.routed(graph, self.checked(message)?);
-        let answer = attempt.answer(attempt.replica.cost_model().report_measurements(call)).await?;
+        let answer = attempt
+            .answer(attempt.replica.cost_model().report_measurements(call))
+            .await?;
         let reported =
             Reported::of_answer(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
         graph.set_hash(reported.graph_hash);
@@ -228,10 +263,19 @@ impl Client {
     ) -> Result<MeasurementsPage, ClientError> {
         let list = async |attempt: Attempt| {
             let call = attempt.request(of.list(after));
-            attempt.answer(attempt.replica.cost_model().list_measurements(call)).await
+            attempt
+                .answer(attempt.replica.cost_model().list_measurements(call))
+                .await
         };
-        let answer = self.calls.make(ANY_REPLICA, self.timeout, list).await?.into_inner();
-        Ok(MeasurementsPage { graphs: answer.graphs, next: answer.next_page_token.to_vec() })
+        let answer = self
+            .calls
+            .make(ANY_REPLICA, self.timeout, list)
+            .await?
+            .into_inner();
+        Ok(MeasurementsPage {
+            graphs: answer.graphs,
+            next: answer.next_page_token.to_vec(),
+        })
     }
 
     /// Returns a graph that the server keeps measurements of; nothing if it does not keep the graph itself. If the server has
@@ -244,14 +288,25 @@ impl Client {
         let get = async |attempt: Attempt| {
             let (target, graph_hash) = (target.to_owned(), graph.0.to_vec().into());
             let call = attempt.request(GetMeasuredGraphRequest { target, graph_hash });
-            attempt.answer(attempt.replica.cost_model().get_measured_graph(call)).await
+            attempt
+                .answer(attempt.replica.cost_model().get_measured_graph(call))
+                .await
         };
-        Ok(self.calls.make(ANY_REPLICA, self.timeout, get).await?.into_inner().graph)
+        Ok(self
+            .calls
+            .make(ANY_REPLICA, self.timeout, get)
+            .await?
+            .into_inner()
+            .graph)
     }
 
     /// Deletes the measurements of one graph on a target that the server keeps, and returns how many there were. Each replica
     /// has its own, so call each by itself. If the server has tokens, the client's needs the scope `admin`.
-    pub async fn delete_measurements(&self, target: &str, graph: Digest) -> Result<u64, ClientError> {
+    pub async fn delete_measurements(
+        &self,
+        target: &str,
+        graph: Digest,
+    ) -> Result<u64, ClientError> {
         self.delete(Deletion::Graph(target, graph)).await
     }
 
@@ -265,18 +320,30 @@ impl Client {
         let request = deletion.message();
         let delete = async |attempt: Attempt| {
             let call = attempt.request(request.clone());
-            attempt.answer(attempt.replica.cost_model().delete_measurements(call)).await
+            attempt
+                .answer(attempt.replica.cost_model().delete_measurements(call))
+                .await
         };
-        Ok(self.calls.make(ANY_REPLICA, self.timeout, delete).await?.into_inner().deleted)
+        Ok(self
+            .calls
+            .make(ANY_REPLICA, self.timeout, delete)
+            .await?
+            .into_inner()
+            .deleted)
     }
 
     /// Makes a call within [`Connection::timeout`](crate::Connection::timeout): `RankConfigsStream` if its
     /// configurations are [in batches](RankCall::in_batches), otherwise `RankConfigs`.
     pub async fn make(&self, call: &RankCall) -> Result<Ranking, ClientError> {
-        let Some(batch) = call.batch() else { return self.rank(&call.request()).await };
+        let Some(batch) = call.batch() else {
+            return self.rank(&call.request()).await;
+        };
         let mut request = call.stream();
         request.timeout = self.timeout;
-        self.rank_stream(&request).await?.rank_all(call.batches(batch)).await
+        self.rank_stream(&request)
+            .await?
+            .rank_all(call.batches(batch))
+            .await
     }
 
     /// Opens a stream that ranks any number of batches. Use it if the configurations exceed one message, or if later
@@ -298,9 +365,14 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn rank_stream(&self, request: &StreamRequest<'_>) -> Result<RankStream, ClientError> {
+    pub async fn rank_stream(
+        &self,
+        request: &StreamRequest<'_>,
+    ) -> Result<RankStream, ClientError> {
         let open = |attempt| self.rank_stream_at(attempt, request);
-        self.calls.make(request.graph.route().as_bytes(), request.timeout, open).await
+        self.calls
+            .make(request.graph.route().as_bytes(), request.timeout, open)
+            .await
     }
 
     async fn rank_stream_at(
@@ -310,12 +382,16 @@ impl Client {
     ) -> Result<RankStream, ClientError> {
         let attempt = Arc::new(attempt);
         if let Some(by_hash) = request.graph.by_hash() {
-            match self.open_stream(Arc::clone(&attempt), request, by_hash).await {
+            match self
+                .open_stream(Arc::clone(&attempt), request, by_hash)
+                .await
+            {
                 Err(error) if error.is_graph_not_cached() => {}
                 opened => return opened,
             }
         }
-        self.open_stream(attempt, request, request.graph.whole()).await
+        self.open_stream(attempt, request, request.graph.whole())
+            .await
     }
 
     async fn open_stream(
@@ -326,7 +402,9 @@ impl Client {
     ) -> Result<RankStream, ClientError> {
         let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
         let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
-        let answers = attempt.answer(attempt.replica.cost_model().rank_configs_stream(call)).await?;
+        let answers = attempt
+            .answer(attempt.replica.cost_model().rank_configs_stream(call))
+            .await?;
         let (answers, limit) = (answers.into_inner(), self.message_bytes);
         RankStream::open(attempt, request, batches, answers, limit).await
     }
@@ -340,7 +418,9 @@ impl Client {
     pub async fn list_model_folder(&self) -> Result<ListModelsResponse, ClientError> {
         let list = async |attempt: Attempt| {
             let call = attempt.request(ListModelsRequest {});
-            attempt.answer(attempt.replica.models().list_models(call)).await
+            attempt
+                .answer(attempt.replica.models().list_models(call))
+                .await
         };
         let answer = self.calls.make(ANY_REPLICA, self.timeout, list).await?;
         Ok(answer.into_inner())
@@ -349,10 +429,17 @@ impl Client {
     /// Returns one version of a model, by default the stable one.
     pub async fn get_model(&self, name: &str, version: Option<u64>) -> Result<Model, ClientError> {
         let get = async |attempt: Attempt| {
-            let call =
-                attempt.request(GetModelRequest { name: name.to_owned(), version: version.unwrap_or(0) });
-            let answer = attempt.answer(attempt.replica.models().get_model(call)).await?;
-            answer.into_inner().model.ok_or_else(|| attempt.invalid(InvalidAnswer::Lacks("the model")))
+            let call = attempt.request(GetModelRequest {
+                name: name.to_owned(),
+                version: version.unwrap_or(0),
+            });
+            let answer = attempt
+                .answer(attempt.replica.models().get_model(call))
+                .await?;
+            answer
+                .into_inner()
+                .model
+                .ok_or_else(|| attempt.invalid(InvalidAnswer::Lacks("the model")))
         };
         self.calls.make(ANY_REPLICA, self.timeout, get).await
     }
@@ -366,10 +453,20 @@ impl Client {
     ) -> Result<CompareModelsResponse, ClientError> {
         let compare = async |attempt: Attempt| {
             let (first, second) = (Some(first.into()), Some(second.into()));
-            let call = attempt.request(CompareModelsRequest { first, second, target: target.to_owned() });
-            attempt.answer(attempt.replica.models().compare_models(call)).await
+            let call = attempt.request(CompareModelsRequest {
+                first,
+                second,
+                target: target.to_owned(),
+            });
+            attempt
+                .answer(attempt.replica.models().compare_models(call))
+                .await
         };
-        Ok(self.calls.make(ANY_REPLICA, self.timeout, compare).await?.into_inner())
+        Ok(self
+            .calls
+            .make(ANY_REPLICA, self.timeout, compare)
+            .await?
+            .into_inner())
     }
 
     /// Returns the message, or an error if it exceeds the maximum message size.
@@ -387,7 +484,10 @@ const ANY_REPLICA: &[u8] = &[];
 
 /// Returns the message of a request. `graph` is the whole graph or its hash.
 fn rank_message(request: &RankRequest<'_>, graph: v1::Graph) -> RankConfigsRequest {
-    RankConfigsRequest { graph: Some(graph), ..request.message() }
+    RankConfigsRequest {
+        graph: Some(graph),
+        ..request.message()
+    }
 }
 
 impl CachedGraph {
@@ -395,7 +495,9 @@ impl CachedGraph {
     fn of_answer(answer: PutGraphResponse) -> Result<Self, InvalidAnswer> {
         Ok(Self {
             hash: graph_hash(&answer.graph_hash)?,
-            summary: answer.summary.ok_or(InvalidAnswer::Lacks("the sizes of the graph"))?,
+            summary: answer
+                .summary
+                .ok_or(InvalidAnswer::Lacks("the sizes of the graph"))?,
             configurable_nodes: answer.configurable_nodes,
             warnings: answer.warnings,
         })
@@ -413,8 +515,15 @@ mod tests {
     fn a_call_carries_the_graph_or_its_hash() {
         let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
-        let source = |graph| rank_message(&request, graph).graph.and_then(|graph| graph.source);
-        assert_eq!(source(handle.whole()), Some(Source::HloModule(vec![1, 2, 3].into())));
+        let source = |graph| {
+            rank_message(&request, graph)
+                .graph
+                .and_then(|graph| graph.source)
+        };
+        assert_eq!(
+            source(handle.whole()),
+            Some(Source::HloModule(vec![1, 2, 3].into()))
+        );
         handle.set_hash(Digest([7; 32]));
         let by_hash = handle.by_hash().unwrap();
         assert_eq!(source(by_hash), Some(Source::GraphHash(vec![7; 32].into())));

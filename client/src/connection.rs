@@ -63,14 +63,28 @@ impl Connection {
             .map_err(|source| ClientError::no_connection(endpoint, source))?;
         let channel = match channel.uri().scheme_str() {
             Some("http") if self.authorities.is_none() && self.identity.is_none() => channel,
-            Some("http") => return Err(ClientError::NoTls { endpoint: endpoint.to_owned() }),
+            Some("http") => {
+                return Err(ClientError::NoTls {
+                    endpoint: endpoint.to_owned(),
+                });
+            }
             Some("https") => {
                 let with_tls = self.tls().and_then(|tls| Ok(channel.tls_config(tls)?));
-                with_tls.map_err(|source| ClientError::Tls { endpoint: endpoint.to_owned(), source })?
+                with_tls.map_err(|source| ClientError::Tls {
+                    endpoint: endpoint.to_owned(),
+                    source,
+                })?
             }
-            _ => return Err(ClientError::Scheme { endpoint: endpoint.to_owned() }),
+            _ => {
+                return Err(ClientError::Scheme {
+                    endpoint: endpoint.to_owned(),
+                });
+            }
         };
-        let connection_window = self.window_bytes.saturating_mul(CALLS_WITH_FULL_WINDOWS).min(LARGEST_WINDOW);
+        let connection_window = self
+            .window_bytes
+            .saturating_mul(CALLS_WITH_FULL_WINDOWS)
+            .min(LARGEST_WINDOW);
         Ok(channel
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
@@ -100,13 +114,19 @@ mod tests {
 
     #[test]
     fn neither_token_nor_key_is_printed() {
-        let identity = Identity { certificate: "public".to_owned(), key: "secret".to_owned() };
+        let identity = Identity {
+            certificate: "public".to_owned(),
+            key: "secret".to_owned(),
+        };
         let connection = Connection {
             identity: Some(identity),
             token: Some("secret".parse().unwrap()),
             ..Connection::default()
         };
         let printed = format!("{connection:?}");
-        assert!(printed.contains("public") && !printed.contains("secret"), "{printed}");
+        assert!(
+            printed.contains("public") && !printed.contains("secret"),
+            "{printed}"
+        );
     }
 }

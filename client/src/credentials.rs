@@ -46,7 +46,9 @@ struct NoAuthority;
 pub(crate) fn request<T>(message: T, token: Option<&Token>) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(Token(value)) = token {
-        request.metadata_mut().insert("authorization", value.clone());
+        request
+            .metadata_mut()
+            .insert("authorization", value.clone());
     }
     request
 }
@@ -75,16 +77,26 @@ impl Identity {
 }
 
 /// Reads the authorities to trust. Fails if there are none.
-pub(crate) fn authorities(pem: &str) -> Result<Certificate, Box<dyn std::error::Error + Send + Sync>> {
-    let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+pub(crate) fn authorities(
+    pem: &str,
+) -> Result<Certificate, Box<dyn std::error::Error + Send + Sync>> {
+    let certificates =
+        CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
     let (trusted, _) =
         RootCertStore::empty().add_parsable_certificates(certificates.map_err(|_| NoAuthority)?);
-    if trusted == 0 { Err(NoAuthority.into()) } else { Ok(Certificate::from_pem(pem)) }
+    if trusted == 0 {
+        Err(NoAuthority.into())
+    } else {
+        Ok(Certificate::from_pem(pem))
+    }
 }
 
 impl fmt::Debug for Identity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Identity").field("certificate", &self.certificate).finish_non_exhaustive()
+        formatter
+            .debug_struct("Identity")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,7 +131,10 @@ mod tests {
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         for pem in ["", "no certificate", broken] {
             let error = authorities(pem).unwrap_err();
-            assert_eq!(error.to_string(), "the authorities contain no certificate in PEM");
+            assert_eq!(
+                error.to_string(),
+                "the authorities contain no certificate in PEM"
+            );
         }
     }
 }

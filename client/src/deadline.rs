@@ -24,12 +24,16 @@ impl Deadline {
     pub(crate) fn after(allowed: Option<Duration>) -> Self {
         let allowed = allowed.filter(|allowed| *allowed <= LONGEST);
         let end = allowed.and_then(|allowed| Instant::now().checked_add(allowed));
-        Self { end, allowed: allowed.unwrap_or(Duration::MAX) }
+        Self {
+            end,
+            allowed: allowed.unwrap_or(Duration::MAX),
+        }
     }
 
     /// Returns the remaining time; `None` if it is unlimited.
     pub(crate) fn left(&self) -> Option<Duration> {
-        self.end.map(|end| end.saturating_duration_since(Instant::now()))
+        self.end
+            .map(|end| end.saturating_duration_since(Instant::now()))
     }
 
     /// Returns whether time remains after a pause.
@@ -51,8 +55,13 @@ mod tests {
     fn a_deadline_allows_a_pause_that_ends_before_it() {
         let deadline = Deadline::after(Some(Duration::from_secs(100)));
         let left = deadline.left().unwrap();
-        assert!((Duration::from_secs(90)..=Duration::from_secs(100)).contains(&left), "{left:?}");
-        assert!(deadline.allows(Duration::from_secs(90)) && !deadline.allows(Duration::from_secs(100)));
+        assert!(
+            (Duration::from_secs(90)..=Duration::from_secs(100)).contains(&left),
+            "{left:?}"
+        );
+        assert!(
+            deadline.allows(Duration::from_secs(90)) && !deadline.allows(Duration::from_secs(100))
+        );
         assert!(!deadline.is_over());
     }
 

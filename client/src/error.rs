@@ -120,14 +120,20 @@ impl Refusal {
 
     /// Returns the invalid fields of the request, if the error names any.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
-        let violations = self.details.bad_request().into_iter().flat_map(|details| &details.field_violations);
+        let violations = self
+            .details
+            .bad_request()
+            .into_iter()
+            .flat_map(|details| &details.field_violations);
         violations.map(|violation| violation.field.as_str())
     }
 
     /// Returns how long to wait before a retry, if the server asks for one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.details.retry_info().and_then(|retry| retry.retry_delay)
+        self.details
+            .retry_info()
+            .and_then(|retry| retry.retry_delay)
     }
 }
 
@@ -161,7 +167,10 @@ impl ClientError {
 
     /// Returns the error of a failed connection to this address.
     pub(crate) fn no_connection(endpoint: &str, source: tonic::transport::Error) -> Self {
-        Self::Connect { endpoint: endpoint.to_owned(), source: source.into() }
+        Self::Connect {
+            endpoint: endpoint.to_owned(),
+            source: source.into(),
+        }
     }
 
     /// Converts a status that a server sent, or that tonic made because the connection failed.
@@ -173,7 +182,10 @@ impl ClientError {
         if status.source().is_none() {
             return status.into();
         }
-        Self::Connect { endpoint, source: Box::new(StatusCause(status)) }
+        Self::Connect {
+            endpoint,
+            source: Box::new(StatusCause(status)),
+        }
     }
 
     /// Returns whether the server lacks the graph of the hash, so that the graph itself must be sent.
@@ -186,7 +198,10 @@ impl ClientError {
 
 impl From<Status> for ClientError {
     fn from(status: Status) -> Self {
-        Self::Refused(Box::new(Refusal { details: status.get_error_details(), status }))
+        Self::Refused(Box::new(Refusal {
+            details: status.get_error_details(),
+            status,
+        }))
     }
 }
 
@@ -197,10 +212,19 @@ impl fmt::Display for Refusal {
             "" => write!(formatter, "{}", self.code().description())?,
             message => write!(formatter, "{message}")?,
         }
-        let fields = self.fields().filter(|field| !field.is_empty()).map(|field| format!("field `{field}`"));
+        let fields = self
+            .fields()
+            .filter(|field| !field.is_empty())
+            .map(|field| format!("field `{field}`"));
         let notes = fields.chain([code]).chain(self.reason().map(str::to_owned));
-        let retry = self.retry_after().map(|delay| format!("try again in {delay:?}"));
-        write!(formatter, " ({})", notes.chain(retry).collect::<Vec<_>>().join(", "))
+        let retry = self
+            .retry_after()
+            .map(|delay| format!("try again in {delay:?}"));
+        write!(
+            formatter,
+            " ({})",
+            notes.chain(retry).collect::<Vec<_>>().join(", ")
+        )
     }
 }
 
@@ -213,15 +237,17 @@ impl Error for Refusal {
 /// Returns whether tonic made the status of an answer that is not gRPC: of a page that is not found without a gRPC status,
 /// or of a reply of HTTP/1, whose first bytes are too large a length of a frame.
 fn is_of_another_protocol(status: &Status) -> bool {
-    let is_page =
-        status.code() == Code::Unimplemented && status.message().starts_with("grpc-status header missing");
+    let is_page = status.code() == Code::Unimplemented
+        && status.message().starts_with("grpc-status header missing");
     // The first letter of a page was taken for the flag of a message.
-    let is_text = status.code() == Code::Internal && status.message().contains("invalid compression flag");
+    let is_text =
+        status.code() == Code::Internal && status.message().contains("invalid compression flag");
     is_page || is_text || status.source().is_some_and(is_of_http_1)
 }
 
 fn is_of_http_1(error: &(dyn Error + 'static)) -> bool {
-    error.to_string().ends_with("frame with invalid size") || error.source().is_some_and(is_of_http_1)
+    error.to_string().ends_with("frame with invalid size")
+        || error.source().is_some_and(is_of_http_1)
 }
 
 /// The cause of a status as an error. It owns the status because the cause is only borrowed from it.
@@ -286,25 +312,36 @@ mod tests {
 
     #[test]
     fn a_page_that_is_not_found_is_no_answer_of_a_server() {
-        let status =
-            |code, message| ClientError::of_call("http://127.0.0.1:7071", Status::new(code, message));
+        let status = |code, message| {
+            ClientError::of_call("http://127.0.0.1:7071", Status::new(code, message))
+        };
         let message = "grpc-status header missing, mapped from HTTP status code 404";
         let error = status(Code::Unimplemented, message);
         assert!(matches!(error, ClientError::NotGrpc { .. }) && error.code().is_none());
         let message = error.to_string();
-        assert!(message.starts_with("http://127.0.0.1:7071 does not speak gRPC") && message.contains("7070"));
-        let message =
-            "protocol error: received message with invalid compression flag: 116 (valid flags are 0 and 1)";
-        assert!(matches!(status(Code::Internal, message), ClientError::NotGrpc { .. }));
-        let overloaded =
-            status(Code::Unavailable, "grpc-status header missing, mapped from HTTP status code 503");
+        assert!(
+            message.starts_with("http://127.0.0.1:7071 does not speak gRPC")
+                && message.contains("7070")
+        );
+        let message = "protocol error: received message with invalid compression flag: 116 (valid flags are 0 and 1)";
+        assert!(matches!(
+            status(Code::Internal, message),
+            ClientError::NotGrpc { .. }
+        ));
+        let overloaded = status(
+            Code::Unavailable,
+            "grpc-status header missing, mapped from HTTP status code 503",
+        );
         assert!(matches!(overloaded, ClientError::Refused(_)));
     }
 
     #[test]
     fn a_status_without_details_is_readable() {
         let error = ClientError::from(Status::new(Code::Unavailable, ""));
-        assert_eq!(error.to_string(), "The service is currently unavailable (UNAVAILABLE)");
+        assert_eq!(
+            error.to_string(),
+            "The service is currently unavailable (UNAVAILABLE)"
+        );
         assert!(!error.is_graph_not_cached());
     }
 }

@@ -56,27 +56,50 @@ impl GraphHandle {
     /// Returns a graph as arrays. Sequences are padded with −1 if their lengths are known, otherwise with 0.
     #[must_use]
     pub fn features(graph: &Graph) -> Self {
-        Self::new(Source::Features(graph.to_features()), graph.task(), graph.configurable().to_vec())
+        Self::new(
+            Source::Features(graph.to_features()),
+            graph.task(),
+            graph.configurable().to_vec(),
+        )
     }
 
     /// Returns a graph of a named feature set.
     #[must_use]
     pub fn feature_graph(graph: &FeatureGraph) -> Self {
-        Self::new(Source::FeatureGraph(graph.to_message()), Task::FeatureSet, Vec::new())
+        Self::new(
+            Source::FeatureGraph(graph.to_message()),
+            Task::FeatureSet,
+            Vec::new(),
+        )
     }
 
     fn new(source: Source, task: Task, configurable_nodes: Vec<u32>) -> Self {
         let route = route_of(&source);
-        let whole = v1::Graph { source: Some(source), task: v1::Task::from(task).into(), configurable_nodes };
-        Self { whole, route, hash: Mutex::new(None) }
+        let whole = v1::Graph {
+            source: Some(source),
+            task: v1::Task::from(task).into(),
+            configurable_nodes,
+        };
+        Self {
+            whole,
+            route,
+            hash: Mutex::new(None),
+        }
     }
 
     /// Returns the graph of a message, or `None` if the message contains no graph or only a hash.
     #[must_use]
     pub fn of_message(whole: v1::Graph) -> Option<Self> {
-        let route =
-            whole.source.as_ref().filter(|source| !matches!(source, Source::GraphHash(_))).map(route_of)?;
-        Some(Self { whole, route, hash: Mutex::new(None) })
+        let route = whole
+            .source
+            .as_ref()
+            .filter(|source| !matches!(source, Source::GraphHash(_)))
+            .map(route_of)?;
+        Some(Self {
+            whole,
+            route,
+            hash: Mutex::new(None),
+        })
     }
 
     /// Returns the graph hash, if a server has answered with it.
@@ -103,7 +126,10 @@ impl GraphHandle {
     /// Returns the message with the hash in place of the graph, if the hash is known.
     pub(crate) fn by_hash(&self) -> Option<v1::Graph> {
         let hash = self.hash()?;
-        Some(v1::Graph { source: Some(Source::GraphHash(hash.0.to_vec().into())), ..v1::Graph::default() })
+        Some(v1::Graph {
+            source: Some(Source::GraphHash(hash.0.to_vec().into())),
+            ..v1::Graph::default()
+        })
     }
 }
 
@@ -117,10 +143,17 @@ fn route_of(source: &Source) -> MetadataValue<Ascii> {
         }
         Source::FeatureGraph(graph) => {
             let edges = little_endian(&graph.edges);
-            route_key([graph.feature_set.as_bytes(), &graph.node_features[..], &edges])
+            route_key([
+                graph.feature_set.as_bytes(),
+                &graph.node_features[..],
+                &edges,
+            ])
         }
     };
-    route.to_string().parse().expect("hexadecimal digits are ASCII")
+    route
+        .to_string()
+        .parse()
+        .expect("hexadecimal digits are ASCII")
 }
 
 fn route_key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
@@ -128,7 +161,10 @@ fn route_key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
 }
 
 fn little_endian(numbers: &[u32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
 }
 
 #[cfg(test)]
@@ -144,8 +180,13 @@ mod tests {
             // Where the sequence columns start: 31 in every row.
             features[31..37].fill(-1.0);
         }
-        let arrays =
-            GraphArrays::from_features(vec![63, 63], features, vec![[1, 0]], pad, &Limits::default());
+        let arrays = GraphArrays::from_features(
+            vec![63, 63],
+            features,
+            vec![[1, 0]],
+            pad,
+            &Limits::default(),
+        );
         Graph::new(Task::Layout, arrays.unwrap(), vec![1]).unwrap()
     }
 

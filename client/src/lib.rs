@@ -61,8 +61,8 @@ pub use credentials::{Identity, ParseTokenError, Token};
 pub use error::{ClientError, Refusal};
 pub use graph::{GraphHandle, ROUTE_HEADER};
 pub use hlorank_graph::{
-    ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch,
-    TileConfiguration, quality,
+    ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task,
+    TileBatch, TileConfiguration, quality,
 };
 pub use hlorank_proto::v1;
 pub use measurements::{Deletion, MeasurementsOf, MeasurementsPage, Reported};

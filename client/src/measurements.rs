@@ -1,7 +1,7 @@
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    self, DeleteMeasurementsRequest, GraphMeasurements, ListMeasurementsRequest, ReportMeasurementsRequest,
-    ReportMeasurementsResponse, Warning,
+    self, DeleteMeasurementsRequest, GraphMeasurements, ListMeasurementsRequest,
+    ReportMeasurementsRequest, ReportMeasurementsResponse, Warning,
 };
 use prost::bytes::Bytes;
 
@@ -57,26 +57,48 @@ impl Deletion<'_> {
     pub(crate) fn message(&self) -> DeleteMeasurementsRequest {
         let nothing = DeleteMeasurementsRequest::default();
         match *self {
-            Self::Target(target) => DeleteMeasurementsRequest { target: target.to_owned(), ..nothing },
+            Self::Target(target) => DeleteMeasurementsRequest {
+                target: target.to_owned(),
+                ..nothing
+            },
             Self::Graph(target, graph) => {
                 let graph_hash = graph.0.to_vec().into();
-                DeleteMeasurementsRequest { target: target.to_owned(), graph_hash, ..nothing }
+                DeleteMeasurementsRequest {
+                    target: target.to_owned(),
+                    graph_hash,
+                    ..nothing
+                }
             }
             Self::ReporterOnTarget(reporter, target) => {
                 let (target, reporter) = (target.to_owned(), reporter.to_owned());
-                DeleteMeasurementsRequest { target, reporter, ..nothing }
+                DeleteMeasurementsRequest {
+                    target,
+                    reporter,
+                    ..nothing
+                }
             }
-            Self::Reporter(reporter) => {
-                DeleteMeasurementsRequest { reporter: reporter.to_owned(), ..nothing }
-            }
+            Self::Reporter(reporter) => DeleteMeasurementsRequest {
+                reporter: reporter.to_owned(),
+                ..nothing
+            },
         }
     }
 }
 
 impl Reported {
     pub(crate) fn of_answer(answer: ReportMeasurementsResponse) -> Result<Self, InvalidAnswer> {
-        let ReportMeasurementsResponse { accepted, known, graph_hash: hash, warnings } = answer;
-        Ok(Self { accepted, known, graph_hash: graph_hash(&hash)?, warnings })
+        let ReportMeasurementsResponse {
+            accepted,
+            known,
+            graph_hash: hash,
+            warnings,
+        } = answer;
+        Ok(Self {
+            accepted,
+            known,
+            graph_hash: graph_hash(&hash)?,
+            warnings,
+        })
     }
 }
 
@@ -87,13 +109,39 @@ impl MeasurementsOf<'_> {
             Self::Target(target) => (target.to_owned(), Bytes::new()),
             Self::Graph(target, graph) => (target.to_owned(), graph.0.to_vec().into()),
         };
-        ListMeasurementsRequest { target, graph_hash, page_size: 0, page_token: after.to_vec().into() }
+        ListMeasurementsRequest {
+            target,
+            graph_hash,
+            page_size: 0,
+            page_token: after.to_vec().into(),
+        }
     }
 }
 
 /// Returns the message that reports the measurements of `adapt`. An empty reporter is the client itself.
-pub(crate) fn report_message(adapt: &Adapt, reporter: &str, graph: v1::Graph) -> ReportMeasurementsRequest {
-    let v1::Adapt { target, batch, seconds, repeats, failures, ids, .. } = adapt.message();
+pub(crate) fn report_message(
+    adapt: &Adapt,
+    reporter: &str,
+    graph: v1::Graph,
+) -> ReportMeasurementsRequest {
+    let v1::Adapt {
+        target,
+        batch,
+        seconds,
+        repeats,
+        failures,
+        ids,
+        ..
+    } = adapt.message();
     let (graph, reporter) = (Some(graph), reporter.to_owned());
-    ReportMeasurementsRequest { graph, target, batch, seconds, repeats, failures, ids, reporter }
+    ReportMeasurementsRequest {
+        graph,
+        target,
+        batch,
+        seconds,
+        repeats,
+        failures,
+        ids,
+        reporter,
+    }
 }

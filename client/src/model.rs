@@ -26,7 +26,9 @@ pub enum ModelVersion {
 
 /// The error of a text that names no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a model must be NAME, NAME@VERSION, NAME@stable or NAME@canary, with a version of at least 1")]
+#[error(
+    "a model must be NAME, NAME@VERSION, NAME@stable or NAME@canary, with a version of at least 1"
+)]
 pub struct ParseModelReferenceError;
 
 impl FromStr for ModelReference {
@@ -39,13 +41,19 @@ impl FromStr for ModelReference {
             Some((name, "canary")) => (name, ModelVersion::Canary),
             Some((name, number)) => {
                 let number = number.parse().ok().filter(|number| *number > 0);
-                (name, ModelVersion::Number(number.ok_or(ParseModelReferenceError)?))
+                (
+                    name,
+                    ModelVersion::Number(number.ok_or(ParseModelReferenceError)?),
+                )
             }
         };
         if name.is_empty() {
             return Err(ParseModelReferenceError);
         }
-        Ok(Self { name: name.to_owned(), version })
+        Ok(Self {
+            name: name.to_owned(),
+            version,
+        })
     }
 }
 
@@ -69,7 +77,11 @@ impl From<&ModelReference> for ModelSelector {
             ModelVersion::Canary => (0, "canary"),
             ModelVersion::Number(number) => (number, ""),
         };
-        Self { name: reference.name.clone(), version, label: label.to_owned() }
+        Self {
+            name: reference.name.clone(),
+            version,
+            label: label.to_owned(),
+        }
     }
 }
 
@@ -80,7 +92,10 @@ impl From<ModelSelector> for ModelReference {
             0 => ModelVersion::Serving,
             number => ModelVersion::Number(number),
         };
-        Self { name: selector.name, version }
+        Self {
+            name: selector.name,
+            version,
+        }
     }
 }
 
@@ -98,7 +113,10 @@ mod tests {
     #[test]
     fn a_text_that_names_no_version_is_rejected() {
         for text in ["", "@1", "@stable", "name@", "name@x", "name@0"] {
-            assert_eq!(text.parse::<ModelReference>(), Err(ParseModelReferenceError));
+            assert_eq!(
+                text.parse::<ModelReference>(),
+                Err(ParseModelReferenceError)
+            );
         }
     }
 }

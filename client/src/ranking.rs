@@ -2,7 +2,8 @@ use std::{ops::AddAssign, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    Adaptation, Confidence, KernelTime, RankConfigsResponse, ReuseCounts, ScoreUnit, StageTimings, Warning,
+    Adaptation, Confidence, KernelTime, RankConfigsResponse, ReuseCounts, ScoreUnit, StageTimings,
+    Warning,
 };
 
 use crate::{
@@ -88,14 +89,26 @@ impl AddAssign for Timings {
 
 impl Ranking {
     /// Checks an answer and converts it.
-    pub(crate) fn of_answer(answer: RankConfigsResponse, asked: Asked) -> Result<Self, InvalidAnswer> {
+    pub(crate) fn of_answer(
+        answer: RankConfigsResponse,
+        asked: Asked,
+    ) -> Result<Self, InvalidAnswer> {
         asked.check(&answer)?;
         let unit = answer.unit();
         let ranked = answer.ranking.iter().zip(answer.ranking_scores);
         Ok(Self {
-            best: ranked.map(|(&config, score)| Ranked { config: config as usize, score }).collect(),
+            best: ranked
+                .map(|(&config, score)| Ranked {
+                    config: config as usize,
+                    score,
+                })
+                .collect(),
             unit,
-            kernels: answer.kernels.into_iter().map(|config| config.kernels).collect(),
+            kernels: answer
+                .kernels
+                .into_iter()
+                .map(|config| config.kernels)
+                .collect(),
             predicted_seconds: answer.predicted_seconds,
             log_sd: answer.log_sd,
             adaptation: answer.adaptation,
@@ -114,7 +127,8 @@ impl Ranking {
 impl From<StageTimings> for Timings {
     fn from(timings: StageTimings) -> Self {
         // Negative and missing durations become zero.
-        let duration = |duration: Option<_>| duration.and_then(|time| Duration::try_from(time).ok());
+        let duration =
+            |duration: Option<_>| duration.and_then(|time| Duration::try_from(time).ok());
         let [queue, featurize, parse, encode, head, rank, total] = [
             timings.queue,
             timings.featurize,
@@ -125,7 +139,15 @@ impl From<StageTimings> for Timings {
             timings.total,
         ]
         .map(|time| duration(time).unwrap_or_default());
-        Self { queue, featurize, parse, encode, head, rank, total }
+        Self {
+            queue,
+            featurize,
+            parse,
+            encode,
+            head,
+            rank,
+            total,
+        }
     }
 }
 
@@ -135,14 +157,24 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked = Asked { configs: 3, top: 2, scores: false, partial: false, explained: 0 };
+    const ASKED: Asked = Asked {
+        configs: 3,
+        top: 2,
+        scores: false,
+        partial: false,
+        explained: 0,
+    };
 
     fn answer() -> RankConfigsResponse {
         RankConfigsResponse {
             ranking: vec![2, 0],
             ranking_scores: vec![-1.5, 0.5],
             scored_configs: 3,
-            model: Some(ModelSelector { name: "tile".to_owned(), version: 4, ..ModelSelector::default() }),
+            model: Some(ModelSelector {
+                name: "tile".to_owned(),
+                version: 4,
+                ..ModelSelector::default()
+            }),
             graph_hash: vec![9; 32].into(),
             ..RankConfigsResponse::default()
         }
@@ -151,7 +183,13 @@ mod tests {
     #[test]
     fn an_answer_becomes_a_ranking() {
         let ranking = Ranking::of_answer(answer(), ASKED).unwrap();
-        assert_eq!(ranking.best[0], Ranked { config: 2, score: -1.5 });
+        assert_eq!(
+            ranking.best[0],
+            Ranked {
+                config: 2,
+                score: -1.5
+            }
+        );
         assert_eq!(ranking.model.to_string(), "tile@4");
         assert_eq!(ranking.graph_hash, Digest([9; 32]));
         assert_eq!(ranking.timings, Timings::default());
@@ -159,9 +197,18 @@ mod tests {
 
     #[test]
     fn an_answer_that_violates_the_contract_is_an_error() {
-        let short = RankConfigsResponse { ranking_scores: vec![0.0], ..answer() };
-        let nameless = RankConfigsResponse { model: None, ..answer() };
-        let hashless = RankConfigsResponse { graph_hash: vec![9; 31].into(), ..answer() };
+        let short = RankConfigsResponse {
+            ranking_scores: vec![0.0],
+            ..answer()
+        };
+        let nameless = RankConfigsResponse {
+            model: None,
+            ..answer()
+        };
+        let hashless = RankConfigsResponse {
+            graph_hash: vec![9; 31].into(),
+            ..answer()
+        };
         for broken in [short, nameless, hashless] {
             Ranking::of_answer(broken, ASKED).unwrap_err();
         }

@@ -51,23 +51,36 @@ const UNAVAILABLE_TIME: Duration = Duration::from_secs(1);
 
 impl Replicas {
     /// Connects to all servers concurrently. Fails if none accepts the connection.
-    pub(crate) async fn connect(endpoints: &[&str], connection: &Connection) -> Result<Self, ClientError> {
-        let opened: Vec<Endpoint> =
-            endpoints.iter().map(|endpoint| connection.endpoint(endpoint)).collect::<Result<_, _>>()?;
+    pub(crate) async fn connect(
+        endpoints: &[&str],
+        connection: &Connection,
+    ) -> Result<Self, ClientError> {
+        let opened: Vec<Endpoint> = endpoints
+            .iter()
+            .map(|endpoint| connection.endpoint(endpoint))
+            .collect::<Result<_, _>>()?;
         let connected = join_all(opened.iter().map(Endpoint::connect)).await;
         if connected.iter().all(Result::is_err) {
-            let source = connected.into_iter().find_map(Result::err).ok_or(ClientError::NoEndpoint)?;
+            let source = connected
+                .into_iter()
+                .find_map(Result::err)
+                .ok_or(ClientError::NoEndpoint)?;
             return Err(ClientError::no_connection(&endpoints.join(", "), source));
         }
-        let replicas = endpoints.iter().zip(&opened).zip(connected).map(|((address, endpoint), channel)| {
-            let is_unavailable = channel.is_err();
-            let channel = channel.unwrap_or_else(|_| endpoint.connect_lazy());
-            let replica = Replica::new(address, endpoint, channel, connection);
-            if is_unavailable {
-                replica.set_unavailable();
-            }
-            Arc::new(replica)
-        });
+        let replicas =
+            endpoints
+                .iter()
+                .zip(&opened)
+                .zip(connected)
+                .map(|((address, endpoint), channel)| {
+                    let is_unavailable = channel.is_err();
+                    let channel = channel.unwrap_or_else(|_| endpoint.connect_lazy());
+                    let replica = Replica::new(address, endpoint, channel, connection);
+                    if is_unavailable {
+                        replica.set_unavailable();
+                    }
+                    Arc::new(replica)
+                });
         Ok(Self(replicas.collect()))
     }
 
@@ -76,7 +89,10 @@ impl Replicas {
     pub(crate) fn order(&self, route: &[u8]) -> ReplicaOrder {
         let mut order = self.0.clone();
         order.sort_by_cached_key(|replica| Reverse(weight(route, &replica.authority)));
-        ReplicaOrder { untried: order.clone(), order }
+        ReplicaOrder {
+            untried: order.clone(),
+            order,
+        }
     }
 }
 
@@ -91,7 +107,11 @@ impl ReplicaOrder {
         if self.untried.is_empty() {
             self.untried.clone_from(&self.order);
         }
-        let next = self.untried.iter().position(|replica| replica.may_be_tried()).unwrap_or(0);
+        let next = self
+            .untried
+            .iter()
+            .position(|replica| replica.may_be_tried())
+            .unwrap_or(0);
         self.untried.remove(next)
     }
 
@@ -155,7 +175,9 @@ impl Replica {
     }
 
     fn unavailable_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.unavailable_until.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unavailable_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,18 +191,32 @@ mod tests {
         /// Returns a replica without a connection.
         pub(crate) fn unconnected(address: &str) -> Self {
             let endpoint = Connection::default().endpoint(address).unwrap();
-            Self::new(address, &endpoint, endpoint.connect_lazy(), &Connection::default())
+            Self::new(
+                address,
+                &endpoint,
+                endpoint.connect_lazy(),
+                &Connection::default(),
+            )
         }
     }
 
     fn replicas(addresses: &[&str]) -> Replicas {
-        Replicas(addresses.iter().map(|address| Arc::new(Replica::unconnected(address))).collect())
+        Replicas(
+            addresses
+                .iter()
+                .map(|address| Arc::new(Replica::unconnected(address)))
+                .collect(),
+        )
     }
 
     /// Returns the addresses in the order in which a call tries them.
     fn tried(replicas: &Replicas, route: u32) -> Vec<String> {
         let mut order = replicas.order(&route.to_le_bytes());
-        replicas.0.iter().map(|_| order.next_replica().endpoint.clone()).collect()
+        replicas
+            .0
+            .iter()
+            .map(|_| order.next_replica().endpoint.clone())
+            .collect()
     }
 
     #[test]
@@ -193,7 +229,9 @@ mod tests {
     #[tokio::test]
     async fn every_replica_has_its_share_of_the_graphs() {
         let replicas = replicas(&NAMES);
-        let first: Vec<String> = (0..3000).map(|route| tried(&replicas, route).swap_remove(0)).collect();
+        let first: Vec<String> = (0..3000)
+            .map(|route| tried(&replicas, route).swap_remove(0))
+            .collect();
         for name in NAMES {
             let share = first.iter().filter(|first| *first == name).count();
             assert!((900..1100).contains(&share), "{name} has {share}");
@@ -219,7 +257,11 @@ mod tests {
         for route in 0..300 {
             let mut order = tried(&all, route);
             order.retain(|endpoint| endpoint != NAMES[2]);
-            assert_eq!(order, tried(&fewer, route), "graphs of the others stay where they are");
+            assert_eq!(
+                order,
+                tried(&fewer, route),
+                "graphs of the others stay where they are"
+            );
         }
     }
 
@@ -227,7 +269,11 @@ mod tests {
     async fn a_replica_that_did_not_answer_comes_last_until_it_does() {
         let replicas = replicas(&NAMES);
         let order = tried(&replicas, 7);
-        let first = replicas.0.iter().find(|replica| replica.endpoint == order[0]).unwrap();
+        let first = replicas
+            .0
+            .iter()
+            .find(|replica| replica.endpoint == order[0])
+            .unwrap();
         first.set_unavailable();
         assert_eq!(tried(&replicas, 7), [&order[1..], &order[..1]].concat());
         first.set_available();
@@ -238,10 +284,20 @@ mod tests {
     async fn one_call_tries_a_replica_first_once_its_unavailable_time_has_passed() {
         let replicas = replicas(&NAMES);
         let order = tried(&replicas, 7);
-        let first = replicas.0.iter().find(|replica| replica.endpoint == order[0]).unwrap();
+        let first = replicas
+            .0
+            .iter()
+            .find(|replica| replica.endpoint == order[0])
+            .unwrap();
         *first.unavailable_until() = Some(Instant::now());
-        assert_eq!(replicas.order(&7_u32.to_le_bytes()).next_replica().endpoint, order[0]);
-        assert_eq!(replicas.order(&7_u32.to_le_bytes()).next_replica().endpoint, order[1]);
+        assert_eq!(
+            replicas.order(&7_u32.to_le_bytes()).next_replica().endpoint,
+            order[0]
+        );
+        assert_eq!(
+            replicas.order(&7_u32.to_le_bytes()).next_replica().endpoint,
+            order[1]
+        );
     }
 
     #[tokio::test]
@@ -251,6 +307,9 @@ mod tests {
         let left = [(); 6].map(|()| (next.next_replica().endpoint.clone(), next.has_untried()));
         let is_left = left.iter().map(|(_, is_left)| *is_left).collect::<Vec<_>>();
         assert_eq!(is_left, [true, true, false, true, true, false]);
-        assert_eq!(left.map(|(endpoint, _)| endpoint).to_vec(), [order.clone(), order].concat());
+        assert_eq!(
+            left.map(|(endpoint, _)| endpoint).to_vec(),
+            [order.clone(), order].concat()
+        );
     }
 }

@@ -41,72 +41,142 @@ impl<'a> RankRequest<'a> {
             adapt: None,
             confidence: false,
         };
-        Self { graph, query, timeout: None }
+        Self {
+            graph,
+            query,
+            timeout: None,
+        }
     }
 
     /// Sets the model. Default: the default model of the task.
     #[must_use]
     pub fn model(self, model: Option<ModelReference>) -> Self {
-        Self { query: Query { model, ..self.query }, ..self }
+        Self {
+            query: Query {
+                model,
+                ..self.query
+            },
+            ..self
+        }
     }
 
     /// Sets the number of best configurations to return. Default: 0, which returns all.
     #[must_use]
     pub fn top(self, top: u32) -> Self {
-        Self { query: Query { top, ..self.query }, ..self }
+        Self {
+            query: Query { top, ..self.query },
+            ..self
+        }
     }
 
     /// Also requests the score of every configuration in the order sent.
     #[must_use]
     pub fn with_scores(self) -> Self {
-        Self { query: Query { scores: true, ..self.query }, ..self }
+        Self {
+            query: Query {
+                scores: true,
+                ..self.query
+            },
+            ..self
+        }
     }
 
     /// Accepts a ranking of only the first configurations if the timeout is too short for all.
     /// [`Ranking::scored`](crate::Ranking::scored) is their number.
     #[must_use]
     pub fn allow_partial(self) -> Self {
-        Self { query: Query { partial: true, ..self.query }, ..self }
+        Self {
+            query: Query {
+                partial: true,
+                ..self.query
+            },
+            ..self
+        }
     }
 
     /// Also requests the kernels of this many of the best fusions, at most 16, with their predicted run times.
     #[must_use]
     pub fn explain(self, best: u32) -> Self {
-        Self { query: Query { explained: best, ..self.query }, ..self }
+        Self {
+            query: Query {
+                explained: best,
+                ..self.query
+            },
+            ..self
+        }
     }
 
     /// Lets the server learn from measured run times of the graph's configurations. Every score is then the predicted
     /// natural logarithm of seconds. Default: none.
     #[must_use]
     pub fn adapt(self, adapt: Option<Adapt>) -> Self {
-        Self { query: Query { adapt, ..self.query }, ..self }
+        Self {
+            query: Query {
+                adapt,
+                ..self.query
+            },
+            ..self
+        }
     }
 
     /// Also asks how far the ranking can be trusted, for which a second model scores some of the configurations.
     #[must_use]
     pub fn assess_confidence(self) -> Self {
-        Self { query: Query { confidence: true, ..self.query }, ..self }
+        Self {
+            query: Query {
+                confidence: true,
+                ..self.query
+            },
+            ..self
+        }
     }
 
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: Some(timeout), ..self }
+        Self {
+            timeout: Some(timeout),
+            ..self
+        }
     }
 
     /// Returns what the answer must contain.
     pub(crate) fn asked(&self) -> Asked {
-        let Query { configurations, top, scores, partial, explained, .. } = &self.query;
+        let Query {
+            configurations,
+            top,
+            scores,
+            partial,
+            explained,
+            ..
+        } = &self.query;
         let configs = form(configurations).count();
-        Asked { configs, top: *top, scores: *scores, partial: *partial, explained: *explained }
+        Asked {
+            configs,
+            top: *top,
+            scores: *scores,
+            partial: *partial,
+            explained: *explained,
+        }
     }
 
     /// Returns the message without a graph.
     pub(crate) fn message(&self) -> RankConfigsRequest {
-        let Query { configurations, model, top, scores, partial, explained, adapt, confidence } = &self.query;
+        let Query {
+            configurations,
+            model,
+            top,
+            scores,
+            partial,
+            explained,
+            adapt,
+            confidence,
+        } = &self.query;
         RankConfigsRequest {
             graph: None,
-            batch: Some(ConfigBatch { configs: Some(configurations.clone()) }),
+            batch: Some(ConfigBatch {
+                configs: Some(configurations.clone()),
+            }),
             model: model.as_ref().map(Into::into),
             top_k: *top,
             include_scores: *scores,
@@ -130,7 +200,11 @@ impl RankCall {
     /// Returns the call of a request about this graph.
     #[must_use]
     pub fn new(graph: Arc<GraphHandle>, request: RankRequest<'_>) -> Self {
-        Self { graph, query: request.query, batch: None }
+        Self {
+            graph,
+            query: request.query,
+            batch: None,
+        }
     }
 
     /// Returns the call of a message about this graph; the graph of the message is ignored. Returns `None` if the message
@@ -146,7 +220,11 @@ impl RankCall {
             adapt: message.adapt.map(Adapt::from),
             confidence: message.assess_confidence,
         };
-        Some(Self { graph, query, batch: None })
+        Some(Self {
+            graph,
+            query,
+            batch: None,
+        })
     }
 
     /// Sets the number of configurations per batch if the call is a stream; `None` makes a unary call.
@@ -175,8 +253,13 @@ impl RankCall {
 
     /// Returns the request that opens the stream. It has no timeout; the caller sets it.
     pub(crate) fn stream(&self) -> StreamRequest<'_> {
-        let Query { model, top, adapt, .. } = &self.query;
-        StreamRequest::new(&self.graph).model(model.clone()).top(*top).adapt(adapt.clone())
+        let Query {
+            model, top, adapt, ..
+        } = &self.query;
+        StreamRequest::new(&self.graph)
+            .model(model.clone())
+            .top(*top)
+            .adapt(adapt.clone())
     }
 
     /// Returns the configurations in batches of `size`.
@@ -187,7 +270,11 @@ impl RankCall {
     /// Returns the request of a unary call.
     #[must_use]
     pub fn request(&self) -> RankRequest<'_> {
-        RankRequest { graph: &self.graph, query: self.query.clone(), timeout: None }
+        RankRequest {
+            graph: &self.graph,
+            query: self.query.clone(),
+            timeout: None,
+        }
     }
 }
 
@@ -202,8 +289,16 @@ mod tests {
         let graph = GraphHandle::hlo_module(vec![], Task::Tile, vec![]);
         let model = Some("tile@2".parse().unwrap());
         let request = RankRequest::new(&graph, &Configurations::Tile(TileBatch::default()));
-        let message = request.model(model).top(3).with_scores().allow_partial().message();
+        let message = request
+            .model(model)
+            .top(3)
+            .with_scores()
+            .allow_partial()
+            .message();
         assert_eq!(message.model.map(|model| model.version), Some(2));
-        assert_eq!((message.top_k, message.include_scores, message.allow_partial), (3, true, true));
+        assert_eq!(
+            (message.top_k, message.include_scores, message.allow_partial),
+            (3, true, true)
+        );
     }
 }

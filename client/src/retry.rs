@@ -32,7 +32,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Retries {
     /// Allows at most `times` retries of a call with a deadline.
     pub(crate) fn new(times: u32, deadline: Deadline) -> Self {
-        Self { left: times, waited: 0, limit: deadline }
+        Self {
+            left: times,
+            waited: 0,
+            limit: deadline,
+        }
     }
 
     /// Returns how long to wait after an error, or `None` if the error is final or no time remains. There is no pause
@@ -116,8 +120,15 @@ mod tests {
     fn a_call_without_a_deadline_is_retried_for_a_limited_time() {
         let longer = PATIENCE + Duration::from_secs(1);
         let mut retries = retries(u32::MAX);
-        assert!(retries.pause(&refused(Code::Unavailable, None), false).is_some());
-        assert_eq!(retries.pause(&refused(Code::Unavailable, Some(longer)), false), None);
+        assert!(
+            retries
+                .pause(&refused(Code::Unavailable, None), false)
+                .is_some()
+        );
+        assert_eq!(
+            retries.pause(&refused(Code::Unavailable, Some(longer)), false),
+            None
+        );
     }
 
     #[test]
@@ -136,13 +147,19 @@ mod tests {
             let pause = retries(1).pause(&refused(code, delay), false);
             assert!(is_spread(pause, 2000), "{code:?} {pause:?}");
         }
-        let endless = refused(Code::ResourceExhausted, Some(Duration::from_secs(i64::MAX.unsigned_abs())));
+        let endless = refused(
+            Code::ResourceExhausted,
+            Some(Duration::from_secs(i64::MAX.unsigned_abs())),
+        );
         assert_eq!(retries(1).pause(&endless, false), None);
     }
 
     #[test]
     fn every_other_error_is_final() {
-        assert_eq!(retries(4).pause(&refused(Code::ResourceExhausted, None), true), None);
+        assert_eq!(
+            retries(4).pause(&refused(Code::ResourceExhausted, None), true),
+            None
+        );
         let delay = Some(Duration::from_millis(20));
         for code in [
             Code::InvalidArgument,
@@ -152,9 +169,19 @@ mod tests {
             Code::Cancelled,
             Code::Internal,
         ] {
-            assert_eq!(retries(4).pause(&refused(code, delay), true), None, "{code:?}");
+            assert_eq!(
+                retries(4).pause(&refused(code, delay), true),
+                None,
+                "{code:?}"
+            );
         }
-        let (endpoint, source) = ("http://127.0.0.1:7070".to_owned(), InvalidAnswer::EndedEarly);
-        assert_eq!(retries(4).pause(&ClientError::Answer { endpoint, source }, true), None);
+        let (endpoint, source) = (
+            "http://127.0.0.1:7070".to_owned(),
+            InvalidAnswer::EndedEarly,
+        );
+        assert_eq!(
+            retries(4).pause(&ClientError::Answer { endpoint, source }, true),
+            None
+        );
     }
 }

@@ -2,9 +2,10 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use hlorank_graph::{Configurations, form};
 use hlorank_proto::v1::{
-    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted, RankConfigsStreamRequest,
-    RankConfigsStreamResponse, ReuseCounts, StreamRanking, config_batch::Configs,
-    rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
+    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted,
+    RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts, StreamRanking,
+    config_batch::Configs, rank_configs_stream_request::Part,
+    rank_configs_stream_response::Part as Answer,
 };
 use prost::Message as _;
 use tokio::sync::mpsc;
@@ -75,7 +76,13 @@ impl<'a> StreamRequest<'a> {
     /// Requests the whole ranking by the default model of the task.
     #[must_use]
     pub fn new(graph: &'a GraphHandle) -> Self {
-        Self { graph, model: None, top: 0, adapt: None, timeout: None }
+        Self {
+            graph,
+            model: None,
+            top: 0,
+            adapt: None,
+            timeout: None,
+        }
     }
 
     /// Sets the model. Default: the default model of the task.
@@ -99,22 +106,35 @@ impl<'a> StreamRequest<'a> {
     /// Sets the maximum time from the start of the stream to its ranking. Default: unlimited.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: Some(timeout), ..self }
+        Self {
+            timeout: Some(timeout),
+            ..self
+        }
     }
 
     /// Returns the message that starts the stream.
     pub(crate) fn message(&self, graph: v1::Graph) -> RankConfigsStreamRequest {
         let model = self.model.as_ref().map(Into::into);
         let adapt = self.adapt.as_ref().map(Adapt::message);
-        let start = RankConfigsStart { graph: Some(graph), model, top_k: self.top, adapt };
-        RankConfigsStreamRequest { part: Some(Part::Start(start)) }
+        let start = RankConfigsStart {
+            graph: Some(graph),
+            model,
+            top_k: self.top,
+            adapt,
+        };
+        RankConfigsStreamRequest {
+            part: Some(Part::Start(start)),
+        }
     }
 }
 
 /// Returns the channel from which the transport sends. The first message is already queued.
 pub(crate) fn outgoing(
     start: RankConfigsStreamRequest,
-) -> (mpsc::Sender<RankConfigsStreamRequest>, mpsc::Receiver<RankConfigsStreamRequest>) {
+) -> (
+    mpsc::Sender<RankConfigsStreamRequest>,
+    mpsc::Receiver<RankConfigsStreamRequest>,
+) {
     let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
     // The empty channel has room for the message.
     let _ = sender.try_send(start);
@@ -134,7 +154,13 @@ impl RankStream {
             return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
         };
         let unit = started.unit();
-        let RankConfigsStarted { model, graph_hash, timings, adaptation, .. } = started;
+        let RankConfigsStarted {
+            model,
+            graph_hash,
+            timings,
+            adaptation,
+            ..
+        } = started;
         let model = answer::model(model).map_err(|invalid| attempt.invalid(invalid))?;
         let hash = answer::graph_hash(&graph_hash).map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(hash);
@@ -169,13 +195,22 @@ impl RankStream {
     /// Sends a batch in its wire form.
     pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
         let count = form(&configs).count();
-        let batch = ConfigBatch { configs: Some(configs) };
-        let message = RankConfigsStreamRequest { part: Some(Part::Batch(batch)) };
+        let batch = ConfigBatch {
+            configs: Some(configs),
+        };
+        let message = RankConfigsStreamRequest {
+            part: Some(Part::Batch(batch)),
+        };
         let (found, limit) = (message.encoded_len(), self.message_bytes);
         if found > limit {
             return Err(ClientError::BatchTooLong { found, limit });
         }
-        if self.attempt.within(self.batches.send(message)).await?.is_err() {
+        if self
+            .attempt
+            .within(self.batches.send(message))
+            .await?
+            .is_err()
+        {
             return Err(self.error().await);
         }
         self.unscored.push_back(count);
@@ -195,12 +230,18 @@ impl RankStream {
 
     /// Waits for the scores of the earliest batch whose scores were not read. Returns `None` if there is no such batch.
     pub async fn scores(&mut self) -> Result<Option<BatchScores>, ClientError> {
-        let Some(&sent) = self.unscored.front() else { return Ok(None) };
+        let Some(&sent) = self.unscored.front() else {
+            return Ok(None);
+        };
         let Answer::Scores(batch) = self.next_answer().await? else {
-            return Err(self.attempt.invalid(InvalidAnswer::IsNot("the scores of a batch")));
+            return Err(self
+                .attempt
+                .invalid(InvalidAnswer::IsNot("the scores of a batch")));
         };
         let batch = BatchScores::from(batch);
-        batch.check(self.scored, sent).map_err(|invalid| self.attempt.invalid(invalid))?;
+        batch
+            .check(self.scored, sent)
+            .map_err(|invalid| self.attempt.invalid(invalid))?;
         self.unscored.pop_front();
         self.scored += sent;
         self.timings += batch.timings;
@@ -215,12 +256,19 @@ impl RankStream {
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
         let Answer::Ranking(ranking) = self.next_answer().await? else {
-            return Err(self.attempt.invalid(InvalidAnswer::IsNot("the ranking of a stream")));
+            return Err(self
+                .attempt
+                .invalid(InvalidAnswer::IsNot("the ranking of a stream")));
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
-        let asked =
-            Asked { configs: self.scored, top: self.top, scores: false, partial: false, explained: 0 };
+        let asked = Asked {
+            configs: self.scored,
+            top: self.top,
+            scores: false,
+            partial: false,
+            explained: 0,
+        };
         let ranking = Ranking::of_answer(unary(ranking), asked);
         let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
         ranking.timings += self.timings;
@@ -254,7 +302,10 @@ async fn next_answer(
     attempt: &Attempt,
     answers: &mut Streaming<RankConfigsStreamResponse>,
 ) -> Result<Answer, ClientError> {
-    let answer = attempt.answer(answers.message()).await?.and_then(|answer| answer.part);
+    let answer = attempt
+        .answer(answers.message())
+        .await?
+        .and_then(|answer| answer.part);
     answer.ok_or_else(|| attempt.invalid(InvalidAnswer::EndedEarly))
 }
 
@@ -262,7 +313,10 @@ impl BatchScores {
     /// Checks the scores of a batch of `sent` configurations, the first of which has the number `first`.
     fn check(&self, first: usize, sent: usize) -> Result<(), InvalidAnswer> {
         if self.first != first {
-            return Err(InvalidAnswer::First { found: self.first, expected: first });
+            return Err(InvalidAnswer::First {
+                found: self.first,
+                expected: first,
+            });
         }
         check_scores(&self.scores, first, sent)
     }

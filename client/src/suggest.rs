@@ -91,13 +91,26 @@ impl<'a> SuggestRequest<'a> {
     /// Requests one suggestion from these candidates, by the default model of the task.
     #[must_use]
     pub fn new(graph: &'a GraphHandle, candidates: &Configurations) -> Self {
-        let batch = ConfigBatch { configs: Some(candidates.to_smallest_form()) };
-        let message = SuggestConfigsRequest { batch: Some(batch), ..SuggestConfigsRequest::default() };
+        let batch = ConfigBatch {
+            configs: Some(candidates.to_smallest_form()),
+        };
+        let message = SuggestConfigsRequest {
+            batch: Some(batch),
+            ..SuggestConfigsRequest::default()
+        };
         let slots = match candidates {
             Configurations::Layout(batch) => u32::try_from(batch.slots()).unwrap_or(u32::MAX),
-            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => 0,
+            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
+                0
+            }
         };
-        Self { graph, message, candidates: candidates.len(), slots, timeout: None }
+        Self {
+            graph,
+            message,
+            candidates: candidates.len(),
+            slots,
+            timeout: None,
+        }
     }
 
     /// Sets the model. Default: the default model of the task.
@@ -151,25 +164,39 @@ impl<'a> SuggestRequest<'a> {
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
-        Self { timeout: Some(timeout), ..self }
+        Self {
+            timeout: Some(timeout),
+            ..self
+        }
     }
 
     pub(crate) fn message(&self, graph: v1::Graph) -> SuggestConfigsRequest {
-        SuggestConfigsRequest { graph: Some(graph), ..self.message.clone() }
+        SuggestConfigsRequest {
+            graph: Some(graph),
+            ..self.message.clone()
+        }
     }
 
     /// Checks an answer and converts it.
-    pub(crate) fn read(&self, answer: SuggestConfigsResponse) -> Result<Suggestions, InvalidAnswer> {
+    pub(crate) fn read(
+        &self,
+        answer: SuggestConfigsResponse,
+    ) -> Result<Suggestions, InvalidAnswer> {
         let (found, asked) = (answer.suggestions.len(), self.message.count.max(1) as usize);
         if found > asked {
             return Err(InvalidAnswer::Suggestions { found, asked });
         }
-        let combinations = answer.combinations.map(|packed| self.read_combinations(packed)).transpose()?;
+        let combinations = answer
+            .combinations
+            .map(|packed| self.read_combinations(packed))
+            .transpose()?;
         let mut known: HashSet<u32> = match combinations {
             None => self.message.pending.iter().copied().collect(),
             Some(_) => HashSet::new(),
         };
-        let candidates = combinations.as_ref().map_or(self.candidates, LayoutBatch::len);
+        let candidates = combinations
+            .as_ref()
+            .map_or(self.candidates, LayoutBatch::len);
         for suggestion in &answer.suggestions {
             let config = suggestion.config as usize;
             if config >= candidates || !known.insert(suggestion.config) {
@@ -180,7 +207,11 @@ impl<'a> SuggestRequest<'a> {
             }
         }
         Ok(Suggestions {
-            suggestions: answer.suggestions.into_iter().map(Suggestion::from).collect(),
+            suggestions: answer
+                .suggestions
+                .into_iter()
+                .map(Suggestion::from)
+                .collect(),
             combinations,
             adaptation: answer.adaptation,
             model: model(answer.model)?,
@@ -212,9 +243,22 @@ impl From<v1::Suggestion> for Suggestion {
             v1::SuggestionReason::Random => SuggestionReason::Random,
             v1::SuggestionReason::Unspecified => SuggestionReason::Other,
         };
-        let v1::Suggestion { config, score, predicted_seconds, log_sd, expected_improvement, .. } =
-            suggestion;
-        Self { config: config as usize, reason, score, predicted_seconds, log_sd, expected_improvement }
+        let v1::Suggestion {
+            config,
+            score,
+            predicted_seconds,
+            log_sd,
+            expected_improvement,
+            ..
+        } = suggestion;
+        Self {
+            config: config as usize,
+            reason,
+            score,
+            predicted_seconds,
+            log_sd,
+            expected_improvement,
+        }
     }
 }
 
@@ -226,11 +270,18 @@ mod tests {
     use super::*;
 
     fn answer(suggestions: &[(u32, f32)]) -> SuggestConfigsResponse {
-        let suggestion =
-            |&(config, score): &(u32, f32)| v1::Suggestion { config, score, ..v1::Suggestion::default() };
+        let suggestion = |&(config, score): &(u32, f32)| v1::Suggestion {
+            config,
+            score,
+            ..v1::Suggestion::default()
+        };
         SuggestConfigsResponse {
             suggestions: suggestions.iter().map(suggestion).collect(),
-            model: Some(ModelSelector { name: "tile".to_owned(), version: 4, ..ModelSelector::default() }),
+            model: Some(ModelSelector {
+                name: "tile".to_owned(),
+                version: 4,
+                ..ModelSelector::default()
+            }),
             graph_hash: vec![9; 32].into(),
             ..SuggestConfigsResponse::default()
         }
@@ -241,22 +292,55 @@ mod tests {
         let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         let mut tiles = TileBatch::default();
         for bound in [4, 8, 16] {
-            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[bound], input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[],
+                output_bounds: &[bound],
+                input_bounds: &[],
+            };
             tiles.push(tile, &Limits::default()).unwrap();
         }
-        let request = SuggestRequest::new(&handle, &Configurations::Tile(tiles)).count(2).pending(&[1]);
+        let request = SuggestRequest::new(&handle, &Configurations::Tile(tiles))
+            .count(2)
+            .pending(&[1]);
         let read = |suggestions: &[(u32, f32)]| request.read(answer(suggestions));
         let valid = read(&[(2, 1.0), (0, 3.0)]).unwrap();
-        assert_eq!(valid.suggestions.iter().map(|each| each.config).collect::<Vec<_>>(), [2, 0]);
+        assert_eq!(
+            valid
+                .suggestions
+                .iter()
+                .map(|each| each.config)
+                .collect::<Vec<_>>(),
+            [2, 0]
+        );
         assert_eq!(valid.suggestions[0].reason, SuggestionReason::Other);
         assert_eq!(read(&[(3, 1.0)]), Err(InvalidAnswer::Suggested(3)));
-        assert_eq!(read(&[(1, 1.0)]), Err(InvalidAnswer::Suggested(1)), "it is pending");
-        assert_eq!(read(&[(0, 1.0), (0, 1.0)]), Err(InvalidAnswer::Suggested(0)));
+        assert_eq!(
+            read(&[(1, 1.0)]),
+            Err(InvalidAnswer::Suggested(1)),
+            "it is pending"
+        );
+        assert_eq!(
+            read(&[(0, 1.0), (0, 1.0)]),
+            Err(InvalidAnswer::Suggested(0))
+        );
         assert_eq!(read(&[(0, f32::NAN)]), Err(InvalidAnswer::NotAScore(0)));
-        let combinations = Some(PackedLayoutConfigs { config_count: 1, ..PackedLayoutConfigs::default() });
-        let combined = request.read(SuggestConfigsResponse { combinations, ..answer(&[]) });
-        assert_eq!(combined, Err(InvalidAnswer::Combinations), "the candidates are tiles");
+        let combinations = Some(PackedLayoutConfigs {
+            config_count: 1,
+            ..PackedLayoutConfigs::default()
+        });
+        let combined = request.read(SuggestConfigsResponse {
+            combinations,
+            ..answer(&[])
+        });
+        assert_eq!(
+            combined,
+            Err(InvalidAnswer::Combinations),
+            "the candidates are tiles"
+        );
         let found = read(&[(0, 1.0), (2, 1.0), (1, 1.0)]);
-        assert_eq!(found, Err(InvalidAnswer::Suggestions { found: 3, asked: 2 }));
+        assert_eq!(
+            found,
+            Err(InvalidAnswer::Suggestions { found: 3, asked: 2 })
+        );
     }
 }

@@ -69,15 +69,23 @@ pub enum TraceError {
 /// Reads the calls of a trace, in their order.
 pub fn read(path: &Path) -> Result<Vec<Recorded>, TraceError> {
     let name = path.display().to_string();
-    let bytes = fs::read(path).map_err(|source| TraceError::Io { path: name.clone(), source })?;
+    let bytes = fs::read(path).map_err(|source| TraceError::Io {
+        path: name.clone(),
+        source,
+    })?;
     let (mut left, mut trace) = (bytes.as_slice(), Trace::default());
     for record in 0.. {
         if left.is_empty() {
             break;
         }
-        let read = TraceRecord::decode_length_delimited(&mut left).map_err(|error| error.to_string());
+        let read =
+            TraceRecord::decode_length_delimited(&mut left).map_err(|error| error.to_string());
         let added = read.and_then(|read| trace.add(read).map_err(str::to_owned));
-        added.map_err(|what| TraceError::Broken { path: name.clone(), record, what })?;
+        added.map_err(|what| TraceError::Broken {
+            path: name.clone(),
+            record,
+            what,
+        })?;
     }
     Ok(trace.calls)
 }
@@ -106,17 +114,27 @@ impl Trace {
     }
 
     fn recorded(&self, call: TracedCall) -> Result<Recorded, &'static str> {
-        let at =
-            call.at.and_then(|at| Duration::try_from(at).ok()).ok_or("the time of the call is missing")?;
+        let at = call
+            .at
+            .and_then(|at| Duration::try_from(at).ok())
+            .ok_or("the time of the call is missing")?;
         if self.calls.last().is_some_and(|last| at < last.at) {
             return Err("the call began before the previous one");
         }
-        let graph =
-            self.graphs.get(call.graph as usize).ok_or("the graph of the call does not precede it")?;
+        let graph = self
+            .graphs
+            .get(call.graph as usize)
+            .ok_or("the graph of the call does not precede it")?;
         let batch = NonZeroU32::new(call.batch_configs);
-        let call = call.request.and_then(|request| RankCall::of_message(Arc::clone(graph), request));
-        let call = call.ok_or("the call has no configurations, or configurations of an unknown kind")?;
-        Ok(Recorded { at, call: call.in_batches(batch) })
+        let call = call
+            .request
+            .and_then(|request| RankCall::of_message(Arc::clone(graph), request));
+        let call =
+            call.ok_or("the call has no configurations, or configurations of an unknown kind")?;
+        Ok(Recorded {
+            at,
+            call: call.in_batches(batch),
+        })
     }
 }
 
@@ -133,8 +151,15 @@ impl TraceWriter {
     /// Creates a trace. An existing file is replaced.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         let name = path.display().to_string();
-        let file = File::create(path).map_err(|source| TraceError::Io { path: name.clone(), source })?;
-        Ok(Self { path: name, file: BufWriter::new(file), graphs: HashMap::new() })
+        let file = File::create(path).map_err(|source| TraceError::Io {
+            path: name.clone(),
+            source,
+        })?;
+        Ok(Self {
+            path: name,
+            file: BufWriter::new(file),
+            graphs: HashMap::new(),
+        })
     }
 
     /// Adds a unary call that begins at this time since the start of the trace, and its graph if that is new.
@@ -154,9 +179,16 @@ impl TraceWriter {
         batch: Option<NonZeroU32>,
     ) -> Result<(), TraceError> {
         let graph = self.number(request.graph)?;
-        let at = at.try_into().map_err(|_| self.broken("the time of the call is too large"))?;
+        let at = at
+            .try_into()
+            .map_err(|_| self.broken("the time of the call is too large"))?;
         let (request, batch_configs) = (Some(request.message()), batch.map_or(0, NonZeroU32::get));
-        self.put(Record::Call(TracedCall { at: Some(at), graph, request, batch_configs }))
+        self.put(Record::Call(TracedCall {
+            at: Some(at),
+            graph,
+            request,
+            batch_configs,
+        }))
     }
 
     /// Returns the number of a graph, and writes the graph if it is new.
@@ -167,22 +199,37 @@ impl TraceWriter {
         let number = u32::try_from(self.graphs.len());
         let number = number.map_err(|_| self.broken("the trace has too many graphs"))?;
         self.put(Record::Graph(graph.whole()))?;
-        self.graphs.insert(graph.route().as_bytes().to_vec(), number);
+        self.graphs
+            .insert(graph.route().as_bytes().to_vec(), number);
         Ok(number)
     }
 
     /// Writes the buffered rest of the trace.
     pub fn finish(mut self) -> Result<(), TraceError> {
-        self.file.flush().map_err(|source| TraceError::Io { path: self.path, source })
+        self.file.flush().map_err(|source| TraceError::Io {
+            path: self.path,
+            source,
+        })
     }
 
     fn put(&mut self, record: Record) -> Result<(), TraceError> {
-        let bytes = TraceRecord { record: Some(record) }.encode_length_delimited_to_vec();
-        self.file.write_all(&bytes).map_err(|source| TraceError::Io { path: self.path.clone(), source })
+        let bytes = TraceRecord {
+            record: Some(record),
+        }
+        .encode_length_delimited_to_vec();
+        self.file
+            .write_all(&bytes)
+            .map_err(|source| TraceError::Io {
+                path: self.path.clone(),
+                source,
+            })
     }
 
     fn broken(&self, what: &str) -> TraceError {
-        TraceError::Io { path: self.path.clone(), source: io::Error::other(what) }
+        TraceError::Io {
+            path: self.path.clone(),
+            source: io::Error::other(what),
+        }
     }
 }
 
@@ -195,7 +242,11 @@ mod tests {
     fn tiles(count: i64) -> Configurations {
         let mut batch = TileBatch::default();
         for size in 1..=count {
-            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[size], input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[],
+                output_bounds: &[size],
+                input_bounds: &[],
+            };
             batch.push(tile, &Limits::default()).unwrap();
         }
         Configurations::Tile(batch)
@@ -210,18 +261,34 @@ mod tests {
     #[test]
     fn calls_are_read_as_they_were_written_and_each_graph_once() {
         let (_folder, path) = trace();
-        let graphs =
-            [b"one", b"two"].map(|bytes| GraphHandle::hlo_module(bytes.to_vec(), Task::Tile, vec![]));
+        let graphs = [b"one", b"two"]
+            .map(|bytes| GraphHandle::hlo_module(bytes.to_vec(), Task::Tile, vec![]));
         let mut writer = TraceWriter::create(&path).unwrap();
         for (milliseconds, graph, count) in [(0, 0, 1), (5, 1, 2), (9, 0, 3)] {
             let configurations = tiles(count);
-            let request = RankRequest::new(&graphs[graph], &configurations).top(4).with_scores();
-            writer.write(Duration::from_millis(milliseconds), &request).unwrap();
+            let request = RankRequest::new(&graphs[graph], &configurations)
+                .top(4)
+                .with_scores();
+            writer
+                .write(Duration::from_millis(milliseconds), &request)
+                .unwrap();
         }
         writer.finish().unwrap();
         let calls = read(&path).unwrap();
-        assert_eq!(calls.iter().map(|call| call.at.as_millis()).collect::<Vec<_>>(), [0, 5, 9]);
-        assert_eq!(calls.iter().map(|call| call.call.configurations()).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(
+            calls
+                .iter()
+                .map(|call| call.at.as_millis())
+                .collect::<Vec<_>>(),
+            [0, 5, 9]
+        );
+        assert_eq!(
+            calls
+                .iter()
+                .map(|call| call.call.configurations())
+                .collect::<Vec<_>>(),
+            [1, 2, 3]
+        );
         assert!(Arc::ptr_eq(calls[0].call.graph(), calls[2].call.graph()));
         for (call, graph) in calls.iter().zip([0, 1, 0]) {
             assert_eq!(call.call.graph().route(), graphs[graph].route());
@@ -236,12 +303,17 @@ mod tests {
         let (_folder, path) = trace();
         let graph = GraphHandle::hlo_module(b"one".to_vec(), Task::Tile, vec![]);
         let mut writer = TraceWriter::create(&path).unwrap();
-        writer.write(Duration::ZERO, &RankRequest::new(&graph, &tiles(3))).unwrap();
+        writer
+            .write(Duration::ZERO, &RankRequest::new(&graph, &tiles(3)))
+            .unwrap();
         writer.finish().unwrap();
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         let error = read(&path).unwrap_err().to_string();
-        assert!(error.contains("a.trace: record 1, counted from 0: "), "{error}");
+        assert!(
+            error.contains("a.trace: record 1, counted from 0: "),
+            "{error}"
+        );
     }
 
     #[test]
@@ -251,14 +323,32 @@ mod tests {
             let at = Duration::from_secs(seconds).try_into().ok();
             let request = Some(RankRequest::new(&graph, &tiles(1)).message());
             TraceRecord {
-                record: Some(Record::Call(TracedCall { at, graph: graph_number, request, batch_configs: 0 })),
+                record: Some(Record::Call(TracedCall {
+                    at,
+                    graph: graph_number,
+                    request,
+                    batch_configs: 0,
+                })),
             }
         };
         let mut trace = Trace::default();
-        assert_eq!(trace.add(call(1, 0)), Err("the graph of the call does not precede it"));
-        trace.add(TraceRecord { record: Some(Record::Graph(graph.whole())) }).unwrap();
+        assert_eq!(
+            trace.add(call(1, 0)),
+            Err("the graph of the call does not precede it")
+        );
+        trace
+            .add(TraceRecord {
+                record: Some(Record::Graph(graph.whole())),
+            })
+            .unwrap();
         trace.add(call(1, 0)).unwrap();
-        assert_eq!(trace.add(call(0, 0)), Err("the call began before the previous one"));
-        assert_eq!(trace.add(TraceRecord { record: None }), Err("it is neither a graph nor a call"));
+        assert_eq!(
+            trace.add(call(0, 0)),
+            Err("the call began before the previous one")
+        );
+        assert_eq!(
+            trace.add(TraceRecord { record: None }),
+            Err("it is neither a graph nor a call")
+        );
     }
 }

@@ -18,7 +18,9 @@ use crate::GraphHandle;
 
 /// Returns a file of the fixtures that every client shares.
 fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/data")
+        .join(path)
 }
 
 /// Returns the cases of one section.
@@ -39,9 +41,14 @@ fn assert_route(graph: &GraphHandle, case: &Value) {
 }
 
 fn assert_sent(configurations: &Configurations, case: &Value) {
-    let batch = ConfigBatch { configs: Some(configurations.to_smallest_form()) };
+    let batch = ConfigBatch {
+        configs: Some(configurations.to_smallest_form()),
+    };
     let mut sent = String::new();
-    batch.encode_to_vec().iter().for_each(|byte| write!(sent, "{byte:02x}").unwrap());
+    batch
+        .encode_to_vec()
+        .iter()
+        .for_each(|byte| write!(sent, "{byte:02x}").unwrap());
     assert_eq!(sent, case["sent"].as_str().unwrap(), "{}", case["name"]);
 }
 
@@ -49,8 +56,13 @@ fn assert_sent(configurations: &Configurations, case: &Value) {
 fn route_keys_of_modules_equal_those_of_every_client() {
     for case in cases("modules") {
         let length = case["length"].as_u64().unwrap();
-        let module = (0..length).map(|index| u8::try_from(index % 251).unwrap()).collect();
-        assert_route(&GraphHandle::hlo_module(module, Task::Layout, vec![]), &case);
+        let module = (0..length)
+            .map(|index| u8::try_from(index % 251).unwrap())
+            .collect();
+        assert_route(
+            &GraphHandle::hlo_module(module, Task::Layout, vec![]),
+            &case,
+        );
     }
 }
 
@@ -69,7 +81,9 @@ fn layouts_are_encoded_as_by_every_client() {
         let configs: Vec<Vec<[i32; LAYOUT_VALUES]>> = list(&case["values"]);
         let mut batch = LayoutBatchBuilder::new(configs[0].len(), Limits::default());
         for config in configs {
-            let entries = config.iter().map(|values| LayoutEntry::from_values(values, String::new).unwrap());
+            let entries = config
+                .iter()
+                .map(|values| LayoutEntry::from_values(values, String::new).unwrap());
             batch.push(&entries.collect::<Vec<_>>()).unwrap();
         }
         assert_sent(&Configurations::Layout(batch.build().unwrap()), &case);
@@ -84,9 +98,14 @@ fn tiles_are_encoded_as_by_every_client() {
         let configs = lists.iter().flatten().map(Vec::len).max().unwrap();
         let mut batch = TileBatch::default();
         for config in 0..configs {
-            let [kernel_bounds, output_bounds, input_bounds] =
-                lists.each_ref().map(|list| list.as_ref().map_or(&[][..], |list| &list[config]));
-            let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
+            let [kernel_bounds, output_bounds, input_bounds] = lists
+                .each_ref()
+                .map(|list| list.as_ref().map_or(&[][..], |list| &list[config]));
+            let tile = TileConfiguration {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            };
             batch.push(tile, &Limits::default()).unwrap();
         }
         assert_sent(&Configurations::Tile(batch), &case);
@@ -110,7 +129,10 @@ fn fusions_are_encoded_as_by_every_client() {
         let configs: Vec<Vec<u8>> = list(&case["fused"]);
         let slots = configs[0].len();
         let byte = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
-        let fused = configs.iter().flat_map(|bits| bits.chunks(8).map(byte)).collect();
+        let fused = configs
+            .iter()
+            .flat_map(|bits| bits.chunks(8).map(byte))
+            .collect();
         let batch = FusionBatch::new(configs.len(), slots, fused, &Limits::default()).unwrap();
         assert_sent(&Configurations::Fusion(batch), &case);
     }
@@ -120,8 +142,13 @@ fn fusions_are_encoded_as_by_every_client() {
 fn digests_of_feature_sets_equal_those_of_every_client() {
     for case in cases("feature_sets") {
         let (nodes, configs) = (list(&case["node_features"]), list(&case["config_features"]));
-        let set = NamedFeatureSet::new(case["name"].as_str().unwrap().to_owned(), nodes, configs).unwrap();
-        assert_eq!(set.digest().to_string(), case["digest"].as_str().unwrap(), "{case}");
+        let set = NamedFeatureSet::new(case["name"].as_str().unwrap().to_owned(), nodes, configs)
+            .unwrap();
+        assert_eq!(
+            set.digest().to_string(),
+            case["digest"].as_str().unwrap(),
+            "{case}"
+        );
     }
 }
 
@@ -129,11 +156,19 @@ fn digests_of_feature_sets_equal_those_of_every_client() {
 fn graphs_of_feature_sets_equal_those_of_every_client() {
     for case in cases("feature_graphs") {
         let features: Vec<Vec<f32>> = list(&case["node_features"]);
-        let (set, nodes) = (case["feature_set"].as_str().unwrap().to_owned(), features.len());
+        let (set, nodes) = (
+            case["feature_set"].as_str().unwrap().to_owned(),
+            features.len(),
+        );
         let edges = list(&case["edges"]);
-        let graph = FeatureGraph::new(set, nodes, features.concat(), edges, &Limits::default()).unwrap();
+        let graph =
+            FeatureGraph::new(set, nodes, features.concat(), edges, &Limits::default()).unwrap();
         assert_route(&GraphHandle::feature_graph(&graph), &case);
-        assert_eq!(Graph::of_features(graph).hash().to_string(), case["hash"].as_str().unwrap(), "{case}");
+        assert_eq!(
+            Graph::of_features(graph).hash().to_string(),
+            case["hash"].as_str().unwrap(),
+            "{case}"
+        );
     }
 }
 

@@ -12,7 +12,10 @@ macro_rules! libfuzzer {
         libfuzzer_sys::fuzz_target!(|input: &[u8]| {
             let _ = $target.check(input);
         });
-        libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, _max_size: usize, seed: u32| {
+        libfuzzer_sys::fuzz_mutator!(|data: &mut [u8],
+                                      size: usize,
+                                      _max_size: usize,
+                                      seed: u32| {
             $crate::libfuzzer::mutate(&$target, data, size, seed)
         });
     };
@@ -21,7 +24,10 @@ macro_rules! libfuzzer {
 /// Changes the first `size` bytes of `data`, and returns the size of the changed input.
 pub fn mutate(target: &Target, data: &mut [u8], size: usize, seed: u32) -> usize {
     let mut input = data[..size].to_vec();
-    let mut mutator = Mutator { random: Rng::with_seed(seed.into()), change_bytes };
+    let mut mutator = Mutator {
+        random: Rng::with_seed(seed.into()),
+        change_bytes,
+    };
     (target.mutate)(&mut input, &mut mutator);
     input.truncate(data.len());
     data[..input.len()].copy_from_slice(&input);

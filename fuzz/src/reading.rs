@@ -3,8 +3,9 @@
 use std::fmt;
 
 use hlorank_graph::{
-    ConfigurationError, Configurations, EncodedBatch, FeatureGraph, FusionProgram, Graph, GraphArrays,
-    HloModule, LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad, SegmentedGraph, Task,
+    ConfigurationError, Configurations, EncodedBatch, FeatureGraph, FusionProgram, Graph,
+    GraphArrays, HloModule, LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad,
+    SegmentedGraph, Task,
 };
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::{Message as _, bytes::Bytes};
@@ -12,7 +13,12 @@ use prost::{Message as _, bytes::Bytes};
 use crate::{fusion::check_kernels, reference};
 
 /// Limits that are small enough for small inputs to reach them.
-pub(crate) const LIMITS: Limits = Limits { nodes: 1500, edges: 6000, configs: 1000, config_entries: 50_000 };
+pub(crate) const LIMITS: Limits = Limits {
+    nodes: 1500,
+    edges: 6000,
+    configs: 1000,
+    config_entries: 50_000,
+};
 
 /// Maximum length of an error message in bytes, including what it quotes.
 const MAX_MESSAGE: usize = 1000;
@@ -23,18 +29,29 @@ const LISTS: [std::ops::Range<usize>; 4] = [31..37, 95..99, 101..105, 134..140];
 /// Checks the message of an error.
 pub(crate) fn check_error(error: &impl fmt::Display) {
     let message = error.to_string();
-    assert!(message.len() <= MAX_MESSAGE, "a message of {} bytes: {message}", message.len());
+    assert!(
+        message.len() <= MAX_MESSAGE,
+        "a message of {} bytes: {message}",
+        message.len()
+    );
 }
 
 /// Checks a module that was read.
 pub(crate) fn check_module(module: HloModule<'_>) {
     let nodes = module.len();
     assert!((1..=LIMITS.nodes).contains(&nodes), "{nodes} nodes");
-    assert!(module.arrays.edges.len() <= LIMITS.edges, "{} edges", module.arrays.edges.len());
+    assert!(
+        module.arrays.edges.len() <= LIMITS.edges,
+        "{} edges",
+        module.arrays.edges.len()
+    );
     let described = (0..).map_while(|node| module.describe(node)).count();
     assert_eq!(described, nodes, "nodes that can be described");
     let splits = &module.node_splits;
-    assert!(splits.is_sorted() && splits.first() == Some(&0) && splits.last() == Some(&nodes), "{splits:?}");
+    assert!(
+        splits.is_sorted() && splits.first() == Some(&0) && splits.last() == Some(&nodes),
+        "{splits:?}"
+    );
     let unknown: usize = module.unknown_opcodes.values().sum();
     assert_eq!(unknown, module.arrays.unknown_opcodes());
     let configurable = module.arrays.default_configurable();
@@ -52,52 +69,112 @@ pub(crate) fn check_module(module: HloModule<'_>) {
 
 /// Checks a graph that was read, and its segments.
 pub(crate) fn check_graph(graph: &Graph) {
-    assert!(graph.raw_features().iter().all(|feature| feature.is_finite()), "a feature is not finite");
-    assert!(graph.edges().is_sorted_by(|one, next| one < next), "edges are not sorted and distinct");
+    assert!(
+        graph
+            .raw_features()
+            .iter()
+            .all(|feature| feature.is_finite()),
+        "a feature is not finite"
+    );
+    assert!(
+        graph.edges().is_sorted_by(|one, next| one < next),
+        "edges are not sorted and distinct"
+    );
     let cut = SegmentedGraph::new(graph);
     if let Some(features) = graph.feature_graph() {
-        assert_eq!((cut.slots(), cut.segments.len()), (features.nodes(), 0), "a graph of a feature set");
+        assert_eq!(
+            (cut.slots(), cut.segments.len()),
+            (features.nodes(), 0),
+            "a graph of a feature set"
+        );
         return check_feature_graph(features, graph);
     }
     if let Some(program) = graph.program() {
-        assert_eq!(program.slots(), graph.configurable(), "the slots of a program");
+        assert_eq!(
+            program.slots(),
+            graph.configurable(),
+            "the slots of a program"
+        );
         assert!(cut.segments.is_empty() && cut.summary.segments <= cut.rows_per_config());
         return;
     }
     check_features(graph);
-    let mut nodes: Vec<u32> = cut.occurrences.iter().flat_map(|place| place.nodes.iter().copied()).collect();
-    let mut slots: Vec<usize> =
-        cut.occurrences.iter().flat_map(|place| place.slots.iter().copied()).collect();
+    let mut nodes: Vec<u32> = cut
+        .occurrences
+        .iter()
+        .flat_map(|place| place.nodes.iter().copied())
+        .collect();
+    let mut slots: Vec<usize> = cut
+        .occurrences
+        .iter()
+        .flat_map(|place| place.slots.iter().copied())
+        .collect();
     nodes.sort_unstable();
     slots.sort_unstable();
-    assert!(nodes.is_sorted_by(|one, next| one < next), "a node lies in two segments");
+    assert!(
+        nodes.is_sorted_by(|one, next| one < next),
+        "a node lies in two segments"
+    );
     assert_eq!(nodes.len(), cut.summary.kept, "nodes in segments");
-    assert!(slots.into_iter().eq(0..graph.configurable().len()), "slots in segments");
-    assert!(cut.segments.iter().all(|segment| (1..=MAX_SEGMENT_NODES).contains(&segment.len())));
+    assert!(
+        slots.into_iter().eq(0..graph.configurable().len()),
+        "slots in segments"
+    );
+    assert!(
+        cut.segments
+            .iter()
+            .all(|segment| (1..=MAX_SEGMENT_NODES).contains(&segment.len()))
+    );
 }
 
 /// Checks that a graph of a feature set that is sent again has the same hash.
 fn check_feature_graph(features: &FeatureGraph, graph: &Graph) {
     let (set, edges) = (features.set().to_owned(), features.edges().to_vec());
-    let again = FeatureGraph::new(set, features.nodes(), features.features().to_vec(), edges, &LIMITS);
-    assert_eq!(Graph::of_features(again.expect("arrays of a graph")).hash(), graph.hash(), "sent again");
+    let again = FeatureGraph::new(
+        set,
+        features.nodes(),
+        features.features().to_vec(),
+        edges,
+        &LIMITS,
+    );
+    assert_eq!(
+        Graph::of_features(again.expect("arrays of a graph")).hash(),
+        graph.hash(),
+        "sent again"
+    );
 }
 
 /// Checks that a graph sent as arrays of features has the same hash.
 fn check_features(graph: &Graph) {
     let in_list = |column: usize| LISTS.iter().any(|list| list.contains(&column));
     let values = graph.raw_features().iter().enumerate();
-    if values.into_iter().any(|(place, value)| *value < 0.0 && in_list(place % hlorank_graph::FEATURES)) {
+    if values
+        .into_iter()
+        .any(|(place, value)| *value < 0.0 && in_list(place % hlorank_graph::FEATURES))
+    {
         return;
     }
     let (pad, features) = match graph.features(Pad::MinusOne) {
         Some(features) => (Pad::MinusOne, features),
         None => (Pad::Zero, graph.raw_features().to_vec()),
     };
-    let arrays =
-        GraphArrays::from_features(graph.opcodes().to_vec(), features, graph.edges().to_vec(), pad, &LIMITS);
-    let again = Graph::new(graph.task(), arrays.expect("arrays of a graph"), graph.configurable().to_vec());
-    assert_eq!(again.expect("a graph").hash(), graph.hash(), "the hash of a graph that came as features");
+    let arrays = GraphArrays::from_features(
+        graph.opcodes().to_vec(),
+        features,
+        graph.edges().to_vec(),
+        pad,
+        &LIMITS,
+    );
+    let again = Graph::new(
+        graph.task(),
+        arrays.expect("arrays of a graph"),
+        graph.configurable().to_vec(),
+    );
+    assert_eq!(
+        again.expect("a graph").hash(),
+        graph.hash(),
+        "the hash of a graph that came as features"
+    );
 }
 
 /// Checks a `ConfigBatch` in any form, read for a graph that fits it.
@@ -111,13 +188,23 @@ pub(crate) fn check_batch(input: &[u8]) {
         (Err(error), encoded) => {
             check_error(&error);
             let read = encoded.map(|batch| batch.map(|batch| read_encoded(&batch, 1, &LIMITS)));
-            return assert!(!matches!(read, Ok(None | Some(Ok(_)))), "accepted, but it does not decode");
+            return assert!(
+                !matches!(read, Ok(None | Some(Ok(_)))),
+                "accepted, but it does not decode"
+            );
         }
-        (Ok(Some(_)), encoded) => panic!("{:?}, but it decodes", encoded.map(|batch| batch.map(|_| ()))),
+        (Ok(Some(_)), encoded) => panic!(
+            "{:?}, but it decodes",
+            encoded.map(|batch| batch.map(|_| ()))
+        ),
     };
     let slots = slots_of(&configs);
     let read = read_encoded(&encoded, slots, &LIMITS).ok();
-    assert_eq!(read, reference::read(&configs, slots, &LIMITS), "the reference");
+    assert_eq!(
+        read,
+        reference::read(&configs, slots, &LIMITS),
+        "the reference"
+    );
     if let Some(configurations) = read {
         // Larger batches take the same paths, and are read three more times.
         if configurations.len() < 50 {
@@ -131,18 +218,28 @@ pub(crate) fn check_batch(input: &[u8]) {
 fn slots_of(batch: &Configs) -> usize {
     match batch {
         Configs::LayoutConfigs(message) => {
-            let nodes = message.configs.iter().flat_map(|config| &config.nodes).map(|node| node.node);
+            let nodes = message
+                .configs
+                .iter()
+                .flat_map(|config| &config.nodes)
+                .map(|node| node.node);
             nodes.max().map_or(1, |node| (node as usize).min(63) + 1)
         }
         Configs::PackedLayoutConfigs(message) => message.tables.len(),
         Configs::DeltaLayoutConfigs(message) => message.tables.len(),
         Configs::FusionConfigs(message) => {
-            let nodes = message.configs.iter().flat_map(|config| &config.fused_nodes);
+            let nodes = message
+                .configs
+                .iter()
+                .flat_map(|config| &config.fused_nodes);
             nodes.max().map_or(1, |&node| (node as usize).min(63) + 1)
         }
         // Whole bytes, so that one more slot does not fit.
         Configs::PackedFusionConfigs(message) => {
-            let bytes = message.fused.len().checked_div(message.config_count as usize);
+            let bytes = message
+                .fused
+                .len()
+                .checked_div(message.config_count as usize);
             8 * bytes.unwrap_or_default()
         }
         Configs::DeltaFusionConfigs(message) => 8 * message.base.len(),
@@ -153,18 +250,27 @@ fn slots_of(batch: &Configs) -> usize {
             } else {
                 (&message.row_indices, size_of::<u32>())
             };
-            array.len().checked_div(message.config_count as usize * bytes).unwrap_or_default()
+            array
+                .len()
+                .checked_div(message.config_count as usize * bytes)
+                .unwrap_or_default()
         }
         Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => 0,
     }
 }
 
 fn read_encoded(batch: &EncodedBatch, slots: usize, limits: &Limits) -> Result<Configurations, ()> {
-    batch.read(batch.task(), &nodes_of(slots), limits).map_err(|error| check_error(&error))
+    batch
+        .read(batch.task(), &nodes_of(slots), limits)
+        .map_err(|error| check_error(&error))
 }
 
 fn read_batch(batch: &Configs, slots: usize, limits: &Limits) -> Result<Configurations, ()> {
-    read_encoded(&EncodedBatch::try_from(batch).expect("it was encoded"), slots, limits)
+    read_encoded(
+        &EncodedBatch::try_from(batch).expect("it was encoded"),
+        slots,
+        limits,
+    )
 }
 
 fn nodes_of(slots: usize) -> Vec<u32> {
@@ -175,14 +281,32 @@ fn nodes_of(slots: usize) -> Vec<u32> {
 fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) {
     let configs = configurations.len();
     let entries = configs * slots * configurations.columns().unwrap_or(1);
-    let at = Limits { configs, config_entries: entries, ..LIMITS };
-    assert_eq!(read_batch(batch, slots, &at).as_ref(), Ok(configurations), "at the limit");
+    let at = Limits {
+        configs,
+        config_entries: entries,
+        ..LIMITS
+    };
+    assert_eq!(
+        read_batch(batch, slots, &at).as_ref(),
+        Ok(configurations),
+        "at the limit"
+    );
     let past = [
-        Limits { configs: configs - 1, ..at },
-        Limits { config_entries: at.config_entries.wrapping_sub(1), ..at },
+        Limits {
+            configs: configs - 1,
+            ..at
+        },
+        Limits {
+            config_entries: at.config_entries.wrapping_sub(1),
+            ..at
+        },
     ];
     let past = &past[..if slots == 0 { 1 } else { 2 }];
-    assert!(past.iter().all(|limits| read_batch(batch, slots, limits).is_err()), "one past the limit");
+    assert!(
+        past.iter()
+            .all(|limits| read_batch(batch, slots, limits).is_err()),
+        "one past the limit"
+    );
     let fits_any = matches!(
         batch,
         Configs::TileConfigs(_)
@@ -190,7 +314,10 @@ fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) 
             | Configs::LayoutConfigs(_)
             | Configs::FusionConfigs(_)
     );
-    assert!(fits_any || read_batch(batch, slots + 1, &LIMITS).is_err(), "a graph with one more slot");
+    assert!(
+        fits_any || read_batch(batch, slots + 1, &LIMITS).is_err(),
+        "a graph with one more slot"
+    );
 }
 
 /// Checks that configurations read the same from every form that can hold them.
@@ -221,10 +348,15 @@ pub(crate) fn check_forms(configurations: &Configurations) {
 }
 
 fn name(batch: &Configs) -> &'static str {
-    EncodedBatch::try_from(batch).expect("it was encoded").field()
+    EncodedBatch::try_from(batch)
+        .expect("it was encoded")
+        .field()
 }
 
 fn entries(batch: &LayoutBatch) -> Vec<LayoutEntry> {
-    let places = (0..batch.len()).flat_map(|config| (0..batch.slots()).map(move |slot| (config, slot)));
-    places.map(|(config, slot)| batch.entry(config, slot)).collect()
+    let places =
+        (0..batch.len()).flat_map(|config| (0..batch.slots()).map(move |slot| (config, slot)));
+    places
+        .map(|(config, slot)| batch.entry(config, slot))
+        .collect()
 }

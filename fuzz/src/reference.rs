@@ -2,13 +2,13 @@
 //! must accept the same messages, and give the same batches.
 
 use hlorank_graph::{
-    ConfigurationError, Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits,
-    NodeFeatureBatch, TileBatch, TileConfiguration,
+    ConfigurationError, Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
+    Limits, NodeFeatureBatch, TileBatch, TileConfiguration,
 };
 use hlorank_proto::v1::{
-    DeltaFusionConfigs, DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs, LayoutTable,
-    NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs, PackedTileConfigs, TileConfigs,
-    config_batch::Configs,
+    DeltaFusionConfigs, DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs,
+    LayoutTable, NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs, PackedTileConfigs,
+    TileConfigs, config_batch::Configs,
 };
 
 /// Reads a decoded batch for a graph of `slots` configurable nodes, which are the nodes from 0. Returns `None` if the
@@ -16,19 +16,27 @@ use hlorank_proto::v1::{
 pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<Configurations> {
     match configs {
         Configs::TileConfigs(message) => tiles(message, limits).ok().map(Configurations::Tile),
-        Configs::PackedTileConfigs(message) => packed_tiles(message, limits).map(Configurations::Tile),
+        Configs::PackedTileConfigs(message) => {
+            packed_tiles(message, limits).map(Configurations::Tile)
+        }
         _ if slots == 0 => None,
-        Configs::LayoutConfigs(message) => layouts(message, slots, limits).map(Configurations::Layout),
+        Configs::LayoutConfigs(message) => {
+            layouts(message, slots, limits).map(Configurations::Layout)
+        }
         Configs::PackedLayoutConfigs(message) => {
             packed_layouts(message, slots, limits).map(Configurations::Layout)
         }
         Configs::DeltaLayoutConfigs(message) => {
             changed_layouts(message, slots, limits).map(Configurations::Layout)
         }
-        Configs::FusionConfigs(message) => fusions(message, slots, limits).map(Configurations::Fusion),
+        Configs::FusionConfigs(message) => {
+            fusions(message, slots, limits).map(Configurations::Fusion)
+        }
         Configs::PackedFusionConfigs(message) => {
             let configs = message.config_count as usize;
-            FusionBatch::new(configs, slots, message.fused.to_vec(), limits).ok().map(Configurations::Fusion)
+            FusionBatch::new(configs, slots, message.fused.to_vec(), limits)
+                .ok()
+                .map(Configurations::Fusion)
         }
         Configs::DeltaFusionConfigs(message) => {
             changed_fusions(message, slots, limits).map(Configurations::Fusion)
@@ -39,13 +47,18 @@ pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<C
     }
 }
 
-fn node_features(message: &NodeFeatureConfigs, nodes: usize, limits: &Limits) -> Option<NodeFeatureBatch> {
+fn node_features(
+    message: &NodeFeatureConfigs,
+    nodes: usize,
+    limits: &Limits,
+) -> Option<NodeFeatureBatch> {
     let (configs, columns) = (message.config_count as usize, message.column_count as usize);
     let is_within = configs <= limits.configs
         && configs.saturating_mul(nodes).saturating_mul(columns) <= limits.config_entries;
     let floats = |bytes: &[u8]| -> Option<Vec<f32>> {
         let (quads, rest) = bytes.as_chunks::<4>();
-        rest.is_empty().then(|| quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
+        rest.is_empty()
+            .then(|| quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
     };
     let has_table = !(message.rows.is_empty() && message.row_indices.is_empty());
     if configs == 0 || columns == 0 || !is_within || (has_table && !message.features.is_empty()) {
@@ -53,7 +66,8 @@ fn node_features(message: &NodeFeatureConfigs, nodes: usize, limits: &Limits) ->
     }
     let values = if has_table {
         let (rows, (quads, rest)) = (floats(&message.rows)?, message.row_indices.as_chunks::<4>());
-        if !rest.is_empty() || quads.len() != configs * nodes || !rows.len().is_multiple_of(columns) {
+        if !rest.is_empty() || quads.len() != configs * nodes || !rows.len().is_multiple_of(columns)
+        {
             return None;
         }
         let row = |quad: &[u8; 4]| rows.chunks(columns).nth(u32::from_le_bytes(*quad) as usize);
@@ -72,13 +86,28 @@ fn tiles(message: &TileConfigs, limits: &Limits) -> Result<TileBatch, Configurat
     for tile in &message.configs {
         let (kernel_bounds, output_bounds) = (&tile.kernel_bounds[..], &tile.output_bounds[..]);
         let input_bounds = &tile.input_bounds[..];
-        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits)?;
+        batch.push(
+            TileConfiguration {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            },
+            limits,
+        )?;
     }
-    if batch.is_empty() { Err(ConfigurationError::Empty) } else { Ok(batch) }
+    if batch.is_empty() {
+        Err(ConfigurationError::Empty)
+    } else {
+        Ok(batch)
+    }
 }
 
 fn packed_tiles(message: &PackedTileConfigs, limits: &Limits) -> Option<TileBatch> {
-    let counts = [message.kernel_bound_count, message.output_bound_count, message.input_bound_count];
+    let counts = [
+        message.kernel_bound_count,
+        message.output_bound_count,
+        message.input_bound_count,
+    ];
     let [kernel, output, input] = counts.map(|count| count as usize);
     let configs = message.config_count as usize;
     let fits = configs <= limits.configs && configs > 0 && counts.iter().all(|count| *count <= 64);
@@ -89,10 +118,22 @@ fn packed_tiles(message: &PackedTileConfigs, limits: &Limits) -> Option<TileBatc
     for config in 0..configs {
         let row = &message.bounds[config * (kernel + output + input) * 4..];
         let (quads, _) = row.as_chunks::<4>();
-        let bounds: Vec<i64> = quads.iter().map(|quad| i32::from_le_bytes(*quad).into()).collect();
+        let bounds: Vec<i64> = quads
+            .iter()
+            .map(|quad| i32::from_le_bytes(*quad).into())
+            .collect();
         let (kernel_bounds, rest) = bounds.split_at(kernel);
         let (output_bounds, input_bounds) = (&rest[..output], &rest[output..output + input]);
-        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits).ok()?;
+        batch
+            .push(
+                TileConfiguration {
+                    kernel_bounds,
+                    output_bounds,
+                    input_bounds,
+                },
+                limits,
+            )
+            .ok()?;
     }
     Some(batch)
 }
@@ -117,7 +158,11 @@ fn entries(config: &LayoutConfig, slots: usize) -> Option<Vec<LayoutEntry>> {
     Some(entries.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-fn packed_layouts(message: &PackedLayoutConfigs, slots: usize, limits: &Limits) -> Option<LayoutBatch> {
+fn packed_layouts(
+    message: &PackedLayoutConfigs,
+    slots: usize,
+    limits: &Limits,
+) -> Option<LayoutBatch> {
     let tables = tables(&message.tables)?;
     let is_narrow = tables.iter().all(|table| table.len() <= 256);
     let width = if is_narrow { 1 } else { 2 };
@@ -125,21 +170,45 @@ fn packed_layouts(message: &PackedLayoutConfigs, slots: usize, limits: &Limits) 
     if tables.len() != slots || message.indices.len() != configs.checked_mul(slots * width)? {
         return None;
     }
-    let index = |bytes: &[u8]| bytes.iter().rev().fold(0, |index, byte| index << 8 | u16::from(*byte));
-    LayoutBatch::new(configs, tables, message.indices.chunks(width).map(index).collect(), limits).ok()
+    let index = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |index, byte| index << 8 | u16::from(*byte))
+    };
+    LayoutBatch::new(
+        configs,
+        tables,
+        message.indices.chunks(width).map(index).collect(),
+        limits,
+    )
+    .ok()
 }
 
 fn tables(tables: &[LayoutTable]) -> Option<Vec<Vec<LayoutEntry>>> {
-    let entry = |numbers: &[u32]| LayoutEntry::from_numbers(numbers.try_into().ok()?, String::new).ok();
-    tables.iter().map(|table| table.entries.chunks(3).map(entry).collect()).collect()
+    let entry =
+        |numbers: &[u32]| LayoutEntry::from_numbers(numbers.try_into().ok()?, String::new).ok();
+    tables
+        .iter()
+        .map(|table| table.entries.chunks(3).map(entry).collect())
+        .collect()
 }
 
-fn changed_layouts(message: &DeltaLayoutConfigs, slots: usize, limits: &Limits) -> Option<LayoutBatch> {
+fn changed_layouts(
+    message: &DeltaLayoutConfigs,
+    slots: usize,
+    limits: &Limits,
+) -> Option<LayoutBatch> {
     let mut changes = message.change_slots.iter().zip(&message.change_entries);
-    let total: u64 = message.change_counts.iter().map(|count| u64::from(*count)).sum();
+    let total: u64 = message
+        .change_counts
+        .iter()
+        .map(|count| u64::from(*count))
+        .sum();
     let lists = [message.change_slots.len(), message.change_entries.len()];
     let is_too_large = message.change_counts.len() > limits.configs;
-    if message.base.len() != slots || lists.iter().any(|list| *list as u64 != total) || is_too_large {
+    if message.base.len() != slots || lists.iter().any(|list| *list as u64 != total) || is_too_large
+    {
         return None;
     }
     let mut indices = Vec::new();
@@ -153,11 +222,15 @@ fn changed_layouts(message: &DeltaLayoutConfigs, slots: usize, limits: &Limits) 
         }
         indices.extend(row);
     }
-    let indices = indices.into_iter().map(|(index, _)| u16::try_from(index).ok()).collect::<Option<_>>()?;
+    let indices = indices
+        .into_iter()
+        .map(|(index, _)| u16::try_from(index).ok())
+        .collect::<Option<_>>()?;
     let tables = tables(&message.tables).filter(|tables| tables.len() == slots)?;
     // A base that every configuration changes must be in its table, too.
     let mut base = message.base.iter().zip(&tables);
-    base.all(|(&index, table)| (index as usize) < table.len()).then_some(())?;
+    base.all(|(&index, table)| (index as usize) < table.len())
+        .then_some(())?;
     LayoutBatch::new(message.change_counts.len(), tables, indices, limits).ok()
 }
 
@@ -179,10 +252,21 @@ fn fusions(message: &FusionConfigs, slots: usize, limits: &Limits) -> Option<Fus
     FusionBatch::new(message.configs.len(), slots, fused, limits).ok()
 }
 
-fn changed_fusions(message: &DeltaFusionConfigs, slots: usize, limits: &Limits) -> Option<FusionBatch> {
-    let total: u64 = message.change_counts.iter().map(|count| u64::from(*count)).sum();
+fn changed_fusions(
+    message: &DeltaFusionConfigs,
+    slots: usize,
+    limits: &Limits,
+) -> Option<FusionBatch> {
+    let total: u64 = message
+        .change_counts
+        .iter()
+        .map(|count| u64::from(*count))
+        .sum();
     let is_too_large = message.change_counts.len() > limits.configs;
-    if message.base.len() != slots.div_ceil(8) || message.change_slots.len() as u64 != total || is_too_large {
+    if message.base.len() != slots.div_ceil(8)
+        || message.change_slots.len() as u64 != total
+        || is_too_large
+    {
         return None;
     }
     let mut changes = message.change_slots.iter();
@@ -204,5 +288,11 @@ fn changed_fusions(message: &DeltaFusionConfigs, slots: usize, limits: &Limits) 
 
 /// Bits as bytes, the lowest bit first.
 fn bytes(bits: &[bool]) -> Vec<u8> {
-    bits.chunks(8).map(|some| some.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit))).collect()
+    bits.chunks(8)
+        .map(|some| {
+            some.iter()
+                .rev()
+                .fold(0, |byte, &bit| byte << 1 | u8::from(bit))
+        })
+        .collect()
 }

@@ -46,7 +46,11 @@ impl Replay {
     pub fn from_environment() -> Self {
         let number = |name: &str| {
             let value = env::var(name).ok()?;
-            Some(value.parse().unwrap_or_else(|_| panic!("{name} is {value:?}, expected a whole number")))
+            Some(
+                value
+                    .parse()
+                    .unwrap_or_else(|_| panic!("{name} is {value:?}, expected a whole number")),
+            )
         };
         Self {
             time: Duration::from_secs(number("HLORANK_FUZZ_SECONDS").unwrap_or(1)),
@@ -62,16 +66,25 @@ impl Replay {
     /// If an input breaks a promise.
     #[must_use]
     pub fn run(&self, target: &Target) -> u64 {
-        let limit = Rlimit { current: Some(MAX_ADDRESSES), maximum: Some(MAX_ADDRESSES) };
+        let limit = Rlimit {
+            current: Some(MAX_ADDRESSES),
+            maximum: Some(MAX_ADDRESSES),
+        };
         setrlimit(Resource::As, limit).expect("a limit can be lowered");
         fs::create_dir_all(&self.folder).expect("a folder for inputs");
         let file = self.folder.join(target.name).with_extension("running");
-        let running = Running { file, max_resident: self.max_resident };
+        let running = Running {
+            file,
+            max_resident: self.max_resident,
+        };
         let corpus = corpus(target.name);
         for input in &corpus {
             running.check(target, input);
         }
-        let mut mutator = Mutator { random: Rng::with_seed(self.seed), change_bytes };
+        let mut mutator = Mutator {
+            random: Rng::with_seed(self.seed),
+            change_bytes,
+        };
         let (started, mut inputs) = (Instant::now(), corpus.len() as u64);
         while started.elapsed() < self.time {
             running.check(target, &changed(target, &corpus, &mut mutator));
@@ -85,14 +98,21 @@ impl Replay {
 /// Returns the folder of a target's inputs.
 #[must_use]
 pub fn corpus_folder(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target)
 }
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(corpus_folder(target)).expect("a folder of inputs");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an input").path()).collect();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an input").path())
+        .collect();
     paths.sort();
-    paths.iter().map(|path| fs::read(path).expect("an input")).collect()
+    paths
+        .iter()
+        .map(|path| fs::read(path).expect("an input"))
+        .collect()
 }
 
 /// Returns an input of the corpus with one change, or a few.
@@ -117,7 +137,10 @@ impl Running {
         if target.check(input) > LONG {
             let peak = peak_memory();
             let limit = self.max_resident;
-            assert!(peak <= limit, "memory grew to {peak} bytes, more than {limit}");
+            assert!(
+                peak <= limit,
+                "memory grew to {peak} bytes, more than {limit}"
+            );
         }
     }
 }
@@ -154,13 +177,24 @@ mod tests {
     fn broken(read: fn(&[u8])) -> (String, Vec<u8>) {
         let folder = tempfile::tempdir().expect("a folder");
         let folder_path = folder.path().to_owned();
-        let replay =
-            Replay { time: Duration::from_mins(1), seed: 1, folder: folder_path, max_resident: MAX_RESIDENT };
-        let target = Target { name: "manifest", mutate: mutate_bytes, read };
+        let replay = Replay {
+            time: Duration::from_mins(1),
+            seed: 1,
+            folder: folder_path,
+            max_resident: MAX_RESIDENT,
+        };
+        let target = Target {
+            name: "manifest",
+            mutate: mutate_bytes,
+            read,
+        };
         let panic = catch_unwind(|| replay.run(&target)).expect_err("a broken promise");
         let message = panic.downcast_ref::<String>().cloned();
         let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-        (message.expect("a message"), fs::read(folder.path().join("manifest.running")).expect("an input"))
+        (
+            message.expect("a message"),
+            fs::read(folder.path().join("manifest.running")).expect("an input"),
+        )
     }
 
     #[test]
@@ -177,10 +211,16 @@ mod tests {
             let started = processor_time();
             while processor_time().saturating_sub(started) < Target::MAX_TIME * 2 {}
         });
-        assert!(message.ends_with("of processor time, more than 1s"), "{message}");
+        assert!(
+            message.ends_with("of processor time, more than 1s"),
+            "{message}"
+        );
         let (message, _) = broken(|_| {
             let started = processor_time();
-            black_box(vec![1_u8; usize::try_from(MAX_RESIDENT + 1).expect("64 bits")]);
+            black_box(vec![
+                1_u8;
+                usize::try_from(MAX_RESIDENT + 1).expect("64 bits")
+            ]);
             // Memory is checked after inputs that take long.
             while processor_time().saturating_sub(started) <= LONG {}
         });

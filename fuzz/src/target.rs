@@ -27,7 +27,11 @@ impl Target {
         let started = processor_time();
         (self.read)(input);
         let took = processor_time().saturating_sub(started);
-        assert!(took <= Self::MAX_TIME, "{took:?} of processor time, more than {:?}", Self::MAX_TIME);
+        assert!(
+            took <= Self::MAX_TIME,
+            "{took:?} of processor time, more than {:?}",
+            Self::MAX_TIME
+        );
         took
     }
 }
@@ -35,5 +39,8 @@ impl Target {
 /// Returns the processor time of this thread, which other processes do not lengthen.
 pub(crate) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
 }

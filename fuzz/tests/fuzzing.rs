@@ -65,6 +65,10 @@ fn manifests_of_the_corpus_are_of_this_featurizer() {
     for manifest in ["segment.json", "whole_graph.json"] {
         let json = fs::read(corpus_folder("manifest").join(manifest)).unwrap();
         let read = Manifest::read(&json);
-        assert!(read.is_ok(), "{}; run `cargo run -p hlorank-fuzz --example corpus`", read.unwrap_err());
+        assert!(
+            read.is_ok(),
+            "{}; run `cargo run -p hlorank-fuzz --example corpus`",
+            read.unwrap_err()
+        );
     }
 }

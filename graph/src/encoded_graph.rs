@@ -22,13 +22,16 @@ pub fn decode_graph(graph: Bytes, limits: &Limits) -> Result<v1::Graph, GraphErr
         return Err(GraphError::too_many_nodes(limits));
     }
     for (field, edges) in EDGES {
-        let ends = messages(&graph, field)
-            .try_fold(0, |ends, message| Ok::<_, WireError>(ends + count_numbers(message?, edges)?))?;
+        let ends = messages(&graph, field).try_fold(0, |ends, message| {
+            Ok::<_, WireError>(ends + count_numbers(message?, edges)?)
+        })?;
         if ends / 2 > limits.edges {
             return Err(GraphError::too_many_edges(limits));
         }
     }
-    v1::Graph::decode(graph).map_err(|error| GraphError::Encoding { detail: error.to_string() })
+    v1::Graph::decode(graph).map_err(|error| GraphError::Encoding {
+        detail: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -37,19 +40,34 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { nodes: 3, edges: 2, configs: 0, config_entries: 0 };
+    const LIMITS: Limits = Limits {
+        nodes: 3,
+        edges: 2,
+        configs: 0,
+        config_entries: 0,
+    };
 
     fn decode(edge_index: usize, configurable_nodes: usize) -> Result<Graph, GraphError> {
-        let features = GraphFeatures { edge_index: vec![1; edge_index], ..GraphFeatures::default() };
+        let features = GraphFeatures {
+            edge_index: vec![1; edge_index],
+            ..GraphFeatures::default()
+        };
         let source = Some(Source::Features(features));
-        let graph = Graph { source, configurable_nodes: vec![1; configurable_nodes], ..Graph::default() };
+        let graph = Graph {
+            source,
+            configurable_nodes: vec![1; configurable_nodes],
+            ..Graph::default()
+        };
         let decoded = decode_graph(graph.encode_to_vec().into(), &LIMITS);
         decoded.inspect(|decoded| assert_eq!(decoded, &graph))
     }
 
     #[test]
     fn lists_are_decoded_up_to_the_limits() {
-        assert!(decode(4, 3).is_ok() && decode(5, 0).is_ok(), "the checks of arrays refuse half an edge");
+        assert!(
+            decode(4, 3).is_ok() && decode(5, 0).is_ok(),
+            "the checks of arrays refuse half an edge"
+        );
         assert!(decode(6, 0).unwrap_err().to_string().contains("edges"));
         assert!(decode(0, 4).unwrap_err().to_string().contains("nodes"));
     }
@@ -57,9 +75,14 @@ mod tests {
     #[test]
     fn edges_of_a_feature_graph_are_counted_too() {
         let decode = |edges| {
-            let source =
-                Source::FeatureGraph(FeatureGraph { edges: vec![1; edges], ..FeatureGraph::default() });
-            let graph = Graph { source: Some(source), ..Graph::default() };
+            let source = Source::FeatureGraph(FeatureGraph {
+                edges: vec![1; edges],
+                ..FeatureGraph::default()
+            });
+            let graph = Graph {
+                source: Some(source),
+                ..Graph::default()
+            };
             decode_graph(graph.encode_to_vec().into(), &LIMITS)
         };
         assert!(decode(4).is_ok());
@@ -70,7 +93,10 @@ mod tests {
     fn bytes_that_are_no_graph_are_refused() {
         for wrong in [&b"\x1a"[..], b"\x2a\x01\x80", b"\x20\xff"] {
             let refused = decode_graph(Bytes::copy_from_slice(wrong), &LIMITS);
-            assert!(matches!(refused, Err(GraphError::Encoding { .. })), "{wrong:?}");
+            assert!(
+                matches!(refused, Err(GraphError::Encoding { .. })),
+                "{wrong:?}"
+            );
         }
     }
 }

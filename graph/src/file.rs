@@ -26,29 +26,50 @@ impl GraphFile {
     /// Reads a file. `bare_task` is the task of a graph without configurations.
     pub fn read(path: &Path, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
         let name = path.display().to_string();
-        let io_error = |source| FileError::Io { path: name.clone(), source };
+        let io_error = |source| FileError::Io {
+            path: name.clone(),
+            source,
+        };
         let kind = fs::metadata(path).map_err(io_error)?.file_type();
         if let Some(found) = other_than_file(kind) {
             return Err(FileError::NoFile { path: name, found });
         }
         // The end of a pipe is unknown.
-        let bytes = if kind.is_file() { fs::read(path) } else { read_pipe(path) };
+        let bytes = if kind.is_file() {
+            fs::read(path)
+        } else {
+            read_pipe(path)
+        };
         Self::of(path, bytes.map_err(io_error)?, bare_task, limits)
     }
 
     /// Reads the bytes of a file, which may be compressed with gzip or zstd, as [`read`](Self::read) does. Errors name the
     /// `path`.
-    pub fn of(path: &Path, bytes: Vec<u8>, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
+    pub fn of(
+        path: &Path,
+        bytes: Vec<u8>,
+        bare_task: Task,
+        limits: &Limits,
+    ) -> Result<Self, FileError> {
         let name = path.display().to_string();
         let bytes = unpacked(&name, bytes)?;
         if bytes.starts_with(b"PK") {
             let (kind, graph) = read_npz(path, bytes, bare_task, limits)?;
-            return Ok(Self { kind, graphs: vec![graph] });
+            return Ok(Self {
+                kind,
+                graphs: vec![graph],
+            });
         }
-        let reader = Reader { path: &name, limits };
+        let reader = Reader {
+            path: &name,
+            limits,
+        };
         let Some(kind) = FileKind::of(&bytes) else {
             let graphs = reader.other_text(&bytes, bare_task)?;
-            return Ok(Self { kind: FileKind::HloText, graphs });
+            return Ok(Self {
+                kind: FileKind::HloText,
+                graphs,
+            });
         };
         let graphs = match kind {
             FileKind::TuningData => reader.kernels(&bytes)?,
@@ -63,7 +84,14 @@ impl GraphFile {
     pub fn into_graph(self, path: &Path, module: usize) -> Result<MeasuredGraph, FileError> {
         let modules = self.graphs.len();
         let path = path.display().to_string();
-        self.graphs.into_iter().nth(module).ok_or(FileError::NoSuchModule { path, module, modules })
+        self.graphs
+            .into_iter()
+            .nth(module)
+            .ok_or(FileError::NoSuchModule {
+                path,
+                module,
+                modules,
+            })
     }
 }
 
@@ -77,7 +105,8 @@ impl Reader<'_> {
     fn kernels(&self, bytes: &[u8]) -> Result<Vec<MeasuredGraph>, FileError> {
         let mut kernels = Vec::new();
         for field in Fields::of(bytes) {
-            let field = field.map_err(|error| self.graph_error(kernels.len(), malformed(&error)))?;
+            let field =
+                field.map_err(|error| self.graph_error(kernels.len(), malformed(&error)))?;
             if let (1, Payload::Bytes(kernel)) = field {
                 kernels.push(self.tuning(kernels.len(), kernel)?);
             }
@@ -91,17 +120,27 @@ impl Reader<'_> {
         let module = HloModule::read(tuning.module, self.limits).map_err(graph_error)?;
         let configurable = tuning.configurable(&module).map_err(graph_error)?;
         let task = tuning.task();
-        let mut measured = measured_graph(serialized(tuning.module), module, task, configurable.clone())
-            .map_err(graph_error)?;
+        let mut measured = measured_graph(
+            serialized(tuning.module),
+            module,
+            task,
+            configurable.clone(),
+        )
+        .map_err(graph_error)?;
         if measured.graph.configurable() != configurable {
             return Err(graph_error(GraphError::OtherSlots {
                 found: configurable.len(),
                 expected: measured.graph.configurable().len(),
             }));
         }
-        measured.measurements = tuning.measurements(self.limits).map_err(|source| {
-            FileError::Configuration { path: self.path.to_owned(), module: number, source }
-        })?;
+        measured.measurements =
+            tuning
+                .measurements(self.limits)
+                .map_err(|source| FileError::Configuration {
+                    path: self.path.to_owned(),
+                    module: number,
+                    source,
+                })?;
         Ok(measured)
     }
 
@@ -135,19 +174,34 @@ impl Reader<'_> {
             return self.text_modules(&modules, task);
         }
         let Some((text, added)) = with_header(&text) else {
-            return Err(FileError::UnknownFormat { path: self.path.to_owned(), found: name_of(bytes) });
+            return Err(FileError::UnknownFormat {
+                path: self.path.to_owned(),
+                found: name_of(bytes),
+            });
         };
         let graph = self.one_text(&text, task).map_err(|error| {
-            self.graph_error(0, moved(error, |line, column| (line.saturating_sub(added).max(1), column)))
+            self.graph_error(
+                0,
+                moved(error, |line, column| {
+                    (line.saturating_sub(added).max(1), column)
+                }),
+            )
         })?;
         Ok(vec![graph])
     }
 
-    fn text_modules(&self, modules: &[TextModule], task: Task) -> Result<Vec<MeasuredGraph>, FileError> {
+    fn text_modules(
+        &self,
+        modules: &[TextModule],
+        task: Task,
+    ) -> Result<Vec<MeasuredGraph>, FileError> {
         let read = |(number, module): (usize, &TextModule)| {
             let graph = self.one_text(&module.text, task);
             graph.map_err(|error| {
-                self.graph_error(number, moved(error, |line, column| module.place(line, column)))
+                self.graph_error(
+                    number,
+                    moved(error, |line, column| module.place(line, column)),
+                )
             })
         };
         modules.iter().enumerate().map(read).collect()
@@ -156,12 +210,19 @@ impl Reader<'_> {
     fn one_text(&self, text: &str, task: Task) -> Result<MeasuredGraph, GraphError> {
         let module = HloModule::read_one(text, self.limits)?;
         let configurable = configurable(&module, task);
-        let named = (text::module_name(text).to_owned(), GraphSource::HloText(text.to_owned()));
+        let named = (
+            text::module_name(text).to_owned(),
+            GraphSource::HloText(text.to_owned()),
+        );
         measured_graph(named, module, task, configurable)
     }
 
     fn graph_error(&self, module: usize, source: GraphError) -> FileError {
-        FileError::Graph { path: self.path.to_owned(), module, source }
+        FileError::Graph {
+            path: self.path.to_owned(),
+            module,
+            source,
+        }
     }
 }
 
@@ -184,9 +245,13 @@ fn other_than_file(kind: FileType) -> Option<&'static str> {
 
 fn read_pipe(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = fs::File::open(path)?.take(MAX_PIPE + 1).read_to_end(&mut bytes)?;
+    let read = fs::File::open(path)?
+        .take(MAX_PIPE + 1)
+        .read_to_end(&mut bytes)?;
     if read as u64 > MAX_PIPE {
-        return Err(io::Error::other(format!("the pipe has more than {MAX_PIPE} bytes; write a file first")));
+        return Err(io::Error::other(format!(
+            "the pipe has more than {MAX_PIPE} bytes; write a file first"
+        )));
     }
     Ok(bytes)
 }
@@ -199,9 +264,17 @@ fn is_part(module: &TextModule, text: &str) -> bool {
 /// Moves the place of an error in text.
 fn moved(error: GraphError, place: impl Fn(usize, usize) -> (usize, usize)) -> GraphError {
     match error {
-        GraphError::Text { line, column, source } => {
+        GraphError::Text {
+            line,
+            column,
+            source,
+        } => {
             let (line, column) = place(line, column);
-            GraphError::Text { line, column, source }
+            GraphError::Text {
+                line,
+                column,
+                source,
+            }
         }
         other => other,
     }
@@ -222,12 +295,20 @@ fn measured_graph(
 ) -> Result<MeasuredGraph, GraphError> {
     let node_splits = std::mem::take(&mut module.node_splits);
     let (graph, nodes) = module.into_described_graph(task, configurable)?;
-    Ok(MeasuredGraph { name, source, graph, node_splits, nodes, measurements: None })
+    Ok(MeasuredGraph {
+        name,
+        source,
+        graph,
+        node_splits,
+        nodes,
+        measurements: None,
+    })
 }
 
 /// Returns the name of a serialized module and the form in which a client sends it.
 fn serialized(module: &[u8]) -> (String, GraphSource) {
-    let name =
-        bytes_field(module, 1).map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned());
+    let name = bytes_field(module, 1).map_or_else(String::new, |name| {
+        String::from_utf8_lossy(name).into_owned()
+    });
     (name, GraphSource::HloModule(module.to_vec()))
 }

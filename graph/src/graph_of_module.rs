@@ -15,7 +15,9 @@ impl HloModule<'_> {
     ) -> Result<(Graph, Vec<NodeDescription>), GraphError> {
         let graph = self.take_graph(task, configurable)?;
         let configurable = pace::in_steps(16, graph.configurable());
-        let nodes = configurable.filter_map(|&node| self.describe(node)).collect();
+        let nodes = configurable
+            .filter_map(|&node| self.describe(node))
+            .collect();
         Ok((graph, nodes))
     }
 

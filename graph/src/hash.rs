@@ -13,7 +13,10 @@ pub(crate) struct CanonicalForm {
 
 impl CanonicalForm {
     pub(crate) fn new(magic: &[u8]) -> Self {
-        let mut form = Self { hasher: blake3::Hasher::new(), buffer: Vec::new() };
+        let mut form = Self {
+            hasher: blake3::Hasher::new(),
+            buffer: Vec::new(),
+        };
         form.bytes(magic);
         form.bytes(&FORMAT_VERSION.to_le_bytes());
         form
@@ -27,7 +30,12 @@ impl CanonicalForm {
         self.bytes(&(count as u64).to_le_bytes());
     }
 
-    pub(crate) fn nodes(&mut self, opcodes: &[u8], features: &[f32], lengths: Option<&[SequenceLengths]>) {
+    pub(crate) fn nodes(
+        &mut self,
+        opcodes: &[u8],
+        features: &[f32],
+        lengths: Option<&[SequenceLengths]>,
+    ) {
         self.bytes(opcodes);
         self.floats(features);
         self.bytes(&[u8::from(lengths.is_some())]);

@@ -28,6 +28,11 @@ impl Default for Limits {
     /// Returns twice the largest graph of `TpuGraphs` and several times its largest batch (spec: 43,615 nodes, 100,040
     /// layout configurations; Kaufman 2021: up to 500,000 tiles).
     fn default() -> Self {
-        Self { nodes: 100_000, edges: 400_000, configs: 500_000, config_entries: 64 << 20 }
+        Self {
+            nodes: 100_000,
+            edges: 400_000,
+            configs: 500_000,
+            config_entries: 64 << 20,
+        }
     }
 }

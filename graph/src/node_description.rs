@@ -34,14 +34,18 @@ impl HloModule<'_> {
         let operands = self.nodes.references.operands(position).iter().take(2);
         let operands = operands.filter_map(|id| self.nodes_by_id.get(id));
         let tensors = std::iter::once(&node).chain(operands);
-        let mut dimensions = instruction.shape.map_or_else(Vec::new, |shape| shape.dimensions);
+        let mut dimensions = instruction
+            .shape
+            .map_or_else(Vec::new, |shape| shape.dimensions);
         dimensions.truncate(MAX_SHOWN_DIMENSIONS);
         Some(NodeDescription {
             node,
             name: instruction.name,
             opcode: instruction.opcode,
             dimensions,
-            tensor_ranks: tensors.map(|&tensor| self.nodes.ranks[tensor as usize]).collect(),
+            tensor_ranks: tensors
+                .map(|&tensor| self.nodes.ranks[tensor as usize])
+                .collect(),
         })
     }
 }

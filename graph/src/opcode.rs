@@ -142,7 +142,11 @@ pub fn opcode_id(name: &str) -> u8 {
 /// Returns the HLO opcode of an id; `unknown` for 0 and for ids past the table.
 #[must_use]
 pub fn opcode_name(id: u8) -> &'static str {
-    usize::from(id).checked_sub(1).and_then(|index| NAMES.get(index)).copied().unwrap_or("unknown")
+    usize::from(id)
+        .checked_sub(1)
+        .and_then(|index| NAMES.get(index))
+        .copied()
+        .unwrap_or("unknown")
 }
 
 /// Returns whether a tuner usually chooses the layouts of nodes with this opcode id: convolution, dot, reshape.

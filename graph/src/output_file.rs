@@ -30,38 +30,54 @@ impl OutputFile {
     /// Creates a temporary file for the content of `path`.
     pub fn create(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
-            Ok(found) if found.is_file() => Self::beside(path.canonicalize()?, Some(found.permissions())),
+            Ok(found) if found.is_file() => {
+                Self::beside(path.canonicalize()?, Some(found.permissions()))
+            }
             Ok(_) => Self::copied(path),
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            Err(_) if fs::symlink_metadata(path).is_ok() => {
-                Err(io::Error::new(ErrorKind::NotFound, "is a link to a file that does not exist"))
-            }
+            Err(_) if fs::symlink_metadata(path).is_ok() => Err(io::Error::new(
+                ErrorKind::NotFound,
+                "is a link to a file that does not exist",
+            )),
             Err(_) => Self::beside(path.to_owned(), None),
         }
     }
 
     /// Creates a temporary file in the folder of a path, under a random name that did not exist.
     fn beside(path: PathBuf, permissions: Option<Permissions>) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
         let file = temporary_file(folder.unwrap_or(Path::new(".")))?;
         if let Some(permissions) = permissions {
             file.as_file().set_permissions(permissions)?;
         }
         let (file, temporary) = file.into_parts();
-        Ok(Self { content: BufWriter::new(file), target: Target::Renamed(temporary, path) })
+        Ok(Self {
+            content: BufWriter::new(file),
+            target: Target::Renamed(temporary, path),
+        })
     }
 
     /// Opens a pipe or a device, and creates a temporary file without a name.
     fn copied(path: &Path) -> io::Result<Self> {
         let target = Target::Copied(OpenOptions::new().write(true).open(path)?);
-        Ok(Self { content: BufWriter::new(tempfile::tempfile()?), target })
+        Ok(Self {
+            content: BufWriter::new(tempfile::tempfile()?),
+            target,
+        })
     }
 
     /// Puts the content at its path. Without this, the content is lost.
     pub fn finish(self) -> io::Result<()> {
-        let mut content = self.content.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let mut content = self
+            .content
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
         match self.target {
-            Target::Renamed(temporary, path) => temporary.persist(path).map_err(|error| error.error),
+            Target::Renamed(temporary, path) => {
+                temporary.persist(path).map_err(|error| error.error)
+            }
             Target::Copied(mut target) => {
                 content.rewind()?;
                 io::copy(&mut content, &mut target)?;
@@ -76,12 +92,17 @@ fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt as _;
     // As any new file: whoever the umask allows may read it.
     let permissions = Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(".hlorank-").permissions(permissions).tempfile_in(folder)
+    tempfile::Builder::new()
+        .prefix(".hlorank-")
+        .permissions(permissions)
+        .tempfile_in(folder)
 }
 
 #[cfg(not(unix))]
 fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(".hlorank-").tempfile_in(folder)
+    tempfile::Builder::new()
+        .prefix(".hlorank-")
+        .tempfile_in(folder)
 }
 
 impl Write for OutputFile {
@@ -111,7 +132,9 @@ mod tests {
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
         names.sort();
         names
@@ -155,10 +178,18 @@ mod tests {
         write(&link, "new").unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), file);
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
         fs::remove_file(&file).unwrap();
         let error = write(&link, "new").unwrap_err();
-        assert!(error.to_string().contains("a link to a file that does not exist"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("a link to a file that does not exist"),
+            "{error}"
+        );
         assert!(names(files.path()).is_empty());
     }
 }

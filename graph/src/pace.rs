@@ -62,14 +62,19 @@ mod tests {
         let pauses = Rc::new(Cell::new(0));
         let count = Rc::clone(&pauses);
         pause();
-        paced(move || count.set(count.get() + 1), || (0..3).for_each(|_| pause()));
+        paced(
+            move || count.set(count.get() + 1),
+            || (0..3).for_each(|_| pause()),
+        );
         pause();
         assert_eq!(pauses.get(), 3);
     }
 
     #[test]
     fn a_pause_may_end_the_computation() {
-        let stopped = catch_unwind(AssertUnwindSafe(|| paced(|| resume_unwind(Box::new("stopped")), pause)));
+        let stopped = catch_unwind(AssertUnwindSafe(|| {
+            paced(|| resume_unwind(Box::new("stopped")), pause)
+        }));
         assert!(stopped.is_err());
         pause();
     }
@@ -79,7 +84,10 @@ mod tests {
         let pauses = Rc::new(Cell::new(0));
         let count = Rc::clone(&pauses);
         let sum = || in_steps(10, 0..95).sum::<i32>();
-        assert_eq!(paced(move || count.set(count.get() + 1), sum), (0..95).sum::<i32>());
+        assert_eq!(
+            paced(move || count.set(count.get() + 1), sum),
+            (0..95).sum::<i32>()
+        );
         assert_eq!(pauses.get(), 9);
     }
 }

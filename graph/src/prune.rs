@@ -13,7 +13,10 @@ impl Pruned {
     /// Keeps everything.
     #[must_use]
     pub fn whole(graph: &Graph) -> Self {
-        Self { nodes: (0..).take(graph.len()).collect(), edges: graph.edges().to_vec() }
+        Self {
+            nodes: (0..).take(graph.len()).collect(),
+            edges: graph.edges().to_vec(),
+        }
     }
 }
 
@@ -31,12 +34,18 @@ pub fn prune(graph: &Graph) -> Pruned {
 
 fn prune_around_configurable(graph: &Graph) -> Pruned {
     let mut configurable = vec![false; graph.len()];
-    graph.configurable().iter().for_each(|&node| configurable[node as usize] = true);
+    graph
+        .configurable()
+        .iter()
+        .for_each(|&node| configurable[node as usize] = true);
 
     let touches = |edge: &&[u32; 2]| edge.iter().any(|&node| configurable[node as usize]);
     let edges: Vec<[u32; 2]> = graph.edges().iter().filter(touches).copied().collect();
     let mut kept = configurable;
-    edges.as_flattened().iter().for_each(|&node| kept[node as usize] = true);
+    edges
+        .as_flattened()
+        .iter()
+        .for_each(|&node| kept[node as usize] = true);
 
     let mut positions = vec![0; graph.len()];
     let mut nodes = Vec::new();
@@ -44,7 +53,10 @@ fn prune_around_configurable(graph: &Graph) -> Pruned {
         positions[node as usize] = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         nodes.push(node);
     }
-    let edges = edges.into_iter().map(|edge| edge.map(|node| positions[node as usize])).collect();
+    let edges = edges
+        .into_iter()
+        .map(|edge| edge.map(|node| positions[node as usize]))
+        .collect();
     Pruned { nodes, edges }
 }
 
@@ -56,20 +68,38 @@ mod tests {
     fn graph(nodes: usize, edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
         let features = vec![0.0; nodes * FEATURES];
         let limits = Limits::default();
-        let arrays = GraphArrays::from_features(vec![0; nodes], features, edges.to_vec(), Pad::Zero, &limits);
+        let arrays = GraphArrays::from_features(
+            vec![0; nodes],
+            features,
+            edges.to_vec(),
+            Pad::Zero,
+            &limits,
+        );
         Graph::new(Task::Layout, arrays.unwrap(), configurable.to_vec()).unwrap()
     }
 
     #[test]
     fn neighbours_of_configurable_nodes_stay_without_edges_between_them() {
         let pruned = prune(&graph(6, &[[1, 0], [2, 0], [2, 1], [4, 3], [5, 2]], &[1]));
-        assert_eq!(pruned, Pruned { nodes: vec![0, 1, 2], edges: vec![[1, 0], [2, 1]] });
+        assert_eq!(
+            pruned,
+            Pruned {
+                nodes: vec![0, 1, 2],
+                edges: vec![[1, 0], [2, 1]]
+            }
+        );
     }
 
     #[test]
     fn a_configurable_node_without_edges_stays() {
         let pruned = prune(&graph(3, &[[1, 0]], &[2]));
-        assert_eq!(pruned, Pruned { nodes: vec![2], edges: vec![] });
+        assert_eq!(
+            pruned,
+            Pruned {
+                nodes: vec![2],
+                edges: vec![]
+            }
+        );
     }
 
     #[test]

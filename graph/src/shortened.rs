@@ -4,7 +4,11 @@ pub fn shortened(name: &str) -> String {
     const SHOWN: usize = 80;
     let mut characters = name.chars();
     let start: String = characters.by_ref().take(SHOWN).collect();
-    if characters.next().is_none() { start } else { format!("{start}…") }
+    if characters.next().is_none() {
+        start
+    } else {
+        format!("{start}…")
+    }
 }
 
 /// Returns whether a letter neither controls a terminal nor changes the direction of the text around it.

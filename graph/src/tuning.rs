@@ -1,11 +1,13 @@
 //! `TpuGraphs`' files of measured configurations as protobuf: `TuningData` and `ModuleTuningData` (spec §1.1).
 
-use hlorank_proto::tpu_graphs::{ConfigProfile, HloModuleConfig, HloOpConfig, config_profile::Config};
+use hlorank_proto::tpu_graphs::{
+    ConfigProfile, HloModuleConfig, HloOpConfig, config_profile::Config,
+};
 use prost::{Message as _, encoding::decode_varint};
 
 use crate::{
-    ConfigurationError, Configurations, FusionBatch, GraphError, HloModule, LayoutBatchBuilder, LayoutEntry,
-    Limits, Measurements, Task, TileBatch,
+    ConfigurationError, Configurations, FusionBatch, GraphError, HloModule, LayoutBatchBuilder,
+    LayoutEntry, Limits, Measurements, Task, TileBatch,
     fusion::row_bytes,
     wire::{Fields, Payload},
 };
@@ -20,7 +22,11 @@ pub(crate) struct TuningModule<'a> {
 
 impl<'a> TuningModule<'a> {
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, GraphError> {
-        let mut tuning = Self { module: &[], configurable: Vec::new(), runs: Vec::new() };
+        let mut tuning = Self {
+            module: &[],
+            configurable: Vec::new(),
+            runs: Vec::new(),
+        };
         for field in Fields::of(bytes) {
             match field.map_err(|error| malformed(&error))? {
                 (1, Payload::Bytes(module)) => tuning.module = module,
@@ -36,7 +42,10 @@ impl<'a> TuningModule<'a> {
     /// The task of the file: files of layouts and fusions list configurable nodes, tile files do not. The first run tells
     /// layouts and fusions apart.
     pub(crate) fn task(&self) -> Task {
-        let first = self.runs.first().and_then(|run| ConfigProfile::decode(*run).ok());
+        let first = self
+            .runs
+            .first()
+            .and_then(|run| ConfigProfile::decode(*run).ok());
         match first.and_then(|run| run.config) {
             _ if self.configurable.is_empty() => Task::Tile,
             Some(Config::ModuleConfig(config)) if config.fusion_config.is_some() => Task::Fusion,
@@ -54,7 +63,10 @@ impl<'a> TuningModule<'a> {
     }
 
     /// Reads the runs that succeeded; `None` if there are none.
-    pub(crate) fn measurements(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
+    pub(crate) fn measurements(
+        &self,
+        limits: &Limits,
+    ) -> Result<Option<Measurements>, ConfigurationError> {
         match self.task() {
             Task::Tile => self.tiles(limits),
             Task::Layout => self.layouts(limits),
@@ -66,7 +78,10 @@ impl<'a> TuningModule<'a> {
 
     /// Reads the runs that succeeded and took at least `least` nanoseconds.
     fn runs(&self, least: i64) -> impl Iterator<Item = Run> {
-        self.runs.iter().enumerate().filter_map(move |(number, run)| Run::read(number, run, least))
+        self.runs
+            .iter()
+            .enumerate()
+            .filter_map(move |(number, run)| Run::read(number, run, least))
     }
 
     fn layouts(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
@@ -74,23 +89,35 @@ impl<'a> TuningModule<'a> {
         let mut builder = LayoutBatchBuilder::new(slots, *limits);
         let mut measured = Measured::default();
         for run in self.runs(1) {
-            let Config::ModuleConfig(config) = &run.config else { continue };
-            let Some(entries) = layout_entries(run.number, config, slots) else { continue };
+            let Config::ModuleConfig(config) = &run.config else {
+                continue;
+            };
+            let Some(entries) = layout_entries(run.number, config, slots) else {
+                continue;
+            };
             builder.push(&entries?)?;
             measured.push(&run);
         }
         if measured.run_times.is_empty() {
             return Ok(None);
         }
-        Ok(Some(measured.finish(Configurations::Layout(builder.build()?), self.runs.len())))
+        Ok(Some(measured.finish(
+            Configurations::Layout(builder.build()?),
+            self.runs.len(),
+        )))
     }
 
     fn fusions(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
-        let (slots, mut fused, mut measured) = (self.configurable.len(), Vec::new(), Measured::default());
+        let (slots, mut fused, mut measured) =
+            (self.configurable.len(), Vec::new(), Measured::default());
         for run in self.runs(1) {
-            let Config::ModuleConfig(config) = &run.config else { continue };
+            let Config::ModuleConfig(config) = &run.config else {
+                continue;
+            };
             let bits = config.fusion_config.as_ref().map(|fusion| &fusion.fused);
-            let Some(bits) = bits.filter(|bits| bits.len() == row_bytes(slots)) else { continue };
+            let Some(bits) = bits.filter(|bits| bits.len() == row_bytes(slots)) else {
+                continue;
+            };
             fused.extend_from_slice(bits);
             measured.push(&run);
         }
@@ -99,7 +126,9 @@ impl<'a> TuningModule<'a> {
             return Ok(None);
         }
         let batch = FusionBatch::new(configs, slots, fused, limits)?;
-        Ok(Some(measured.finish(Configurations::Fusion(batch), self.runs.len())))
+        Ok(Some(
+            measured.finish(Configurations::Fusion(batch), self.runs.len()),
+        ))
     }
 
     fn tiles(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
@@ -107,7 +136,10 @@ impl<'a> TuningModule<'a> {
         let mut measured = Measured::default();
         // The reference counts a tile only from 2 ns.
         for run in self.runs(2) {
-            let Config::OpConfig(HloOpConfig { tile_size_config: Some(tile) }) = &run.config else {
+            let Config::OpConfig(HloOpConfig {
+                tile_size_config: Some(tile),
+            }) = &run.config
+            else {
                 continue;
             };
             batch.push(tile.into(), limits)?;
@@ -117,15 +149,21 @@ impl<'a> TuningModule<'a> {
             return Ok(None);
         }
         let mut measurements = measured.finish(Configurations::Tile(batch), self.runs.len());
-        let default_time = measurements.default.map(|default| measurements.run_times[default]);
-        measurements.normalizers = default_time.map(|time| vec![time; measurements.run_times.len()]);
+        let default_time = measurements
+            .default
+            .map(|default| measurements.run_times[default]);
+        measurements.normalizers =
+            default_time.map(|time| vec![time; measurements.run_times.len()]);
         Ok(Some(measurements))
     }
 }
 
 /// The error for tuning data around a module that cannot be read.
 pub(crate) fn malformed(error: &impl ToString) -> GraphError {
-    GraphError::Malformed { place: "the tuning data".to_owned(), detail: error.to_string() }
+    GraphError::Malformed {
+        place: "the tuning data".to_owned(),
+        detail: error.to_string(),
+    }
 }
 
 fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, GraphError> {
@@ -148,8 +186,16 @@ impl Run {
     /// Returns `None` for a run that failed, or that took less than `least` nanoseconds.
     fn read(number: usize, bytes: &[u8], least: i64) -> Option<Self> {
         let run = ConfigProfile::decode(bytes).ok().filter(|run| !run.error)?;
-        let time = run.profile.map(|profile| profile.compute_time_ns).filter(|time| *time >= least)?;
-        Some(Self { number, config: run.config?, time, is_default: run.is_default })
+        let time = run
+            .profile
+            .map(|profile| profile.compute_time_ns)
+            .filter(|time| *time >= least)?;
+        Some(Self {
+            number,
+            config: run.config?,
+            time,
+            is_default: run.is_default,
+        })
     }
 }
 
@@ -160,8 +206,14 @@ fn layout_entries(
     slots: usize,
 ) -> Option<Result<Vec<LayoutEntry>, ConfigurationError>> {
     let nodes = &config.layout_config.as_ref()?.nodes;
-    let entry = |(slot, node): (usize, &hlorank_proto::tpu_graphs::layout_config::NodeLayoutConfig)| {
-        let tensors = node.tensors.iter().map(|tensor| &tensor.dims[..tensor.dims.len().min(6)]);
+    let entry = |(slot, node): (
+        usize,
+        &hlorank_proto::tpu_graphs::layout_config::NodeLayoutConfig,
+    )| {
+        let tensors = node
+            .tensors
+            .iter()
+            .map(|tensor| &tensor.dims[..tensor.dims.len().min(6)]);
         LayoutEntry::from_tensors(tensors, || format!("run {run}, slot {slot}"))
     };
     (nodes.len() == slots).then(|| nodes.iter().enumerate().map(entry).collect())

@@ -67,7 +67,11 @@ impl<'a> Fields<'a> {
 
 /// Iterates over the numbers of a repeated field, whether they are packed or not; ends after the first error.
 pub(crate) fn numbers(message: &[u8], number: u32) -> Numbers<'_> {
-    Numbers { fields: Fields::of(message), number, packed: &[] }
+    Numbers {
+        fields: Fields::of(message),
+        number,
+        packed: &[],
+    }
 }
 
 /// See [`numbers`].
@@ -83,7 +87,10 @@ pub(crate) struct Numbers<'a> {
 const FIELDS: usize = 64;
 
 /// Iterates over the messages, strings or bytes of a field; ends after the first error.
-pub(crate) fn messages(message: &[u8], number: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
+pub(crate) fn messages(
+    message: &[u8],
+    number: u32,
+) -> impl Iterator<Item = Result<&[u8], WireError>> {
     pace::in_steps(FIELDS, Fields::of(message)).filter_map(move |field| match field {
         Ok((found, _)) if found != number => None,
         Ok((_, Payload::Bytes(bytes))) => Some(Ok(bytes)),
@@ -129,10 +136,12 @@ pub(crate) fn last_bytes(message: &[u8], number: u32) -> Result<&[u8], WireError
 
 /// Returns the first string, bytes or message of a field, in the readable part of the message.
 pub(crate) fn bytes_field(message: &[u8], number: u32) -> Option<&[u8]> {
-    Fields::of(message).map_while(Result::ok).find_map(|field| match field {
-        (found, Payload::Bytes(bytes)) if found == number => Some(bytes),
-        _ => None,
-    })
+    Fields::of(message)
+        .map_while(Result::ok)
+        .find_map(|field| match field {
+            (found, Payload::Bytes(bytes)) if found == number => Some(bytes),
+            _ => None,
+        })
 }
 
 impl<'a> Iterator for Fields<'a> {
@@ -182,18 +191,32 @@ mod tests {
 
     #[test]
     fn numbers_are_read_from_both_encodings() {
-        let mut message = LayoutTable { entries: vec![1, 300, 3] }.encode_to_vec();
+        let mut message = LayoutTable {
+            entries: vec![1, 300, 3],
+        }
+        .encode_to_vec();
         message.extend([0x08, 7, 0x10, 9, 0x08, 8]);
         let read: Vec<u64> = numbers(&message, 1).collect::<Result<_, _>>().unwrap();
         assert_eq!(read, [1, 300, 3, 7, 8]);
-        assert_eq!(LayoutTable::decode(&message[..]).unwrap().entries, [1, 300, 3, 7, 8]);
+        assert_eq!(
+            LayoutTable::decode(&message[..]).unwrap().entries,
+            [1, 300, 3, 7, 8]
+        );
     }
 
     #[test]
     fn reading_ends_at_an_error() {
-        for wrong in [&[0x0a, 2, 1, 0x80][..], &[0x08, 0x80], &[0x0d, 1, 2, 3, 4], &[0x0a, 5, 1]] {
+        for wrong in [
+            &[0x0a, 2, 1, 0x80][..],
+            &[0x08, 0x80],
+            &[0x0d, 1, 2, 3, 4],
+            &[0x0a, 5, 1],
+        ] {
             let mut read = numbers(wrong, 1).skip_while(Result::is_ok);
-            assert!(read.next().is_some_and(|number| number.is_err()), "{wrong:?}");
+            assert!(
+                read.next().is_some_and(|number| number.is_err()),
+                "{wrong:?}"
+            );
             assert!(LayoutTable::decode(wrong).is_err(), "{wrong:?}");
         }
     }
@@ -203,7 +226,13 @@ mod tests {
         let message = [0x08, 1, 0x08, 2, 0x12, 1, 7, 0x12, 2, 8, 9];
         assert_eq!(last_number(&message, 1).unwrap(), 2);
         assert_eq!(last_bytes(&message, 2).unwrap(), [8, 9]);
-        assert_eq!((last_number(&message, 3).unwrap(), last_bytes(&message, 3).unwrap().len()), (0, 0));
+        assert_eq!(
+            (
+                last_number(&message, 3).unwrap(),
+                last_bytes(&message, 3).unwrap().len()
+            ),
+            (0, 0)
+        );
         assert!(last_number(&message, 2).is_err() && last_bytes(&message, 1).is_err());
     }
 }

@@ -6,16 +6,23 @@ use hlorank_graph::{FileError, GraphFile, Limits, MeasuredGraph, Task};
 use serde_json::Value;
 
 fn file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/data/arrays").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/data/arrays")
+        .join(name)
 }
 
 fn read(name: &str) -> Result<MeasuredGraph, FileError> {
-    Ok(GraphFile::read(&file(name), Task::Layout, &Limits::default())?.graphs.remove(0))
+    Ok(
+        GraphFile::read(&file(name), Task::Layout, &Limits::default())?
+            .graphs
+            .remove(0),
+    )
 }
 
 #[test]
 fn arrays_are_taken_or_refused_as_by_every_client() {
-    let cases: Value = serde_json::from_str(&fs::read_to_string(file("cases.json")).unwrap()).unwrap();
+    let cases: Value =
+        serde_json::from_str(&fs::read_to_string(file("cases.json")).unwrap()).unwrap();
     let plain = read("plain.npz").unwrap();
     for case in cases.as_array().unwrap() {
         let name = case["file"].as_str().unwrap();
@@ -26,7 +33,8 @@ fn arrays_are_taken_or_refused_as_by_every_client() {
             }
             (Ok(found), None) => {
                 assert_eq!(found.graph.hash(), plain.graph.hash(), "{name}");
-                let [found, plain] = [&found, &plain].map(|graph| graph.measurements.as_ref().unwrap());
+                let [found, plain] =
+                    [&found, &plain].map(|graph| graph.measurements.as_ref().unwrap());
                 assert_eq!(found.configurations, plain.configurations, "{name}");
                 assert_eq!(serde_json::json!(found.run_times), case["times"], "{name}");
             }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "how a test fails")]
 
 use hlorank_graph::{
-    Digest, FEATURES, FeatureGraph, Graph, GraphArrays, HloModule, LayoutEntry, Limits, Pad, SegmentedGraph,
-    Task,
+    Digest, FEATURES, FeatureGraph, Graph, GraphArrays, HloModule, LayoutEntry, Limits, Pad,
+    SegmentedGraph, Task,
 };
 
 const README: &str = include_str!("../README.md");
@@ -48,7 +48,8 @@ fn graph(
     pad: Pad,
 ) -> Graph {
     let limits = Limits::default();
-    let arrays = GraphArrays::from_features(opcodes.to_vec(), features, edges.to_vec(), pad, &limits);
+    let arrays =
+        GraphArrays::from_features(opcodes.to_vec(), features, edges.to_vec(), pad, &limits);
     Graph::new(task, arrays.unwrap(), configurable.to_vec()).unwrap()
 }
 
@@ -63,11 +64,26 @@ fn check(found: Digest, form: &Form, vector: &str) {
 #[test]
 fn a_kernel_of_one_node() {
     let features = vec![0.0; FEATURES];
-    let kernel = graph(Task::Tile, &[PARAMETER], features.clone(), &[], &[], Pad::Zero);
-    let form = Form::default().bytes(b"hlorank-graph\x01\0\0\0\x01").counts([1, 0, 0]);
+    let kernel = graph(
+        Task::Tile,
+        &[PARAMETER],
+        features.clone(),
+        &[],
+        &[],
+        Pad::Zero,
+    );
+    let form = Form::default()
+        .bytes(b"hlorank-graph\x01\0\0\0\x01")
+        .counts([1, 0, 0]);
     let form = form.bytes(&[PARAMETER]).floats(&features).bytes(&[0]);
-    check(kernel.hash(), &form, "d129aa8f5f17b29c112f68d4d1151553cce3ec5e56df6e8b13d6154157055107");
-    let form = Form::default().bytes(b"hlorank-segment\x01\0\0\0").counts([1, 0, 0]);
+    check(
+        kernel.hash(),
+        &form,
+        "d129aa8f5f17b29c112f68d4d1151553cce3ec5e56df6e8b13d6154157055107",
+    );
+    let form = Form::default()
+        .bytes(b"hlorank-segment\x01\0\0\0")
+        .counts([1, 0, 0]);
     let form = form.bytes(&[PARAMETER]).floats(&features).bytes(&[0]);
     check(
         SegmentedGraph::new(&kernel).segments[0].digest,
@@ -91,12 +107,37 @@ fn a_layout_graph_of_three_nodes() {
     let features = growing_rows();
     let opcodes = [PARAMETER, PARAMETER, DOT];
     let edges = [[2, 1], [2, 0]];
-    let layout = graph(Task::Layout, &opcodes, features.clone(), &edges, &[2], Pad::Zero);
-    let form = Form::default().bytes(b"hlorank-graph\x01\0\0\0\x02").counts([3, 2, 1]);
-    let form = form.bytes(&opcodes).floats(&features).bytes(&[0]).numbers([2, 0, 2, 1]).numbers([2]);
-    check(layout.hash(), &form, "059f7b6730bb834cce8b42970757d5e7e37fd029a8d47fac6779d513a83a23a4");
-    let form = Form::default().bytes(b"hlorank-segment\x01\0\0\0").counts([3, 2, 1]);
-    let form = form.bytes(&opcodes).floats(&features).bytes(&[0]).numbers([2, 0, 2, 1]).numbers([2]);
+    let layout = graph(
+        Task::Layout,
+        &opcodes,
+        features.clone(),
+        &edges,
+        &[2],
+        Pad::Zero,
+    );
+    let form = Form::default()
+        .bytes(b"hlorank-graph\x01\0\0\0\x02")
+        .counts([3, 2, 1]);
+    let form = form
+        .bytes(&opcodes)
+        .floats(&features)
+        .bytes(&[0])
+        .numbers([2, 0, 2, 1])
+        .numbers([2]);
+    check(
+        layout.hash(),
+        &form,
+        "059f7b6730bb834cce8b42970757d5e7e37fd029a8d47fac6779d513a83a23a4",
+    );
+    let form = Form::default()
+        .bytes(b"hlorank-segment\x01\0\0\0")
+        .counts([3, 2, 1]);
+    let form = form
+        .bytes(&opcodes)
+        .floats(&features)
+        .bytes(&[0])
+        .numbers([2, 0, 2, 1])
+        .numbers([2]);
     check(
         SegmentedGraph::new(&layout).segments[0].digest,
         &form,
@@ -118,10 +159,23 @@ fn a_layout_graph_with_known_lengths() {
         }
     }
     let opcodes = [PARAMETER, PARAMETER, DOT];
-    let layout = graph(Task::Layout, &opcodes, padded, &[[2, 0], [2, 1]], &[2], Pad::MinusOne);
+    let layout = graph(
+        Task::Layout,
+        &opcodes,
+        padded,
+        &[[2, 0], [2, 1]],
+        &[2],
+        Pad::MinusOne,
+    );
     let lengths = [0, 0, 0, 2];
-    let form = Form::default().bytes(b"hlorank-graph\x01\0\0\0\x02").counts([3, 2, 1]);
-    let form = form.bytes(&opcodes).floats(&features).bytes(&[1]).bytes([lengths; 3].as_flattened());
+    let form = Form::default()
+        .bytes(b"hlorank-graph\x01\0\0\0\x02")
+        .counts([3, 2, 1]);
+    let form = form
+        .bytes(&opcodes)
+        .floats(&features)
+        .bytes(&[1])
+        .bytes([lengths; 3].as_flattened());
     check(
         layout.hash(),
         &form.numbers([2, 0, 2, 1]).numbers([2]),
@@ -138,26 +192,65 @@ ENTRY main {
   y = f32[4] negate(x)
   ROOT double = f32[4] add(y, y)
 }";
-    assert!(text.lines().all(|line| README.contains(line)), "the README holds the text");
+    assert!(
+        text.lines().all(|line| README.contains(line)),
+        "the README holds the text"
+    );
     let module = HloModule::read_text(text, &Limits::default()).unwrap();
     let program = module.into_graph(Task::Fusion, Vec::new()).unwrap();
     assert_eq!(program.configurable(), [1]);
-    let form = Form::default().bytes(b"hlorank-graph\x01\0\0\0\x03").counts([3, 2, 1]);
-    let form = form.bytes(program.opcodes()).floats(program.raw_features()).bytes(&[1]);
-    let lengths: Vec<[u8; 4]> = program.sequence_lengths().unwrap().iter().map(|lengths| lengths.0).collect();
-    let form = form.bytes(lengths.as_flattened()).numbers([1, 0, 2, 1]).numbers([1]);
+    let form = Form::default()
+        .bytes(b"hlorank-graph\x01\0\0\0\x03")
+        .counts([3, 2, 1]);
+    let form = form
+        .bytes(program.opcodes())
+        .floats(program.raw_features())
+        .bytes(&[1]);
+    let lengths: Vec<[u8; 4]> = program
+        .sequence_lengths()
+        .unwrap()
+        .iter()
+        .map(|lengths| lengths.0)
+        .collect();
+    let form = form
+        .bytes(lengths.as_flattened())
+        .numbers([1, 0, 2, 1])
+        .numbers([1]);
     let form = form.numbers([0, 2]).counts([3]).bytes(&[4]).counts([0]);
-    let form = form.bytes(&[3]).counts([1]).numbers([0]).bytes(&[3]).counts([2]).numbers([1, 1]).counts([0]);
-    check(program.hash(), &form, "56c076310d8312e06ccc1441a205aa6f62761651a882f6d92c0c1378ab15b3fa");
+    let form = form
+        .bytes(&[3])
+        .counts([1])
+        .numbers([0])
+        .bytes(&[3])
+        .counts([2])
+        .numbers([1, 1])
+        .counts([0]);
+    check(
+        program.hash(),
+        &form,
+        "56c076310d8312e06ccc1441a205aa6f62761651a882f6d92c0c1378ab15b3fa",
+    );
 }
 
 /// Vector 5: a graph of a feature set.
 #[test]
 fn a_graph_of_two_columns() {
     let (features, edges) = (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], vec![[2, 0], [1, 0]]);
-    let graph = FeatureGraph::new("loops".to_owned(), 3, features.clone(), edges, &Limits::default());
-    let form = Form::default().bytes(b"hlorank-feature-graph\x01\0\0\0").counts([5]).bytes(b"loops");
-    let form = form.counts([3, 2, 2]).floats(&features).numbers([1, 0, 2, 0]);
+    let graph = FeatureGraph::new(
+        "loops".to_owned(),
+        3,
+        features.clone(),
+        edges,
+        &Limits::default(),
+    );
+    let form = Form::default()
+        .bytes(b"hlorank-feature-graph\x01\0\0\0")
+        .counts([5])
+        .bytes(b"loops");
+    let form = form
+        .counts([3, 2, 2])
+        .floats(&features)
+        .numbers([1, 0, 2, 0]);
     check(
         Graph::of_features(graph.unwrap()).hash(),
         &form,

@@ -13,7 +13,11 @@ fn vectors() -> Vec<Value> {
 }
 
 fn latin_1(text: &Value) -> Vec<u8> {
-    text.as_str().unwrap().chars().map(|character| u8::try_from(u32::from(character)).unwrap()).collect()
+    text.as_str()
+        .unwrap()
+        .chars()
+        .map(|character| u8::try_from(u32::from(character)).unwrap())
+        .collect()
 }
 
 /// What a client sends of a graph.
@@ -29,11 +33,19 @@ fn sent(source: &GraphSource) -> (&str, Vec<u8>) {
 fn every_file_is_read_or_named_as_by_every_client() {
     for vector in vectors() {
         let name = vector["name"].as_str().unwrap();
-        let read =
-            GraphFile::of("graph".as_ref(), latin_1(&vector["latin_1"]), Task::Tile, &Limits::default());
+        let read = GraphFile::of(
+            "graph".as_ref(),
+            latin_1(&vector["latin_1"]),
+            Task::Tile,
+            &Limits::default(),
+        );
         match (read, vector["message"].as_str()) {
             (Ok(file), None) => {
-                let found: Vec<_> = file.graphs.iter().map(|graph| sent(&graph.source)).collect();
+                let found: Vec<_> = file
+                    .graphs
+                    .iter()
+                    .map(|graph| sent(&graph.source))
+                    .collect();
                 let form = vector["form"].as_str().unwrap();
                 let expected = vector["modules"].as_array().unwrap().iter();
                 let content = |module: &Value| match form {

@@ -46,14 +46,22 @@ impl GraphCache {
     pub fn new(bytes: u64, metrics: &Metrics) -> Self {
         // Least recently used, so that a graph is still there when the hash follows that was just returned.
         let lru = EvictionPolicy::lru;
-        let by_hash = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
-        let by_source = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
+        let by_hash = Cache::builder()
+            .max_capacity(bytes / 2)
+            .eviction_policy(lru());
+        let by_source = Cache::builder()
+            .max_capacity(bytes / 2)
+            .eviction_policy(lru());
         let by_hash = by_hash.weigher(|_, source: &Arc<Source>| weight(source.bytes()));
         let by_source = by_source.weigher(|_, source: &Arc<Source>| weight(source.bytes()));
         let series = metrics.graph_cache.clone();
         Self {
-            by_hash: by_hash.eviction_listener(count_evictions(&series.by_hash)).build(),
-            by_source: by_source.eviction_listener(count_evictions(&series.by_source)).build(),
+            by_hash: by_hash
+                .eviction_listener(count_evictions(&series.by_hash))
+                .build(),
+            by_source: by_source
+                .eviction_listener(count_evictions(&series.by_source))
+                .build(),
             series,
         }
     }
@@ -92,7 +100,10 @@ impl GraphCache {
         let source = self.by_source.try_get_with(digest, read).await;
         self.series.by_source.count(found);
         let source = source?;
-        self.by_hash.entry(source.graph.hash).or_insert_with(async { Arc::clone(&source) }).await;
+        self.by_hash
+            .entry(source.graph.hash)
+            .or_insert_with(async { Arc::clone(&source) })
+            .await;
         Ok(source)
     }
 }
@@ -102,13 +113,18 @@ impl Source {
         let node = |node: &NodeDescription| {
             size_of::<NodeDescription>() + node.name.len() + 16 * node.dimensions.len()
         };
-        let program = self.program.as_ref().map_or(0, |program| program.encoded_len());
+        let program = self
+            .program
+            .as_ref()
+            .map_or(0, |program| program.encoded_len());
         self.graph.bytes() + self.nodes.iter().map(node).sum::<usize>() + program
     }
 }
 
 /// Counts evicted entries.
-fn count_evictions<T>(series: &CacheSeries) -> impl Fn(Arc<Digest>, T, RemovalCause) + Send + Sync + 'static {
+fn count_evictions<T>(
+    series: &CacheSeries,
+) -> impl Fn(Arc<Digest>, T, RemovalCause) + Send + Sync + 'static {
     let evictions = series.evictions.clone();
     move |_, _, cause| evictions.increment(cause.was_evicted().into())
 }
@@ -118,7 +134,10 @@ async fn sample<T: Clone + Send + Sync + 'static>(cache: &Cache<Digest, T>, seri
     cache.run_pending_tasks().await;
     set(&series.entries, cache.entry_count());
     set(&series.bytes, cache.weighted_size());
-    set(&series.max_bytes, cache.policy().max_capacity().unwrap_or_default());
+    set(
+        &series.max_bytes,
+        cache.policy().max_capacity().unwrap_or_default(),
+    );
 }
 
 /// Converts a weight in bytes to moka's `u32`.
@@ -156,7 +175,10 @@ mod tests {
 
     #[tokio::test]
     async fn many_callers_read_one_source_once() {
-        let (cache, reads) = (GraphCache::new(1 << 20, &Metrics::default()), AtomicUsize::new(0));
+        let (cache, reads) = (
+            GraphCache::new(1 << 20, &Metrics::default()),
+            AtomicUsize::new(0),
+        );
         let read = || async {
             tokio::task::yield_now().await;
             reads.fetch_add(1, Ordering::Relaxed);
@@ -172,8 +194,19 @@ mod tests {
     async fn a_failed_read_is_not_kept() {
         let cache = GraphCache::new(1 << 20, &Metrics::default());
         let digest = Digest([7; 32]);
-        assert_eq!(*cache.get_or_read(digest, async { Err("broken") }).await.unwrap_err(), "broken");
-        assert!(cache.get_or_read(digest, async { Ok::<_, &str>(source(1)) }).await.is_ok());
+        assert_eq!(
+            *cache
+                .get_or_read(digest, async { Err("broken") })
+                .await
+                .unwrap_err(),
+            "broken"
+        );
+        assert!(
+            cache
+                .get_or_read(digest, async { Ok::<_, &str>(source(1)) })
+                .await
+                .is_ok()
+        );
     }
 
     #[tokio::test]
@@ -182,8 +215,10 @@ mod tests {
         let cache = GraphCache::new(2 * (one + one / 2), &Metrics::default());
         for opcode in 0..10 {
             let digest = Digest([opcode; 32]);
-            let sent =
-                cache.get_or_read(digest, async { Ok::<_, Infallible>(source(opcode)) }).await.unwrap();
+            let sent = cache
+                .get_or_read(digest, async { Ok::<_, Infallible>(source(opcode)) })
+                .await
+                .unwrap();
             cache.by_hash.run_pending_tasks().await;
             assert!(cache.get(sent.graph.hash).await.is_some(), "graph {opcode}");
         }

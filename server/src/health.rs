@@ -19,13 +19,20 @@ struct ReportedStatuses {
     statuses: BTreeMap<String, ServingStatus>,
 }
 
-const SERVICES: [&str; 4] =
-    ["", "hlorank.v1.CostModelService", "hlorank.v1.ModelAdminService", "hlorank.v1.ModelService"];
+const SERVICES: [&str; 4] = [
+    "",
+    "hlorank.v1.CostModelService",
+    "hlorank.v1.ModelAdminService",
+    "hlorank.v1.ModelService",
+];
 
 impl HealthReporting {
     /// Reports services as serving, and each model for as long as one of its versions serves.
     pub(crate) async fn start(registry: &Arc<Registry>, reporter: HealthReporter) -> Self {
-        let mut statuses = ReportedStatuses { reporter, statuses: BTreeMap::new() };
+        let mut statuses = ReportedStatuses {
+            reporter,
+            statuses: BTreeMap::new(),
+        };
         for service in SERVICES {
             statuses.set(service, ServingStatus::Serving).await;
         }

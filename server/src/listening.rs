@@ -46,7 +46,10 @@ impl Addresses {
     /// Binds the addresses. This comes before models are loaded, so that an address in use is reported immediately.
     pub(crate) fn bind(settings: &Settings) -> Result<Self, StartError> {
         let bind = |address: AddressOrOff, flag| {
-            address.0.map(|address| BoundAddress::bind(address, flag)).transpose()
+            address
+                .0
+                .map(|address| BoundAddress::bind(address, flag))
+                .transpose()
         };
         Ok(Self {
             calls: BoundAddress::bind(settings.listen.0, "--listen")?,
@@ -60,23 +63,43 @@ impl BoundAddress {
     /// Binds the address that a flag sets.
     fn bind(address: SocketAddr, flag: &'static str) -> Result<Self, StartError> {
         let bind = || -> io::Result<Self> {
-            let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            let socket = if address.is_ipv4() {
+                TcpSocket::new_v4()
+            } else {
+                TcpSocket::new_v6()
+            }?;
             // A given port can be bound although connections of a previous server linger there, if that server set this
             // option, too. A free port is chosen without the option, or two servers could be given the same.
             socket.set_reuseaddr(address.port() != 0)?;
             socket.bind(address)?;
             socket.set_reuseaddr(true)?;
-            Ok(Self { flag, address: socket.local_addr()?, socket })
+            Ok(Self {
+                flag,
+                address: socket.local_addr()?,
+                socket,
+            })
         };
-        bind().map_err(|source| StartError::Listen { flag, address, source })
+        bind().map_err(|source| StartError::Listen {
+            flag,
+            address,
+            source,
+        })
     }
 
     /// Listens on the address, so that clients can connect.
     pub(crate) fn listen(self) -> Result<(SocketAddr, TcpListener), StartError> {
-        let Self { flag, address, socket } = self;
+        let Self {
+            flag,
+            address,
+            socket,
+        } = self;
         match socket.listen(CONNECTION_BACKLOG) {
             Ok(listener) => Ok((address, listener)),
-            Err(source) => Err(StartError::Listen { flag, address, source }),
+            Err(source) => Err(StartError::Listen {
+                flag,
+                address,
+                source,
+            }),
         }
     }
 }
@@ -95,8 +118,17 @@ impl Listening {
     {
         let (address, listener) = address.listen()?;
         let (stop, stopping) = watch::channel(());
-        let connection = ServeConnection { gate, http, service, stopping };
-        Ok(Self { address, stop, serving: tokio::spawn(serve(listener, connection)) })
+        let connection = ServeConnection {
+            gate,
+            http,
+            service,
+            stopping,
+        };
+        Ok(Self {
+            address,
+            stop,
+            serving: tokio::spawn(serve(listener, connection)),
+        })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

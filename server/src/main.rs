@@ -32,8 +32,10 @@ const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
 /// By default, glibc raises these thresholds up to 32 and 64 MiB. It then keeps the blocks of an unloaded model for later
 /// models, which fit into them worse and worse. Lower thresholds make large calls slow: every block of such a call comes from the
 /// system, which clears it first.
-const MALLOC: [(&str, &str); 2] =
-    [("MALLOC_MMAP_THRESHOLD_", "4194304"), ("MALLOC_TRIM_THRESHOLD_", "8388608")];
+const MALLOC: [(&str, &str); 2] = [
+    ("MALLOC_MMAP_THRESHOLD_", "4194304"),
+    ("MALLOC_TRIM_THRESHOLD_", "8388608"),
+];
 
 /// Exit codes.
 const STOPPED: i32 = 0;
@@ -43,7 +45,9 @@ fn main() {
     let settings = Settings::of_process();
     if env::var_os(NO_TELEMETRY).is_none() {
         let error = start_with_variables();
-        print_error(format_args!("cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"));
+        print_error(format_args!(
+            "cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"
+        ));
     }
     let code = run_until_stopped(settings).unwrap_or_else(|error| {
         print_error(error);
@@ -67,7 +71,11 @@ fn start_with_variables() -> io::Error {
     };
     let mut again = Command::new(program);
     again.args(env::args_os().skip(1)).env(NO_TELEMETRY, "1");
-    again.envs(MALLOC.into_iter().filter(|(name, _)| env::var_os(name).is_none()));
+    again.envs(
+        MALLOC
+            .into_iter()
+            .filter(|(name, _)| env::var_os(name).is_none()),
+    );
     again.exec()
 }
 
@@ -85,7 +93,13 @@ fn run_until_stopped(settings: Settings) -> Result<i32, Box<dyn Error>> {
 fn allow_all_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     // An error leaves the limit as it was.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }
 
 async fn run(settings: Settings) -> Result<i32, Box<dyn Error>> {

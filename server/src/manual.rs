@@ -32,7 +32,9 @@ pub(crate) fn with_manual(command: Command) -> Command {
 
 /// Runs one of the commands, and ends the process, if the arguments have one.
 pub(crate) fn run_if_asked(command: Command, matches: &clap::ArgMatches) {
-    let Ok(asked) = ManualCommand::from_arg_matches(matches) else { return };
+    let Ok(asked) = ManualCommand::from_arg_matches(matches) else {
+        return;
+    };
     let code = asked.run(command).map_or_else(
         |error| {
             // Unlike `eprintln!`, this does not panic if standard error is closed.

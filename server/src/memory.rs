@@ -69,18 +69,29 @@ impl Memory {
     /// Allows at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, held: AtomicUsize::new(0) })
+        Arc::new(Self {
+            limit,
+            held: AtomicUsize::new(0),
+        })
     }
 
     /// Returns a hold of zero bytes, which grows within the share of a client.
     #[must_use]
     pub fn hold_nothing(self: &Arc<Self>, client: &Arc<ClientBytes>) -> Held {
-        Held { memory: Arc::clone(self), client: Some(Arc::clone(client)), bytes: 0 }
+        Held {
+            memory: Arc::clone(self),
+            client: Some(Arc::clone(client)),
+            bytes: 0,
+        }
     }
 
     /// Holds `bytes` bytes.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, MemoryFull> {
-        let mut held = Held { memory: Arc::clone(self), client: None, bytes: 0 };
+        let mut held = Held {
+            memory: Arc::clone(self),
+            client: None,
+            bytes: 0,
+        };
         held.add(bytes)?;
         Ok(held)
     }
@@ -107,11 +118,18 @@ impl Memory {
             let share = (allowed - sum).saturating_mul(MAX_CLIENT_TIMES_FREE);
             (is_small || of_client <= share).then_some(sum)
         };
-        let added = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+        let added = self
+            .held
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
         added.map(drop).map_err(|held| {
             let fits = held.checked_add(bytes).is_some_and(|sum| sum <= allowed);
             let client = fits.then(|| of_client - bytes);
-            MemoryFull { bytes, held, client, limit: self.limit }
+            MemoryFull {
+                bytes,
+                held,
+                client,
+                limit: self.limit,
+            }
         })
     }
 }
@@ -121,7 +139,9 @@ impl Held {
     pub fn add(&mut self, bytes: usize) -> Result<(), MemoryFull> {
         let of_client = self.client.as_ref().map_or(0, |client| client.add(bytes));
         let of_call = self.bytes.saturating_add(bytes);
-        self.memory.add(bytes, of_call, of_client).inspect_err(|_| self.release_of_client(bytes))?;
+        self.memory
+            .add(bytes, of_call, of_client)
+            .inspect_err(|_| self.release_of_client(bytes))?;
         self.bytes += bytes;
         Ok(())
     }
@@ -150,7 +170,9 @@ impl ClientBytes {
     /// Adds bytes, and returns the sum. The sum of rejected bytes can exceed the range of the counter, and then wraps
     /// until they are removed again.
     fn add(&self, bytes: usize) -> usize {
-        self.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+        self.0
+            .fetch_add(bytes, Ordering::Relaxed)
+            .saturating_add(bytes)
     }
 }
 
@@ -168,9 +190,20 @@ mod tests {
     fn the_limit_is_never_exceeded() {
         let memory = Memory::new(800);
         let mut one = memory.hold(600).unwrap();
-        let full = MemoryFull { bytes: 101, held: 600, client: None, limit: 800 };
+        let full = MemoryFull {
+            bytes: 101,
+            held: 600,
+            client: None,
+            limit: 800,
+        };
         assert_eq!(memory.hold(101).unwrap_err(), full);
-        assert_eq!(one.add(usize::MAX), Err(MemoryFull { bytes: usize::MAX, ..full }));
+        assert_eq!(
+            one.add(usize::MAX),
+            Err(MemoryFull {
+                bytes: usize::MAX,
+                ..full
+            })
+        );
         assert_eq!(memory.bytes(), (600, 800), "rejected bytes are not held");
         let other = memory.hold(100).unwrap();
         drop(other);
@@ -203,7 +236,12 @@ mod tests {
         let mut calls = [(); 2].map(|()| memory.hold_nothing(&client));
         calls[0].add(400).unwrap();
         calls[1].add(256).unwrap();
-        let full = MemoryFull { bytes: 1, held: 656, client: Some(656), limit: 1000 };
+        let full = MemoryFull {
+            bytes: 1,
+            held: 656,
+            client: Some(656),
+            limit: 1000,
+        };
         assert_eq!(calls[1].add(1), Err(full));
         let others: Vec<_> = (0..3)
             .map(|_| {
@@ -214,6 +252,9 @@ mod tests {
             })
             .collect();
         drop((calls, others));
-        assert_eq!((memory.bytes(), client.0.load(Ordering::Relaxed)), ((0, 1000), 0));
+        assert_eq!(
+            (memory.bytes(), client.0.load(Ordering::Relaxed)),
+            ((0, 1000), 0)
+        );
     }
 }

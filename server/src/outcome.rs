@@ -95,7 +95,11 @@ impl Evaluation {
         self.unscored = UnscoredConfigs::joined(self.unscored, next.unscored, self.scores.len());
         self.scores.extend(next.scores);
         self.reuse += next.reuse;
-        self.stages = Stages { encoded: next.stages.encoded, scored: next.stages.scored, ..self.stages };
+        self.stages = Stages {
+            encoded: next.stages.encoded,
+            scored: next.stages.scored,
+            ..self.stages
+        };
     }
 }
 
@@ -103,12 +107,23 @@ impl UnscoredConfigs {
     /// Joins those of a batch with those of the next one, whose first configuration has the number `first`.
     #[must_use]
     pub fn joined(before: Option<Self>, next: Option<Self>, first: usize) -> Option<Self> {
-        let next = next.map(|Self { count, first: Unscored { config, reason } }| Self {
-            count,
-            first: Unscored { config: first + config, reason },
-        });
+        let next = next.map(
+            |Self {
+                 count,
+                 first: Unscored { config, reason },
+             }| Self {
+                count,
+                first: Unscored {
+                    config: first + config,
+                    reason,
+                },
+            },
+        );
         match (before, next) {
-            (Some(before), Some(next)) => Some(Self { count: before.count + next.count, ..before }),
+            (Some(before), Some(next)) => Some(Self {
+                count: before.count + next.count,
+                ..before
+            }),
             (before, next) => before.or(next),
         }
     }

@@ -4,7 +4,10 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use hlorank_proto::{
     received::cost_model_service_server::CostModelServiceServer,
-    v1::{model_admin_service_server::ModelAdminServiceServer, model_service_server::ModelServiceServer},
+    v1::{
+        model_admin_service_server::ModelAdminServiceServer,
+        model_service_server::ModelServiceServer,
+    },
 };
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -18,8 +21,8 @@ use crate::{
     security::{CallsOnly, CountCalls, Credentials, SecuritySettings},
     serve_connection::Http,
     service::{
-        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, Explain, JsonCalls, ModelAdmin, Models,
-        Reflection, compress_like_request,
+        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, Explain, JsonCalls,
+        ModelAdmin, Models, Reflection, compress_like_request,
     },
     session::Sessions,
     start_error::StartError,
@@ -39,7 +42,8 @@ pub(crate) struct Routers<'a, H: Health> {
 }
 
 /// A listener's services and layers.
-pub(crate) type CallService = BoxCloneSyncService<http::Request<Incoming>, http::Response<Body>, Infallible>;
+pub(crate) type CallService =
+    BoxCloneSyncService<http::Request<Incoming>, http::Response<Body>, Infallible>;
 
 const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
@@ -52,9 +56,11 @@ const ENCODINGS: [CompressionEncoding; 2] = [CompressionEncoding::Gzip, Compress
 /// Enables compression for a generated service; such services have no trait in common.
 macro_rules! compressed {
     ($service:expr) => {
-        ENCODINGS
-            .into_iter()
-            .fold($service, |service, encoding| service.accept_compressed(encoding).send_compressed(encoding))
+        ENCODINGS.into_iter().fold($service, |service, encoding| {
+            service
+                .accept_compressed(encoding)
+                .send_compressed(encoding)
+        })
     };
 }
 
@@ -96,7 +102,9 @@ impl<H: Health> Routers<'_, H> {
     /// Returns the services of the admin listener.
     pub(crate) fn admin(&self) -> Result<CallService, StartError> {
         let routes = Routes::default()
-            .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(self.models()))))
+            .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(
+                self.models()
+            ))))
             .add_service(compressed!(ModelServiceServer::new(self.models())))
             .add_service(compressed!(self.health.clone()));
         Ok(self.layered(with_reflection(routes, &[MODEL_ADMIN, MODELS, HEALTH])?))
@@ -118,7 +126,9 @@ impl<H: Health> Routers<'_, H> {
             .max_buf_size((self.settings.max_header_bytes as usize).max(MIN_HTTP1_BUFFER));
         http.http2()
             .timer(TokioTimer::new())
-            .initial_connection_window_size((CONNECTION_WINDOWS * window).max(MIN_CONNECTION_WINDOW))
+            .initial_connection_window_size(
+                (CONNECTION_WINDOWS * window).max(MIN_CONNECTION_WINDOW),
+            )
             .initial_stream_window_size(window / 2)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
@@ -142,7 +152,10 @@ impl<H: Health> Routers<'_, H> {
             .layer(self.credentials.authorize())
             .layer(self.credentials.identify())
             .map_request(compress_like_request::<Body>)
-            .layer(AdmitCallsLayer { sessions: self.sessions.clone(), settings: self.delivery })
+            .layer(AdmitCallsLayer {
+                sessions: self.sessions.clone(),
+                settings: self.delivery,
+            })
             .service(routes.prepare());
         BoxCloneSyncService::new(
             service.map_request(|request: http::Request<Incoming>| request.map(Body::new)),

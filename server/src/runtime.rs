@@ -55,11 +55,16 @@ static LOADED: Mutex<Option<Runtime>> = Mutex::new(None);
 impl Runtime {
     /// Loads the library, or returns the one that the process has loaded already.
     pub fn load(library: &Path) -> Result<Self, RuntimeError> {
-        let mut loaded = LOADED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut loaded = LOADED
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(runtime) = loaded.as_ref() {
             return Ok(runtime.clone());
         }
-        let failed = |detail| RuntimeError::Library { path: library.display().to_string(), detail };
+        let failed = |detail| RuntimeError::Library {
+            path: library.display().to_string(),
+            detail,
+        };
         // The loader does not say that a file is missing. It looks for a name without a folder in several places.
         if library.is_absolute() {
             fs::metadata(library).map_err(|error| failed(error.to_string()))?;
@@ -79,7 +84,11 @@ impl Runtime {
         self.session_at(GraphOptimizationLevel::Disable, model)
     }
 
-    fn session_at(&self, level: GraphOptimizationLevel, model: &[u8]) -> Result<Session, RuntimeError> {
+    fn session_at(
+        &self,
+        level: GraphOptimizationLevel,
+        model: &[u8],
+    ) -> Result<Session, RuntimeError> {
         let mut builder = Session::builder(&self.environment)?
             .with_optimization_level(level)?
             // Callers log the errors that they receive; lines that ONNX Runtime prints have another format.
@@ -103,12 +112,18 @@ impl Interrupt {
     /// Calls `on_abandoned` if a run does not end although it was stopped.
     pub fn new(on_abandoned: Arc<dyn Fn() + Send + Sync>) -> Result<Self, RuntimeError> {
         let options = RunOptions::new()?;
-        Ok(Self { options, stopped: AtomicBool::new(false), expired: AtomicBool::new(false), on_abandoned })
+        Ok(Self {
+            options,
+            stopped: AtomicBool::new(false),
+            expired: AtomicBool::new(false),
+            on_abandoned,
+        })
     }
 
     /// Makes every run return the memory that it took to the system. Without this, a session keeps what its largest run took.
     pub fn returning_memory(mut self) -> Result<Self, RuntimeError> {
-        self.options.set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
+        self.options
+            .set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
         Ok(self)
     }
 

@@ -73,15 +73,25 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         Arc::clone(&metrics),
     );
     let quality = Arc::new(LiveQuality::new(sessions.clone()));
-    let replays = store.clone().filter(|_| settings.replay_share > 0.0).map(|store| {
-        let (quality, share) = (Arc::clone(&quality), settings.replay_share);
-        Replays { quality, store, share }.start()
-    });
+    let replays = store
+        .clone()
+        .filter(|_| settings.replay_share > 0.0)
+        .map(|store| {
+            let (quality, share) = (Arc::clone(&quality), settings.replay_share);
+            Replays {
+                quality,
+                store,
+                share,
+            }
+            .start()
+        });
     let shadows = RunningShadows::start(sessions.clone(), settings.replay_share);
     let hosts = settings.security.allowed_hosts.clone();
     let monitored = Monitored::new(&metrics, &sessions, &readiness);
-    let monitoring =
-        addresses.metrics.map(|address| Monitoring::start(address, monitored, hosts)).transpose()?;
+    let monitoring = addresses
+        .metrics
+        .map(|address| Monitoring::start(address, monitored, hosts))
+        .transpose()?;
     let tracing = Tracing::start(&settings.traces)?;
     let routers = Routers {
         settings: &settings.security,
@@ -93,13 +103,20 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         quality: &quality,
         health: health_service,
     };
-    let (calls_gate, admin_gate) =
-        (credentials.gate(&metrics.security.calls), credentials.gate(&metrics.security.admin));
+    let (calls_gate, admin_gate) = (
+        credentials.gate(&metrics.security.calls),
+        credentials.gate(&metrics.security.admin),
+    );
     let admin = addresses
         .admin
         .map(|address| Listening::start(address, admin_gate, routers.http(), routers.admin()?));
     let admin = admin.transpose()?;
-    let calls = Listening::start(addresses.calls, calls_gate, routers.http(), routers.calls()?)?;
+    let calls = Listening::start(
+        addresses.calls,
+        calls_gate,
+        routers.http(),
+        routers.calls()?,
+    )?;
     let drain = settings.drain_seconds;
     let server = RunningServer {
         registry,
@@ -146,7 +163,12 @@ async fn open_registry(
         poll: settings.poll_seconds,
     };
     let opened = tokio::task::spawn_blocking(move || -> Result<Registry, StartError> {
-        Ok(Registry::open(settings, Runtime::load(&library)?, engine, metrics)?)
+        Ok(Registry::open(
+            settings,
+            Runtime::load(&library)?,
+            engine,
+            metrics,
+        )?)
     });
     Ok(Arc::new(opened.await??))
 }
@@ -161,7 +183,8 @@ async fn open_store(
         StoreLocation::Off => return Ok(None),
         StoreLocation::Database(url) => MeasurementStore::connect(&url, limit, series).await?,
         StoreLocation::File(path) => {
-            tokio::task::spawn_blocking(move || MeasurementStore::open(&path, limit, series)).await??
+            tokio::task::spawn_blocking(move || MeasurementStore::open(&path, limit, series))
+                .await??
         }
     };
     Ok(Some(Arc::new(store)))
@@ -178,8 +201,14 @@ fn bounds(settings: &Settings) -> Bounds {
 }
 
 fn observer(settings: &Settings, metrics: &Arc<Metrics>, tracing: &Tracing) -> Arc<Observer> {
-    let access_log = AccessLog { ratio: settings.access_log_sample };
-    Arc::new(Observer { metrics: Arc::clone(metrics), access_log, tracer: tracing.tracer() })
+    let access_log = AccessLog {
+        ratio: settings.access_log_sample,
+    };
+    Arc::new(Observer {
+        metrics: Arc::clone(metrics),
+        access_log,
+        tracer: tracing.tracer(),
+    })
 }
 
 impl RunningServer {
@@ -244,7 +273,9 @@ impl RunningServer {
         {
             tracing::warn!("the file of measurements was not closed: the disk does not answer");
         }
-        self.tracing.stop(self.drain.saturating_sub(started.elapsed())).await;
+        self.tracing
+            .stop(self.drain.saturating_sub(started.elapsed()))
+            .await;
         if calls.is_ok() && admin.is_ok() {
             tracing::info!("stopped");
         } else {

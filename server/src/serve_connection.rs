@@ -21,7 +21,10 @@ pub(crate) type Http = Builder<TokioExecutor>;
 
 /// A service that answers the calls of all connections to a listener.
 pub(crate) trait Serve<B>:
-    Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static
+    Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
 {
 }
 
@@ -80,14 +83,18 @@ impl<S> ServeConnection<S> {
     {
         let activity = slot.activity().clone();
         let (info, calls) = (connection.info.clone(), activity.clone());
-        let service = self.service.clone().map_request(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(info.clone());
-            request.extensions_mut().insert(calls.clone());
-            request
-        });
+        let service = self
+            .service
+            .clone()
+            .map_request(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(info.clone());
+                request.extensions_mut().insert(calls.clone());
+                request
+            });
         let http = self.http.clone();
-        let mut serving =
-            pin!(http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service)));
+        let mut serving = pin!(
+            http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service))
+        );
         let ending = tokio::select! {
             // An error means that the client has gone or does not speak the protocol.
             _ = serving.as_mut() => return,

@@ -34,21 +34,36 @@ pub struct Settings {
     ///
     /// On loopback by default, because calls require no token by default. A host name such as localhost is looked up when the
     /// server starts; the first IPv4 address is taken, or else the first. 0.0.0.0 listens on every IPv4 address.
-    #[arg(long, env = "HLORANK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    #[arg(
+        long,
+        env = "HLORANK_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:7070"
+    )]
     #[arg(help_heading = LISTENING)]
     pub listen: Address,
 
     /// HTTP listener for /metrics, /healthz and /readyz
     ///
     /// Its address and port; `off` disables it. `/` is a page that shows the state of the server.
-    #[arg(long, env = "HLORANK_METRICS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7071")]
+    #[arg(
+        long,
+        env = "HLORANK_METRICS_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:7071"
+    )]
     #[arg(help_heading = LISTENING)]
     pub metrics_listen: AddressOrOff,
 
     /// Folder of model artifacts
     ///
     /// It is laid out as NAME/VERSION/manifest.json.
-    #[arg(long, env = "HLORANK_MODELS", value_name = "FOLDER", default_value = "models/registry")]
+    #[arg(
+        long,
+        env = "HLORANK_MODELS",
+        value_name = "FOLDER",
+        default_value = "models/registry"
+    )]
     #[arg(help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
     pub models: PathBuf,
 
@@ -68,7 +83,12 @@ pub struct Settings {
     ///
     /// Its address and port; `off` disables it. Without --tokens or --tls-client-ca every client that reaches it may
     /// call it: keep it on loopback or on a separate network.
-    #[arg(long, env = "HLORANK_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "off")]
+    #[arg(
+        long,
+        env = "HLORANK_ADMIN_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "off"
+    )]
     #[arg(help_heading = LISTENING)]
     pub admin_listen: AddressOrOff,
 
@@ -83,7 +103,12 @@ pub struct Settings {
     /// Versions per model that stay loaded for a rollback
     ///
     /// They are loaded besides those that serve, so that a rollback is immediate.
-    #[arg(long, env = "HLORANK_RETAIN_VERSIONS", value_name = "VERSIONS", default_value_t = 1)]
+    #[arg(
+        long,
+        env = "HLORANK_RETAIN_VERSIONS",
+        value_name = "VERSIONS",
+        default_value_t = 1
+    )]
     #[arg(help_heading = MODELS)]
     pub retain_versions: usize,
 
@@ -112,7 +137,12 @@ pub struct Settings {
     /// Graphs that a new version computes before it serves
     ///
     /// A number of recently used graphs, for whose last batch it computes the embeddings; this delays the new version.
-    #[arg(long, env = "HLORANK_RECOMPUTE_GRAPHS", value_name = "GRAPHS", default_value_t = 0)]
+    #[arg(
+        long,
+        env = "HLORANK_RECOMPUTE_GRAPHS",
+        value_name = "GRAPHS",
+        default_value_t = 0
+    )]
     #[arg(help_heading = MODELS)]
     pub recompute_graphs: usize,
 
@@ -136,7 +166,12 @@ pub struct Settings {
     /// Models of feature sets that several models take
     ///
     /// A comma-separated list of SET=MODEL, or `none`. A set that only one model takes needs no entry.
-    #[arg(long, env = "HLORANK_DEFAULT_FEATURE_SET_MODELS", value_name = "LIST", default_value = "none")]
+    #[arg(
+        long,
+        env = "HLORANK_DEFAULT_FEATURE_SET_MODELS",
+        value_name = "LIST",
+        default_value = "none"
+    )]
     #[arg(help_heading = MODELS)]
     pub default_feature_set_models: FeatureSetModels,
 
@@ -144,7 +179,12 @@ pub struct Settings {
     ///
     /// A file is created if it is missing, and each server needs one of its own. Several servers may share a PostgreSQL
     /// database, `postgres://USER:PASSWORD@HOST/DATABASE`. `off` keeps none.
-    #[arg(long, env = "HLORANK_MEASUREMENTS", value_name = "PLACE", default_value = "off")]
+    #[arg(
+        long,
+        env = "HLORANK_MEASUREMENTS",
+        value_name = "PLACE",
+        default_value = "off"
+    )]
     #[arg(help_heading = MEASUREMENTS, hide_env_values = true)]
     pub measurements: StoreLocation,
 
@@ -247,12 +287,22 @@ pub struct Settings {
     /// Log lines to print
     ///
     /// `error`, `warn`, `info`, `debug`, `trace`, or tracing directives per module.
-    #[arg(long, env = "HLORANK_LOG", value_name = "FILTER", default_value = "info,notify=warn")]
+    #[arg(
+        long,
+        env = "HLORANK_LOG",
+        value_name = "FILTER",
+        default_value = "info,notify=warn"
+    )]
     #[arg(help_heading = LOGS)]
     pub log: LogFilter,
 
     /// Format of log lines
-    #[arg(long, env = "HLORANK_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    #[arg(
+        long,
+        env = "HLORANK_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
     #[arg(help_heading = LOGS)]
     pub log_format: LogFormat,
 
@@ -338,7 +388,8 @@ impl Settings {
     /// Returns the command of these settings. In a summary, every option has one line, without its environment variable and
     /// its default.
     fn command_with_help(is_summary: bool) -> Command {
-        Self::command().mut_args(|option| option.hide_env(is_summary).hide_default_value(is_summary))
+        Self::command()
+            .mut_args(|option| option.hide_env(is_summary).hide_default_value(is_summary))
     }
 
     /// Returns the models that answer requests which name none. The models of tasks are required if they are not the ones
@@ -353,7 +404,10 @@ impl Settings {
         let named = tasks.iter().filter(|(_, name, default)| name != default);
         Defaults {
             required: named.map(|(task, ..)| *task).collect(),
-            tasks: tasks.iter().map(|(task, name, _)| (*task, (*name).clone())).collect(),
+            tasks: tasks
+                .iter()
+                .map(|(task, name, _)| (*task, (*name).clone()))
+                .collect(),
             feature_sets: self.default_feature_set_models.0.clone(),
         }
     }

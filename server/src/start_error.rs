@@ -1,8 +1,8 @@
 use std::{io, net::SocketAddr};
 
 use crate::{
-    registry::RegistryError, runtime::RuntimeError, security::CredentialError, store::OpenStoreError,
-    telemetry::SpansError,
+    registry::RegistryError, runtime::RuntimeError, security::CredentialError,
+    store::OpenStoreError, telemetry::SpansError,
 };
 
 /// Why the server did not start.

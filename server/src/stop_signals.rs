@@ -24,8 +24,15 @@ pub(crate) struct StopSignal(SignalKind);
 impl StopSignals {
     /// Starts to listen. The signals no longer end the program by themselves.
     pub(crate) fn new() -> io::Result<Self> {
-        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(Self { terminate, interrupt, first: None })
+        let (terminate, interrupt) = (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        );
+        Ok(Self {
+            terminate,
+            interrupt,
+            first: None,
+        })
     }
 
     /// Waits for the next request to stop. Ignores signals within half a second of the first.

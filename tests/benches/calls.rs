@@ -11,13 +11,25 @@ use tokio::runtime::Runtime;
 
 /// Returns the first measured graph of each task, and TpuGraphs' AlexNet if it is available.
 fn measured_graphs() -> Vec<MeasuredGraph> {
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(fixture("measured")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = fs::read_dir(fixture("measured"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
-    let first =
-        |task: &str| files.iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(task));
+    let first = |task: &str| {
+        files.iter().find(|path| {
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with(task)
+        })
+    };
     let alexnet = shared("data/tpu/alexnet_layout.npz");
-    let files = first("layout_").into_iter().chain(first("tile_")).chain(&alexnet);
+    let files = first("layout_")
+        .into_iter()
+        .chain(first("tile_"))
+        .chain(&alexnet);
     files.map(|path| read_graphs(path).remove(0)).collect()
 }
 
@@ -37,9 +49,15 @@ fn warm_calls_of(criterion: &mut Criterion, state: &str, flags: &[&str]) {
         let graph = GraphHandle::of(&measured);
         let configurations = configurations(&measured);
         let request = RankRequest::new(&graph, configurations).top(10);
-        let name = format!("{state}/{}/{} configurations", measured.name, configurations.len());
+        let name = format!(
+            "{state}/{}/{} configurations",
+            measured.name,
+            configurations.len()
+        );
         criterion.bench_function(&name, |bencher| {
-            bencher.to_async(&runtime).iter(async || client.rank(&request).await.unwrap());
+            bencher
+                .to_async(&runtime)
+                .iter(async || client.rank(&request).await.unwrap());
         });
     }
 }
@@ -56,10 +74,16 @@ fn cold_calls(criterion: &mut Criterion) {
     let client = runtime.block_on(server.client());
     let mut number = 0;
     for measured in measured_graphs() {
-        let GraphSource::HloModule(module) = &measured.source else { continue };
+        let GraphSource::HloModule(module) = &measured.source else {
+            continue;
+        };
         let (task, configurable) = (measured.graph.task(), measured.graph.configurable());
         let configurations = configurations(&measured);
-        let name = format!("cold/{}/{} configurations", measured.name, configurations.len());
+        let name = format!(
+            "cold/{}/{} configurations",
+            measured.name,
+            configurations.len()
+        );
         criterion.bench_function(&name, |bencher| {
             let mut unseen_graph = || {
                 number += 1;
@@ -68,7 +92,12 @@ fn cold_calls(criterion: &mut Criterion) {
             bencher.to_async(&runtime).iter_batched(
                 &mut unseen_graph,
                 async |graph| {
-                    black_box(client.rank(&RankRequest::new(&graph, configurations).top(10)).await.unwrap())
+                    black_box(
+                        client
+                            .rank(&RankRequest::new(&graph, configurations).top(10))
+                            .await
+                            .unwrap(),
+                    )
                 },
                 criterion::BatchSize::PerIteration,
             );

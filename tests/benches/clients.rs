@@ -7,9 +7,12 @@ use std::{
 };
 
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph};
+use hlorank_graph::{
+    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
+};
 use hlorank_tests::{
-    Figure, ServerProcess, Target, configurations, fixture, part, read_graphs, repository, shared, times,
+    Figure, ServerProcess, Target, configurations, fixture, part, read_graphs, repository, shared,
+    times,
 };
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -41,18 +44,37 @@ fn main() {
     let alexnet = shared("data/tpu/alexnet_layout.npz");
     let file = alexnet.unwrap_or_else(|| fixture("measured/layout_random_window_nchw_train.pb"));
     let server = ServerProcess::start(&[]);
-    let rounds: Vec<[Overhead; 2]> =
-        (0..ROUNDS).map(|_| [rust(&server.endpoint, &file), python(&server.endpoint, &file)]).collect();
+    let rounds: Vec<[Overhead; 2]> = (0..ROUNDS)
+        .map(|_| {
+            [
+                rust(&server.endpoint, &file),
+                python(&server.endpoint, &file),
+            ]
+        })
+        .collect();
 
-    println!("{:>6}{:>12}{:>12}{:>12}{:>12}", "", "rust least", "median", "python least", "median");
+    println!(
+        "{:>6}{:>12}{:>12}{:>12}{:>12}",
+        "", "rust least", "median", "python least", "median"
+    );
     for [rust, python] in &rounds {
         let times = [rust.least(), rust.median(), python.least(), python.median()];
-        println!("{:>6}{}", "µs", times.map(|time| format!("{:>12.0}", time * 1e6)).concat());
+        println!(
+            "{:>6}{}",
+            "µs",
+            times.map(|time| format!("{:>12.0}", time * 1e6)).concat()
+        );
     }
     let [rust_packing, python_packing] =
         [0, 1].map(|client| middle(rounds.iter().map(|round| round[client].packing)));
-    println!("packing: {:.2} ms in Rust, {:.2} ms in Python", rust_packing * 1e3, python_packing * 1e3);
-    let ratio = |of: fn(&Overhead) -> f64| middle(rounds.iter().map(|[rust, python]| of(python) / of(rust)));
+    println!(
+        "packing: {:.2} ms in Rust, {:.2} ms in Python",
+        rust_packing * 1e3,
+        python_packing * 1e3
+    );
+    let ratio = |of: fn(&Overhead) -> f64| {
+        middle(rounds.iter().map(|[rust, python]| of(python) / of(rust)))
+    };
     Figure {
         name: "python_client_overhead".to_owned(),
         value: ratio(Overhead::median),
@@ -82,7 +104,9 @@ fn rust(endpoint: &str, file: &Path) -> Overhead {
     let graph = GraphHandle::of(&measured);
     let request = RankRequest::new(&graph, &chosen).top(10);
     let calls = Runtime::new().expect("a runtime").block_on(async {
-        let client = Client::connect(endpoint, Connection::default()).await.expect("a server");
+        let client = Client::connect(endpoint, Connection::default())
+            .await
+            .expect("a server");
         let mut calls = Vec::new();
         for _ in 0..WARM_UP + CALLS {
             calls.push(overhead(&client, &request).await);
@@ -91,7 +115,10 @@ fn rust(endpoint: &str, file: &Path) -> Overhead {
     });
     let mut calls: Vec<f64> = calls.iter().map(Duration::as_secs_f64).collect();
     calls.sort_by(f64::total_cmp);
-    Overhead { calls, packing: packing(&chosen) }
+    Overhead {
+        calls,
+        packing: packing(&chosen),
+    }
 }
 
 async fn overhead(client: &Client, request: &RankRequest<'_>) -> Duration {
@@ -102,7 +129,9 @@ async fn overhead(client: &Client, request: &RankRequest<'_>) -> Duration {
 
 /// Returns the minimum time in seconds to build a request from 18 values per entry.
 fn packing(configurations: &Configurations) -> f64 {
-    let Configurations::Layout(batch) = configurations else { panic!("layouts") };
+    let Configurations::Layout(batch) = configurations else {
+        panic!("layouts")
+    };
     let values: Vec<[i32; 18]> = (0..batch.len())
         .flat_map(|config| {
             (0..batch.slots()).map(move |slot| batch.entry(config, slot).values().map(i32::from))
@@ -115,8 +144,16 @@ fn packing(configurations: &Configurations) -> f64 {
 fn packed(values: &[[i32; 18]], slots: usize) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
     for config in values.chunks_exact(slots) {
-        let entries = config.iter().map(|values| LayoutEntry::from_values(values, String::new));
-        builder.push(&entries.collect::<Result<Vec<_>, _>>().expect("values of -1 to 5")).expect("a few");
+        let entries = config
+            .iter()
+            .map(|values| LayoutEntry::from_values(values, String::new));
+        builder
+            .push(
+                &entries
+                    .collect::<Result<Vec<_>, _>>()
+                    .expect("values of -1 to 5"),
+            )
+            .expect("a few");
     }
     builder.build().expect("a batch")
 }
@@ -124,17 +161,40 @@ fn packed(values: &[[i32; 18]], slots: usize) -> LayoutBatch {
 fn python(endpoint: &str, file: &Path) -> Overhead {
     let package = repository("client/python");
     let python = repository("target/python/bin/python");
-    let absolute = |path: PathBuf| path.canonicalize().expect("`make lint-python` sets Python up");
-    let output = Command::new(absolute(python.parent().expect("a folder").to_owned()).join("python"))
-        .arg(package.join("benchmarks/overhead.py"))
-        .args(["--address", endpoint, "--configs", &CONFIGS.to_string(), "--calls", &CALLS.to_string()])
-        .arg("--graph")
-        .arg(file)
-        .env("PYTHONPATH", &package)
-        .output()
-        .expect("Python runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let absolute = |path: PathBuf| {
+        path.canonicalize()
+            .expect("`make lint-python` sets Python up")
+    };
+    let output =
+        Command::new(absolute(python.parent().expect("a folder").to_owned()).join("python"))
+            .arg(package.join("benchmarks/overhead.py"))
+            .args([
+                "--address",
+                endpoint,
+                "--configs",
+                &CONFIGS.to_string(),
+                "--calls",
+                &CALLS.to_string(),
+            ])
+            .arg("--graph")
+            .arg(file)
+            .env("PYTHONPATH", &package)
+            .output()
+            .expect("Python runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let calls = printed["calls"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
-    Overhead { calls, packing: printed["packing"].as_f64().expect("seconds") }
+    let calls = printed["calls"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
+    Overhead {
+        calls,
+        packing: printed["packing"].as_f64().expect("seconds"),
+    }
 }

@@ -26,7 +26,13 @@ fn main() {
                 let rows = (block / nodes / 4).max(1) * 4;
                 let input = input(task, rows, nodes);
                 let interrupt = model.interrupt().expect("an interrupt");
-                let encode = || drop(model.encode(Worker(0), &input, &interrupt).expect("the encoder runs"));
+                let encode = || {
+                    drop(
+                        model
+                            .encode(Worker(0), &input, &interrupt)
+                            .expect("the encoder runs"),
+                    )
+                };
                 encode();
                 let fastest = times(RUNS, encode)[0];
                 print!("{:>8.1}", rows as f64 / fastest.as_secs_f64() / 1e3);
@@ -48,11 +54,16 @@ fn input(task: Task, rows: usize, nodes: usize) -> EncoderInput {
         rows,
         segments,
         nodes,
-        opcode: (0..).map(|place| place % 100).take(segments * nodes).collect(),
+        opcode: (0..)
+            .map(|place| place % 100)
+            .take(segments * nodes)
+            .collect(),
         features: (0..segments * nodes * FEATURES).map(small).collect(),
         operands,
         mask: vec![1.0; segments * nodes],
-        segment: (0..rows).map(|row| i64::try_from(row / rows_a_segment).expect("few rows")).collect(),
+        segment: (0..rows)
+            .map(|row| i64::try_from(row / rows_a_segment).expect("few rows"))
+            .collect(),
         config: config_input(task, rows, nodes),
     }
 }
@@ -67,7 +78,9 @@ fn config_input(task: Task, rows: usize, nodes: usize) -> Option<ConfigInput> {
     let count = shape.iter().product();
     let values = match kind.element {
         Element::Float32 => ConfigValues::Float32((0..count).map(small).collect()),
-        Element::Int64 => ConfigValues::Int64((0..).map(|place| place % 8 - 2).take(count).collect()),
+        Element::Int64 => {
+            ConfigValues::Int64((0..).map(|place| place % 8 - 2).take(count).collect())
+        }
     };
     Some(ConfigInput { shape, values })
 }

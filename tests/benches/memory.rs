@@ -10,8 +10,12 @@ const WARM_UP: usize = 2_500;
 const SHOWN: usize = 500;
 
 fn main() {
-    let server =
-        ServerProcess::start(&["--graph-cache-bytes", "16000000", "--embedding-cache-bytes", "16000000"]);
+    let server = ServerProcess::start(&[
+        "--graph-cache-bytes",
+        "16000000",
+        "--embedding-cache-bytes",
+        "16000000",
+    ]);
     let client = Runtime::new().expect("a runtime");
     client.block_on(async {
         let client = Client::connect(&server.endpoint, Connection::default()).await.expect("a server");
@@ -42,5 +46,8 @@ fn main() {
 async fn send(client: &Client, request: usize) {
     let (graph, configurations) = varying(request);
     let graph = GraphHandle::features(&graph);
-    client.rank(&RankRequest::new(&graph, &configurations).top(5)).await.expect("a ranking");
+    client
+        .rank(&RankRequest::new(&graph, &configurations).top(5))
+        .await
+        .expect("a ranking");
 }

@@ -47,27 +47,46 @@ struct Caller {
 
 impl Caller {
     async fn start(server: &TestServer) -> Self {
-        let connection = Connection { retries: 0, ..Connection::default() };
-        let client = Client::connect(server.endpoint(), connection).await.expect("a connection");
+        let connection = Connection {
+            retries: 0,
+            ..Connection::default()
+        };
+        let client = Client::connect(server.endpoint(), connection)
+            .await
+            .expect("a connection");
         let opcodes: Vec<u8> = (1..).take(NODES).collect();
-        let kernels: Vec<_> =
-            (1..=KERNELS).map(|size| GraphHandle::features(&chain_kernel(&opcodes, &[size, 64]))).collect();
+        let kernels: Vec<_> = (1..=KERNELS)
+            .map(|size| GraphHandle::features(&chain_kernel(&opcodes, &[size, 64])))
+            .collect();
         for kernel in &kernels {
             client.put_graph(kernel).await.expect("room for the graph");
         }
-        Self { client, kernels, tiles: Configurations::Tile(grid_tiles(TILES)) }
+        Self {
+            client,
+            kernels,
+            tiles: Configurations::Tile(grid_tiles(TILES)),
+        }
     }
 
     async fn ask(&self, number: usize) -> Ended {
         let started = Instant::now();
         let kernel = &self.kernels[number % self.kernels.len()];
-        let ranked = self.client.rank(&RankRequest::new(kernel, &self.tiles).top(1)).await;
+        let ranked = self
+            .client
+            .rank(&RankRequest::new(kernel, &self.tiles).top(1))
+            .await;
         let took = started.elapsed();
         match ranked {
-            Ok(_) => Ended { is_taken: true, took },
+            Ok(_) => Ended {
+                is_taken: true,
+                took,
+            },
             Err(error) => {
                 assert_eq!(error.code(), Some(Code::ResourceExhausted), "{error}");
-                Ended { is_taken: false, took }
+                Ended {
+                    is_taken: false,
+                    took,
+                }
             }
         }
     }
@@ -85,7 +104,11 @@ impl Caller {
             }
             ended
         });
-        futures::future::join_all(calls).await.into_iter().flatten().collect()
+        futures::future::join_all(calls)
+            .await
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// Sends this number of requests per second, in an open loop.
@@ -114,11 +137,15 @@ fn main() {
 }
 
 async fn measure() {
-    let workers = std::thread::available_parallelism().expect("a number of cores").get();
+    let workers = std::thread::available_parallelism()
+        .expect("a number of cores")
+        .get();
     let server = TestServer::start_with(&[NO_CACHE]).await;
     let caller = Caller::start(&server).await;
     let alone = caller.one_after_the_other(1).await;
-    let peak = caller.one_after_the_other(CALLERS_PER_WORKER * workers).await;
+    let peak = caller
+        .one_after_the_other(CALLERS_PER_WORKER * workers)
+        .await;
     let capacity = taken(&peak) / TIME.as_secs_f64();
     let requests = workers + REQUESTS_BESIDE;
     let limited = TestServer::start_with(&[NO_CACHE, &format!("--max-requests={requests}")]).await;
@@ -151,12 +178,22 @@ async fn measure() {
         refused,
         "ms",
         Target::AtMost(5.0),
-        format!("p99 of the {:.0} requests that were refused", sent as f64 - taken(&overload)),
+        format!(
+            "p99 of the {:.0} requests that were refused",
+            sent as f64 - taken(&overload)
+        ),
     );
 }
 
 fn write(name: &str, value: f64, unit: &'static str, target: Target, how: String) {
-    Figure { name: name.to_owned(), value, unit, target, how }.write();
+    Figure {
+        name: name.to_owned(),
+        value,
+        unit,
+        target,
+        how,
+    }
+    .write();
 }
 
 fn taken(ended: &[Ended]) -> f64 {

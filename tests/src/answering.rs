@@ -1,8 +1,9 @@
 use hlorank_proto::v1::{
-    DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest, GetMeasuredGraphResponse,
-    ListMeasurementsRequest, ListMeasurementsResponse, ModelSelector, PutGraphRequest, PutGraphResponse,
-    RankConfigsRequest, RankConfigsResponse, RankConfigsStreamRequest, RankConfigsStreamResponse,
-    ReportMeasurementsRequest, ReportMeasurementsResponse, SuggestConfigsRequest, SuggestConfigsResponse,
+    DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
+    GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse, ModelSelector,
+    PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
+    RankConfigsStreamRequest, RankConfigsStreamResponse, ReportMeasurementsRequest,
+    ReportMeasurementsResponse, SuggestConfigsRequest, SuggestConfigsResponse,
     cost_model_service_server::{CostModelService, CostModelServiceServer},
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -42,7 +43,10 @@ impl AnsweringServer {
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let serving = Server::builder().add_service(CostModelServiceServer::new(answers));
         let serving = tokio::spawn(async move {
-            serving.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
+            serving
+                .serve_with_incoming(TcpListenerStream::new(listener))
+                .await
+                .unwrap();
         });
         Self { endpoint, serving }
     }
@@ -67,7 +71,11 @@ pub fn valid_ranking() -> RankConfigsResponse {
         ranking: vec![1, 0],
         ranking_scores: vec![-1.0, 1.0],
         scored_configs: 2,
-        model: Some(ModelSelector { name: "some".to_owned(), version: 1, ..ModelSelector::default() }),
+        model: Some(ModelSelector {
+            name: "some".to_owned(),
+            version: 1,
+            ..ModelSelector::default()
+        }),
         graph_hash: vec![7; 32].into(),
         ..RankConfigsResponse::default()
     }
@@ -135,7 +143,10 @@ impl CostModelService for Answers {
         Ok(Response::new(DeleteMeasurementsResponse::default()))
     }
 
-    async fn put_graph(&self, _: Request<PutGraphRequest>) -> Result<Response<PutGraphResponse>, Status> {
+    async fn put_graph(
+        &self,
+        _: Request<PutGraphRequest>,
+    ) -> Result<Response<PutGraphResponse>, Status> {
         Ok(Response::new(self.graph.clone()))
     }
 }

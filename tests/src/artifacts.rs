@@ -41,7 +41,8 @@ impl Artifacts {
     /// If files cannot be copied.
     #[must_use]
     pub fn with_papers(self) -> Self {
-        copy_folder(&repository("models/papers"), self.folder.path()).expect("artifacts can be copied");
+        copy_folder(&repository("models/papers"), self.folder.path())
+            .expect("artifacts can be copied");
         self
     }
 
@@ -66,7 +67,10 @@ impl Artifacts {
     /// Returns the folders of all versions of all models, ascending.
     #[must_use]
     pub fn all_versions(&self) -> Vec<PathBuf> {
-        subfolders(self.folder.path()).iter().flat_map(|model| subfolders(model)).collect()
+        subfolders(self.folder.path())
+            .iter()
+            .flat_map(|model| subfolders(model))
+            .collect()
     }
 
     /// Publishes a version of a model as an exporter does: built elsewhere, then moved into place atomically. It is a
@@ -76,11 +80,15 @@ impl Artifacts {
     /// If the model has no version, or files cannot be copied.
     pub fn publish(&self, name: &str, version: u64, change: impl FnOnce(&Path)) -> PathBuf {
         let folder = self.folder.path().join(name);
-        let newest = subfolders(&folder).into_iter().max_by_key(|path| version_number(path));
+        let newest = subfolders(&folder)
+            .into_iter()
+            .max_by_key(|path| version_number(path));
         let elsewhere = tempfile::tempdir_in(self.folder.path()).expect("a folder can be made");
         copy_folder(&newest.expect("the model has a version"), elsewhere.path())
             .expect("artifacts can be copied");
-        self.edit_manifest(elsewhere.path(), |manifest| manifest["version"] = version.into());
+        self.edit_manifest(elsewhere.path(), |manifest| {
+            manifest["version"] = version.into()
+        });
         change(elsewhere.path());
         let published = folder.join(version.to_string());
         fs::rename(elsewhere.keep(), &published).expect("a version can be published");
@@ -106,7 +114,10 @@ impl Artifacts {
     pub fn spoil_opcode(&self, name: &str, opcode: u8) {
         for version in self.versions(name) {
             let files = ["model.onnx", "segment.onnx", "encoder.onnx"];
-            let file = files.into_iter().find(|file| version.join(file).is_file()).expect("an ONNX file");
+            let file = files
+                .into_iter()
+                .find(|file| version.join(file).is_file())
+                .expect("an ONNX file");
             self.edit_file(&version, file, |model| {
                 overwrite_row(model, "opcode.weight", opcode.into(), f32::INFINITY);
             });
@@ -130,7 +141,8 @@ impl Artifacts {
     /// Where there is none.
     pub fn edit_manifest(&self, version: &Path, edit: impl FnOnce(&mut Value)) {
         let path = self.folder.path().join(version).join("manifest.json");
-        let mut manifest = serde_json::from_slice(&fs::read(&path).expect("a manifest")).expect("JSON");
+        let mut manifest =
+            serde_json::from_slice(&fs::read(&path).expect("a manifest")).expect("JSON");
         edit(&mut manifest);
         fs::write(path, manifest.to_string()).expect("a manifest");
     }
@@ -169,14 +181,21 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(from)? {
         let path = entry?.path();
         let to = to.join(path.file_name().unwrap_or_default());
-        if path.is_dir() { copy_folder(&path, &to)? } else { fs::copy(&path, &to).map(drop)? }
+        if path.is_dir() {
+            copy_folder(&path, &to)?
+        } else {
+            fs::copy(&path, &to).map(drop)?
+        }
     }
     Ok(())
 }
 
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let folders = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir());
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let folders = entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir());
     let mut folders: Vec<PathBuf> = folders.collect();
     folders.sort();
     folders

@@ -48,7 +48,10 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     }
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     // Not `eprintln!`, whose output the test harness captures.
-    let _ = writeln!(io::stderr(), "skipped: {test} needs {path} in the folder that HLORANK_SHARED names");
+    let _ = writeln!(
+        io::stderr(),
+        "skipped: {test} needs {path} in the folder that HLORANK_SHARED names"
+    );
     None
 }
 
@@ -72,10 +75,12 @@ pub fn texts(folder: &Path) -> Vec<String> {
 
 #[expect(clippy::panic, reason = "fixtures are part of the repository")]
 fn names(folder: &Path, ending: &str) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> =
-        names.filter_map(|name| Some(name.strip_suffix(ending)?.to_owned())).collect();
+    let mut names: Vec<String> = names
+        .filter_map(|name| Some(name.strip_suffix(ending)?.to_owned()))
+        .collect();
     names.sort();
     names
 }

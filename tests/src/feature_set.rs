@@ -1,5 +1,8 @@
 //! A model of a feature set that a test can compute by hand, and graphs of the set.
-#![expect(clippy::expect_used, reason = "an artifact that cannot be written fails the test")]
+#![expect(
+    clippy::expect_used,
+    reason = "an artifact that cannot be written fails the test"
+)]
 
 use std::{fs, io::Cursor, path::Path};
 
@@ -56,18 +59,31 @@ impl FeatureSetModel {
     #[must_use]
     pub fn scores(&self, graph: &FeatureGraph, batch: &NodeFeatureBatch) -> Vec<f32> {
         let weighted = |row: &[f32], weights: &[f32]| -> f64 {
-            row.iter().zip(weights).map(|(value, weight)| f64::from(*value) * f64::from(*weight)).sum()
+            row.iter()
+                .zip(weights)
+                .map(|(value, weight)| f64::from(*value) * f64::from(*weight))
+                .sum()
         };
         let rows = graph.features().chunks(graph.columns());
         let gains: Vec<f64> = rows.map(|row| weighted(row, &self.node_weights)).collect();
         let score = |config| {
             let values: Vec<f32> = batch.values(config).collect();
             let rows = values.chunks(batch.columns());
-            let values: Vec<f64> = rows.map(|row| weighted(row, &self.config_weights)).collect();
-            let nodes: f64 = gains.iter().zip(&values).map(|(gain, value)| gain * value).sum();
-            let edge =
-                |&[consumer, producer]: &[u32; 2]| gains[producer as usize] * values[consumer as usize];
-            #[expect(clippy::cast_possible_truncation, reason = "scores have single precision")]
+            let values: Vec<f64> = rows
+                .map(|row| weighted(row, &self.config_weights))
+                .collect();
+            let nodes: f64 = gains
+                .iter()
+                .zip(&values)
+                .map(|(gain, value)| gain * value)
+                .sum();
+            let edge = |&[consumer, producer]: &[u32; 2]| {
+                gains[producer as usize] * values[consumer as usize]
+            };
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "scores have single precision"
+            )]
             let score = (nodes + graph.edges().iter().map(edge).sum::<f64>()) as f32;
             score
         };
@@ -106,9 +122,17 @@ impl FeatureSetModel {
     }
 
     fn onnx(&self) -> Vec<u8> {
-        let gather =
-            |from, ends, into, axis| node("Gather", &[from, ends], into, vec![integer("axis", axis)]);
-        let sum = |from, axes, into| node("ReduceSum", &[from, axes], into, vec![integer("keepdims", 0)]);
+        let gather = |from, ends, into, axis| {
+            node("Gather", &[from, ends], into, vec![integer("axis", axis)])
+        };
+        let sum = |from, axes, into| {
+            node(
+                "ReduceSum",
+                &[from, axes],
+                into,
+                vec![integer("keepdims", 0)],
+            )
+        };
         let nodes = vec![
             node("MatMul", &["features", "node_weights"], "gains", vec![]),
             node("MatMul", &["config", "config_weights"], "values", vec![]),
@@ -123,7 +147,11 @@ impl FeatureSetModel {
             node("Add", &["nodes", "along_edges"], "score", vec![]),
         ];
         let column = |name: &str, weights: &[f32]| {
-            floats(name, &[weights.len().try_into().expect("few columns"), 1], weights)
+            floats(
+                name,
+                &[weights.len().try_into().expect("few columns"), 1],
+                weights,
+            )
         };
         let index = |name: &str, place: i64| hlorank_proto::onnx::TensorProto {
             dims: vec![],
@@ -147,7 +175,10 @@ impl FeatureSetModel {
             output: vec![value("score", FLOAT32, 1, 0)],
             ..GraphProto::default()
         };
-        let operators = OperatorSetIdProto { domain: String::new(), version: 13 };
+        let operators = OperatorSetIdProto {
+            domain: String::new(),
+            version: 13,
+        };
         let model = ModelProto {
             ir_version: 8,
             graph: Some(graph),
@@ -165,16 +196,30 @@ impl FeatureSetModel {
         for (case, (nodes, configs)) in [(6, 2 * CHUNK + 2), (1, 3)].into_iter().enumerate() {
             let graph = Loops::random_graph(self.set.name(), nodes, features, &mut random);
             let batch = Loops::random_batch([nodes, columns], configs, &mut random);
-            let (name, scores) = (|array: &str| format!("{case}/{array}"), self.scores(&graph, &batch));
-            file.array(&name("feature_set"), &[graph.set().len()], graph.set().bytes());
-            file.array(&name("node_features"), &[nodes, features], graph.features().iter().copied());
+            let (name, scores) = (
+                |array: &str| format!("{case}/{array}"),
+                self.scores(&graph, &batch),
+            );
+            file.array(
+                &name("feature_set"),
+                &[graph.set().len()],
+                graph.set().bytes(),
+            );
+            file.array(
+                &name("node_features"),
+                &[nodes, features],
+                graph.features().iter().copied(),
+            );
             let edges = graph.edges().as_flattened().iter().copied().map(i64::from);
             file.array(&name("edge_index"), &[graph.edges().len(), 2], edges);
             let values = (0..configs).flat_map(|config| batch.values(config));
             file.array(&name("config_features"), &[configs, nodes, columns], values);
             file.array(&name("score"), &[configs], scores);
         }
-        file.0.finish().expect("golden cases can be written").into_inner()
+        file.0
+            .finish()
+            .expect("golden cases can be written")
+            .into_inner()
     }
 }
 
@@ -186,7 +231,10 @@ impl Loops {
     #[must_use]
     pub fn set(name: &str) -> NamedFeatureSet {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let (nodes, configs) = (owned(&["depth", "iterations", "flops"]), owned(&["tile", "unroll"]));
+        let (nodes, configs) = (
+            owned(&["depth", "iterations", "flops"]),
+            owned(&["tile", "unroll"]),
+        );
         NamedFeatureSet::new(name.to_owned(), nodes, configs).expect("names of a set")
     }
 
@@ -213,9 +261,15 @@ impl Loops {
         configs: usize,
         random: &mut Rng,
     ) -> MeasuredGraph {
-        let (graph, batch) = (Self::graph(nodes, random), Self::batch(nodes, configs, random));
+        let (graph, batch) = (
+            Self::graph(nodes, random),
+            Self::batch(nodes, configs, random),
+        );
         #[expect(clippy::cast_possible_truncation, reason = "nanoseconds")]
-        let run_times = model.scores(&graph, &batch).into_iter().map(|score| 1_000 + (score * 100.0) as i64);
+        let run_times = model
+            .scores(&graph, &batch)
+            .into_iter()
+            .map(|score| 1_000 + (score * 100.0) as i64);
         let measurements = Measurements {
             run_times: run_times.collect(),
             configurations: Configurations::FeatureSet(batch),
@@ -235,16 +289,28 @@ impl Loops {
     }
 
     fn random_graph(set: &str, nodes: usize, columns: usize, random: &mut Rng) -> FeatureGraph {
-        let features = (0..nodes * columns).map(|_| f32::from(random.u8(0..20)) / 4.0).collect();
+        let features = (0..nodes * columns)
+            .map(|_| f32::from(random.u8(0..20)) / 4.0)
+            .collect();
         let node = |node: usize| u32::try_from(node).expect("few nodes");
-        let edges = (1..nodes).map(|consumer| [node(consumer), node(random.usize(..consumer))]).collect();
+        let edges = (1..nodes)
+            .map(|consumer| [node(consumer), node(random.usize(..consumer))])
+            .collect();
         let limits = Limits::default();
-        FeatureGraph::new(set.to_owned(), nodes, features, edges, &limits).expect("a graph of the set")
+        FeatureGraph::new(set.to_owned(), nodes, features, edges, &limits)
+            .expect("a graph of the set")
     }
 
-    fn random_batch([nodes, columns]: [usize; 2], configs: usize, random: &mut Rng) -> NodeFeatureBatch {
-        let values: Vec<f32> = (0..configs * nodes * columns).map(|_| f32::from(random.u8(1..5))).collect();
-        NodeFeatureBatch::from_values([nodes, columns], &values, &Limits::default()).expect("configurations")
+    fn random_batch(
+        [nodes, columns]: [usize; 2],
+        configs: usize,
+        random: &mut Rng,
+    ) -> NodeFeatureBatch {
+        let values: Vec<f32> = (0..configs * nodes * columns)
+            .map(|_| f32::from(random.u8(1..5)))
+            .collect();
+        NodeFeatureBatch::from_values([nodes, columns], &values, &Limits::default())
+            .expect("configurations")
     }
 }
 
@@ -252,12 +318,25 @@ impl Loops {
 struct Npz(ZipWriter<Cursor<Vec<u8>>>);
 
 impl Npz {
-    fn array<T: AutoSerialize>(&mut self, name: &str, shape: &[usize], values: impl IntoIterator<Item = T>) {
+    fn array<T: AutoSerialize>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: impl IntoIterator<Item = T>,
+    ) {
         let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
         let options = SimpleFileOptions::default().last_modified_time(zip::DateTime::default());
-        self.0.start_file(file_name_from_array_name(name), options).expect("an array can be started");
+        self.0
+            .start_file(file_name_from_array_name(name), options)
+            .expect("an array can be started");
         let options = WriteOptions::new().default_dtype().shape(&shape);
-        let mut array = options.writer(&mut self.0).begin_nd().expect("an array can be started");
-        array.extend(values).and_then(|()| array.finish()).expect("an array can be written");
+        let mut array = options
+            .writer(&mut self.0)
+            .begin_nd()
+            .expect("an array can be started");
+        array
+            .extend(values)
+            .and_then(|()| array.finish())
+            .expect("an array can be written");
     }
 }

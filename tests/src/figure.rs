@@ -39,7 +39,13 @@ impl Figure {
     /// # Panics
     /// If that folder cannot be written.
     pub fn write(&self) {
-        let Self { name, value, unit, target, how } = self;
+        let Self {
+            name,
+            value,
+            unit,
+            target,
+            how,
+        } = self;
         let (passed, target) = match target {
             Target::AtMost(most) => (value <= most, format!("<= {most}")),
             Target::AtLeast(least) => (value >= least, format!(">= {least}")),
@@ -50,7 +56,8 @@ impl Figure {
         });
         let folder = repository("target/figures");
         fs::create_dir_all(&folder).expect("target can be written");
-        fs::write(folder.join(format!("{name}.json")), format!("{figure}\n")).expect("target can be written");
+        fs::write(folder.join(format!("{name}.json")), format!("{figure}\n"))
+            .expect("target can be written");
     }
 }
 

@@ -43,9 +43,12 @@ pub use program::program;
 pub use programs::{fusion_neighbours, program_graph, program_module, random_fusions};
 pub use prometheus::{Prometheus, prometheus};
 pub use request::{
-    RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text, kernel_graph,
-    model_named, packed_tiles, rank_request, repeated_tiles, stream_batch, stream_start, stream_start_with,
+    RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text,
+    kernel_graph, model_named, packed_tiles, rank_request, repeated_tiles, stream_batch,
+    stream_start, stream_start_with,
 };
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::{TestServer, patient};
-pub use synthetic::{MANY_TILES, block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying};
+pub use synthetic::{
+    MANY_TILES, block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying,
+};

@@ -77,9 +77,18 @@ async fn ask(
         }
         let (client, questions) = (client.clone(), Arc::clone(&questions));
         asked.spawn(async move {
-            let Question { graph, configurations } = &questions[number % questions.len()];
-            let ranking = client.rank(&RankRequest::new(graph, configurations).with_scores()).await;
-            Answer { due, took: due.elapsed(), ranking }
+            let Question {
+                graph,
+                configurations,
+            } = &questions[number % questions.len()];
+            let ranking = client
+                .rank(&RankRequest::new(graph, configurations).with_scores())
+                .await;
+            Answer {
+                due,
+                took: due.elapsed(),
+                ranking,
+            }
         });
         while let Some(answer) = asked.try_join_next() {
             answers.push(answer.expect("requests do not panic"));

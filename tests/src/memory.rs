@@ -10,7 +10,12 @@ use std::fs;
 pub fn resident_bytes(process: u32) -> usize {
     const PAGE_BYTES: usize = 4096;
     let sizes = fs::read_to_string(format!("/proc/{process}/statm")).expect("a running process");
-    let pages: usize = sizes.split(' ').nth(1).expect("the resident size").parse().expect("a number");
+    let pages: usize = sizes
+        .split(' ')
+        .nth(1)
+        .expect("the resident size")
+        .parse()
+        .expect("a number");
     pages * PAGE_BYTES
 }
 
@@ -22,8 +27,15 @@ pub fn resident_bytes(process: u32) -> usize {
 #[must_use]
 pub fn peak_bytes(process: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
-    let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("the peak");
+    let kibibytes: usize = line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
     kibibytes << 10
 }
 

@@ -15,7 +15,8 @@ use crate::{onnxruntime, repository};
 pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
     let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));
     let versions = repository(&format!("models/registry/{task}-xla-cpu"));
-    let versions = fs::read_dir(&versions).unwrap_or_else(|error| panic!("{}: {error}", versions.display()));
+    let versions =
+        fs::read_dir(&versions).unwrap_or_else(|error| panic!("{}: {error}", versions.display()));
     let newest = versions
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok())
         .max()

@@ -10,7 +10,10 @@ pub fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
     HloInstructionProto {
         name: format!("instruction.{id}"),
         opcode: "custom-call".to_owned(),
-        shape: Some(ShapeProto { element_type: 11, ..Default::default() }),
+        shape: Some(ShapeProto {
+            element_type: 11,
+            ..Default::default()
+        }),
         id,
         operand_ids: operands.to_vec(),
         ..Default::default()
@@ -20,25 +23,45 @@ pub fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
 /// Returns an instruction of an opcode with an f32 `[8, 8]` output.
 #[must_use]
 pub fn operation(opcode: &str, id: i64, operands: &[i64]) -> HloInstructionProto {
-    let shape = ShapeProto { element_type: 11, dimensions: vec![8, 8], ..Default::default() };
-    HloInstructionProto { opcode: opcode.to_owned(), shape: Some(shape), ..instruction(id, operands) }
+    let shape = ShapeProto {
+        element_type: 11,
+        dimensions: vec![8, 8],
+        ..Default::default()
+    };
+    HloInstructionProto {
+        opcode: opcode.to_owned(),
+        shape: Some(shape),
+        ..instruction(id, operands)
+    }
 }
 
 /// Returns a computation whose root is its last instruction, and whose parameters have numbers from 0.
 #[must_use]
 pub fn computation(id: i64, mut instructions: Vec<HloInstructionProto>) -> HloComputationProto {
-    let parameters = instructions.iter_mut().filter(|instruction| instruction.opcode == "parameter");
+    let parameters = instructions
+        .iter_mut()
+        .filter(|instruction| instruction.opcode == "parameter");
     for (instruction, number) in parameters.zip(0..) {
         instruction.parameter_number = number;
     }
     let root_id = instructions.last().map_or(0, |last| last.id);
-    HloComputationProto { name: format!("computation.{id}"), id, root_id, instructions }
+    HloComputationProto {
+        name: format!("computation.{id}"),
+        id,
+        root_id,
+        instructions,
+    }
 }
 
 /// Returns a serialized module.
 #[must_use]
 pub fn module(computations: Vec<HloComputationProto>) -> Vec<u8> {
-    HloModuleProto { name: "made_by_hand".to_owned(), computations, ..Default::default() }.encode_to_vec()
+    HloModuleProto {
+        name: "made_by_hand".to_owned(),
+        computations,
+        ..Default::default()
+    }
+    .encode_to_vec()
 }
 
 /// Returns a serialized module of one computation.
@@ -61,11 +84,26 @@ pub fn two_dots() -> Vec<u8> {
 /// If the results contradict each other.
 pub fn use_module(module: HloModule) {
     let nodes = u32::try_from(module.len()).expect("limits keep it small");
-    let described = (0..=nodes).filter(|&node| module.describe(node).is_some()).count();
+    let described = (0..=nodes)
+        .filter(|&node| module.describe(node).is_some())
+        .count();
     assert_eq!(described, module.len());
     let configurable = module.arrays.default_configurable();
-    let Ok(graph) = module.into_graph(Task::Layout, configurable) else { return };
-    assert!(graph.raw_features().iter().all(|feature| feature.is_finite()));
+    let Ok(graph) = module.into_graph(Task::Layout, configurable) else {
+        return;
+    };
+    assert!(
+        graph
+            .raw_features()
+            .iter()
+            .all(|feature| feature.is_finite())
+    );
     let cut = SegmentedGraph::new(&graph);
-    assert_eq!(cut.occurrences.iter().map(|place| place.nodes.len()).sum::<usize>(), cut.summary.kept);
+    assert_eq!(
+        cut.occurrences
+            .iter()
+            .map(|place| place.nodes.len())
+            .sum::<usize>(),
+        cut.summary.kept
+    );
 }

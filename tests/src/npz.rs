@@ -1,5 +1,8 @@
 //! Reads reference arrays without the reader that is under test.
-#![expect(clippy::panic, reason = "a reference that cannot be read fails the test")]
+#![expect(
+    clippy::panic,
+    reason = "a reference that cannot be read fails the test"
+)]
 
 use std::{fs::File, path::Path};
 
@@ -18,8 +21,12 @@ impl Arrays {
     /// If the file is missing or is not an npz file.
     #[must_use]
     pub fn open(path: &Path) -> Self {
-        let archive = File::open(path).map_err(Into::into).and_then(ZipArchive::new);
-        Self { archive: archive.unwrap_or_else(|error| panic!("{}: {error}", path.display())) }
+        let archive = File::open(path)
+            .map_err(Into::into)
+            .and_then(ZipArchive::new);
+        Self {
+            archive: archive.unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+        }
     }
 
     /// Returns the values of an array in C order.

@@ -3,8 +3,8 @@
 use std::iter;
 
 use hlorank_proto::onnx::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
-    TypeProto, ValueInfoProto, tensor_shape_proto::Dimension, type_proto::Tensor,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    TensorShapeProto, TypeProto, ValueInfoProto, tensor_shape_proto::Dimension, type_proto::Tensor,
 };
 use prost::Message as _;
 
@@ -29,16 +29,36 @@ pub struct HeadInput<'a> {
 }
 
 /// The head that the contract requires.
-pub const SUM: HeadInput<'static> = HeadInput { configs: 0, name: "sum", element: FLOAT32, rank: 2 };
+pub const SUM: HeadInput<'static> = HeadInput {
+    configs: 0,
+    name: "sum",
+    element: FLOAT32,
+    rank: 2,
+};
 
 /// Returns a `head.onnx` that sums all dimensions of its input except the first.
 #[must_use]
 pub fn head(input: HeadInput<'_>) -> ModelProto {
-    let HeadInput { configs, name, element, rank } = input;
+    let HeadInput {
+        configs,
+        name,
+        element,
+        rank,
+    } = input;
     let axes: Vec<i64> = (1..).take(rank - 1).collect();
     let nodes = vec![
-        node("Cast", &[name], "numbers", vec![integer("to", FLOAT32.into())]),
-        node("ReduceSum", &["numbers", "axes"], "score", vec![integer("keepdims", 0)]),
+        node(
+            "Cast",
+            &[name],
+            "numbers",
+            vec![integer("to", FLOAT32.into())],
+        ),
+        node(
+            "ReduceSum",
+            &["numbers", "axes"],
+            "score",
+            vec![integer("keepdims", 0)],
+        ),
     ];
     let graph = GraphProto {
         name: "head".to_owned(),
@@ -48,13 +68,26 @@ pub fn head(input: HeadInput<'_>) -> ModelProto {
         output: vec![value("score", FLOAT32, 1, 0)],
         ..GraphProto::default()
     };
-    let operators = OperatorSetIdProto { domain: String::new(), version: 13 };
-    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![operators], functions: vec![] }
+    let operators = OperatorSetIdProto {
+        domain: String::new(),
+        version: 13,
+    };
+    ModelProto {
+        ir_version: 8,
+        graph: Some(graph),
+        opset_import: vec![operators],
+        functions: vec![],
+    }
 }
 
 /// Returns a node with an operator of ONNX itself.
 #[must_use]
-pub fn node(operator: &str, inputs: &[&str], output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
+pub fn node(
+    operator: &str,
+    inputs: &[&str],
+    output: &str,
+    attribute: Vec<AttributeProto>,
+) -> NodeProto {
     NodeProto {
         input: inputs.iter().map(|&input| input.to_owned()).collect(),
         output: vec![output.to_owned()],
@@ -66,11 +99,19 @@ pub fn node(operator: &str, inputs: &[&str], output: &str, attribute: Vec<Attrib
 
 pub(crate) fn integer(name: &str, i: i64) -> AttributeProto {
     const INT: i32 = 2;
-    AttributeProto { name: name.to_owned(), i, r#type: INT, ..AttributeProto::default() }
+    AttributeProto {
+        name: name.to_owned(),
+        i,
+        r#type: INT,
+        ..AttributeProto::default()
+    }
 }
 
 pub(crate) fn integers(name: &str, values: &[i64]) -> TensorProto {
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
     TensorProto {
         dims: vec![values.len().try_into().unwrap_or_default()],
         data_type: INT64,
@@ -83,15 +124,29 @@ pub(crate) fn integers(name: &str, values: &[i64]) -> TensorProto {
 /// Returns a value whose first dimension has this size, or any size if it is 0.
 pub(crate) fn value(name: &str, element: i32, rank: usize, first: i64) -> ValueInfoProto {
     let sizes = [first].into_iter().chain(iter::repeat(0)).take(rank);
-    let dim = sizes.map(|dim_value| Dimension { dim_value, dim_param: String::new() });
+    let dim = sizes.map(|dim_value| Dimension {
+        dim_value,
+        dim_param: String::new(),
+    });
     let shape = TensorShapeProto { dim: dim.collect() };
-    let tensor = Tensor { elem_type: element, shape: Some(shape) };
-    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
+    let tensor = Tensor {
+        elem_type: element,
+        shape: Some(shape),
+    };
+    ValueInfoProto {
+        name: name.to_owned(),
+        r#type: Some(TypeProto {
+            tensor_type: Some(tensor),
+        }),
+    }
 }
 
 /// Adds to the graph of a serialized model. Protobuf merges an appended message with the one before it.
 pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
-    let more = ModelProto { graph: Some(graph), ..ModelProto::default() };
+    let more = ModelProto {
+        graph: Some(graph),
+        ..ModelProto::default()
+    };
     model.extend(more.encode_to_vec());
 }
 
@@ -102,10 +157,25 @@ pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
 /// If no operator has the output `embedding`.
 pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
     let nodes = vec![
-        node("Cast", &["check.is_above"], "check.index", vec![integer("to", INT64.into())]),
-        node("Gather", &["check.table", "check.index"], "check.zero", vec![]),
+        node(
+            "Cast",
+            &["check.is_above"],
+            "check.index",
+            vec![integer("to", INT64.into())],
+        ),
+        node(
+            "Gather",
+            &["check.table", "check.index"],
+            "check.zero",
+            vec![],
+        ),
     ];
-    check_above(model, limit, nodes, vec![floats("check.table", &[1], &[0.0])]);
+    check_above(
+        model,
+        limit,
+        nodes,
+        vec![floats("check.table", &[1], &[0.0])],
+    );
 }
 
 /// Makes a serialized encoder take minutes in one operator if a number of its input `config` is above a limit. ONNX
@@ -114,10 +184,17 @@ pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
 /// # Panics
 /// If no operator has the output `embedding`.
 pub fn stall_above(model: &mut Vec<u8>, limit: f32) {
-    let mut nodes =
-        vec![node("Where", &["check.is_above", "check.many", "check.one"], "check.boxes", vec![])];
+    let mut nodes = vec![node(
+        "Where",
+        &["check.is_above", "check.many", "check.one"],
+        "check.boxes",
+        vec![],
+    )];
     nodes.extend(slow_zero("check.boxes"));
-    let constants = vec![integers("check.many", &[SLOW_BOXES]), integers("check.one", &[1])];
+    let constants = vec![
+        integers("check.many", &[SLOW_BOXES]),
+        integers("check.one", &[1]),
+    ];
     check_above(model, limit, nodes, [constants, slow_constants()].concat());
 }
 
@@ -128,7 +205,12 @@ pub fn stall_above(model: &mut Vec<u8>, limit: f32) {
 /// If no operator has the output `embedding`.
 pub fn stall_session(model: &mut Vec<u8>) {
     let constants = vec![integers("check.many", &[SLOW_BOXES])];
-    check_above(model, 0.0, slow_zero("check.many"), [constants, slow_constants()].concat());
+    check_above(
+        model,
+        0.0,
+        slow_zero("check.many"),
+        [constants, slow_constants()].concat(),
+    );
 }
 
 /// So many boxes that comparing each with every other takes minutes.
@@ -142,31 +224,73 @@ fn slow_zero(boxes: &str) -> Vec<NodeProto> {
         shape("check.shape", &["check.1", boxes, "check.4"]),
         shape("check.shape_of_scores", &["check.1", "check.1", boxes]),
         node("ConstantOfShape", &["check.shape"], "check.all", vec![]),
-        node("ConstantOfShape", &["check.shape_of_scores"], "check.scores", vec![]),
+        node(
+            "ConstantOfShape",
+            &["check.shape_of_scores"],
+            "check.scores",
+            vec![],
+        ),
         node("NonMaxSuppression", &inputs, "check.selected", vec![]),
         node("Size", &["check.selected"], "check.size", vec![]),
-        node("Cast", &["check.size"], "check.number", vec![integer("to", FLOAT32.into())]),
+        node(
+            "Cast",
+            &["check.size"],
+            "check.number",
+            vec![integer("to", FLOAT32.into())],
+        ),
         node("Mul", &["check.number", "check.null"], "check.zero", vec![]),
     ]
 }
 
 fn slow_constants() -> Vec<TensorProto> {
     let most = integers("check.most", &[SLOW_BOXES]);
-    vec![integers("check.1", &[1]), integers("check.4", &[4]), most, floats("check.null", &[], &[0.0])]
+    vec![
+        integers("check.1", &[1]),
+        integers("check.4", &[4]),
+        most,
+        floats("check.null", &[], &[0.0]),
+    ]
 }
 
 /// Adds operators to a serialized encoder. They may use `check.is_above`, whether a number of its input `config` is above
 /// a limit, and have the output `check.zero`, which is added to the embeddings.
-fn check_above(model: &mut Vec<u8>, limit: f32, nodes: Vec<NodeProto>, constants: Vec<TensorProto>) {
+fn check_above(
+    model: &mut Vec<u8>,
+    limit: f32,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+) {
     rename_output(model);
     let mut node_list = vec![
-        node("ReduceMax", &["config"], "check.highest", vec![integer("keepdims", 0)]),
-        node("Greater", &["check.highest", "check.limit"], "check.is_above", vec![]),
+        node(
+            "ReduceMax",
+            &["config"],
+            "check.highest",
+            vec![integer("keepdims", 0)],
+        ),
+        node(
+            "Greater",
+            &["check.highest", "check.limit"],
+            "check.is_above",
+            vec![],
+        ),
     ];
     node_list.extend(nodes);
-    node_list.push(node("Add", &["unchecked", "check.zero"], "embedding", vec![]));
+    node_list.push(node(
+        "Add",
+        &["unchecked", "check.zero"],
+        "embedding",
+        vec![],
+    ));
     let initializer = [vec![floats("check.limit", &[], &[limit])], constants].concat();
-    append(model, GraphProto { node: node_list, initializer, ..GraphProto::default() });
+    append(
+        model,
+        GraphProto {
+            node: node_list,
+            initializer,
+            ..GraphProto::default()
+        },
+    );
 }
 
 /// Makes a serialized encoder run a loop of this number of steps if a number of its input `config` is above a limit.
@@ -177,10 +301,30 @@ fn check_above(model: &mut Vec<u8>, limit: f32, nodes: Vec<NodeProto>, constants
 pub fn loop_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
     rename_output(model);
     let nodes = vec![
-        node("ReduceMax", &["config"], "loop.highest", vec![integer("keepdims", 0)]),
-        node("Greater", &["loop.highest", "loop.limit"], "loop.is_above", vec![]),
-        node("Where", &["loop.is_above", "loop.steps", "loop.none"], "loop.count", vec![]),
-        node("Loop", &["loop.count", "", "loop.highest"], "loop.end", vec![graph("body", loop_body())]),
+        node(
+            "ReduceMax",
+            &["config"],
+            "loop.highest",
+            vec![integer("keepdims", 0)],
+        ),
+        node(
+            "Greater",
+            &["loop.highest", "loop.limit"],
+            "loop.is_above",
+            vec![],
+        ),
+        node(
+            "Where",
+            &["loop.is_above", "loop.steps", "loop.none"],
+            "loop.count",
+            vec![],
+        ),
+        node(
+            "Loop",
+            &["loop.count", "", "loop.highest"],
+            "loop.end",
+            vec![graph("body", loop_body())],
+        ),
         node("Mul", &["loop.end", "loop.zero"], "loop.nothing", vec![]),
         node("Add", &["unchecked", "loop.nothing"], "embedding", vec![]),
     ];
@@ -190,7 +334,14 @@ pub fn loop_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
         scalar("loop.steps", steps),
         scalar("loop.none", 0),
     ];
-    append(model, GraphProto { node: nodes, initializer, ..GraphProto::default() });
+    append(
+        model,
+        GraphProto {
+            node: nodes,
+            initializer,
+            ..GraphProto::default()
+        },
+    );
 }
 
 /// Returns the body of a loop that carries a number and halves it.
@@ -207,7 +358,10 @@ fn loop_body() -> GraphProto {
             value("body.goes_on", BOOL, 0, 0),
             value("body.before", FLOAT32, 0, 0),
         ],
-        output: vec![value("body.still", BOOL, 0, 0), value("body.after", FLOAT32, 0, 0)],
+        output: vec![
+            value("body.still", BOOL, 0, 0),
+            value("body.after", FLOAT32, 0, 0),
+        ],
         ..GraphProto::default()
     }
 }
@@ -215,22 +369,36 @@ fn loop_body() -> GraphProto {
 /// Renames the output of the operator that computes the embeddings to `unchecked`.
 fn rename_output(model: &mut [u8]) {
     const OUTPUT: &[u8] = b"\x12\x09embedding";
-    let given = model.windows(OUTPUT.len()).position(|window| window == OUTPUT).expect("such an output");
+    let given = model
+        .windows(OUTPUT.len())
+        .position(|window| window == OUTPUT)
+        .expect("such an output");
     // The name has the same length, so nothing else changes.
     model[given + 2..][.."embedding".len()].copy_from_slice(b"unchecked");
 }
 
 fn graph(name: &str, graph: GraphProto) -> AttributeProto {
     const GRAPH: i32 = 5;
-    AttributeProto { name: name.to_owned(), g: Some(graph), r#type: GRAPH, ..AttributeProto::default() }
+    AttributeProto {
+        name: name.to_owned(),
+        g: Some(graph),
+        r#type: GRAPH,
+        ..AttributeProto::default()
+    }
 }
 
 fn scalar(name: &str, value: i64) -> TensorProto {
-    TensorProto { dims: vec![], ..integers(name, &[value]) }
+    TensorProto {
+        dims: vec![],
+        ..integers(name, &[value])
+    }
 }
 
 pub(crate) fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
     TensorProto {
         dims: dims.to_vec(),
         data_type: FLOAT32,
@@ -247,9 +415,18 @@ pub(crate) fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
 pub fn overwrite_row(model: &mut [u8], weights: &str, row: usize, value: f32) {
     let decoded = ModelProto::decode(&*model).expect("an ONNX model");
     let tensors = decoded.graph.expect("a graph").initializer;
-    let tensor = tensors.into_iter().find(|tensor| tensor.name.ends_with(weights)).expect("such weights");
+    let tensor = tensors
+        .into_iter()
+        .find(|tensor| tensor.name.ends_with(weights))
+        .expect("such weights");
     let bytes = tensor.raw_data;
     let row_bytes = bytes.len() / usize::try_from(tensor.dims[0]).expect("a size");
-    let start = model.windows(bytes.len()).position(|window| window == bytes).expect("the weights' bytes");
-    model[start + row * row_bytes..][..row_bytes].as_chunks_mut::<4>().0.fill(value.to_le_bytes());
+    let start = model
+        .windows(bytes.len())
+        .position(|window| window == bytes)
+        .expect("the weights' bytes");
+    model[start + row * row_bytes..][..row_bytes]
+        .as_chunks_mut::<4>()
+        .0
+        .fill(value.to_le_bytes());
 }

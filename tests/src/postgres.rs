@@ -71,26 +71,44 @@ impl Postgres {
         let (Some(programs), None | Some(Some(_))) = (programs(), user) else {
             let test = std::thread::current().name().unwrap_or("a test").to_owned();
             // Not `eprintln!`, whose output the test harness captures.
-            let _ =
-                writeln!(io::stderr(), "skipped: {test} needs PostgreSQL; the package `postgresql` has it");
+            let _ = writeln!(
+                io::stderr(),
+                "skipped: {test} needs PostgreSQL; the package `postgresql` has it"
+            );
             return None;
         };
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("there is a free port").port();
-        let server = Self { programs, folder, port, user: user.flatten(), is_secured: false };
+        let server = Self {
+            programs,
+            folder,
+            port,
+            user: user.flatten(),
+            is_secured: false,
+        };
         if let Some(user) = server.user {
             chown(server.folder.path(), Some(user), None).expect("the folder can be given away");
         }
-        server.run("initdb", &["--username=hlorank", "--auth=trust", "--no-sync"]);
+        server.run(
+            "initdb",
+            &["--username=hlorank", "--auth=trust", "--no-sync"],
+        );
         Some(server)
     }
 
     /// The address of its database, as the server takes it.
     #[must_use]
     pub fn url(&self) -> String {
-        let mode = if self.is_secured { "require" } else { "disable" };
-        format!("postgres://hlorank@127.0.0.1:{}/postgres?sslmode={mode}", self.port)
+        let mode = if self.is_secured {
+            "require"
+        } else {
+            "disable"
+        };
+        format!(
+            "postgres://hlorank@127.0.0.1:{}/postgres?sslmode={mode}",
+            self.port
+        )
     }
 
     /// Starts it again.
@@ -104,7 +122,10 @@ impl Postgres {
             self.port
         );
         let log = format!("--log={}", self.folder.path().join("log").display());
-        self.run("pg_ctl", &["start", "--wait", &log, &format!("--options={options}")]);
+        self.run(
+            "pg_ctl",
+            &["start", "--wait", &log, &format!("--options={options}")],
+        );
     }
 
     /// Stops it as a power cut does.
@@ -127,7 +148,10 @@ impl Postgres {
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.programs.join(program));
-        command.args(arguments).arg("--pgdata").arg(self.folder.path().join("data"));
+        command
+            .args(arguments)
+            .arg("--pgdata")
+            .arg(self.folder.path().join("data"));
         command.current_dir(self.folder.path());
         if let Some(user) = self.user {
             command.uid(user);
@@ -140,16 +164,26 @@ impl Postgres {
         let path = self.folder.path().join("output");
         let output = fs::File::create(&path).expect("a file can be made");
         let errors = output.try_clone().expect("a file can be shared");
-        let status = self.command(program, arguments).stdout(output).stderr(errors).status();
+        let status = self
+            .command(program, arguments)
+            .stdout(output)
+            .stderr(errors)
+            .status();
         let said = || fs::read_to_string(&path).unwrap_or_default();
-        assert!(status.is_ok_and(|status| status.success()), "{program} {arguments:?}: {}", said());
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "{program} {arguments:?}: {}",
+            said()
+        );
     }
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
         // An error means that it has stopped already.
-        let _ = self.command("pg_ctl", &["stop", "--mode=immediate", "--silent"]).output();
+        let _ = self
+            .command("pg_ctl", &["stop", "--mode=immediate", "--silent"])
+            .output();
     }
 }
 
@@ -157,12 +191,18 @@ impl Drop for Postgres {
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir(Path::new(VERSIONS)).ok()?;
     let programs = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
-    programs.filter(|programs| programs.join("initdb").exists()).max()
+    programs
+        .filter(|programs| programs.join("initdb").exists())
+        .max()
 }
 
 /// The number of a user of this machine.
 fn number_of(user: &str) -> Option<u32> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
-    let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    fields.filter(|fields| fields.first() == Some(&user)).find_map(|fields| fields.get(2)?.parse().ok())
+    let fields = users
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
+    fields
+        .filter(|fields| fields.first() == Some(&user))
+        .find_map(|fields| fields.get(2)?.parse().ok())
 }

@@ -64,7 +64,12 @@ impl ServerProcess {
             .current_dir(repository("."))
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}; run `make build`", program.get_program().display()));
+            .unwrap_or_else(|error| {
+                panic!(
+                    "{}: {error}; run `make build`",
+                    program.get_program().display()
+                )
+            });
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let log = Arc::new(Mutex::new(String::new()));
         let serving = message(&mut lines, "serving", &log);
@@ -72,12 +77,23 @@ impl ServerProcess {
         let endpoint = format!("http://{}", address("address"));
         let metrics = address("metrics").parse().expect("an address");
         let kept = Arc::clone(&log);
-        let admin = serving["admin"].as_str().map(|address| format!("http://{address}"));
+        let admin = serving["admin"]
+            .as_str()
+            .map(|address| format!("http://{address}"));
         // The log is read to its end because a full pipe would block the server.
         let reading = std::thread::spawn(move || {
-            lines.map_while(Result::ok).for_each(|line| keep(&kept, &line));
+            lines
+                .map_while(Result::ok)
+                .for_each(|line| keep(&kept, &line));
         });
-        Self { child, log, reading: Some(reading), endpoint, metrics, admin }
+        Self {
+            child,
+            log,
+            reading: Some(reading),
+            endpoint,
+            metrics,
+            admin,
+        }
     }
 
     /// Returns the resident memory in bytes.
@@ -97,8 +113,13 @@ impl ServerProcess {
     /// # Panics
     /// If the server is not running.
     pub fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "the server is not there");
+        let status = Command::new("kill")
+            .args(["-s", signal, &self.id().to_string()])
+            .status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "the server is not there"
+        );
     }
 
     /// Waits for `count` log lines that satisfy a condition, and returns all such lines.
@@ -113,7 +134,11 @@ impl ServerProcess {
             if lines.len() >= count {
                 return lines;
             }
-            assert!(started.elapsed() < PATIENCE, "{} lines: {lines:?}", lines.len());
+            assert!(
+                started.elapsed() < PATIENCE,
+                "{} lines: {lines:?}",
+                lines.len()
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -141,7 +166,11 @@ impl ServerProcess {
             }
         };
         let took = signalled.elapsed();
-        self.reading.take().map(JoinHandle::join).expect("it is read once").expect("reading does not panic");
+        self.reading
+            .take()
+            .map(JoinHandle::join)
+            .expect("it is read once")
+            .expect("reading does not panic");
         let log = std::mem::take(&mut *self.log.lock().expect("nobody panics with it"));
         Stopped { status, took, log }
     }
@@ -186,5 +215,8 @@ fn message(lines: &mut Lines<BufReader<ChildStderr>>, message: &str, log: &Mutex
             return line["fields"].take();
         }
     }
-    panic!("the server stopped before it said {message}: {}", log.lock().expect("nobody panics with it"))
+    panic!(
+        "the server stopped before it said {message}: {}",
+        log.lock().expect("nobody panics with it")
+    )
 }

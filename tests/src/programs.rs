@@ -23,7 +23,9 @@ pub fn program_module(name: &str) -> Vec<u8> {
 pub fn program_graph(name: &str) -> Graph {
     let bytes = program_module(name);
     let module = HloModule::read(&bytes, &Limits::default()).expect("a module");
-    module.into_graph(Task::Fusion, Vec::new()).expect("a program before fusion")
+    module
+        .into_graph(Task::Fusion, Vec::new())
+        .expect("a program before fusion")
 }
 
 /// Returns random fusions of a program, each of which fuses a share of the slots.

@@ -42,7 +42,10 @@ pub fn prometheus(program: &str) -> Option<PathBuf> {
     }
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     // Not `eprintln!`, whose output the test harness captures.
-    let _ = writeln!(io::stderr(), "skipped: {test} needs {program}; `make setup-prometheus` fetches it");
+    let _ = writeln!(
+        io::stderr(),
+        "skipped: {test} needs {program}; `make setup-prometheus` fetches it"
+    );
     None
 }
 
@@ -56,8 +59,13 @@ impl Prometheus {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let from = repository("deploy/prometheus");
         let config = fs::read_to_string(from.join("prometheus.yml")).expect("a configuration");
-        assert!(config.contains(TARGET) && config.contains(INTERVAL), "{config}");
-        let config = config.replace(TARGET, &server.to_string()).replace(INTERVAL, "1s");
+        assert!(
+            config.contains(TARGET) && config.contains(INTERVAL),
+            "{config}"
+        );
+        let config = config
+            .replace(TARGET, &server.to_string())
+            .replace(INTERVAL, "1s");
         fs::write(folder.path().join("prometheus.yml"), config).expect("a file");
         fs::copy(from.join("rules.yml"), folder.path().join("rules.yml")).expect("rules");
         let address = free_address();
@@ -70,7 +78,11 @@ impl Prometheus {
             .stderr(log)
             .spawn()
             .expect("the program starts");
-        let prometheus = Self { address, process, folder };
+        let prometheus = Self {
+            address,
+            process,
+            folder,
+        };
         prometheus.until_ready().await;
         Some(prometheus)
     }
@@ -78,11 +90,16 @@ impl Prometheus {
     async fn until_ready(&self) {
         let deadline = Instant::now() + PATIENCE;
         let ready = async || {
-            TcpStream::connect(self.address).is_ok() && http_get(self.address, "/-/ready").await.0 == 200
+            TcpStream::connect(self.address).is_ok()
+                && http_get(self.address, "/-/ready").await.0 == 200
         };
         while !ready().await {
             let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "Prometheus did not start:\n{}", log());
+            assert!(
+                Instant::now() < deadline,
+                "Prometheus did not start:\n{}",
+                log()
+            );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -100,10 +117,16 @@ impl Prometheus {
 
     /// Returns the current values of an expression, and asserts that none of them is NaN.
     pub async fn numbers(&self, expression: &str) -> Vec<f64> {
-        let data = self.ask(&format!("query?query={}", escaped(expression))).await;
+        let data = self
+            .ask(&format!("query?query={}", escaped(expression)))
+            .await;
         let series = data["result"].as_array().cloned().unwrap_or_default();
         let number = |series: &Value| series["value"][1].as_str()?.parse().ok();
-        series.iter().filter_map(number).filter(|number: &f64| !number.is_nan()).collect()
+        series
+            .iter()
+            .filter_map(number)
+            .filter(|number: &f64| !number.is_nan())
+            .collect()
     }
 }
 
@@ -123,5 +146,8 @@ fn free_address() -> SocketAddr {
 
 /// Escapes a text for a URL.
 fn escaped(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat()
+    text.bytes()
+        .map(|byte| format!("%{byte:02X}"))
+        .collect::<Vec<_>>()
+        .concat()
 }

@@ -3,7 +3,8 @@
 use hlorank_graph::TileBatch;
 use hlorank_proto::v1::{
     ConfigBatch, Graph, ModelSelector, PackedTileConfigs, RankConfigsRequest, RankConfigsStart,
-    RankConfigsStreamRequest, Task, config_batch::Configs, graph::Source, rank_configs_stream_request::Part,
+    RankConfigsStreamRequest, Task, config_batch::Configs, graph::Source,
+    rank_configs_stream_request::Part,
 };
 use prost::bytes::Bytes;
 
@@ -11,7 +12,9 @@ use prost::bytes::Bytes;
 /// scores. [`RankRequestBuilder`] changes it.
 #[must_use]
 pub fn rank_request(graph: Graph, configs: Configs) -> RankConfigsRequest {
-    RankConfigsRequest::default().with_graph(graph).with_configs(configs)
+    RankConfigsRequest::default()
+        .with_graph(graph)
+        .with_configs(configs)
 }
 
 /// Sets the fields of a `RankConfigsRequest`.
@@ -35,42 +38,65 @@ pub trait RankRequestBuilder {
 
 impl RankRequestBuilder for RankConfigsRequest {
     fn with_graph(self, graph: Graph) -> Self {
-        Self { graph: Some(graph), ..self }
+        Self {
+            graph: Some(graph),
+            ..self
+        }
     }
 
     fn with_configs(self, configs: Configs) -> Self {
-        Self { batch: Some(config_batch(configs)), ..self }
+        Self {
+            batch: Some(config_batch(configs)),
+            ..self
+        }
     }
 
     fn with_model(self, name: &str) -> Self {
-        Self { model: Some(model_named(name)), ..self }
+        Self {
+            model: Some(model_named(name)),
+            ..self
+        }
     }
 
     fn with_scores(self) -> Self {
-        Self { include_scores: true, ..self }
+        Self {
+            include_scores: true,
+            ..self
+        }
     }
 
     fn allowing_partial(self) -> Self {
-        Self { allow_partial: true, ..self }
+        Self {
+            allow_partial: true,
+            ..self
+        }
     }
 }
 
 /// Returns a batch of configurations.
 #[must_use]
 pub fn config_batch(configs: Configs) -> ConfigBatch {
-    ConfigBatch { configs: Some(configs) }
+    ConfigBatch {
+        configs: Some(configs),
+    }
 }
 
 /// Returns a selector of whatever serves the model of this name.
 #[must_use]
 pub fn model_named(name: &str) -> ModelSelector {
-    ModelSelector { name: name.to_owned(), ..ModelSelector::default() }
+    ModelSelector {
+        name: name.to_owned(),
+        ..ModelSelector::default()
+    }
 }
 
 /// Returns a graph whose task its configurations settle.
 #[must_use]
 pub fn graph_of(source: Source) -> Graph {
-    Graph { source: Some(source), ..Graph::default() }
+    Graph {
+        source: Some(source),
+        ..Graph::default()
+    }
 }
 
 /// Returns a serialized module as a graph.
@@ -94,25 +120,35 @@ pub fn graph_by_hash(hash: impl Into<Bytes>) -> Graph {
 /// Returns the graph as a kernel, whose configurations are tiles.
 #[must_use]
 pub fn kernel_graph(graph: Graph) -> Graph {
-    Graph { task: Task::Tile.into(), ..graph }
+    Graph {
+        task: Task::Tile.into(),
+        ..graph
+    }
 }
 
 /// Returns the first message of a stream about a graph.
 #[must_use]
 pub fn stream_start(graph: Graph) -> RankConfigsStreamRequest {
-    stream_start_with(RankConfigsStart { graph: Some(graph), ..RankConfigsStart::default() })
+    stream_start_with(RankConfigsStart {
+        graph: Some(graph),
+        ..RankConfigsStart::default()
+    })
 }
 
 /// Returns the first message of a stream.
 #[must_use]
 pub fn stream_start_with(start: RankConfigsStart) -> RankConfigsStreamRequest {
-    RankConfigsStreamRequest { part: Some(Part::Start(start)) }
+    RankConfigsStreamRequest {
+        part: Some(Part::Start(start)),
+    }
 }
 
 /// Returns a message of a stream with a batch.
 #[must_use]
 pub fn stream_batch(configs: Configs) -> RankConfigsStreamRequest {
-    RankConfigsStreamRequest { part: Some(Part::Batch(config_batch(configs))) }
+    RankConfigsStreamRequest {
+        part: Some(Part::Batch(config_batch(configs))),
+    }
 }
 
 /// Returns tiles in the packed form.
@@ -132,12 +168,20 @@ pub fn packed_tiles(tiles: &TileBatch) -> Configs {
 #[must_use]
 pub fn repeated_tiles(count: usize, dimensions: usize) -> PackedTileConfigs {
     let bound = |config: usize| i32::try_from(config % 64 + 1).expect("at most 64");
-    let bounds = |config| [bound(config); 2].into_iter().chain(std::iter::repeat(1)).take(dimensions);
+    let bounds = |config| {
+        [bound(config); 2]
+            .into_iter()
+            .chain(std::iter::repeat(1))
+            .take(dimensions)
+    };
     let bounds = (0..count).flat_map(bounds);
     PackedTileConfigs {
         config_count: u32::try_from(count).expect("a count of 32 bits"),
         output_bound_count: u32::try_from(dimensions).expect("a count of 32 bits"),
-        bounds: bounds.flat_map(i32::to_le_bytes).collect::<Vec<u8>>().into(),
+        bounds: bounds
+            .flat_map(i32::to_le_bytes)
+            .collect::<Vec<u8>>()
+            .into(),
         ..PackedTileConfigs::default()
     }
 }

@@ -52,7 +52,11 @@ pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
     });
     let answer = answer.await.expect("no panic");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .expect("a status");
     (status, body.to_owned())
 }
 
@@ -74,10 +78,20 @@ impl Scrape {
         }
         for sample in &scrape.samples {
             let endings = ["", "_bucket", "_sum", "_count"];
-            let names = endings.into_iter().filter_map(|ending| sample.name.strip_suffix(ending));
-            let found = names.into_iter().find(|name| scrape.families.contains_key(*name));
-            let family = found.and_then(|name| scrape.families.get_mut(name)).expect("a metric has a type");
-            let labels = sample.labels.iter().map(|(name, _)| name.clone()).filter(|name| name != "le");
+            let names = endings
+                .into_iter()
+                .filter_map(|ending| sample.name.strip_suffix(ending));
+            let found = names
+                .into_iter()
+                .find(|name| scrape.families.contains_key(*name));
+            let family = found
+                .and_then(|name| scrape.families.get_mut(name))
+                .expect("a metric has a type");
+            let labels = sample
+                .labels
+                .iter()
+                .map(|(name, _)| name.clone())
+                .filter(|name| name != "le");
             family.labels = labels.collect();
         }
         scrape
@@ -97,10 +111,14 @@ impl Scrape {
         let is_wanted = |sample: &&Sample| {
             sample.name == name
                 && sample.labels.len() == labels.len()
-                && labels.iter().all(|(name, value)| sample.label(name) == Some(value))
+                && labels
+                    .iter()
+                    .all(|(name, value)| sample.label(name) == Some(value))
         };
         let sample = self.samples.iter().find(is_wanted);
-        sample.unwrap_or_else(|| panic!("no series {name} {labels:?}")).value
+        sample
+            .unwrap_or_else(|| panic!("no series {name} {labels:?}"))
+            .value
     }
 }
 
@@ -108,7 +126,10 @@ impl Sample {
     fn parse(line: &str) -> Self {
         let (series, value) = line.rsplit_once(' ').expect("a series and its value");
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-        let labels = labels.trim_end_matches('}').split("\",").filter(|label| !label.is_empty());
+        let labels = labels
+            .trim_end_matches('}')
+            .split("\",")
+            .filter(|label| !label.is_empty());
         let label = |label: &str| {
             let (name, value) = label.split_once("=\"").expect("a label and its value");
             (name.to_owned(), value.trim_end_matches('"').to_owned())
@@ -123,6 +144,9 @@ impl Sample {
     /// Returns the value of a label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
-        self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| value.as_str())
+        self.labels
+            .iter()
+            .find(|(label, _)| label == name)
+            .map(|(_, value)| value.as_str())
     }
 }

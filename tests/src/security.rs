@@ -7,7 +7,8 @@ use std::{
 
 use hlorank_graph::Digest;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
 };
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -44,10 +45,15 @@ impl Authority {
         let mut params = params(&[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        params.distinguished_name.push(DnType::CommonName, "an authority");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "an authority");
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
+        Self {
+            issuer: Issuer::new(params, key),
+            pem,
+        }
     }
 
     /// Issues a certificate for these names that expires at the end of a year.
@@ -56,7 +62,10 @@ impl Authority {
         params.not_after = date_time_ymd(year, 12, 31);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
-        Pair { certificate, key: key.serialize_pem() }
+        Pair {
+            certificate,
+            key: key.serialize_pem(),
+        }
     }
 
     /// Issues a certificate for a server on loopback or a client that expires at the end of this year.
@@ -102,7 +111,13 @@ impl Pair {
 }
 
 fn params(names: &[&str]) -> CertificateParams {
-    CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+    CertificateParams::new(
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>(),
+    )
+    .unwrap()
 }
 
 /// Returns a line of a token file.
@@ -161,7 +176,9 @@ impl Files {
         ];
         let flags = names.map(|(flag, name)| (flag, self.0.path().join(name)));
         let there = flags.into_iter().filter(|(_, path)| path.exists());
-        there.map(|(flag, path)| format!("{flag}={}", path.display())).collect()
+        there
+            .map(|(flag, path)| format!("{flag}={}", path.display()))
+            .collect()
     }
 
     /// Starts a server that polls the files many times a second.
@@ -179,7 +196,11 @@ impl Files {
     pub async fn start_with(&self, more: &[&str]) -> TestServer {
         let flags = self.flags();
         TestServer::start_with(
-            &flags.iter().map(String::as_str).chain(more.iter().copied()).collect::<Vec<_>>(),
+            &flags
+                .iter()
+                .map(String::as_str)
+                .chain(more.iter().copied())
+                .collect::<Vec<_>>(),
         )
         .await
     }

@@ -52,7 +52,9 @@ impl TestServer {
     /// # Panics
     /// If the server does not start. The message says what to run.
     pub async fn start_with(flags: &[&str]) -> Self {
-        Self::try_start_with(flags).await.unwrap_or_else(|error| panic!("{error}"))
+        Self::try_start_with(flags)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Starts a server with default settings and these flags; XLA's tiles, which most tests rank, have the default
@@ -71,11 +73,19 @@ impl TestServer {
             ["--default-tile-model", "tile-xla-cpu"],
         ];
         let is_given = |[flag, _]: &[&str; 2]| flags.iter().any(|given| given.starts_with(flag));
-        arguments.extend(defaults.iter().filter(|default| !is_given(default)).flatten());
+        arguments.extend(
+            defaults
+                .iter()
+                .filter(|default| !is_given(default))
+                .flatten(),
+        );
         arguments.extend(flags);
         let settings = Settings::parse_from(arguments);
         let server = hlorank_server::start(settings).await?;
-        Ok(Self { endpoint: format!("http://{}", server.address()), server })
+        Ok(Self {
+            endpoint: format!("http://{}", server.address()),
+            server,
+        })
     }
 
     /// Returns the address of the gRPC listener.
@@ -122,7 +132,9 @@ impl TestServer {
     /// Returns the address of the admin listener, if it was started with `--admin-listen`.
     #[must_use]
     pub fn admin_endpoint(&self) -> Option<String> {
-        self.server.admin_address().map(|address| format!("http://{address}"))
+        self.server
+            .admin_address()
+            .map(|address| format!("http://{address}"))
     }
 
     /// Connects an admin client.
@@ -131,7 +143,9 @@ impl TestServer {
     /// If the server does not answer.
     pub async fn admin(&self) -> AdminClient {
         let endpoint = self.admin_endpoint().expect("admin calls are enabled");
-        AdminClient::connect(&endpoint, Connection::default()).await.expect("the server accepts admin calls")
+        AdminClient::connect(&endpoint, Connection::default())
+            .await
+            .expect("the server accepts admin calls")
     }
 
     /// Waits until a model version is in this state, and returns it.
@@ -163,7 +177,10 @@ impl TestServer {
                 return scrape;
             }
             let taken = TAKEN.map(|name| (name, scrape.value(name, &[])));
-            assert!(started.elapsed() < PATIENCE, "it is not so after {PATIENCE:?}: {taken:?}");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "it is not so after {PATIENCE:?}: {taken:?}"
+            );
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -173,7 +190,8 @@ impl TestServer {
     /// # Panics
     /// If requests are left after a minute.
     pub async fn until_idle(&self) {
-        self.until_metrics(|scrape| TAKEN.iter().all(|name| scrape.value(name, &[]) == 0.0)).await;
+        self.until_metrics(|scrape| TAKEN.iter().all(|name| scrape.value(name, &[]) == 0.0))
+            .await;
     }
 
     /// Connects the client library.
@@ -181,7 +199,9 @@ impl TestServer {
     /// # Panics
     /// If the server does not answer.
     pub async fn client(&self) -> Client {
-        Client::connect(&self.endpoint, Connection::default()).await.expect("the server accepts connections")
+        Client::connect(&self.endpoint, Connection::default())
+            .await
+            .expect("the server accepts connections")
     }
 
     /// Opens a gRPC channel.
@@ -190,7 +210,10 @@ impl TestServer {
     /// If the server does not answer.
     pub async fn channel(&self) -> Channel {
         let endpoint = Channel::from_shared(self.endpoint.clone()).expect("an address is a URI");
-        endpoint.connect().await.expect("the server accepts connections")
+        endpoint
+            .connect()
+            .await
+            .expect("the server accepts connections")
     }
 
     /// Connects the generated gRPC client, for requests that the client library would not send.
@@ -216,7 +239,9 @@ impl TestServer {
 /// If the endpoint is not a URI.
 #[must_use]
 pub fn patient(endpoint: &str) -> CostModelServiceClient<HttpClient<HttpConnector, Body>> {
-    let http = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let http = HttpClient::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build_http();
     let origin = endpoint.parse().expect("an address is a URI");
     CostModelServiceClient::with_origin(http, origin).max_encoding_message_size(usize::MAX)
 }

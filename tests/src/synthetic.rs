@@ -1,8 +1,8 @@
 //! Graphs of a few blocks that repeat, like real networks, and configurations of them.
 
 use hlorank_graph::{
-    Configurations, FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad,
-    Task, TileBatch, TileConfiguration,
+    Configurations, FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
+    Limits, Pad, Task, TileBatch, TileConfiguration,
 };
 
 /// Entries that layouts are drawn from: the compiler's choice, and both orders of two dimensions.
@@ -32,17 +32,30 @@ pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Graph {
         configurable.extend([1, 3][..=kind % 2].iter().map(|node| first + node));
     }
     let opcode = |(block, node): (&usize, usize)| opcodes[(block + node) % opcodes.len()];
-    let opcodes = blocks.iter().flat_map(|block| (0..BLOCK_NODES).map(move |node| (block, node))).map(opcode);
-    graph(Task::Layout, opcodes.collect(), &features, edges, configurable)
+    let opcodes = blocks
+        .iter()
+        .flat_map(|block| (0..BLOCK_NODES).map(move |node| (block, node)))
+        .map(opcode);
+    graph(
+        Task::Layout,
+        opcodes.collect(),
+        &features,
+        edges,
+        configurable,
+    )
 }
 
 /// Returns a kernel that is a chain of nodes.
 #[must_use]
 pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> Graph {
     let dimensions = |node| [sizes[node % sizes.len()], 1];
-    let features: Vec<_> =
-        (0..opcodes.len()).map(|node| row(dimensions(node), node + 1 == opcodes.len())).collect();
-    let edges = (1..).take(opcodes.len() - 1).map(|node| [node, node - 1]).collect();
+    let features: Vec<_> = (0..opcodes.len())
+        .map(|node| row(dimensions(node), node + 1 == opcodes.len()))
+        .collect();
+    let edges = (1..)
+        .take(opcodes.len() - 1)
+        .map(|node| [node, node - 1])
+        .collect();
     graph(Task::Tile, opcodes.to_vec(), &features, edges, vec![])
 }
 
@@ -59,7 +72,9 @@ pub const MANY_TILES: i64 = 200_000;
 /// Returns this number of distinct tiles.
 #[must_use]
 pub fn grid_tiles(count: i64) -> TileBatch {
-    let outputs: Vec<[i64; 2]> = (0..count).map(|tile| [1 + tile % 43, 1 + tile / 43]).collect();
+    let outputs: Vec<[i64; 2]> = (0..count)
+        .map(|tile| [1 + tile % 43, 1 + tile / 43])
+        .collect();
     tiles(&outputs)
 }
 
@@ -88,7 +103,8 @@ fn graph(
         }
     }
     let features = features.as_flattened().to_vec();
-    let arrays = GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default());
+    let arrays =
+        GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default());
     Graph::new(task, arrays.expect("arrays that fit"), configurable).expect("an acyclic graph")
 }
 
@@ -100,10 +116,17 @@ fn graph(
 pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
     for choices in choices {
-        let entry = |choice: &usize| LayoutEntry::from_numbers(ENTRIES[choice % ENTRIES.len()], String::new);
-        let entries =
-            choices.iter().cycle().take(slots).map(|choice| entry(choice).expect("numbers in range"));
-        builder.push(&entries.collect::<Vec<_>>()).expect("a batch within the limits");
+        let entry = |choice: &usize| {
+            LayoutEntry::from_numbers(ENTRIES[choice % ENTRIES.len()], String::new)
+        };
+        let entries = choices
+            .iter()
+            .cycle()
+            .take(slots)
+            .map(|choice| entry(choice).expect("numbers in range"));
+        builder
+            .push(&entries.collect::<Vec<_>>())
+            .expect("a batch within the limits");
     }
     builder.build().expect("a batch with a configuration")
 }
@@ -116,8 +139,14 @@ pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
 pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
     let mut batch = TileBatch::default();
     for output_bounds in outputs {
-        let tile = TileConfiguration { kernel_bounds: &[2], output_bounds, input_bounds: &[] };
-        batch.push(tile, &Limits::default()).expect("a batch within the limits");
+        let tile = TileConfiguration {
+            kernel_bounds: &[2],
+            output_bounds,
+            input_bounds: &[],
+        };
+        batch
+            .push(tile, &Limits::default())
+            .expect("a batch within the limits");
     }
     batch
 }
@@ -130,17 +159,24 @@ pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
 #[must_use]
 pub fn varying(number: usize) -> (Graph, Configurations) {
     let size = 1 + number * 7 % 113;
-    let opcodes: Vec<u8> =
-        (0..).map(|node| u8::try_from((number + node) % 119 + 1).expect("an opcode")).take(size).collect();
+    let opcodes: Vec<u8> = (0..)
+        .map(|node| u8::try_from((number + node) % 119 + 1).expect("an opcode"))
+        .take(size)
+        .collect();
     let sizes = [8, 64, u16::try_from(number % 5_000 + 1).expect("a size")];
     let count = 1 + number * 13 % 150;
     if number.is_multiple_of(2) {
         let outputs: Vec<[i64; 2]> = (1..).map(|tile| [tile, 1 + tile % 5]).take(count).collect();
-        return (chain_kernel(&opcodes, &sizes), Configurations::Tile(tiles(&outputs)));
+        return (
+            chain_kernel(&opcodes, &sizes),
+            Configurations::Tile(tiles(&outputs)),
+        );
     }
     let blocks: Vec<usize> = (0..size).map(|block| block * number % 9).collect();
     let graph = block_graph(&opcodes, &sizes, &blocks);
-    let choices: Vec<Vec<usize>> = (0..count).map(|config| vec![config, config / 3, config % 7]).collect();
+    let choices: Vec<Vec<usize>> = (0..count)
+        .map(|config| vec![config, config / 3, config % 7])
+        .collect();
     let layouts = layouts(graph.configurable().len(), &choices);
     (graph, Configurations::Layout(layouts))
 }

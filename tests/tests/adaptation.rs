@@ -9,22 +9,39 @@ use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part
 fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
     let times = &graph.measurements.as_ref().unwrap().run_times;
     #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
-    chosen.iter().map(|&config| Measured::Time { seconds: times[config] as f64 * 1e-9, repeats: 1 }).collect()
+    chosen
+        .iter()
+        .map(|&config| Measured::Time {
+            seconds: times[config] as f64 * 1e-9,
+            repeats: 1,
+        })
+        .collect()
 }
 
 fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
-    Adapt::new("test").measured(&part(configurations(graph), chosen.to_vec()), &outcomes(graph, chosen))
+    Adapt::new("test").measured(
+        &part(configurations(graph), chosen.to_vec()),
+        &outcomes(graph, chosen),
+    )
 }
 
 async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> Ranking {
     let handle = GraphHandle::of(graph);
-    let request = RankRequest::new(&handle, configurations(graph)).with_scores().adapt(adapt);
-    client.rank(&request).await.unwrap_or_else(|error| panic!("{}: {error}", graph.name))
+    let request = RankRequest::new(&handle, configurations(graph))
+        .with_scores()
+        .adapt(adapt);
+    client
+        .rank(&request)
+        .await
+        .unwrap_or_else(|error| panic!("{}: {error}", graph.name))
 }
 
 /// Every third of the first configurations.
 fn some(graph: &MeasuredGraph) -> Vec<usize> {
-    (0..configurations(graph).len()).step_by(3).take(10).collect()
+    (0..configurations(graph).len())
+        .step_by(3)
+        .take(10)
+        .collect()
 }
 
 #[tokio::test]
@@ -35,7 +52,12 @@ async fn no_measurements_change_no_bit() {
         let today = rank(&client, &graph, None).await;
         for chosen in [&[][..], &some(&graph)[..2]] {
             let ranking = rank(&client, &graph, Some(adapt(&graph, chosen))).await;
-            let bits = |scores: &[f32]| scores.iter().map(|score| score.to_bits()).collect::<Vec<_>>();
+            let bits = |scores: &[f32]| {
+                scores
+                    .iter()
+                    .map(|score| score.to_bits())
+                    .collect::<Vec<_>>()
+            };
             assert_eq!(bits(&ranking.scores), bits(&today.scores), "{}", graph.name);
             assert_eq!(ranking.best, today.best);
             assert!(ranking.predicted_seconds.is_empty());
@@ -56,14 +78,26 @@ async fn an_adapted_answer_depends_on_the_set_of_measurements_alone() {
         chosen.reverse();
         chosen.rotate_left(3);
         let second = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
-        assert_eq!((&first.scores, &first.log_sd), (&second.scores, &second.log_sd), "{}", graph.name);
+        assert_eq!(
+            (&first.scores, &first.log_sd),
+            (&second.scores, &second.log_sd),
+            "{}",
+            graph.name
+        );
         assert_eq!(first.adaptation, second.adaptation);
 
         let handle = GraphHandle::of(&graph);
         for config in [0, configurations(&graph).len() - 1] {
             let alone = part(configurations(&graph), [config]);
-            let request = RankRequest::new(&handle, &alone).with_scores().adapt(Some(adapt(&graph, &chosen)));
-            assert_eq!(client.rank(&request).await.unwrap().scores, [first.scores[config]], "{}", graph.name);
+            let request = RankRequest::new(&handle, &alone)
+                .with_scores()
+                .adapt(Some(adapt(&graph, &chosen)));
+            assert_eq!(
+                client.rank(&request).await.unwrap().scores,
+                [first.scores[config]],
+                "{}",
+                graph.name
+            );
         }
     }
 }
@@ -78,12 +112,21 @@ async fn a_stream_is_adapted_like_a_call() {
         let (handle, count) = (GraphHandle::of(&graph), configurations(&graph).len());
         let request = StreamRequest::new(&handle).adapt(Some(adapt(&graph, &chosen)));
         let mut stream = client.rank_stream(&request).await.unwrap();
-        stream.send(&part(configurations(&graph), 0..count / 2)).await.unwrap();
-        stream.send(&part(configurations(&graph), count / 2..count)).await.unwrap();
+        stream
+            .send(&part(configurations(&graph), 0..count / 2))
+            .await
+            .unwrap();
+        stream
+            .send(&part(configurations(&graph), count / 2..count))
+            .await
+            .unwrap();
         let ranking = stream.finish().await.unwrap();
         assert_eq!(ranking.best, at_once.best, "{}", graph.name);
         assert_eq!(ranking.predicted_seconds, at_once.predicted_seconds);
-        assert_eq!((ranking.log_sd, ranking.adaptation), (at_once.log_sd, at_once.adaptation));
+        assert_eq!(
+            (ranking.log_sd, ranking.adaptation),
+            (at_once.log_sd, at_once.adaptation)
+        );
     }
 }
 
@@ -95,9 +138,17 @@ async fn predictions_are_seconds_and_say_how_sure_they_are() {
         let chosen = some(&graph);
         let ranking = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
         let adaptation = ranking.adaptation.as_ref().unwrap();
-        assert!(adaptation.adapted && (0.0..=1.0).contains(&adaptation.trust), "{adaptation:?}");
+        assert!(
+            adaptation.adapted && (0.0..=1.0).contains(&adaptation.trust),
+            "{adaptation:?}"
+        );
         assert_eq!(adaptation.target, "test");
-        assert!(ranking.log_sd.iter().all(|&deviation| deviation > 0.0 && deviation < 5.0));
+        assert!(
+            ranking
+                .log_sd
+                .iter()
+                .all(|&deviation| deviation > 0.0 && deviation < 5.0)
+        );
         for (ranked, seconds) in ranking.best.iter().zip(&ranking.predicted_seconds) {
             assert!((seconds.ln() - ranked.score).abs() < 1e-4);
         }
@@ -114,8 +165,16 @@ async fn a_configuration_that_failed_is_ranked_last() {
         measured[0] = Measured::Failed(MeasurementFailure::Crash);
         let adapt = Adapt::new("test").measured(&part(configurations(&graph), chosen), &measured);
         let ranking = rank(&client, &graph, Some(adapt)).await;
-        let (last, seconds) = (ranking.best.last().unwrap(), ranking.predicted_seconds.last().unwrap());
-        assert_eq!((last.score, *seconds), (f32::MAX, f32::INFINITY), "{}", graph.name);
+        let (last, seconds) = (
+            ranking.best.last().unwrap(),
+            ranking.predicted_seconds.last().unwrap(),
+        );
+        assert_eq!(
+            (last.score, *seconds),
+            (f32::MAX, f32::INFINITY),
+            "{}",
+            graph.name
+        );
     }
 }
 
@@ -123,10 +182,13 @@ async fn a_configuration_that_failed_is_ranked_last() {
 async fn a_whole_graph_model_is_adapted_by_its_scores() {
     let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let client = server.client().await;
-    for graph in measured_graphs().iter().filter(|graph| graph.graph.task() == Task::Tile) {
+    for graph in measured_graphs()
+        .iter()
+        .filter(|graph| graph.graph.task() == Task::Tile)
+    {
         let handle = GraphHandle::of(graph);
-        let request =
-            RankRequest::new(&handle, configurations(graph)).adapt(Some(adapt(graph, &some(graph))));
+        let request = RankRequest::new(&handle, configurations(graph))
+            .adapt(Some(adapt(graph, &some(graph))));
         let request = request.model(Some("tile-whole-graph".parse().unwrap()));
         let ranking = client.rank(&request).await.unwrap();
         assert!(ranking.adaptation.unwrap().adapted, "{}", graph.name);
@@ -137,7 +199,13 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
 async fn start_with_second_models() -> TestServer {
     let (server, artifacts) = (TestServer::start().await, Artifacts::copy());
     for name in ["layout-xla-cpu-sage", "tile-xla-cpu-sage"] {
-        let newest = artifacts.versions(name).last().unwrap().file_name().unwrap().to_owned();
+        let newest = artifacts
+            .versions(name)
+            .last()
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_owned();
         let version = newest.to_str().unwrap().parse().unwrap();
         server.until(name, version, ModelState::Serving).await;
     }
@@ -157,14 +225,27 @@ async fn a_second_model_of_the_same_data_says_how_far_a_ranking_can_be_trusted()
         assert_eq!(ranking.best, unasked.best, "{}", graph.name);
         let confidence = ranking.confidence.unwrap();
         let model = unasked.model.to_string();
-        let expected = if model.starts_with("layout") { "layout-xla-cpu-sage" } else { "tile-xla-cpu-sage" };
+        let expected = if model.starts_with("layout") {
+            "layout-xla-cpu-sage"
+        } else {
+            "tile-xla-cpu-sage"
+        };
         assert_eq!(confidence.other_model, expected, "{}", graph.name);
-        assert!(confidence.model_agreement.is_none_or(|tau| (-1.0..=1.0).contains(&tau)));
+        assert!(
+            confidence
+                .model_agreement
+                .is_none_or(|tau| (-1.0..=1.0).contains(&tau))
+        );
         assert!((2..=14).contains(&confidence.measure_first));
 
-        let other = request().model(Some(expected.parse().unwrap())).assess_confidence();
+        let other = request()
+            .model(Some(expected.parse().unwrap()))
+            .assess_confidence();
         let other = client.rank(&other).await.unwrap().confidence.unwrap();
-        assert_eq!(other.model_agreement, confidence.model_agreement, "agreement is mutual");
+        assert_eq!(
+            other.model_agreement, confidence.model_agreement,
+            "agreement is mutual"
+        );
     }
 }
 
@@ -172,10 +253,13 @@ async fn a_second_model_of_the_same_data_says_how_far_a_ranking_can_be_trusted()
 async fn what_was_measured_says_more_than_a_second_model() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    for graph in measured_graphs().iter().filter(|graph| graph.graph.task() == Task::Tile) {
+    for graph in measured_graphs()
+        .iter()
+        .filter(|graph| graph.graph.task() == Task::Tile)
+    {
         let handle = GraphHandle::of(graph);
-        let request =
-            RankRequest::new(&handle, configurations(graph)).adapt(Some(adapt(graph, &some(graph))));
+        let request = RankRequest::new(&handle, configurations(graph))
+            .adapt(Some(adapt(graph, &some(graph))));
         let ranking = client.rank(&request.assess_confidence()).await.unwrap();
         let (adaptation, confidence) = (ranking.adaptation.unwrap(), ranking.confidence.unwrap());
         assert!(adaptation.learned_configs >= 5);

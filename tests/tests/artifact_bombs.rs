@@ -25,14 +25,20 @@ const ALLOWED_BYTES: usize = 48 << 20;
 /// Returns an npz file of a few hundred kilobytes with one huge array of zeros.
 fn bomb() -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    archive.start_file("0/node_opcode.npy", SimpleFileOptions::default()).unwrap();
+    archive
+        .start_file("0/node_opcode.npy", SimpleFileOptions::default())
+        .unwrap();
     let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({ARRAY_BYTES},), }}");
     archive.write_all(b"\x93NUMPY\x01\x00").unwrap();
-    archive.write_all(&u16::try_from(header.len()).unwrap().to_le_bytes()).unwrap();
+    archive
+        .write_all(&u16::try_from(header.len()).unwrap().to_le_bytes())
+        .unwrap();
     archive.write_all(header.as_bytes()).unwrap();
     io::copy(&mut io::repeat(0).take(ARRAY_BYTES), &mut archive).unwrap();
     for array in ["0/node_feat.npy", "0/config_feat.npy"] {
-        archive.start_file(array, SimpleFileOptions::default()).unwrap();
+        archive
+            .start_file(array, SimpleFileOptions::default())
+            .unwrap();
     }
     archive.finish().unwrap().into_inner()
 }
@@ -40,7 +46,10 @@ fn bomb() -> Vec<u8> {
 /// Returns a bomb that claims a small array.
 fn lying_bomb() -> Vec<u8> {
     let mut bomb = bomb();
-    let header = bomb.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    let header = bomb
+        .windows(4)
+        .position(|bytes| bytes == b"PK\x01\x02")
+        .unwrap();
     let size: [u8; 4] = bomb[header + 24..][..4].try_into().unwrap();
     assert!(u64::from(u32::from_le_bytes(size)) > ARRAY_BYTES);
     bomb[header + 24..][..4].copy_from_slice(&4096_u32.to_le_bytes());
@@ -52,24 +61,43 @@ fn with_golden(artifacts: &Artifacts, folder: &Path, golden: &[u8]) {
 }
 
 fn with_size(folder: &Path, file: &str, bytes: u64) {
-    File::options().write(true).open(folder.join(file)).unwrap().set_len(bytes).unwrap();
+    File::options()
+        .write(true)
+        .open(folder.join(file))
+        .unwrap()
+        .set_len(bytes)
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_that_are_too_large_are_rejected_before_they_take_memory() {
     type Spoil = fn(&Artifacts, &Path);
     let cases: [(&str, &str, Spoil); 5] = [
-        ("a bomb", "FILE_TOO_LARGE", |artifacts, folder| with_golden(artifacts, folder, &bomb())),
-        ("a bomb that lies", "GOLDEN_UNREADABLE", |artifacts, folder| {
-            with_golden(artifacts, folder, &lying_bomb());
+        ("a bomb", "FILE_TOO_LARGE", |artifacts, folder| {
+            with_golden(artifacts, folder, &bomb())
         }),
-        ("golden cases", "FILE_TOO_LARGE", |_, folder| with_size(folder, "golden.npz", 17 << 20)),
-        ("a model", "FILE_TOO_LARGE", |_, folder| with_size(folder, "head.onnx", 257 << 20)),
-        ("a manifest", "FILE_TOO_LARGE", |_, folder| with_size(folder, "manifest.json", 2 << 20)),
+        (
+            "a bomb that lies",
+            "GOLDEN_UNREADABLE",
+            |artifacts, folder| {
+                with_golden(artifacts, folder, &lying_bomb());
+            },
+        ),
+        ("golden cases", "FILE_TOO_LARGE", |_, folder| {
+            with_size(folder, "golden.npz", 17 << 20)
+        }),
+        ("a model", "FILE_TOO_LARGE", |_, folder| {
+            with_size(folder, "head.onnx", 257 << 20)
+        }),
+        ("a manifest", "FILE_TOO_LARGE", |_, folder| {
+            with_size(folder, "manifest.json", 2 << 20)
+        }),
     ];
     let artifacts = Artifacts::copy();
     let server = ServerProcess::start(&[&artifacts.flag()]);
-    let client = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
+    let client = Client::connect(&server.endpoint, Connection::default())
+        .await
+        .unwrap();
     let first = client.get_model(MODEL, None).await.unwrap().version;
     // A valid version first: its memory is not the bombs'.
     artifacts.publish(MODEL, first + 1, |_| ());

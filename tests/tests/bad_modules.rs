@@ -22,7 +22,10 @@ use prost::{
 
 /// Returns an instruction that calls a computation.
 fn call(id: i64, computation: i64) -> HloInstructionProto {
-    HloInstructionProto { called_computation_ids: vec![computation], ..instruction(id, &[]) }
+    HloInstructionProto {
+        called_computation_ids: vec![computation],
+        ..instruction(id, &[])
+    }
 }
 
 fn read_within(bytes: &[u8], limits: &Limits) -> Result<Graph, GraphError> {
@@ -54,7 +57,11 @@ fn malformed_place(bytes: &[u8]) -> String {
 #[test]
 fn a_module_without_instructions_is_refused() {
     refuse(&[], GraphError::Empty, &["no instructions"]);
-    refuse(&module(vec![computation(1, vec![])]), GraphError::Empty, &["no instructions"]);
+    refuse(
+        &module(vec![computation(1, vec![])]),
+        GraphError::Empty,
+        &["no instructions"],
+    );
 }
 
 #[test]
@@ -64,36 +71,64 @@ fn an_instruction_id_is_used_once() {
         computation(2, vec![instruction(7, &[])]),
     ];
     let name = "instruction.7".to_owned();
-    let expected = GraphError::DuplicateInstruction { id: 7, first: 0, second: 2, name };
-    refuse(&module(computations), expected, &["node 2", "instruction.7", "id 7", "node 0"]);
+    let expected = GraphError::DuplicateInstruction {
+        id: 7,
+        first: 0,
+        second: 2,
+        name,
+    };
+    refuse(
+        &module(computations),
+        expected,
+        &["node 2", "instruction.7", "id 7", "node 0"],
+    );
 }
 
 #[test]
 fn a_computation_id_is_used_once() {
-    let computations =
-        vec![computation(5, vec![instruction(1, &[])]), computation(5, vec![instruction(2, &[])])];
-    let expected = GraphError::DuplicateComputation { id: 5, name: "computation.5".to_owned() };
+    let computations = vec![
+        computation(5, vec![instruction(1, &[])]),
+        computation(5, vec![instruction(2, &[])]),
+    ];
+    let expected = GraphError::DuplicateComputation {
+        id: 5,
+        name: "computation.5".to_owned(),
+    };
     refuse(&module(computations), expected, &["computation.5", "id 5"]);
 }
 
 #[test]
 fn an_operand_is_an_instruction_of_the_module() {
     let bytes = single(vec![instruction(1, &[]), instruction(2, &[1, 99])]);
-    refuse(&bytes, GraphError::UnknownOperand { node: 1, id: 99 }, &["node 1", "id 99"]);
+    refuse(
+        &bytes,
+        GraphError::UnknownOperand { node: 1, id: 99 },
+        &["node 1", "id 99"],
+    );
 }
 
 #[test]
 fn a_callee_is_a_computation_of_the_module() {
     let bytes = single(vec![instruction(1, &[]), call(2, 42)]);
-    refuse(&bytes, GraphError::UnknownCallee { node: 1, id: 42 }, &["node 1", "id 42", "not in the module"]);
+    refuse(
+        &bytes,
+        GraphError::UnknownCallee { node: 1, id: 42 },
+        &["node 1", "id 42", "not in the module"],
+    );
 }
 
 #[test]
 fn a_computation_has_a_root() {
-    let rootless = HloComputationProto { root_id: 77, ..computation(3, vec![instruction(1, &[])]) };
+    let rootless = HloComputationProto {
+        root_id: 77,
+        ..computation(3, vec![instruction(1, &[])])
+    };
     let bytes = module(vec![rootless, computation(4, vec![call(2, 3)])]);
     let place = "computation `computation.3`".to_owned();
-    let expected = GraphError::InvalidModule { place, fault: Box::new(ModuleFault::NoRoot { id: 77 }) };
+    let expected = GraphError::InvalidModule {
+        place,
+        fault: Box::new(ModuleFault::NoRoot { id: 77 }),
+    };
     refuse(&bytes, expected, &["computation.3", "id 77"]);
 }
 
@@ -105,54 +140,94 @@ fn an_instruction_does_not_consume_itself() {
 
 #[test]
 fn instructions_form_no_cycle() {
-    let bytes = single(vec![instruction(1, &[]), instruction(2, &[3]), instruction(3, &[1, 2])]);
-    assert!(matches!(read(&bytes), Err(GraphError::Cycle { node: 1 | 2 })));
+    let bytes = single(vec![
+        instruction(1, &[]),
+        instruction(2, &[3]),
+        instruction(3, &[1, 2]),
+    ]);
+    assert!(matches!(
+        read(&bytes),
+        Err(GraphError::Cycle { node: 1 | 2 })
+    ));
 }
 
 #[test]
 fn a_computation_does_not_call_itself() {
-    refuse(&single(vec![instruction(1, &[]), call(2, 1)]), GraphError::Cycle { node: 1 }, &["node 1"]);
+    refuse(
+        &single(vec![instruction(1, &[]), call(2, 1)]),
+        GraphError::Cycle { node: 1 },
+        &["node 1"],
+    );
 }
 
 #[test]
 fn a_module_may_have_as_many_nodes_as_the_limit_and_no_more() {
-    let limits = Limits { nodes: 4, ..Limits::default() };
+    let limits = Limits {
+        nodes: 4,
+        ..Limits::default()
+    };
     let chain = |nodes| single((0..nodes).map(|id| instruction(id, &[])).collect());
     assert_eq!(read_within(&chain(4), &limits).unwrap().len(), 4);
-    let expected = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 4 };
+    let expected = GraphError::TooMany {
+        what: "nodes",
+        kind: LimitKind::Nodes,
+        limit: 4,
+    };
     assert_eq!(read_within(&chain(5), &limits), Err(expected));
 }
 
 #[test]
 fn a_module_may_have_as_many_edges_as_the_limit_and_no_more() {
-    let limits = Limits { edges: 4, ..Limits::default() };
+    let limits = Limits {
+        edges: 4,
+        ..Limits::default()
+    };
     let fan_in = |operands: &[i64]| {
         let body = computation(1, vec![instruction(0, &[]), instruction(1, operands)]);
         module(vec![body, computation(2, vec![call(2, 1)])])
     };
     let graph = read_within(&fan_in(&[0, 0, 0]), &limits).unwrap();
     assert_eq!(graph.edges(), [[1, 0], [2, 1]]);
-    let expected = GraphError::TooMany { what: "edges", kind: LimitKind::Edges, limit: 4 };
+    let expected = GraphError::TooMany {
+        what: "edges",
+        kind: LimitKind::Edges,
+        limit: 4,
+    };
     assert!(expected.to_string().contains("4 edges"));
     assert_eq!(read_within(&fan_in(&[0, 0, 0, 0]), &limits), Err(expected));
 }
 
 #[test]
 fn a_module_has_no_more_computations_than_it_may_have_nodes() {
-    let limits = Limits { nodes: 3, ..Limits::default() };
+    let limits = Limits {
+        nodes: 3,
+        ..Limits::default()
+    };
     let empty = |count| (0..count).map(|id| computation(id, vec![])).collect();
-    assert_eq!(read_within(&module(empty(3)), &limits), Err(GraphError::Empty));
-    let expected = GraphError::TooMany { what: "computations", kind: LimitKind::Nodes, limit: 3 };
+    assert_eq!(
+        read_within(&module(empty(3)), &limits),
+        Err(GraphError::Empty)
+    );
+    let expected = GraphError::TooMany {
+        what: "computations",
+        kind: LimitKind::Nodes,
+        limit: 3,
+    };
     assert_eq!(read_within(&module(empty(4)), &limits), Err(expected));
 }
 
 #[test]
 fn opcodes_that_the_table_lacks_are_zero_and_counted() {
-    let with_opcode =
-        |id, opcode: &str| HloInstructionProto { opcode: opcode.to_owned(), ..instruction(id, &[]) };
+    let with_opcode = |id, opcode: &str| HloInstructionProto {
+        opcode: opcode.to_owned(),
+        ..instruction(id, &[])
+    };
     let bytes = single(vec![
         with_opcode(1, "topk"),
-        HloInstructionProto { opcode: "add".to_owned(), ..instruction(2, &[1, 1]) },
+        HloInstructionProto {
+            opcode: "add".to_owned(),
+            ..instruction(2, &[1, 1])
+        },
         with_opcode(3, "topk"),
         with_opcode(4, "Add"),
         with_opcode(5, ""),
@@ -171,7 +246,11 @@ const NESTED_LIMIT: usize = 4 << 20;
 fn refuse_as_too_large(large: HloInstructionProto) {
     let bytes = single(vec![instruction(1, &[]), large]);
     match read(&bytes) {
-        Err(GraphError::InstructionTooLarge { place, found, limit: NESTED_LIMIT }) => {
+        Err(GraphError::InstructionTooLarge {
+            place,
+            found,
+            limit: NESTED_LIMIT,
+        }) => {
             assert_eq!(place, "node 1 (in computation 0)");
             assert!(found > NESTED_LIMIT);
         }
@@ -182,23 +261,44 @@ fn refuse_as_too_large(large: HloInstructionProto) {
 #[test]
 fn a_shape_of_millions_of_tuple_elements_is_refused() {
     let tuple_shapes = vec![TupleElement {}; NESTED_LIMIT / 2 + 1];
-    let shape = ShapeProto { tuple_shapes, ..Default::default() };
-    refuse_as_too_large(HloInstructionProto { shape: Some(shape), ..instruction(2, &[]) });
+    let shape = ShapeProto {
+        tuple_shapes,
+        ..Default::default()
+    };
+    refuse_as_too_large(HloInstructionProto {
+        shape: Some(shape),
+        ..instruction(2, &[])
+    });
 }
 
 #[test]
 fn lists_of_millions_of_numbers_are_refused() {
     let numbers = || vec![0; NESTED_LIMIT + 1];
-    refuse_as_too_large(HloInstructionProto { dimensions: numbers(), ..instruction(2, &[]) });
-    refuse_as_too_large(HloInstructionProto { dynamic_slice_sizes: numbers(), ..instruction(2, &[]) });
-    refuse_as_too_large(HloInstructionProto { operand_ids: numbers(), ..instruction(2, &[]) });
-    refuse_as_too_large(HloInstructionProto { called_computation_ids: numbers(), ..instruction(2, &[]) });
+    refuse_as_too_large(HloInstructionProto {
+        dimensions: numbers(),
+        ..instruction(2, &[])
+    });
+    refuse_as_too_large(HloInstructionProto {
+        dynamic_slice_sizes: numbers(),
+        ..instruction(2, &[])
+    });
+    refuse_as_too_large(HloInstructionProto {
+        operand_ids: numbers(),
+        ..instruction(2, &[])
+    });
+    refuse_as_too_large(HloInstructionProto {
+        called_computation_ids: numbers(),
+        ..instruction(2, &[])
+    });
 }
 
 #[test]
 fn an_instruction_that_is_not_text_where_text_belongs_is_named() {
     let mut bytes = single(vec![instruction(1, &[]), instruction(2, &[])]);
-    let at = bytes.windows(3).rposition(|window| window == b"cus").unwrap();
+    let at = bytes
+        .windows(3)
+        .rposition(|window| window == b"cus")
+        .unwrap();
     bytes[at] = 0xff;
     assert_eq!(malformed_place(&bytes), "node 1 (in computation 0)");
 }
@@ -223,7 +323,9 @@ fn a_module_cut_short_is_refused_or_is_a_smaller_module() {
                 smaller += 1;
             }
             Err(GraphError::Empty) => assert!(cut == 0 || ends.contains(&cut), "cut at {cut}"),
-            Err(GraphError::Malformed { place, .. }) => assert_eq!(place, "the module", "cut at {cut}"),
+            Err(GraphError::Malformed { place, .. }) => {
+                assert_eq!(place, "the module", "cut at {cut}")
+            }
             Err(other) => panic!("cut at {cut}: {other:?}"),
         }
     }
@@ -246,7 +348,10 @@ fn field_ends(message: &[u8]) -> Vec<usize> {
 fn a_module_inside_an_hlo_proto_cut_short_never_panics() {
     let bytes = fs::read(fixture("hlo/scalar_identity.cpu_after_opt.hlo_module.pb")).unwrap();
     let module = HloModuleProto::decode(bytes.as_slice()).unwrap();
-    let wrapped = HloProto { hlo_module: Some(module) }.encode_to_vec();
+    let wrapped = HloProto {
+        hlo_module: Some(module),
+    }
+    .encode_to_vec();
     assert_eq!(read(&wrapped), read(&bytes));
     for cut in 0..wrapped.len() {
         assert!(read(&wrapped[..cut]).is_err(), "cut at {cut}");
@@ -284,8 +389,16 @@ fn millions_of_instructions_are_refused_by_the_node_limit_in_no_time() {
     };
     let bytes = module_of_instructions(HOSTILE_BYTES, id_alone);
     let start = Instant::now();
-    let expected = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 100_000 };
-    refuse(&bytes, expected, &["100000 nodes", "split it into smaller modules"]);
+    let expected = GraphError::TooMany {
+        what: "nodes",
+        kind: LimitKind::Nodes,
+        limit: 100_000,
+    };
+    refuse(
+        &bytes,
+        expected,
+        &["100000 nodes", "split it into smaller modules"],
+    );
     assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
 }
 
@@ -293,7 +406,12 @@ fn millions_of_instructions_are_refused_by_the_node_limit_in_no_time() {
 fn millions_of_empty_instructions_are_refused_in_no_time() {
     let bytes = module_of_instructions(HOSTILE_BYTES, |_| Vec::new());
     let start = Instant::now();
-    let expected = GraphError::DuplicateInstruction { id: 0, first: 0, second: 1, name: String::new() };
+    let expected = GraphError::DuplicateInstruction {
+        id: 0,
+        first: 0,
+        second: 1,
+        name: String::new(),
+    };
     refuse(&bytes, expected, &["node 1", "id 0", "node 0"]);
     assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
 }
@@ -329,33 +447,58 @@ fn a_name_of_megabytes_is_shortened_in_a_message() {
         opcode: "x".repeat(1 << 20),
         ..instruction(id, &[])
     };
-    let message = read(&single(vec![named(1), named(1)])).unwrap_err().to_string();
+    let message = read(&single(vec![named(1), named(1)]))
+        .unwrap_err()
+        .to_string();
     assert!(message.len() < 400 && message.contains("é…"), "{message}");
     let bytes = single(vec![named(1), named(2)]);
     let module = HloModule::read(&bytes, &Limits::default()).unwrap();
-    assert_eq!(module.unknown_opcodes, BTreeMap::from([(format!("{}…", "x".repeat(80)), 2)]));
+    assert_eq!(
+        module.unknown_opcodes,
+        BTreeMap::from([(format!("{}…", "x".repeat(80)), 2)])
+    );
 }
 
 #[test]
 fn describing_nodes_reads_each_once() {
-    let wide = ShapeProto { element_type: 11, dimensions: vec![1; 1 << 20], ..Default::default() };
-    let parameter = HloInstructionProto { shape: Some(wide), ..instruction(1, &[]) };
-    let dots =
-        (2..20_000).map(|id| HloInstructionProto { opcode: "dot".to_owned(), ..instruction(id, &[1, 1]) });
+    let wide = ShapeProto {
+        element_type: 11,
+        dimensions: vec![1; 1 << 20],
+        ..Default::default()
+    };
+    let parameter = HloInstructionProto {
+        shape: Some(wide),
+        ..instruction(1, &[])
+    };
+    let dots = (2..20_000).map(|id| HloInstructionProto {
+        opcode: "dot".to_owned(),
+        ..instruction(id, &[1, 1])
+    });
     let bytes = single(std::iter::once(parameter).chain(dots).collect());
     let start = Instant::now();
     let module = HloModule::read(&bytes, &Limits::default()).unwrap();
     let configurable = module.arrays.default_configurable();
-    let (_, nodes) = module.into_described_graph(Task::Layout, configurable).unwrap();
+    let (_, nodes) = module
+        .into_described_graph(Task::Layout, configurable)
+        .unwrap();
     assert_eq!(nodes.len(), 19_998);
     assert_eq!(nodes[7].tensor_ranks, [0, 1 << 20, 1 << 20]);
-    assert!(start.elapsed() < Duration::from_secs(5), "took {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "took {:?}",
+        start.elapsed()
+    );
 }
 
 #[test]
 fn a_broken_hlo_proto_is_malformed_and_not_empty() {
-    let inner = HloModuleProto::decode(&single(vec![instruction(1, &[]), instruction(2, &[1])])[..]).unwrap();
-    let whole = HloProto { hlo_module: Some(inner) }.encode_to_vec();
+    let inner =
+        HloModuleProto::decode(&single(vec![instruction(1, &[]), instruction(2, &[1])])[..])
+            .unwrap();
+    let whole = HloProto {
+        hlo_module: Some(inner),
+    }
+    .encode_to_vec();
     assert!(read(&whole).is_ok());
     let cut_beside = [&whole[..], &[0x1a, 0x7f, b'a']].concat();
     assert_eq!(malformed_place(&cut_beside), "the HloProto");

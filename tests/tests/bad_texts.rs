@@ -29,7 +29,11 @@ fn refuse(text: &str, [line, column]: [usize; 2], words: &[&str]) {
     let error = refused(text);
     let message = error.to_string();
     match error {
-        GraphError::Text { line: found, column: at, .. } => {
+        GraphError::Text {
+            line: found,
+            column: at,
+            ..
+        } => {
             assert_eq!([found, at], [line, column], "{message}");
         }
         other => panic!("{other:?} has no place"),
@@ -41,7 +45,11 @@ fn refuse(text: &str, [line, column]: [usize; 2], words: &[&str]) {
 
 #[test]
 fn what_is_no_hlo_text_is_refused_at_its_first_word() {
-    refuse("", [1, 1], &["line 1", "column 1", "HloModule", "the end of the text"]);
+    refuse(
+        "",
+        [1, 1],
+        &["line 1", "column 1", "HloModule", "the end of the text"],
+    );
     refuse("\n  modules of jit_f", [2, 3], &["HloModule", "`modules`"]);
     refuse("HloModule m\n\n%%", [3, 1], &["a computation", "`%%`"]);
     refuse("HloModule m, =", [1, 14], &["an attribute", "`=`"]);
@@ -55,11 +63,17 @@ fn text_of_another_known_format_is_named() {
             "HloModule a\nENTRY e {\n c = f32[] constant(1)\n}\nHloModule b\n",
             "several HLO modules (lines 1 and 5)",
         ),
-        ("Dump:\nlog: HloModule a\n", "text around an HLO module, which begins in line 2"),
+        (
+            "Dump:\nlog: HloModule a\n",
+            "text around an HLO module, which begins in line 2",
+        ),
         ("\u{feff}HloModule a\n", "a byte order mark"),
     ] {
         let error = refused(text).to_string();
-        assert!(error.starts_with("hlo_text: this is ") && error.contains(words), "{error}");
+        assert!(
+            error.starts_with("hlo_text: this is ") && error.contains(words),
+            "{error}"
+        );
     }
 }
 
@@ -70,21 +84,61 @@ fn a_module_without_computations_is_empty() {
 
 #[test]
 fn each_part_of_an_instruction_is_asked_for_in_its_place() {
-    refuse(&text(&["%p f32[2] parameter(0)"]), [4, 6], &["expected `=`", "`f32[2]`"]);
-    refuse(&text(&["%p = parameter(0)"]), [4, 8], &["a shape", "`parameter(0)`"]);
-    refuse(&text(&["%p = f32[2 parameter(0)"]), [4, 14], &["expected `]`", "`parameter(0)`"]);
+    refuse(
+        &text(&["%p f32[2] parameter(0)"]),
+        [4, 6],
+        &["expected `=`", "`f32[2]`"],
+    );
+    refuse(
+        &text(&["%p = parameter(0)"]),
+        [4, 8],
+        &["a shape", "`parameter(0)`"],
+    );
+    refuse(
+        &text(&["%p = f32[2 parameter(0)"]),
+        [4, 14],
+        &["expected `]`", "`parameter(0)`"],
+    );
     refuse(&text(&["%p = f32[2]"]), [5, 1], &["an opcode", "`}`"]);
-    refuse(&text(&["%p = f32[2] parameter 0"]), [4, 25], &["`(`", "`0`"]);
-    refuse(&text(&["%p = f32[2] parameter(x)"]), [4, 25], &["`x`", "64 bits"]);
-    refuse(&text(&["%p = f32[2]{0,1} parameter(0)"]), [4, 17], &["`}`", "`1}`"]);
-    refuse(&text(&[PARAMETER, "%n = f32[2,3] negate(%p), dimensions"]), [6, 1], &["expected `=`", "`}`"]);
-    refuse(&text(&[PARAMETER, "%n = f32[2,3] negate(%p,)", "%"]), [6, 3], &["an instruction", "`%`"]);
-    refuse("HloModule m\n\nENTRY %e {\n}\n", [4, 1], &["an instruction", "`}`"]);
+    refuse(
+        &text(&["%p = f32[2] parameter 0"]),
+        [4, 25],
+        &["`(`", "`0`"],
+    );
+    refuse(
+        &text(&["%p = f32[2] parameter(x)"]),
+        [4, 25],
+        &["`x`", "64 bits"],
+    );
+    refuse(
+        &text(&["%p = f32[2]{0,1} parameter(0)"]),
+        [4, 17],
+        &["`}`", "`1}`"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = f32[2,3] negate(%p), dimensions"]),
+        [6, 1],
+        &["expected `=`", "`}`"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = f32[2,3] negate(%p,)", "%"]),
+        [6, 3],
+        &["an instruction", "`%`"],
+    );
+    refuse(
+        "HloModule m\n\nENTRY %e {\n}\n",
+        [4, 1],
+        &["an instruction", "`}`"],
+    );
 }
 
 #[test]
 fn columns_count_characters() {
-    refuse(&text(&["/* äöü */ %p f32[2] parameter(0)"]), [4, 16], &["expected `=`"]);
+    refuse(
+        &text(&["/* äöü */ %p f32[2] parameter(0)"]),
+        [4, 16],
+        &["expected `=`"],
+    );
 }
 
 #[test]
@@ -93,10 +147,26 @@ fn an_attribute_that_is_a_feature_is_read_whole() {
     for (attribute, column, words) in [
         ("dimensions=1", 38, ["expected `{`", "`1`"]),
         ("dimensions={1,x}", 41, ["`x`", "64 bits"]),
-        ("dimensions={99999999999999999999}", 39, ["`99999999999999999999`", "64 bits"]),
-        ("window={stride=2}", 42, ["as many values as `size`", "`2}`"]),
-        ("window={size=2x2 stride=2}", 51, ["as many values as `size`", "`2}`"]),
-        ("window={size=2 shape=2}", 42, ["`lhs_dilate`", "`shape=2}`"]),
+        (
+            "dimensions={99999999999999999999}",
+            39,
+            ["`99999999999999999999`", "64 bits"],
+        ),
+        (
+            "window={stride=2}",
+            42,
+            ["as many values as `size`", "`2}`"],
+        ),
+        (
+            "window={size=2x2 stride=2}",
+            51,
+            ["as many values as `size`", "`2}`"],
+        ),
+        (
+            "window={size=2 shape=2}",
+            42,
+            ["`lhs_dilate`", "`shape=2}`"],
+        ),
         ("window={size=2 pad=1}", 46, ["``", "64 bits"]),
         ("dim_labels=b01f", 38, ["`b01f_01io->b01f`", "`b01f`"]),
         ("slice={[0:]}", 37, ["a number", "`]}`"]),
@@ -108,9 +178,21 @@ fn an_attribute_that_is_a_feature_is_read_whole() {
 
 #[test]
 fn brackets_and_strings_are_closed() {
-    refuse("HloModule m\n\nENTRY %e {\n  %p = f32[] parameter(0)\n", [3, 10], &["`{`", "never closed"]);
-    refuse(&text(&["%c = f32[2] constant({1, 2)"]), [4, 29], &["expected `}`", "`)`"]);
-    refuse("HloModule m\n\nENTRY %e (p: f32[2] {\n", [3, 10], &["`(`", "never closed"]);
+    refuse(
+        "HloModule m\n\nENTRY %e {\n  %p = f32[] parameter(0)\n",
+        [3, 10],
+        &["`{`", "never closed"],
+    );
+    refuse(
+        &text(&["%c = f32[2] constant({1, 2)"]),
+        [4, 29],
+        &["expected `}`", "`)`"],
+    );
+    refuse(
+        "HloModule m\n\nENTRY %e (p: f32[2] {\n",
+        [3, 10],
+        &["`(`", "never closed"],
+    );
     refuse(
         &text(&[PARAMETER, "%n = f32[] copy(%p), metadata={op_name=\"a}"]),
         [5, 42],
@@ -121,9 +203,21 @@ fn brackets_and_strings_are_closed() {
 #[test]
 fn a_comment_is_closed() {
     refuse("HloModule m /* no", [1, 13], &["comment", "never closed"]);
-    refuse(&text(&[PARAMETER, "/* %n = f32[2,3] copy(%p)"]), [5, 3], &["comment", "never closed"]);
-    refuse(&text(&[PARAMETER, "%n = f32[2,3] copy(%p), backend_config=x /* no"]), [5, 44], &["never closed"]);
-    refuse("HloModule m\n\n%e { %c = f32[] constant(0) }\n/*", [4, 1], &["comment", "never closed"]);
+    refuse(
+        &text(&[PARAMETER, "/* %n = f32[2,3] copy(%p)"]),
+        [5, 3],
+        &["comment", "never closed"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = f32[2,3] copy(%p), backend_config=x /* no"]),
+        [5, 44],
+        &["never closed"],
+    );
+    refuse(
+        "HloModule m\n\n%e { %c = f32[] constant(0) }\n/*",
+        [4, 1],
+        &["comment", "never closed"],
+    );
     let closed = "HloModule m\n\n%e { %c = f32[] constant(0) } // the end";
     assert!(HloModule::read_text(closed, &Limits::default()).is_ok());
 }
@@ -131,12 +225,24 @@ fn a_comment_is_closed() {
 #[test]
 fn a_text_has_no_byte_0() {
     refuse("HloModule m\0\n", [1, 12], &["a byte 0"]);
-    refuse(&text(&[PARAMETER, "%n = f32[2,3] copy(%p), metadata={op_name=\"a\0\"}"]), [5, 47], &["a byte 0"]);
+    refuse(
+        &text(&[
+            PARAMETER,
+            "%n = f32[2,3] copy(%p), metadata={op_name=\"a\0\"}",
+        ]),
+        [5, 47],
+        &["a byte 0"],
+    );
 }
 
 #[test]
 fn a_layout_is_a_permutation_of_the_dimensions() {
-    for (layout, rank) in [("f32[2,3]{0,0}", 2), ("f32[2,3]{2,1}", 2), ("f32[2,3]{1}", 2), ("f32[2]{}", 1)] {
+    for (layout, rank) in [
+        ("f32[2,3]{0,0}", 2),
+        ("f32[2,3]{2,1}", 2),
+        ("f32[2,3]{1}", 2),
+        ("f32[2]{}", 1),
+    ] {
         let words = format!("each of the {rank} dimensions");
         refuse(
             &text(&[&format!("%p = {layout} parameter(0)")]),
@@ -149,7 +255,11 @@ fn a_layout_is_a_permutation_of_the_dimensions() {
 #[test]
 fn an_operand_is_an_instruction_above() {
     refuse(
-        &text(&[PARAMETER, "%n = f32[2,3] add(%p, f32[2,3] %later)", "%later = f32[2,3] copy(%p)"]),
+        &text(&[
+            PARAMETER,
+            "%n = f32[2,3] add(%p, f32[2,3] %later)",
+            "%later = f32[2,3] copy(%p)",
+        ]),
         [5, 34],
         &["`later`", "above this one"],
     );
@@ -159,16 +269,27 @@ fn an_operand_is_an_instruction_above() {
 
 #[test]
 fn a_callee_is_a_computation_of_the_module() {
-    let lines = [PARAMETER, "%n = f32[2,3] call(%p), to_apply=%f", "%m = f32[2,3] call(%p), to_apply=%g"];
+    let lines = [
+        PARAMETER,
+        "%n = f32[2,3] call(%p), to_apply=%f",
+        "%m = f32[2,3] call(%p), to_apply=%g",
+    ];
     refuse(&text(&lines), [5, 36], &["`f`", "not a computation"]);
 }
 
 #[test]
 fn names_are_used_once() {
-    refuse(&text(&[PARAMETER, "p = f32[] parameter(1)"]), [5, 3], &["`p`", "unique"]);
-    refuse(&text(&["ROOT %p = s32[] iota()", "ROOT q = s32[] iota()"]), [5, 8], &["`q`", "second ROOT"]);
-    let twice =
-        "HloModule m\n\n%f {\n  %q = f32[] parameter(0)\n}\n\nENTRY %f {\n  %q = f32[] parameter(0)\n}\n";
+    refuse(
+        &text(&[PARAMETER, "p = f32[] parameter(1)"]),
+        [5, 3],
+        &["`p`", "unique"],
+    );
+    refuse(
+        &text(&["ROOT %p = s32[] iota()", "ROOT q = s32[] iota()"]),
+        [5, 8],
+        &["`q`", "second ROOT"],
+    );
+    let twice = "HloModule m\n\n%f {\n  %q = f32[] parameter(0)\n}\n\nENTRY %f {\n  %q = f32[] parameter(0)\n}\n";
     refuse(twice, [7, 7], &["`f`", "unique"]);
 }
 
@@ -177,7 +298,10 @@ fn a_computation_does_not_call_itself() {
     let lines = [PARAMETER, "%n = f32[2,3] call(%p), to_apply=%e"];
     let text = text(&lines);
     let module = HloModule::read_text(&text, &Limits::default()).unwrap();
-    assert_eq!(module.into_graph(Task::Layout, vec![]), Err(GraphError::Cycle { node: 1 }));
+    assert_eq!(
+        module.into_graph(Task::Layout, vec![]),
+        Err(GraphError::Cycle { node: 1 })
+    );
 }
 
 #[test]
@@ -200,20 +324,49 @@ fn read_within(text: &str, limits: &Limits) -> Result<usize, GraphError> {
 
 #[test]
 fn a_text_may_have_as_many_nodes_and_edges_as_the_limits_and_no_more() {
-    let limits = Limits { nodes: 4, edges: 3, ..Limits::default() };
+    let limits = Limits {
+        nodes: 4,
+        edges: 3,
+        ..Limits::default()
+    };
     let reduce = |operands: &str| {
         format!(
             "%n = f32[2] custom-call({operands}), custom_call_target=\"t\", to_apply={{ %a = f32[] parameter(0) }}"
         )
     };
-    assert_eq!(read_within(&text(&[PARAMETER, &reduce("%p, %p"), "%c = s32[] iota()"]), &limits), Ok(4));
-    let edges = GraphError::TooMany { what: "edges", kind: LimitKind::Edges, limit: 3 };
-    assert_eq!(read_within(&text(&[PARAMETER, &reduce("%p, %p, %p")]), &limits), Err(edges));
-    let nodes = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 4 };
-    let lines = [PARAMETER, &reduce("%p"), "%c = s32[] iota()", "%d = s32[] iota()"];
+    assert_eq!(
+        read_within(
+            &text(&[PARAMETER, &reduce("%p, %p"), "%c = s32[] iota()"]),
+            &limits
+        ),
+        Ok(4)
+    );
+    let edges = GraphError::TooMany {
+        what: "edges",
+        kind: LimitKind::Edges,
+        limit: 3,
+    };
+    assert_eq!(
+        read_within(&text(&[PARAMETER, &reduce("%p, %p, %p")]), &limits),
+        Err(edges)
+    );
+    let nodes = GraphError::TooMany {
+        what: "nodes",
+        kind: LimitKind::Nodes,
+        limit: 4,
+    };
+    let lines = [
+        PARAMETER,
+        &reduce("%p"),
+        "%c = s32[] iota()",
+        "%d = s32[] iota()",
+    ];
     assert_eq!(read_within(&text(&lines), &limits), Err(nodes.clone()));
     let slice = "%s = ((f32[2,3], f32[2,3], f32[2,3]), f32[1,3], s32[]) slice-start(%p)";
-    let limits = Limits { nodes: 4, ..Limits::default() };
+    let limits = Limits {
+        nodes: 4,
+        ..Limits::default()
+    };
     assert_eq!(read_within(&text(&[PARAMETER, slice]), &limits), Err(nodes));
 }
 
@@ -221,38 +374,64 @@ fn a_text_may_have_as_many_nodes_and_edges_as_the_limits_and_no_more() {
 fn computations_inside_computations_are_read_so_deep() {
     let nested = |depth| {
         let open = "%n = f32[] call(), to_apply={ ".repeat(depth);
-        text(&[&format!("{open}%c = f32[] constant(0) {}", "}".repeat(depth))])
+        text(&[&format!(
+            "{open}%c = f32[] constant(0) {}",
+            "}".repeat(depth)
+        )])
     };
     assert_eq!(read_within(&nested(63), &Limits::default()), Ok(64));
     let message = refused(&nested(64)).to_string();
-    assert!(message.contains("more than 64 deep") && message.contains("line 4"), "{message}");
+    assert!(
+        message.contains("more than 64 deep") && message.contains("line 4"),
+        "{message}"
+    );
     refused(&nested(1 << 20));
 }
 
 #[test]
 fn instructions_inside_operands_are_read_so_deep() {
     let nested = |depth| {
-        let operands = format!("{}%p{}", "f32[2,3] negate(".repeat(depth), ")".repeat(depth));
+        let operands = format!(
+            "{}%p{}",
+            "f32[2,3] negate(".repeat(depth),
+            ")".repeat(depth)
+        );
         text(&[PARAMETER, &format!("%n = f32[2,3] negate({operands})")])
     };
     assert_eq!(read_within(&nested(63), &Limits::default()), Ok(65));
     let message = refused(&nested(64)).to_string();
-    assert!(message.contains("more than 64 deep") && message.contains("line 5"), "{message}");
+    assert!(
+        message.contains("more than 64 deep") && message.contains("line 5"),
+        "{message}"
+    );
     refused(&nested(1 << 18));
 }
 
 #[test]
 fn an_element_is_one_of_the_tuple() {
     let parameters = [PARAMETER, "%t = (f32[2], (s32[], pred[])) parameter(1)"];
-    let read = |operand: &str| text(&[parameters[0], parameters[1], &format!("%n = pred[] not({operand})")]);
+    let read = |operand: &str| {
+        text(&[
+            parameters[0],
+            parameters[1],
+            &format!("%n = pred[] not({operand})"),
+        ])
+    };
     assert_eq!(read_within(&read("%t#1#1"), &Limits::default()), Ok(5));
     refuse(&read("%t#2"), [6, 22], &["no element 2", "2 elements"]);
     refuse(&read("%t#-1"), [6, 22], &["no element -1"]);
     refuse(&read("%t#1#2"), [6, 24], &["no element 2", "2 elements"]);
     refuse(&read("%p#0"), [6, 22], &["no element 0", "0 elements"]);
     refuse(&read("%t#"), [6, 22], &["a number", "`)`"]);
-    let limits = Limits { nodes: 4, ..Limits::default() };
-    let nodes = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 4 };
+    let limits = Limits {
+        nodes: 4,
+        ..Limits::default()
+    };
+    let nodes = GraphError::TooMany {
+        what: "nodes",
+        kind: LimitKind::Nodes,
+        limit: 4,
+    };
     assert_eq!(read_within(&read("%t#1#1"), &limits), Err(nodes));
 }
 
@@ -273,12 +452,36 @@ fn elements_of_tuples_are_read_so_deep() {
 
 #[test]
 fn a_shape_that_is_left_out_follows_from_the_operands() {
-    refuse(&text(&[PARAMETER, "%n = reshape(%p)"]), [5, 8], &["a shape", "`reshape(%p)`"]);
-    refuse(&text(&[PARAMETER, "%n = negate()"]), [5, 8], &["`negate`", "does not follow"]);
-    refuse(&text(&[PARAMETER, "%n = get-tuple-element(%p)"]), [5, 8], &["`get-tuple-element`", "print it"]);
-    refuse(&text(&[PARAMETER, "%n = concatenate(%p, %p), dimensions={2}"]), [5, 8], &["`concatenate`"]);
-    refuse(&text(&[PARAMETER, "%n = transpose(%p), dimensions={1,2}"]), [5, 8], &["`transpose`"]);
-    refuse(&text(&[PARAMETER, "%n = get-tuple-element(%p), index=0"]), [5, 37], &["no element 0"]);
+    refuse(
+        &text(&[PARAMETER, "%n = reshape(%p)"]),
+        [5, 8],
+        &["a shape", "`reshape(%p)`"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = negate()"]),
+        [5, 8],
+        &["`negate`", "does not follow"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = get-tuple-element(%p)"]),
+        [5, 8],
+        &["`get-tuple-element`", "print it"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = concatenate(%p, %p), dimensions={2}"]),
+        [5, 8],
+        &["`concatenate`"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = transpose(%p), dimensions={1,2}"]),
+        [5, 8],
+        &["`transpose`"],
+    );
+    refuse(
+        &text(&[PARAMETER, "%n = get-tuple-element(%p), index=0"]),
+        [5, 37],
+        &["no element 0"],
+    );
     let many = format!("%p = f32[{}] parameter(0)", "1,".repeat(65));
     refuse(&text(&[&many, "%n = abs(%p)"]), [5, 8], &["`abs`"]);
 }
@@ -291,8 +494,12 @@ fn a_module_has_one_entry() {
 
 #[test]
 fn a_step_of_an_asynchronous_operation_names_operands_and_result() {
-    let start =
-        |shape: &str| text(&[PARAMETER, &format!("%s = {shape} slice-start(%p), slice={{[0:1], [0:3]}}")]);
+    let start = |shape: &str| {
+        text(&[
+            PARAMETER,
+            &format!("%s = {shape} slice-start(%p), slice={{[0:1], [0:3]}}"),
+        ])
+    };
     for shape in ["f32[1,3]", "(f32[2,3], f32[1,3])", "((f32[2,3]))", "()"] {
         refuse(&start(shape), [5, 8], &["((operands), result)"]);
     }
@@ -346,8 +553,16 @@ fn a_text_that_repeats_one_thing_is_refused_in_no_time() {
         let text = repeated(before, unit);
         let start = Instant::now();
         let message = refused(&text).to_string();
-        assert!(start.elapsed() < PATIENCE, "{before}{unit}: took {:?}", start.elapsed());
-        assert!(message.len() < 300, "{before}{unit}: {} bytes", message.len());
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{before}{unit}: took {:?}",
+            start.elapsed()
+        );
+        assert!(
+            message.len() < 300,
+            "{before}{unit}: {} bytes",
+            message.len()
+        );
     }
 }
 
@@ -363,7 +578,10 @@ fn lists_are_as_long_as_those_of_a_tensor_may_be() {
         attribute(format!("padding={}0_0", "0_0x".repeat(many))),
     ] {
         match refused(&text) {
-            GraphError::Text { source: TextError::ListTooLong { limit }, .. } => assert_eq!(limit, 1 << 16),
+            GraphError::Text {
+                source: TextError::ListTooLong { limit },
+                ..
+            } => assert_eq!(limit, 1 << 16),
             other => panic!("{other}"),
         }
     }
@@ -379,7 +597,10 @@ fn use_text(text: &str) {
         Ok(module) => module,
         Err(GraphError::Text { line, column, .. }) => {
             let found = text.split('\n').nth(line - 1).expect("the line is there");
-            assert!((1..=found.chars().count() + 1).contains(&column), "line {line}, column {column}");
+            assert!(
+                (1..=found.chars().count() + 1).contains(&column),
+                "line {line}, column {column}"
+            );
             return;
         }
         Err(_) => return,
@@ -394,8 +615,9 @@ fn a_text_cut_short_is_refused_or_is_a_smaller_module() {
     let mut smaller = 0;
     for cut in 0..text.len() {
         use_text(&text[..cut]);
-        smaller +=
-            usize::from(read_within(&text[..cut], &Limits::default()).is_ok_and(|nodes| nodes < whole));
+        smaller += usize::from(
+            read_within(&text[..cut], &Limits::default()).is_ok_and(|nodes| nodes < whole),
+        );
     }
     assert!(smaller > 3);
 }
@@ -450,11 +672,14 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     let at = any::<Index>;
     prop_oneof![
         (at(), any::<char>()).prop_map(|(at, character)| Mutation::Overwrite(at, character)),
-        (at(), prop::char::range(' ', '~')).prop_map(|(at, character)| Mutation::Overwrite(at, character)),
+        (at(), prop::char::range(' ', '~'))
+            .prop_map(|(at, character)| Mutation::Overwrite(at, character)),
         (at(), pieces).prop_map(|(at, piece)| Mutation::Insert(at, piece)),
         (at(), 1..400_usize).prop_map(|(at, length)| Mutation::Remove(at, length)),
-        (at(), 1..400_usize, 1..20_usize).prop_map(|(at, length, times)| Mutation::Repeat(at, length, times)),
-        (at(), at(), 1..2000_usize).prop_map(|(at, from, length)| Mutation::Splice(at, from, length)),
+        (at(), 1..400_usize, 1..20_usize)
+            .prop_map(|(at, length, times)| Mutation::Repeat(at, length, times)),
+        (at(), at(), 1..2000_usize)
+            .prop_map(|(at, from, length)| Mutation::Splice(at, from, length)),
     ]
 }
 
@@ -483,7 +708,10 @@ fn mutate(text: &mut Vec<char>, mutation: &Mutation, other: &[char]) {
         }
         Mutation::Splice(at, from, length) => {
             let (at, from) = (at.index(text.len()), from.index(other.len()));
-            text.splice(at..end(at, *length, text), other[from..end(from, *length, other)].to_vec());
+            text.splice(
+                at..end(at, *length, text),
+                other[from..end(from, *length, other)].to_vec(),
+            );
         }
     }
 }

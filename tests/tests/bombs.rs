@@ -34,7 +34,9 @@ const TILE_CONFIGS: [u32; 2] = [2, 4];
 fn gzip() -> Vec<u8> {
     let mut bomb = Vec::new();
     let zeros = io::repeat(0).take(BOMB_BYTES);
-    flate2::read::GzEncoder::new(zeros, flate2::Compression::fast()).read_to_end(&mut bomb).unwrap();
+    flate2::read::GzEncoder::new(zeros, flate2::Compression::fast())
+        .read_to_end(&mut bomb)
+        .unwrap();
     bomb
 }
 
@@ -100,11 +102,16 @@ async fn repetitions_are_refused_long_before_the_limit() {
     // The first call allocates what later calls use again.
     for times in [1, 1, 4] {
         let (started, before) = (Instant::now(), resident_bytes(process::id()));
-        let bombs: Vec<_> =
-            (0..times).map(|_| tokio::spawn(call(channel.clone(), "zstd", bomb.clone()))).collect();
+        let bombs: Vec<_> = (0..times)
+            .map(|_| tokio::spawn(call(channel.clone(), "zstd", bomb.clone())))
+            .collect();
         let most = most_memory(&bombs).await;
         let took = started.elapsed();
-        println!("{times} of {} bytes took {} KiB and {took:?}", bomb.len(), (most - before) >> 10);
+        println!(
+            "{times} of {} bytes took {} KiB and {took:?}",
+            bomb.len(),
+            (most - before) >> 10
+        );
         for refused in bombs {
             let refused = refused.await.unwrap();
             let info = refused.get_details_error_info().unwrap();
@@ -112,9 +119,15 @@ async fn repetitions_are_refused_long_before_the_limit() {
                 (refused.code(), info.reason.as_str()),
                 (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
             );
-            assert_eq!(info.metadata["limit"], "--max-compression-ratio", "{refused}");
+            assert_eq!(
+                info.metadata["limit"], "--max-compression-ratio",
+                "{refused}"
+            );
         }
-        assert!(most < before + times * BYTES_OF_A_REPETITION, "from {before} to {most} bytes");
+        assert!(
+            most < before + times * BYTES_OF_A_REPETITION,
+            "from {before} to {most} bytes"
+        );
         assert!(took < PATIENCE, "{took:?}");
     }
 }
@@ -139,9 +152,19 @@ async fn a_message_is_decompressed_up_to_the_limit() {
         for refused in bombs {
             let refused = refused.await.unwrap();
             let reason = refused.get_details_error_info().unwrap().reason;
-            assert_eq!((refused.code(), reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
-            assert!(refused.message().contains("--max-message-bytes"), "{}", refused.message());
+            assert_eq!(
+                (refused.code(), reason.as_str()),
+                (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
+            );
+            assert!(
+                refused.message().contains("--max-message-bytes"),
+                "{}",
+                refused.message()
+            );
         }
-        assert!(most < before + BOMBS * BYTES_OF_EACH, "from {before} to {most} bytes");
+        assert!(
+            most < before + BOMBS * BYTES_OF_EACH,
+            "from {before} to {most} bytes"
+        );
     }
 }

@@ -8,8 +8,8 @@ use std::{
 
 use futures::{StreamExt as _, future::ready, stream};
 use hlorank_proto::v1::{
-    DeltaLayoutConfigs, Graph, LayoutTable, PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, Task,
-    config_batch::Configs,
+    DeltaLayoutConfigs, Graph, LayoutTable, PackedLayoutConfigs, PackedTileConfigs,
+    RankConfigsRequest, Task, config_batch::Configs,
 };
 use hlorank_tests::{
     TestServer, graph_of_module, graph_of_text, kernel_graph,
@@ -34,21 +34,35 @@ const SLACK_BYTES: usize = 24 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn layout_graph(module: Vec<u8>) -> Graph {
-    Graph { task: Task::Layout.into(), ..graph_of_module(module) }
+    Graph {
+        task: Task::Layout.into(),
+        ..graph_of_module(module)
+    }
 }
 
 fn wide_graph() -> Graph {
     let dots = (2..2 + i64::try_from(SLOTS).unwrap()).map(|id| operation("dot", id, &[1, 1]));
-    layout_graph(single([operation("parameter", 1, &[])].into_iter().chain(dots).collect()))
+    layout_graph(single(
+        [operation("parameter", 1, &[])]
+            .into_iter()
+            .chain(dots)
+            .collect(),
+    ))
 }
 
 fn table() -> LayoutTable {
-    LayoutTable { entries: vec![0; 3] }
+    LayoutTable {
+        entries: vec![0; 3],
+    }
 }
 
 fn layouts(config_count: u32, tables: usize) -> Configs {
     let tables = vec![table(); tables];
-    Configs::PackedLayoutConfigs(PackedLayoutConfigs { config_count, tables, indices: vec![0; 7].into() })
+    Configs::PackedLayoutConfigs(PackedLayoutConfigs {
+        config_count,
+        tables,
+        indices: vec![0; 7].into(),
+    })
 }
 
 fn tiles(config_count: u32, bound_count: u32) -> Configs {
@@ -75,8 +89,12 @@ fn changes() -> Configs {
 fn claims() -> Vec<(RankConfigsRequest, &'static str)> {
     let request = |graph: Graph, configs: Configs, reason| (rank_request(graph, configs), reason);
     let kernel = || kernel_graph(graph_of_module(two_dots()));
-    let nested =
-        |unit: &str| graph_of_text(format!("HloModule m\n\nENTRY e {{\n  n = {}", unit.repeat(1 << 20)));
+    let nested = |unit: &str| {
+        graph_of_text(format!(
+            "HloModule m\n\nENTRY e {{\n  n = {}",
+            unit.repeat(1 << 20)
+        ))
+    };
     vec![
         request(kernel(), tiles(u32::MAX, 64), "TOO_MANY_CONFIGS"),
         request(kernel(), tiles(CONFIGS, 64), "WRONG_COUNT"),
@@ -86,7 +104,11 @@ fn claims() -> Vec<(RankConfigsRequest, &'static str)> {
         request(wide_graph(), layouts(CONFIGS, SLOTS * 1000), "WRONG_COUNT"),
         request(wide_graph(), changes(), "WRONG_COUNT"),
         request(nested("("), layouts(1, 1), "HLO_MALFORMED"),
-        request(nested("f32[] call(), to_apply={ n = "), layouts(1, 1), "NESTING_TOO_DEEP"),
+        request(
+            nested("f32[] call(), to_apply={ n = "),
+            layouts(1, 1),
+            "NESTING_TOO_DEEP",
+        ),
     ]
 }
 
@@ -98,7 +120,10 @@ async fn what_is_claimed_takes_no_memory() {
 }
 
 async fn requests_take_what_they_hold(server: &TestServer) {
-    let mut service = server.cost_model().await.max_encoding_message_size(usize::MAX);
+    let mut service = server
+        .cost_model()
+        .await
+        .max_encoding_message_size(usize::MAX);
     let sound = rank_request(layout_graph(two_dots()), layouts(1, 2));
     // Runs the models once, so that their buffers are allocated.
     let _ = service.rank_configs(sound).await;
@@ -115,12 +140,22 @@ async fn requests_take_what_they_hold(server: &TestServer) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let took = started.elapsed();
-        println!("{reason}: a message of {bytes} bytes took {} KiB and {took:?}", (most - before) >> 10);
+        println!(
+            "{reason}: a message of {bytes} bytes took {} KiB and {took:?}",
+            (most - before) >> 10
+        );
         let refused = call.await.unwrap().unwrap_err();
-        assert_eq!(refused.get_details_error_info().unwrap().reason, reason, "{refused}");
+        assert_eq!(
+            refused.get_details_error_info().unwrap().reason,
+            reason,
+            "{refused}"
+        );
         assert!(took < PATIENCE, "{reason}: {took:?}");
         // Room for the message as built, encoded, received and decoded.
-        assert!(most < before + 8 * bytes + SLACK_BYTES, "{reason}: from {before} to {most} bytes");
+        assert!(
+            most < before + 8 * bytes + SLACK_BYTES,
+            "{reason}: from {before} to {most} bytes"
+        );
     }
 }
 
@@ -129,26 +164,40 @@ fn begun(channel: Channel, claimed: u32) -> JoinHandle<Option<Status>> {
     let mut message = vec![0];
     message.extend(claimed.to_be_bytes());
     message.extend([0; 100]);
-    let began = stream::once(ready(Ok::<_, Status>(http_body::Frame::data(Bytes::from(message)))));
+    let began = stream::once(ready(Ok::<_, Status>(http_body::Frame::data(Bytes::from(
+        message,
+    )))));
     let request = http::Request::post("/hlorank.v1.CostModelService/RankConfigs")
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .body(Body::new(StreamBody::new(began.chain(stream::pending()))))
         .unwrap();
-    tokio::spawn(async move { Status::from_header_map(channel.oneshot(request).await.unwrap().headers()) })
+    tokio::spawn(async move {
+        Status::from_header_map(channel.oneshot(request).await.unwrap().headers())
+    })
 }
 
 async fn lengths_of_messages_take_nothing(server: &TestServer) {
     let channel = server.channel().await;
     let refused = begun(channel.clone(), u32::MAX).await.unwrap().unwrap();
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "MESSAGE_TOO_LARGE", "{refused}");
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "MESSAGE_TOO_LARGE",
+        "{refused}"
+    );
     let before = resident_bytes(process::id());
     // Each claims the maximum length of a message.
     let calls: Vec<_> = (0..64).map(|_| begun(channel.clone(), 64 << 20)).collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
     let most = resident_bytes(process::id());
-    println!("64 claims of 64 MiB took {} KiB", most.saturating_sub(before) >> 10);
-    assert!(calls.iter().all(|call| !call.is_finished()), "the server waits for what was claimed");
+    println!(
+        "64 claims of 64 MiB took {} KiB",
+        most.saturating_sub(before) >> 10
+    );
+    assert!(
+        calls.iter().all(|call| !call.is_finished()),
+        "the server waits for what was claimed"
+    );
     assert!(most < before + SLACK_BYTES, "from {before} to {most} bytes");
     calls.iter().for_each(JoinHandle::abort);
 }

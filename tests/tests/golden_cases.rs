@@ -12,13 +12,19 @@ async fn golden_cases_are_reproduced() {
     let server = TestServer::start_with(&[&models.flag()]).await;
     let artifacts = models.all_versions();
     assert!(
-        artifacts.iter().any(|artifact| artifact.join("model.onnx").is_file()),
+        artifacts
+            .iter()
+            .any(|artifact| artifact.join("model.onnx").is_file()),
         "no whole-graph artifact"
     );
     for artifact in artifacts {
         let manifest: serde_json::Value =
             serde_json::from_slice(&fs::read(artifact.join("manifest.json")).unwrap()).unwrap();
-        let model = format!("{}@{}", manifest["name"].as_str().unwrap(), manifest["version"]);
+        let model = format!(
+            "{}@{}",
+            manifest["name"].as_str().unwrap(),
+            manifest["version"]
+        );
         if manifest["task"] == "fusion" {
             check_programs(&server, &model.parse().unwrap(), &artifact).await;
             continue;
@@ -45,21 +51,32 @@ async fn every_model_of_layouts_ranks_a_graph_of_one_segment() {
     ];
     let mut layouts = LayoutBatchBuilder::new(1, Limits::default());
     for tensors in &orders {
-        layouts.push(&[LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap()]).unwrap();
+        layouts
+            .push(&[LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap()])
+            .unwrap();
     }
     let layouts = Configurations::Layout(layouts.build().unwrap());
     let graph = GraphHandle::hlo_text(PRODUCT.to_owned(), Task::Layout, Vec::new());
     let server = TestServer::start().await;
     let models = server.client().await.list_models().await.unwrap();
-    let models: Vec<_> = models.iter().filter(|model| model.name.starts_with("layout")).collect();
+    let models: Vec<_> = models
+        .iter()
+        .filter(|model| model.name.starts_with("layout"))
+        .collect();
     assert!(models.len() >= 2);
     for model in models {
         let reference = format!("{}@{}", model.name, model.version).parse().unwrap();
-        let request = RankRequest::new(&graph, &layouts).model(Some(reference)).with_scores();
+        let request = RankRequest::new(&graph, &layouts)
+            .model(Some(reference))
+            .with_scores();
         let ranking = server.client().await.rank(&request).await;
         let ranking = ranking.unwrap_or_else(|error| panic!("{}: {error}", model.name));
         assert_eq!(ranking.scores.len(), orders.len());
-        assert_eq!(ranking.reuse.distinct_segment_rows, orders.len() as u64, "one segment");
+        assert_eq!(
+            ranking.reuse.distinct_segment_rows,
+            orders.len() as u64,
+            "one segment"
+        );
     }
 }
 
@@ -69,12 +86,17 @@ async fn check_programs(server: &TestServer, model: &ModelReference, artifact: &
     for (number, case) in golden_cases(artifact).iter().enumerate() {
         let module = arrays.values::<u8>(&format!("{number}/hlo_module"));
         let graph = GraphHandle::hlo_module(module, Task::Fusion, Vec::new());
-        let request = RankRequest::new(&graph, &case.configurations).model(Some(model.clone())).with_scores();
+        let request = RankRequest::new(&graph, &case.configurations)
+            .model(Some(model.clone()))
+            .with_scores();
         let scores = server.client().await.rank(&request).await.unwrap().scores;
         assert_eq!(scores.len(), case.scores.len());
         for (config, (score, golden)) in scores.iter().zip(&case.scores).enumerate() {
             let is_near = (score - golden).abs() <= 1e-4 * golden;
-            assert!(is_near, "{model}, case {number}, configuration {config}: {score}, not {golden}");
+            assert!(
+                is_near,
+                "{model}, case {number}, configuration {config}: {score}, not {golden}"
+            );
         }
     }
 }
@@ -84,12 +106,27 @@ async fn check(server: &TestServer, model: &ModelReference, number: usize, case:
         Some(graph) => GraphHandle::feature_graph(graph),
         None => GraphHandle::features(&case.graph),
     };
-    let request = RankRequest::new(&graph, &case.configurations).model(Some(model.clone())).with_scores();
-    let scores = server.client().await.rank(&request).await.unwrap_or_else(|error| panic!("{error}")).scores;
+    let request = RankRequest::new(&graph, &case.configurations)
+        .model(Some(model.clone()))
+        .with_scores();
+    let scores = server
+        .client()
+        .await
+        .rank(&request)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"))
+        .scores;
     assert_eq!(scores.len(), case.scores.len());
     // Scores of the shipped feature set are seconds, far below 1.
-    let (share, least) = if case.graph.feature_graph().is_some() { (1e-4, 0.0) } else { (1e-5, 1.0_f32) };
-    let scale = case.scores.iter().fold(least, |scale, score| scale.max(score.abs()));
+    let (share, least) = if case.graph.feature_graph().is_some() {
+        (1e-4, 0.0)
+    } else {
+        (1e-5, 1.0_f32)
+    };
+    let scale = case
+        .scores
+        .iter()
+        .fold(least, |scale, score| scale.max(score.abs()));
     for (config, (score, golden)) in scores.iter().zip(&case.scores).enumerate() {
         let difference = (score - golden).abs();
         assert!(

@@ -33,7 +33,11 @@ impl Pair {
         let folders = [fixture(HLO_FIXTURES), fixture("hlo_text")];
         let pairs: Vec<Self> = folders
             .iter()
-            .flat_map(|folder| texts(folder).into_iter().map(|name| Self::read(folder, name)))
+            .flat_map(|folder| {
+                texts(folder)
+                    .into_iter()
+                    .map(|name| Self::read(folder, name))
+            })
             .map(Self::in_one_order)
             .collect();
         assert_eq!(pairs.len(), 27);
@@ -44,7 +48,11 @@ impl Pair {
         let mut module = HloModuleProto::decode(self.proto.as_slice()).unwrap();
         let positions: HashMap<&str, usize> = computations(&self.text).zip(0..).collect();
         // The computations of `hlo_text` are nested in others and in order.
-        if module.computations.iter().all(|computation| positions.contains_key(computation.name.as_str())) {
+        if module
+            .computations
+            .iter()
+            .all(|computation| positions.contains_key(computation.name.as_str()))
+        {
             assert_eq!(positions.len(), module.computations.len(), "{}", self.name);
             let position = |computation: &HloComputationProto| positions[computation.name.as_str()];
             module.computations.sort_by_key(position);
@@ -55,14 +63,19 @@ impl Pair {
 
     fn modules(&self) -> [HloModule<'_>; 2] {
         let limits = Limits::default();
-        [HloModule::read_text(&self.text, &limits), HloModule::read(&self.proto, &limits)]
-            .map(|module| module.unwrap_or_else(|error| panic!("{}: {error}", self.name)))
+        [
+            HloModule::read_text(&self.text, &limits),
+            HloModule::read(&self.proto, &limits),
+        ]
+        .map(|module| module.unwrap_or_else(|error| panic!("{}: {error}", self.name)))
     }
 }
 
 /// Returns the names of the computations of a text.
 fn computations(text: &str) -> impl Iterator<Item = &str> {
-    let heads = text.lines().filter(|line| line.ends_with('{') && !line.starts_with([' ', '/']));
+    let heads = text
+        .lines()
+        .filter(|line| line.ends_with('{') && !line.starts_with([' ', '/']));
     heads.map(|head| {
         let head = head.strip_prefix("ENTRY ").unwrap_or(head);
         head.trim_start_matches('%').split(' ').next().unwrap()
@@ -101,8 +114,13 @@ fn configurable_nodes_and_hashes_are_those_of_the_protobuf() {
 #[test]
 fn a_module_before_optimisation_has_its_computations_in_one_order() {
     let folder = fixture(HLO_FIXTURES);
-    for name in texts(&folder).into_iter().filter(|name| name.ends_with("before_opt")) {
-        let [text, proto] = Pair::read(&folder, name).modules().map(|module| layout_graph(module).hash());
+    for name in texts(&folder)
+        .into_iter()
+        .filter(|name| name.ends_with("before_opt"))
+    {
+        let [text, proto] = Pair::read(&folder, name)
+            .modules()
+            .map(|module| layout_graph(module).hash());
         assert_eq!(text, proto);
     }
 }
@@ -115,8 +133,16 @@ fn nodes_are_described_alike() {
             let [ours, theirs] = [&text, &proto].map(|module| module.describe(node).unwrap());
             // XLA makes names unique when it reads, so the names in the files differ.
             assert_eq!(ours.opcode, theirs.opcode, "{}: {ours:?}", pair.name);
-            assert_eq!(ours.dimensions, theirs.dimensions, "{}: {ours:?}", pair.name);
-            assert_eq!(ours.tensor_ranks, theirs.tensor_ranks, "{}: {ours:?}", pair.name);
+            assert_eq!(
+                ours.dimensions, theirs.dimensions,
+                "{}: {ours:?}",
+                pair.name
+            );
+            assert_eq!(
+                ours.tensor_ranks, theirs.tensor_ranks,
+                "{}: {ours:?}",
+                pair.name
+            );
         }
         assert!(text.describe(u32::try_from(text.len()).unwrap()).is_none());
     }
@@ -126,7 +152,9 @@ fn nodes_are_described_alike() {
 fn elements_that_nobody_uses_are_nodes_only_if_they_are_printed() {
     let folder = fixture("hlo_text");
     let nodes = |kind: &str| {
-        let names = texts(&folder).into_iter().filter(|name| name.ends_with(kind));
+        let names = texts(&folder)
+            .into_iter()
+            .filter(|name| name.ends_with(kind));
         let counts = names.map(|name| {
             let pair = Pair::read(&folder, name.clone());
             let [text, _] = pair.modules();
@@ -137,7 +165,11 @@ fn elements_that_nobody_uses_are_nodes_only_if_they_are_printed() {
     let (compact, full) = (nodes(".compact"), nodes(".full"));
     assert_eq!((compact.len(), full.len()), (8, 8));
     for (name, nodes) in &compact {
-        assert!(*nodes <= full[name], "{name}: {nodes} nodes, and {} when all are printed", full[name]);
+        assert!(
+            *nodes <= full[name],
+            "{name}: {nodes} nodes, and {} when all are printed",
+            full[name]
+        );
     }
     assert!(compact.iter().any(|(name, nodes)| *nodes < full[name]));
 }
@@ -149,7 +181,9 @@ fn instructions_that_the_text_implies_have_the_names_of_xla() {
                 ROOT c = compare(n, n), direction=LT\n}\n";
     let module = HloModule::read_text(text, &Limits::default()).unwrap();
     let nodes = (0..).map_while(|node| module.describe(node));
-    let nodes: Vec<_> = nodes.map(|node| (node.name, node.opcode, node.dimensions)).collect();
+    let nodes: Vec<_> = nodes
+        .map(|node| (node.name, node.opcode, node.dimensions))
+        .collect();
     let expected = [
         ("t", "parameter", vec![]),
         ("t_1", "get-tuple-element", vec![]),
@@ -159,7 +193,10 @@ fn instructions_that_the_text_implies_have_the_names_of_xla() {
         ("n", "add", vec![3]),
         ("c", "compare", vec![3]),
     ];
-    assert_eq!(nodes, expected.map(|(name, opcode, shape)| (name.to_owned(), opcode.to_owned(), shape)));
+    assert_eq!(
+        nodes,
+        expected.map(|(name, opcode, shape)| (name.to_owned(), opcode.to_owned(), shape))
+    );
 }
 
 #[test]
@@ -179,12 +216,16 @@ fn names_and_opcodes_are_reported_as_the_text_has_them() {
     let module = HloModule::read_text(text, &Limits::default()).unwrap();
     let node = module.describe(1).unwrap();
     assert_eq!((node.name.as_str(), node.opcode.as_str()), ("dot.2", "dot"));
-    assert_eq!((node.dimensions, node.tensor_ranks), (vec![2, 2], vec![2, 2, 2]));
+    assert_eq!(
+        (node.dimensions, node.tensor_ranks),
+        (vec![2, 2], vec![2, 2, 2])
+    );
 }
 
 /// Returns a text of products, each of the last one and of a much earlier one.
 fn products(nodes: usize) -> String {
-    let mut lines = vec!["HloModule m\n\nENTRY e {\n  p.0 = f32[8,8]{1,0} parameter(0)\n".to_owned()];
+    let mut lines =
+        vec!["HloModule m\n\nENTRY e {\n  p.0 = f32[8,8]{1,0} parameter(0)\n".to_owned()];
     lines.extend((1..nodes).map(|node| {
         let (last, other) = (node - 1, node / 2);
         format!("  p.{node} = f32[8,8]{{1,0}} multiply(p.{last}, p.{other}), metadata={{op_name=\"f\"}}\n")
@@ -196,7 +237,11 @@ fn products(nodes: usize) -> String {
 fn reading_takes_time_in_proportion_to_the_text() {
     let [small, large] = [5_000, 80_000].map(|nodes| {
         let text = products(nodes);
-        let read = || HloModule::read_text(&text, &Limits::default()).unwrap().len();
+        let read = || {
+            HloModule::read_text(&text, &Limits::default())
+                .unwrap()
+                .len()
+        };
         let times = (0..5).map(|_| {
             let start = Instant::now();
             assert_eq!(read(), nodes);
@@ -205,7 +250,10 @@ fn reading_takes_time_in_proportion_to_the_text() {
         times.min().unwrap()
     });
     // Sixteen times the text may take four times longer than linear, for caches and other processes.
-    assert!(large < small * 64, "{small:?} for 5,000 nodes, {large:?} for 80,000");
+    assert!(
+        large < small * 64,
+        "{small:?} for 5,000 nodes, {large:?} for 80,000"
+    );
 }
 
 /// Returns one layout for each of `choices`, which is repeated over the nodes: 0 is the compiler's default, 1 the ascending
@@ -215,10 +263,20 @@ fn orders(nodes: &[ConfigurableNode], choices: &[Vec<usize>]) -> Configurations 
     for choices in choices {
         let entry = |(node, choice): (&ConfigurableNode, &usize)| {
             let ranks = &node.tensor_ranks[..[0, 1, node.tensor_ranks.len()][*choice]];
-            let orders = ranks.iter().map(|rank| (0..).take(*rank as usize).collect::<Vec<i32>>());
+            let orders = ranks
+                .iter()
+                .map(|rank| (0..).take(*rank as usize).collect::<Vec<i32>>());
             LayoutEntry::from_tensors(orders, String::new).unwrap()
         };
-        builder.push(&nodes.iter().zip(choices.iter().cycle()).map(entry).collect::<Vec<_>>()).unwrap();
+        builder
+            .push(
+                &nodes
+                    .iter()
+                    .zip(choices.iter().cycle())
+                    .map(entry)
+                    .collect::<Vec<_>>(),
+            )
+            .unwrap();
     }
     Configurations::Layout(builder.build().unwrap())
 }
@@ -235,10 +293,21 @@ async fn a_graph_that_comes_as_text_is_ranked_as_its_module() {
         let server = TestServer::start().await;
         let client = server.client().await;
         let cached = client.put_graph(&graph).await.unwrap();
-        let layouts = orders(&cached.configurable_nodes, &[vec![0], vec![0, 1], vec![2, 1, 0]]);
-        let ranking = client.rank(&RankRequest::new(&graph, &layouts).with_scores()).await.unwrap();
+        let layouts = orders(
+            &cached.configurable_nodes,
+            &[vec![0], vec![0, 1], vec![2, 1, 0]],
+        );
+        let ranking = client
+            .rank(&RankRequest::new(&graph, &layouts).with_scores())
+            .await
+            .unwrap();
         assert_eq!(graph.hash(), Some(ranking.graph_hash));
-        answers.push((ranking.graph_hash, ranking.scores, ranking.best, cached.configurable_nodes));
+        answers.push((
+            ranking.graph_hash,
+            ranking.scores,
+            ranking.best,
+            cached.configurable_nodes,
+        ));
     }
     assert_eq!(answers[0], answers[1]);
     assert!(answers[0].1[0] != answers[0].1[1], "{:?}", answers[0].1);
@@ -253,11 +322,20 @@ async fn a_stream_begins_with_a_graph_as_text() {
         GraphHandle::hlo_text(pair.text, Task::Layout, vec![]),
         GraphHandle::hlo_module(pair.proto, Task::Layout, vec![]),
     ];
-    let mut stream = client.rank_stream(&StreamRequest::new(&text)).await.unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&text))
+        .await
+        .unwrap();
     let nodes = client.put_graph(&module).await.unwrap().configurable_nodes;
     let layouts = orders(&nodes, &[vec![0], vec![1, 2]]);
     stream.send(&layouts).await.unwrap();
     let streamed = stream.finish().await.unwrap();
-    let ranking = client.rank(&RankRequest::new(&module, &layouts)).await.unwrap();
-    assert_eq!((streamed.graph_hash, streamed.best), (ranking.graph_hash, ranking.best));
+    let ranking = client
+        .rank(&RankRequest::new(&module, &layouts))
+        .await
+        .unwrap();
+    assert_eq!(
+        (streamed.graph_hash, streamed.best),
+        (ranking.graph_hash, ranking.best)
+    );
 }

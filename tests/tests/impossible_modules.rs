@@ -22,17 +22,57 @@ const BEFORE: &str = "
 /// An instruction that XLA accepts, and one fact of it changed so that XLA refuses it, with words of the message.
 const CASES: [(&str, &str, &str); 34] = [
     ("f32[8,16] negate(a)", "f32[-8,16] negate(a)", "size -8"),
-    ("f32[8,16] negate(a)", "f32[8,16] negate(a, a)", "2 operands, but takes 1"),
-    ("f32[8,16] negate(a)", "f32[8,15] negate(a)", "[8,16] follows"),
-    ("f32[8,16] negate(a)", "s32[8,16] negate(a)", "element types 11 and 4"),
-    ("bf16[8,16] negate(a)", "bf16[8,16] negate(t)", "operand 0 is no array"),
-    ("f32[8,16] add(a, a)", "f32[8,16] add(a)", "1 operands, but takes 2"),
+    (
+        "f32[8,16] negate(a)",
+        "f32[8,16] negate(a, a)",
+        "2 operands, but takes 1",
+    ),
+    (
+        "f32[8,16] negate(a)",
+        "f32[8,15] negate(a)",
+        "[8,16] follows",
+    ),
+    (
+        "f32[8,16] negate(a)",
+        "s32[8,16] negate(a)",
+        "element types 11 and 4",
+    ),
+    (
+        "bf16[8,16] negate(a)",
+        "bf16[8,16] negate(t)",
+        "operand 0 is no array",
+    ),
+    (
+        "f32[8,16] add(a, a)",
+        "f32[8,16] add(a)",
+        "1 operands, but takes 2",
+    ),
     ("f32[8,16] add(a, z)", "f32[8,16] add(z, z)", "[] follows"),
-    ("pred[8,16] compare(a, a), direction=LT", "f32[8,16] compare(a, a), direction=LT", "truth values"),
-    ("f32[8,16] select(q, a, a)", "f32[8,16] select(a, a, a)", "truth values"),
-    ("f32[8,16] clamp(z, a, z)", "f32[8,16] clamp(z, a)", "2 operands, but takes 3"),
-    ("s32[8,16] convert(a)", "s32[16,8] convert(a)", "[8,16] follows"),
-    ("s8[8,16,4] bitcast-convert(a)", "s8[8,16,3] bitcast-convert(a)", "the bits"),
+    (
+        "pred[8,16] compare(a, a), direction=LT",
+        "f32[8,16] compare(a, a), direction=LT",
+        "truth values",
+    ),
+    (
+        "f32[8,16] select(q, a, a)",
+        "f32[8,16] select(a, a, a)",
+        "truth values",
+    ),
+    (
+        "f32[8,16] clamp(z, a, z)",
+        "f32[8,16] clamp(z, a)",
+        "2 operands, but takes 3",
+    ),
+    (
+        "s32[8,16] convert(a)",
+        "s32[16,8] convert(a)",
+        "[8,16] follows",
+    ),
+    (
+        "s8[8,16,4] bitcast-convert(a)",
+        "s8[8,16,3] bitcast-convert(a)",
+        "the bits",
+    ),
     (
         "f32[8,4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
         "f32[8,4] dot(a, b), lhs_contracting_dims={9}, rhs_contracting_dims={0}",
@@ -114,19 +154,36 @@ const CASES: [(&str, &str, &str); 34] = [
         "f32[2,3] dynamic-slice(a, i), dynamic_slice_sizes={2,3}",
         "1 indices",
     ),
-    ("f32[10,46] pad(a, z), padding=1_1x0_0_2", "f32[10,45] pad(a, z), padding=1_1x0_0_2", "[10,46] follows"),
+    (
+        "f32[10,46] pad(a, z), padding=1_1x0_0_2",
+        "f32[10,45] pad(a, z), padding=1_1x0_0_2",
+        "[10,46] follows",
+    ),
     (
         "f32[16,16] concatenate(a, a), dimensions={0}",
         "f32[8,16] concatenate(a, a), dimensions={0}",
         "[16,16] follows",
     ),
-    ("s32[] get-tuple-element(t), index=1", "s32[] get-tuple-element(t), index=2", "below 2"),
-    ("s32[4] iota(), iota_dimension=0", "s32[4] iota(), iota_dimension=1", "1 does not exist"),
-    ("f32[] call(z, z), to_apply=sum", "f32[] call(z), to_apply=sum", "1 values, but that has 2 parameters"),
+    (
+        "s32[] get-tuple-element(t), index=1",
+        "s32[] get-tuple-element(t), index=2",
+        "below 2",
+    ),
+    (
+        "s32[4] iota(), iota_dimension=0",
+        "s32[4] iota(), iota_dimension=1",
+        "1 does not exist",
+    ),
+    (
+        "f32[] call(z, z), to_apply=sum",
+        "f32[] call(z), to_apply=sum",
+        "1 values, but that has 2 parameters",
+    ),
 ];
 
 fn text(instruction: &str) -> String {
-    let sum = "sum {\n  l = f32[] parameter(0)\n  r = f32[] parameter(1)\n  ROOT s = f32[] add(l, r)\n}";
+    let sum =
+        "sum {\n  l = f32[] parameter(0)\n  r = f32[] parameter(1)\n  ROOT s = f32[] add(l, r)\n}";
     format!("HloModule m\n\n{sum}\n\nENTRY e {{{BEFORE}  ROOT tested = {instruction}\n}}\n")
 }
 
@@ -139,7 +196,10 @@ fn one_changed_fact_of_an_instruction_is_refused() {
     for (valid, invalid, words) in CASES {
         assert_eq!(read_text(valid).err(), None, "{valid}");
         let message = read_text(invalid).expect_err(invalid).to_string();
-        assert!(message.contains(words) && message.contains("XLA refuses"), "{invalid}: {message}");
+        assert!(
+            message.contains(words) && message.contains("XLA refuses"),
+            "{invalid}: {message}"
+        );
     }
 }
 
@@ -169,7 +229,8 @@ fn module() -> HloModuleProto {
 }
 
 fn refusal(module: &HloModuleProto) -> String {
-    let read = HloModule::read(&module.encode_to_vec(), &Limits::default()).map(|module| module.len());
+    let read =
+        HloModule::read(&module.encode_to_vec(), &Limits::default()).map(|module| module.len());
     read.expect_err("an impossible module").to_string()
 }
 
@@ -194,8 +255,13 @@ fn every_instruction_of_a_fixture_needs_its_layout_and_its_operands() {
 }
 
 fn repeat_layout(instruction: &mut HloInstructionProto) -> bool {
-    let layout = instruction.shape.as_mut().and_then(|shape| shape.layout.as_mut());
-    let Some([first, second]) = layout.and_then(|layout| layout.minor_to_major.first_chunk_mut::<2>()) else {
+    let layout = instruction
+        .shape
+        .as_mut()
+        .and_then(|shape| shape.layout.as_mut());
+    let Some([first, second]) =
+        layout.and_then(|layout| layout.minor_to_major.first_chunk_mut::<2>())
+    else {
         return false;
     };
     *first = *second;
@@ -203,15 +269,22 @@ fn repeat_layout(instruction: &mut HloInstructionProto) -> bool {
 }
 
 fn other_rank(instruction: &mut HloInstructionProto) -> bool {
-    let layout = instruction.shape.as_mut().and_then(|shape| shape.layout.as_mut());
-    let Some(layout) = layout.filter(|layout| !layout.minor_to_major.is_empty()) else { return false };
+    let layout = instruction
+        .shape
+        .as_mut()
+        .and_then(|shape| shape.layout.as_mut());
+    let Some(layout) = layout.filter(|layout| !layout.minor_to_major.is_empty()) else {
+        return false;
+    };
     layout.minor_to_major.push(7);
     true
 }
 
 fn no_operands(instruction: &mut HloInstructionProto) -> bool {
-    let is_fixed =
-        matches!(instruction.opcode.as_str(), "add" | "dot" | "multiply" | "broadcast" | "reshape");
+    let is_fixed = matches!(
+        instruction.opcode.as_str(),
+        "add" | "dot" | "multiply" | "broadcast" | "reshape"
+    );
     instruction.operand_ids.clear();
     is_fixed
 }
@@ -225,7 +298,10 @@ fn roots_parameters_and_the_entry_exist() {
     module.entry_computation_id = 999_999;
     assert!(refusal(&module).contains("its entry computation has id 999999"));
     let mut module = self::module();
-    let instructions = module.computations.iter_mut().flat_map(|computation| &mut computation.instructions);
+    let instructions = module
+        .computations
+        .iter_mut()
+        .flat_map(|computation| &mut computation.instructions);
     for parameter in instructions.filter(|instruction| instruction.opcode == "parameter") {
         parameter.parameter_number = 5;
     }
@@ -239,7 +315,10 @@ fn names_do_not_matter() {
     for instruction in computations.flat_map(|computation| &mut computation.instructions) {
         instruction.name.clear();
     }
-    assert_eq!(HloModule::read(&module.encode_to_vec(), &Limits::default()).err(), None);
+    assert_eq!(
+        HloModule::read(&module.encode_to_vec(), &Limits::default()).err(),
+        None
+    );
     let root = std::mem::replace(&mut module.computations[0].root_id, 999_999);
     assert!(refusal(&module).contains("its root has id 999999"));
     module.computations[0].root_id = root;
@@ -249,7 +328,10 @@ fn names_do_not_matter() {
     let nested = "HloModule m\n\nENTRY e {\n  ROOT r = f32[3] negate(f32[2] constant({1, 2}))\n}\n";
     let read = HloModule::read_text(nested, &Limits::default()).map(|module| module.len());
     let message = read.expect_err("an impossible module").to_string();
-    assert!(message.contains("[2] follows") && message.contains("XLA refuses"), "{message}");
+    assert!(
+        message.contains("[2] follows") && message.contains("XLA refuses"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -257,6 +339,10 @@ fn every_fixture_is_accepted() {
     let folder = fixture(HLO_FIXTURES);
     for name in modules(&folder) {
         let bytes = fs::read(folder.join(format!("{name}.hlo_module.pb"))).unwrap();
-        assert_eq!(HloModule::read(&bytes, &Limits::default()).err(), None, "{name}");
+        assert_eq!(
+            HloModule::read(&bytes, &Limits::default()).err(),
+            None,
+            "{name}"
+        );
     }
 }

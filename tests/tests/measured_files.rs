@@ -18,7 +18,10 @@ fn a_cut_file_of_kernels_is_refused_with_the_kernel() {
     let whole = fs::read(fixture("measured/tile_kernels.pb")).unwrap();
     assert_eq!(read(&whole).unwrap().graphs.len(), 5);
     let error = read(&whole[..whole.len() - 10]).unwrap_err().to_string();
-    assert!(error.contains("module 4") && error.contains("not a readable protobuf"), "{error}");
+    assert!(
+        error.contains("module 4") && error.contains("not a readable protobuf"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -30,7 +33,12 @@ fn runs_keep_their_numbers_where_others_failed() {
     }
     let runs = tuning.runs.len();
     // The schema here has only the fields of a module that are read, and those are preserved.
-    let measured = read(&tuning.encode_to_vec()).unwrap().graphs.remove(0).measurements.unwrap();
+    let measured = read(&tuning.encode_to_vec())
+        .unwrap()
+        .graphs
+        .remove(0)
+        .measurements
+        .unwrap();
     let expected: Vec<usize> = (0..1).chain(4..runs).collect();
     assert_eq!((measured.numbers, measured.skipped), (expected, 3));
 }

@@ -17,8 +17,14 @@ async fn a_score_that_is_not_finite_fails_the_call() {
     let spoiled = request().model(Some("tile-xla-cpu-sage".parse().unwrap()));
     let error = client.rank(&spoiled).await.unwrap_err();
     let refusal = error.refusal().unwrap();
-    assert_eq!((refusal.code(), refusal.reason()), (Code::Internal, Some("MODEL_OUTPUT_INVALID")));
+    assert_eq!(
+        (refusal.code(), refusal.reason()),
+        (Code::Internal, Some("MODEL_OUTPUT_INVALID"))
+    );
     let message = refusal.message();
-    assert!(message.contains("`tile-xla-cpu-sage` gave NaN for configuration 0"), "{message}");
+    assert!(
+        message.contains("`tile-xla-cpu-sage` gave NaN for configuration 0"),
+        "{message}"
+    );
     assert!(client.rank(&request()).await.is_ok(), "other models go on");
 }

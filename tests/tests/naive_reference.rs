@@ -11,8 +11,8 @@ use hlorank_server::{
     model::Model,
 };
 use hlorank_tests::{
-    Artifacts, block_graph, chain_kernel, fusion_neighbours, grid_tiles, layouts, load_model, onnxruntime,
-    program_graph, random_fusions, score_naively, tiles,
+    Artifacts, block_graph, chain_kernel, fusion_neighbours, grid_tiles, layouts, load_model,
+    onnxruntime, program_graph, random_fusions, score_naively, tiles,
 };
 use proptest::{collection::vec, prelude::*};
 use tokio::runtime::Runtime;
@@ -26,7 +26,11 @@ type Call = (Arc<SegmentedGraph>, Configurations);
 
 /// Draws calls for a few graphs that share segments and configurations.
 fn layout_calls() -> impl Strategy<Value = Vec<Call>> {
-    let graph = (vec(1_u8..120, 4), vec(1_u16..2000, 7), vec(0_usize..4, 1..12));
+    let graph = (
+        vec(1_u8..120, 4),
+        vec(1_u16..2000, 7),
+        vec(0_usize..4, 1..12),
+    );
     let call = (0_usize..3, vec(vec(0_usize..5, 7), 1..30));
     (vec(graph, 3), vec(call, 1..8)).prop_map(|(graphs, calls)| {
         let graph = |(opcodes, sizes, blocks): &(Vec<u8>, Vec<u16>, Vec<usize>)| {
@@ -51,7 +55,10 @@ fn tile_calls() -> impl Strategy<Value = Vec<Call>> {
         };
         let kernels: Vec<_> = kernels.iter().map(kernel).collect();
         let call = |(kernel, outputs): (usize, Vec<[i64; 2]>)| {
-            (Arc::clone(&kernels[kernel]), Configurations::Tile(tiles(&outputs)))
+            (
+                Arc::clone(&kernels[kernel]),
+                Configurations::Tile(tiles(&outputs)),
+            )
         };
         calls.into_iter().map(call).collect()
     })
@@ -72,7 +79,12 @@ async fn score_interleaved(
     let score = async |(graph, configurations): &Call| {
         let configurations = configurations.clone();
         engine
-            .score(model, graph, || Ok::<_, EngineError>(configurations), Terms::default())
+            .score(
+                model,
+                graph,
+                || Ok::<_, EngineError>(configurations),
+                Terms::default(),
+            )
             .await
             .unwrap()
             .scores
@@ -88,7 +100,10 @@ async fn score_interleaved(
     let first = join_all(first).await;
     let again = join_all(calls.iter().map(score)).await;
     for (first, again) in first.iter().zip(&again) {
-        assert!(first.as_ref().is_none_or(|first| first == again), "{first:?} and then {again:?}");
+        assert!(
+            first.as_ref().is_none_or(|first| first == again),
+            "{first:?} and then {again:?}"
+        );
     }
     again
 }
@@ -96,11 +111,22 @@ async fn score_interleaved(
 fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let model = load_model(task, WORKERS.get());
     let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
-    let cached = CacheBytes { embeddings: cache, segments: cache / 8 };
+    let cached = CacheBytes {
+        embeddings: cache,
+        segments: cache / 8,
+    };
     let engine = Engine::new(pool, cached, &Metrics::default());
-    let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));
+    let scores = Runtime::new()
+        .unwrap()
+        .block_on(score_interleaved(&engine, &model, calls, cancelled));
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
-        let expected = score_naively(model.segment().unwrap(), Worker(0), graph, configurations, 1);
+        let expected = score_naively(
+            model.segment().unwrap(),
+            Worker(0),
+            graph,
+            configurations,
+            1,
+        );
         match task {
             Task::Fusion => assert_same_seconds(&scores, &expected),
             Task::Layout | Task::Tile | Task::FeatureSet => assert_near(&scores, &expected),
@@ -116,7 +142,8 @@ fn fusion_calls() -> impl Strategy<Value = Vec<Call>> {
     vec(call, 1..6).prop_map(|calls| {
         let graphs = PROGRAMS.map(|name| Arc::new(SegmentedGraph::new(&program_graph(name))));
         let call = |(program, seed, drawn, near): (usize, u64, usize, usize)| {
-            let (graph, mut random) = (Arc::clone(&graphs[program]), fastrand::Rng::with_seed(seed));
+            let (graph, mut random) =
+                (Arc::clone(&graphs[program]), fastrand::Rng::with_seed(seed));
             let mut batch = random_fusions(&graph.whole, drawn, &mut random);
             if near > 0 {
                 batch = fusion_neighbours(&batch, 0, near, 2, &mut random);
@@ -137,7 +164,9 @@ fn assert_same_seconds(scores: &[f32], expected: &[f32]) {
 }
 
 fn assert_near(scores: &[f32], expected: &[f32]) {
-    let scale = expected.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
+    let scale = expected
+        .iter()
+        .fold(1.0_f32, |scale, score| scale.max(score.abs()));
     for (config, (score, expected)) in scores.iter().zip(expected).enumerate() {
         assert!(
             (score - expected).abs() <= TOLERANCE * scale,
@@ -153,7 +182,12 @@ fn assert_same_order(scores: &[f32], expected: &[f32], close: f32) {
     let ranking = rank(scores, 0);
     for pair in ranking.windows(2) {
         let [before, after] = [pair[0], pair[1]].map(|config| expected[config as usize]);
-        assert!(before <= after + close, "{} before {}: {before} and {after}", pair[0], pair[1]);
+        assert!(
+            before <= after + close,
+            "{} before {}: {before} and {after}",
+            pair[0],
+            pair[1]
+        );
     }
 }
 
@@ -187,16 +221,31 @@ proptest! {
 fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
     let module = block_graph(&[26, 34, 2, 80], &[8, 16, 3, 128, 7, 64, 1], &[0; 260]);
     let module = Arc::new(SegmentedGraph::new(&module));
-    assert!(module.summary.kept > 2 * MAX_SEGMENT_NODES, "{:?}", module.summary);
+    assert!(
+        module.summary.kept > 2 * MAX_SEGMENT_NODES,
+        "{:?}",
+        module.summary
+    );
     assert_eq!(module.occurrences.len(), 3);
     let choices = [vec![0], vec![1, 0, 2], vec![1, 0, 2, 2]];
     let batch = Configurations::Layout(layouts(module.slots(), &choices));
     check(Task::Layout, 1 << 24, &[(module, batch)], &[false]);
 
     let opcodes: Vec<u8> = (1..=100).cycle().take(2 * MAX_SEGMENT_NODES + 3).collect();
-    let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&opcodes, &[128, 64, 256])));
+    let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(
+        &opcodes,
+        &[128, 64, 256],
+    )));
     assert_eq!(kernel.occurrences.len(), 3);
-    check(Task::Tile, 1 << 24, &[(kernel, Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]])))], &[false]);
+    check(
+        Task::Tile,
+        1 << 24,
+        &[(
+            kernel,
+            Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]])),
+        )],
+        &[false],
+    );
 }
 
 /// A tile model may take larger segments. A kernel is then cut at its size.
@@ -207,15 +256,23 @@ fn larger_segments_have_the_scores_of_the_naive_evaluation() {
     let version = models.versions("tile-xla-cpu").remove(0);
     models.edit_manifest(&version, |manifest| {
         manifest["max_segment_nodes"] = NODES.into();
-        manifest["buckets"].as_array_mut().unwrap().push(NODES.into());
+        manifest["buckets"]
+            .as_array_mut()
+            .unwrap()
+            .push(NODES.into());
     });
     let runtime = hlorank_server::runtime::Runtime::load(&onnxruntime()).unwrap();
     let model = Arc::new(Model::load(&version, &runtime, 1).unwrap());
     let opcodes: Vec<u8> = (1..=100).cycle().take(MAX_SEGMENT_NODES + 100).collect();
     let kernel = chain_kernel(&opcodes, &[128, 64, 256]);
     let batch = Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]]));
-    let naive = |graph: &SegmentedGraph| score_naively(model.segment().unwrap(), Worker(0), graph, &batch, 1);
-    let (usual, larger) = (SegmentedGraph::new(&kernel), SegmentedGraph::cut(&kernel, NODES));
+    let naive = |graph: &SegmentedGraph| {
+        score_naively(model.segment().unwrap(), Worker(0), graph, &batch, 1)
+    };
+    let (usual, larger) = (
+        SegmentedGraph::new(&kernel),
+        SegmentedGraph::cut(&kernel, NODES),
+    );
     assert_eq!((usual.occurrences.len(), larger.occurrences.len()), (2, 1));
     assert_ne!(naive(&usual), naive(&larger));
 

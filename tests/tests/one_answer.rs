@@ -19,7 +19,10 @@ fn measured(file: &str) -> MeasuredGraph {
 }
 
 async fn rank(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
-    client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
+    client
+        .rank(&RankRequest::new(graph, configurations).with_scores())
+        .await
+        .unwrap()
 }
 
 /// Ranks parts of the batches until it is stopped, so that blocks always hold different rows.
@@ -41,7 +44,10 @@ async fn a_request_has_one_answer_under_load() {
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let files = ["layout_random_window_reversed.pb", "tile_kernels.pb"].map(measured);
-    let graphs: Vec<_> = files.iter().map(|file| (GraphHandle::of(file), configurations(file))).collect();
+    let graphs: Vec<_> = files
+        .iter()
+        .map(|file| (GraphHandle::of(file), configurations(file)))
+        .collect();
     let stop = AtomicBool::new(false);
     let ask = async |number: usize| {
         let mut answers = vec![BTreeSet::new(); graphs.len()];
@@ -51,8 +57,14 @@ async fn a_request_has_one_answer_under_load() {
             let (graph, configurations) = &graphs[which];
             let ranking = rank(&client, graph, configurations).await;
             let bits: Vec<u32> = ranking.scores.iter().map(|score| score.to_bits()).collect();
-            answers[which]
-                .insert((ranking.best.iter().map(|ranked| ranked.config).collect::<Vec<_>>(), bits));
+            answers[which].insert((
+                ranking
+                    .best
+                    .iter()
+                    .map(|ranked| ranked.config)
+                    .collect::<Vec<_>>(),
+                bits,
+            ));
             evaluated += ranking.reuse.rows_evaluated;
         }
         (answers, evaluated)
@@ -64,7 +76,10 @@ async fn a_request_has_one_answer_under_load() {
     };
     let (asked, ()) = join(asked, load(&client, &graphs, &stop)).await;
     let answers = |which: usize| {
-        let answers: BTreeSet<_> = asked.iter().flat_map(|(answers, _)| &answers[which]).collect();
+        let answers: BTreeSet<_> = asked
+            .iter()
+            .flat_map(|(answers, _)| &answers[which])
+            .collect();
         answers.len()
     };
     let most = (0..graphs.len()).map(answers).max().unwrap();
@@ -80,5 +95,8 @@ async fn a_request_has_one_answer_under_load() {
     .write();
     assert_eq!(most, 1);
     let evaluated: u64 = asked.iter().map(|(_, evaluated)| evaluated).sum();
-    assert!(evaluated > 10_000, "only {evaluated} rows were evaluated: calls shared nearly all of them");
+    assert!(
+        evaluated > 10_000,
+        "only {evaluated} rows were evaluated: calls shared nearly all of them"
+    );
 }

@@ -28,7 +28,9 @@ async fn models_padded_with_minus_one(kernel: &MeasuredGraph) -> Artifacts {
         for version in models.versions(name) {
             models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
             let scores = scores(&version, kernel).await;
-            models.edit_file(&version, "golden.npz", |golden| *golden = golden_case(kernel, &scores));
+            models.edit_file(&version, "golden.npz", |golden| {
+                *golden = golden_case(kernel, &scores)
+            });
         }
     }
     models
@@ -39,8 +41,20 @@ async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
     let runtime = Runtime::load(&onnxruntime()).unwrap();
     let model = Arc::new(Model::load(version, &runtime, 1).unwrap());
     let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
-    let (graph, tiles) = (Arc::new(SegmentedGraph::new(&kernel.graph)), configurations(kernel).clone());
-    engine.score(&model, &graph, || Ok::<_, EngineError>(tiles), Terms::default()).await.unwrap().scores
+    let (graph, tiles) = (
+        Arc::new(SegmentedGraph::new(&kernel.graph)),
+        configurations(kernel).clone(),
+    );
+    engine
+        .score(
+            &model,
+            &graph,
+            || Ok::<_, EngineError>(tiles),
+            Terms::default(),
+        )
+        .await
+        .unwrap()
+        .scores
 }
 
 /// Returns a `golden.npz` of one case.
@@ -54,8 +68,12 @@ fn golden_case(kernel: &MeasuredGraph, scores: &[f32]) -> Vec<u8> {
         let name = format!("0/{}", array.name());
         golden.raw_copy_file_rename(array, name).unwrap();
     }
-    golden.start_file("0/score.npy", SimpleFileOptions::default()).unwrap();
-    let options = WriteOptions::new().default_dtype().shape(&[scores.len() as u64]);
+    golden
+        .start_file("0/score.npy", SimpleFileOptions::default())
+        .unwrap();
+    let options = WriteOptions::new()
+        .default_dtype()
+        .shape(&[scores.len() as u64]);
     let mut array = options.writer(&mut golden).begin_nd().unwrap();
     array.extend(scores.iter().copied()).unwrap();
     array.finish().unwrap();
@@ -66,12 +84,20 @@ fn golden_case(kernel: &MeasuredGraph, scores: &[f32]) -> Vec<u8> {
 fn without_lengths(graph: &Graph) -> Graph {
     let (opcodes, edges) = (graph.opcodes().to_vec(), graph.edges().to_vec());
     let features = graph.raw_features().to_vec();
-    let arrays = GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default()).unwrap();
+    let arrays =
+        GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default())
+            .unwrap();
     Graph::new(graph.task(), arrays, graph.configurable().to_vec()).unwrap()
 }
 
-fn request<'a>(graph: &'a GraphHandle, configurations: &Configurations, model: &str) -> RankRequest<'a> {
-    RankRequest::new(graph, configurations).model(Some(model.parse().unwrap())).with_scores()
+fn request<'a>(
+    graph: &'a GraphHandle,
+    configurations: &Configurations,
+    model: &str,
+) -> RankRequest<'a> {
+    RankRequest::new(graph, configurations)
+        .model(Some(model.parse().unwrap()))
+        .with_scores()
 }
 
 #[tokio::test]
@@ -86,16 +112,33 @@ async fn a_model_padded_with_minus_one_needs_lengths() {
         for server in [&padded, &shipped] {
             let graph = GraphHandle::of(&measured);
             scores.push(
-                server.client().await.rank(&request(&graph, configurations, model)).await.unwrap().scores,
+                server
+                    .client()
+                    .await
+                    .rank(&request(&graph, configurations, model))
+                    .await
+                    .unwrap()
+                    .scores,
             );
         }
         assert_ne!(scores[0], scores[1], "{model} sees the pad");
 
         let graph = GraphHandle::features(&without_lengths(&measured.graph));
-        let error = padded.client().await.rank(&request(&graph, configurations, model)).await.unwrap_err();
+        let error = padded
+            .client()
+            .await
+            .rank(&request(&graph, configurations, model))
+            .await
+            .unwrap_err();
         let refusal = error.refusal().unwrap();
-        assert_eq!((refusal.code(), refusal.reason()), (Code::FailedPrecondition, Some("PAD_UNKNOWN")));
+        assert_eq!(
+            (refusal.code(), refusal.reason()),
+            (Code::FailedPrecondition, Some("PAD_UNKNOWN"))
+        );
         let message = refusal.message();
-        assert!(message.contains(model) && message.contains("pad_value -1"), "{message}");
+        assert!(
+            message.contains(model) && message.contains("pad_value -1"),
+            "{message}"
+        );
     }
 }

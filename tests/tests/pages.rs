@@ -15,10 +15,18 @@ const SKIPPED: [&str; 5] = ["target", ".git", ".venv", ".pytest_cache", "node_mo
 #[test]
 fn the_index_lists_every_page() {
     let index = repository("docs/README.md").canonicalize().unwrap();
-    let listed: BTreeSet<PathBuf> = links(&index).into_iter().map(|(_, target)| target).collect();
-    let missing: Vec<PathBuf> =
-        pages().into_iter().filter(|page| *page != index && !listed.contains(page)).collect();
-    assert!(missing.is_empty(), "docs/README.md does not list {missing:?}");
+    let listed: BTreeSet<PathBuf> = links(&index)
+        .into_iter()
+        .map(|(_, target)| target)
+        .collect();
+    let missing: Vec<PathBuf> = pages()
+        .into_iter()
+        .filter(|page| *page != index && !listed.contains(page))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/README.md does not list {missing:?}"
+    );
 }
 
 #[test]
@@ -27,7 +35,11 @@ fn links_lead_to_files_and_headings_that_are_there() {
         for (link, target) in links(&page) {
             assert!(target.exists(), "{}: {link} leads nowhere", page.display());
             if let Some((_, heading)) = link.split_once('#') {
-                assert!(headings(&target).contains(heading), "{}: {link} has no heading", page.display());
+                assert!(
+                    headings(&target).contains(heading),
+                    "{}: {link} has no heading",
+                    page.display()
+                );
             }
         }
     }
@@ -53,9 +65,15 @@ fn pages() -> Vec<PathBuf> {
 fn links(page: &Path) -> Vec<(String, PathBuf)> {
     let text = fs::read_to_string(page).unwrap();
     let prose: String = text.split("```").step_by(2).collect();
-    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
-    let relative = targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace));
-    relative.map(|link| (link.to_owned(), target(page, link))).collect()
+    let targets = prose
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    let relative =
+        targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace));
+    relative
+        .map(|link| (link.to_owned(), target(page, link)))
+        .collect()
 }
 
 fn target(page: &Path, link: &str) -> PathBuf {
@@ -72,11 +90,16 @@ fn target(page: &Path, link: &str) -> PathBuf {
 fn headings(page: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(page).unwrap();
     let headings = text.lines().filter(|line| line.starts_with('#'));
-    headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
+    headings
+        .map(|line| anchor(line.trim_start_matches('#').trim()))
+        .collect()
 }
 
 fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase();
-    let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
-    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+    let kept = kept
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
 }

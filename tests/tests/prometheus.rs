@@ -10,8 +10,8 @@ use std::{
 use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, StreamRequest};
 use hlorank_graph::{Configurations, MeasuredGraph};
 use hlorank_tests::{
-    Artifacts, Prometheus, TestServer, configurations, grid_tiles, kernel_of, measured_graphs, prometheus,
-    repository,
+    Artifacts, Prometheus, TestServer, configurations, grid_tiles, kernel_of, measured_graphs,
+    prometheus, repository,
 };
 use serde_json::Value;
 
@@ -23,7 +23,9 @@ const OPERATORS: [&str; 9] = ["and", "or", "unless", "==", "!=", ">", "<", ">=",
 
 #[test]
 fn the_rules_are_sound_and_alerts_fire_where_they_should() {
-    let Some(promtool) = prometheus("promtool") else { return };
+    let Some(promtool) = prometheus("promtool") else {
+        return;
+    };
     let checks = [
         ["check", "config", "prometheus.yml"],
         ["check", "rules", "rules.yml"],
@@ -35,7 +37,9 @@ fn the_rules_are_sound_and_alerts_fire_where_they_should() {
             .current_dir(repository("deploy/prometheus"))
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        let said = [output.stdout, output.stderr]
+            .map(|text| String::from_utf8(text).unwrap())
+            .concat();
         assert!(output.status.success(), "{check:?}\n{said}");
     }
 }
@@ -44,20 +48,33 @@ fn the_rules_are_sound_and_alerts_fire_where_they_should() {
 fn every_alert_is_tested() {
     let read = |file: &str| fs::read_to_string(repository("deploy/prometheus").join(file)).unwrap();
     let (rules, tests) = (read("rules.yml"), read("rules_test.yml"));
-    let alerts: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let alerts: Vec<&str> = rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+        .collect();
     assert!(!alerts.is_empty());
     for alert in alerts {
-        assert!(tests.contains(&format!("- alertname: {alert}\n")), "{alert}");
+        assert!(
+            tests.contains(&format!("- alertname: {alert}\n")),
+            "{alert}"
+        );
     }
 }
 
 #[test]
 fn the_dashboard_is_what_its_script_prints() {
     let folder = repository("deploy/grafana");
-    let printed = Command::new("python3").arg("dashboard.py").current_dir(&folder).output().unwrap();
+    let printed = Command::new("python3")
+        .arg("dashboard.py")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
     assert!(printed.status.success(), "{printed:?}");
     let kept = fs::read_to_string(folder.join("hlorank.json")).unwrap();
-    assert!(kept == String::from_utf8(printed.stdout).unwrap(), "python3 dashboard.py >hlorank.json");
+    assert!(
+        kept == String::from_utf8(printed.stdout).unwrap(),
+        "python3 dashboard.py >hlorank.json"
+    );
 }
 
 /// Returns the expressions of the dashboard, for all servers and models.
@@ -65,11 +82,16 @@ fn dashboard() -> Vec<String> {
     let text = fs::read_to_string(repository("deploy/grafana/hlorank.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
-    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let targets = panels
+        .iter()
+        .filter_map(|panel| panel["targets"].as_array())
+        .flatten();
     let expressions = targets.map(|target| target["expr"].as_str().unwrap());
     let chosen = |expression: &str| {
         let expression = expression.replace("$__rate_interval", "1m");
-        expression.replace("$instance", ".*").replace("$model", ".*")
+        expression
+            .replace("$instance", ".*")
+            .replace("$model", ".*")
     };
     expressions.map(chosen).collect()
 }
@@ -83,7 +105,10 @@ async fn rules(prometheus: &Prometheus) -> Vec<String> {
     let expressions = rules.flat_map(|rule| {
         let expression = rule["query"].as_str().unwrap();
         match rule["type"].as_str() {
-            Some("recording") => vec![expression.to_owned(), rule["name"].as_str().unwrap().to_owned()],
+            Some("recording") => vec![
+                expression.to_owned(),
+                rule["name"].as_str().unwrap().to_owned(),
+            ],
             _ => operands(expression),
         }
     });
@@ -100,13 +125,21 @@ fn operands(expression: &str) -> Vec<String> {
         depth == 0 && OPERATORS.contains(word)
     });
     let operands = operands.map(|words| words.join(" "));
-    operands.filter(|operand| operand.parse::<f64>().is_err()).collect()
+    operands
+        .filter(|operand| operand.parse::<f64>().is_err())
+        .collect()
 }
 
 /// Makes a copy of a model its shadow.
 async fn begin_shadow(server: &TestServer, artifacts: &Artifacts) {
     let (name, admin) = ("tile-xla-cpu", server.admin().await);
-    let stable = server.client().await.get_model(name, None).await.unwrap().version;
+    let stable = server
+        .client()
+        .await
+        .get_model(name, None)
+        .await
+        .unwrap()
+        .version;
     admin.pin(name, stable).await.unwrap();
     artifacts.publish(name, stable + 1, |_| ());
     admin.reload().await.unwrap();
@@ -117,13 +150,22 @@ async fn begin_shadow(server: &TestServer, artifacts: &Artifacts) {
 async fn drive(client: &Client, round: u8) {
     for measured in measured_graphs() {
         let graph = GraphHandle::of(&measured);
-        client.rank(&RankRequest::new(&graph, configurations(&measured))).await.unwrap();
-        client.report_measurements(&graph, &measurements(&measured)).await.unwrap();
+        client
+            .rank(&RankRequest::new(&graph, configurations(&measured)))
+            .await
+            .unwrap();
+        client
+            .report_measurements(&graph, &measurements(&measured))
+            .await
+            .unwrap();
     }
     let graph = GraphHandle::features(&kernel_of(2 + round % 30));
     client.put_graph(&graph).await.unwrap();
     let tiles = Configurations::Tile(grid_tiles(100));
-    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
     stream.send(&tiles).await.unwrap();
     stream.finish().await.unwrap();
     client.list_models().await.unwrap();
@@ -134,7 +176,10 @@ async fn drive(client: &Client, round: u8) {
 
 fn measurements(graph: &MeasuredGraph) -> Adapt {
     let times = &graph.measurements.as_ref().unwrap().run_times;
-    let time = |&time: &i64| Measured::Time { seconds: time as f64 * 1e-9, repeats: 1 };
+    let time = |&time: &i64| Measured::Time {
+        seconds: time as f64 * 1e-9,
+        repeats: 1,
+    };
     let measured: Vec<Measured> = times.iter().map(time).collect();
     Adapt::new("a board").measured(configurations(graph), &measured)
 }
@@ -142,11 +187,21 @@ fn measurements(graph: &MeasuredGraph) -> Adapt {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("--measurements={}", folder.path().join("measurements").display());
+    let store = format!(
+        "--measurements={}",
+        folder.path().join("measurements").display()
+    );
     let artifacts = Artifacts::copy();
-    let flags = [&*store, &*artifacts.flag(), "--replay-share=1", "--admin-listen=127.0.0.1:0"];
+    let flags = [
+        &*store,
+        &*artifacts.flag(),
+        "--replay-share=1",
+        "--admin-listen=127.0.0.1:0",
+    ];
     let server = TestServer::start_with(&flags).await;
-    let Some(prometheus) = Prometheus::scraping(server.metrics_address()).await else { return };
+    let Some(prometheus) = Prometheus::scraping(server.metrics_address()).await else {
+        return;
+    };
     let client = server.client().await;
     begin_shadow(&server, &artifacts).await;
     let mut without_data = dashboard();
@@ -165,7 +220,11 @@ async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
         if without_data.is_empty() {
             return;
         }
-        assert!(Instant::now() < deadline, "no data:\n{}", without_data.join("\n"));
+        assert!(
+            Instant::now() < deadline,
+            "no data:\n{}",
+            without_data.join("\n")
+        );
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
@@ -173,5 +232,8 @@ async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
 #[test]
 fn an_alert_is_taken_apart_where_it_compares() {
     let expression = "avg(a{b=\"c d\"} > 2) < 0.5 * d and sum by (e) (f) > 10";
-    assert_eq!(operands(expression), ["avg(a{b=\"c d\"} > 2)", "0.5 * d", "sum by (e) (f)"]);
+    assert_eq!(
+        operands(expression),
+        ["avg(a{b=\"c d\"} > 2)", "0.5 * d", "sum by (e) (f)"]
+    );
 }

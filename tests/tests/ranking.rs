@@ -5,13 +5,19 @@ use hlorank_graph::{Configurations, LayoutBatch};
 use hlorank_proto::v1::{Graph, RankConfigsResponse, config_batch::Configs};
 use hlorank_server::engine::rank;
 use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, configurations, forms, graph_by_hash, measured_graphs, part,
-    rank_request, read_graphs, shared,
+    RankRequestBuilder as _, TestServer, configurations, forms, graph_by_hash, measured_graphs,
+    part, rank_request, read_graphs, shared,
 };
 
-async fn scores(server: &TestServer, graph: &GraphHandle, configurations: &Configurations) -> Vec<f32> {
+async fn scores(
+    server: &TestServer,
+    graph: &GraphHandle,
+    configurations: &Configurations,
+) -> Vec<f32> {
     let client = server.client().await;
-    let ranking = client.rank(&RankRequest::new(graph, configurations).with_scores()).await;
+    let ranking = client
+        .rank(&RankRequest::new(graph, configurations).with_scores())
+        .await;
     ranking.unwrap_or_else(|error| panic!("{error}")).scores
 }
 
@@ -22,11 +28,17 @@ async fn every_measured_graph_is_ranked() {
         let graph = GraphHandle::of(&measured);
         let request = RankRequest::new(&graph, configurations(&measured)).with_scores();
         let ranking = server.client().await.rank(&request).await.unwrap();
-        let best: Vec<u32> =
-            ranking.best.iter().map(|ranked| u32::try_from(ranked.config).unwrap()).collect();
+        let best: Vec<u32> = ranking
+            .best
+            .iter()
+            .map(|ranked| u32::try_from(ranked.config).unwrap())
+            .collect();
         assert_eq!(best, rank(&ranking.scores, 0), "{}", measured.name);
         assert!(
-            ranking.scores.iter().any(|score| *score != ranking.scores[0]),
+            ranking
+                .scores
+                .iter()
+                .any(|score| *score != ranking.scores[0]),
             "{} has one score",
             measured.name
         );
@@ -42,8 +54,14 @@ async fn top_k_is_the_start_of_the_whole_ranking() {
     let client = server.client().await;
     for measured in measured_graphs() {
         let graph = GraphHandle::of(&measured);
-        let all = client.rank(&RankRequest::new(&graph, configurations(&measured))).await.unwrap();
-        let top = client.rank(&RankRequest::new(&graph, configurations(&measured)).top(5)).await.unwrap();
+        let all = client
+            .rank(&RankRequest::new(&graph, configurations(&measured)))
+            .await
+            .unwrap();
+        let top = client
+            .rank(&RankRequest::new(&graph, configurations(&measured)).top(5))
+            .await
+            .unwrap();
         assert_eq!(top.best, all.best[..5], "{}", measured.name);
         assert!(top.scores.is_empty());
     }
@@ -67,7 +85,9 @@ async fn each_configuration_alone_has_the_score_it_has_in_the_batch() {
 async fn rank_form(server: &TestServer, graph: Graph, configs: Configs) -> RankConfigsResponse {
     let request = rank_request(graph, configs).with_scores();
     let answer = server.cost_model().await.rank_configs(request).await;
-    answer.unwrap_or_else(|status| panic!("{status}")).into_inner()
+    answer
+        .unwrap_or_else(|status| panic!("{status}"))
+        .into_inner()
 }
 
 #[tokio::test]
@@ -76,7 +96,11 @@ async fn every_form_of_the_configurations_has_the_same_scores() {
     for measured in measured_graphs() {
         let client = server.client().await;
         let cached = client.put_graph(&GraphHandle::of(&measured)).await.unwrap();
-        let configurable: Vec<u32> = cached.configurable_nodes.iter().map(|node| node.node).collect();
+        let configurable: Vec<u32> = cached
+            .configurable_nodes
+            .iter()
+            .map(|node| node.node)
+            .collect();
         assert_eq!(configurable, measured.graph.configurable());
         let graph = graph_by_hash(cached.hash.0.to_vec());
         let mut answers = Vec::new();
@@ -98,7 +122,12 @@ async fn every_form_of_the_configurations_has_the_same_scores() {
 async fn a_graph_as_features_is_the_same_graph() {
     let server = TestServer::start().await;
     for measured in measured_graphs() {
-        let as_module = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
+        let as_module = scores(
+            &server,
+            &GraphHandle::of(&measured),
+            configurations(&measured),
+        )
+        .await;
         let features = GraphHandle::features(&measured.graph);
         let as_features = scores(&server, &features, configurations(&measured)).await;
         assert_eq!(as_module, as_features, "{}", measured.name);
@@ -108,12 +137,21 @@ async fn a_graph_as_features_is_the_same_graph() {
 
 #[tokio::test]
 async fn alexnet_on_a_tpu_is_ranked() {
-    let Some(path) = shared("data/tpu/alexnet_layout.npz") else { return };
+    let Some(path) = shared("data/tpu/alexnet_layout.npz") else {
+        return;
+    };
     let server = TestServer::start().await;
     let measured = read_graphs(&path).remove(0);
-    let scores = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
+    let scores = scores(
+        &server,
+        &GraphHandle::of(&measured),
+        configurations(&measured),
+    )
+    .await;
     assert_eq!(scores.len(), 47_712);
-    let Configurations::Layout(batch) = configurations(&measured) else { panic!("layouts") };
+    let Configurations::Layout(batch) = configurations(&measured) else {
+        panic!("layouts")
+    };
     assert_equal_configurations_score_equal(batch, &scores);
 }
 
@@ -127,12 +165,19 @@ fn assert_equal_configurations_score_equal(batch: &LayoutBatch, scores: &[f32]) 
 
 #[tokio::test]
 async fn every_alexnet_kernel_on_a_tpu_is_ranked() {
-    let Some(path) = shared("data/tpu/alexnet_tile_kernels.pb") else { return };
+    let Some(path) = shared("data/tpu/alexnet_tile_kernels.pb") else {
+        return;
+    };
     let server = TestServer::start().await;
     let kernels = read_graphs(&path);
     assert_eq!(kernels.len(), 15);
     for measured in kernels {
-        let scores = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
+        let scores = scores(
+            &server,
+            &GraphHandle::of(&measured),
+            configurations(&measured),
+        )
+        .await;
         assert_eq!(scores.len(), measured.measurements.unwrap().run_times.len());
     }
 }

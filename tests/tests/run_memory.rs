@@ -9,7 +9,9 @@ use std::{
 use hlorank_graph::{ConfigInput, ConfigValues, Element, FEATURES, Limits, Scope};
 use hlorank_server::{
     compute::Worker,
-    model::{EncoderInput, LoadedModel, Model, RunSizes, SegmentModel, WholeGraphInput, WholeGraphModel},
+    model::{
+        EncoderInput, LoadedModel, Model, RunSizes, SegmentModel, WholeGraphInput, WholeGraphModel,
+    },
     runtime::Runtime,
 };
 use hlorank_tests::{fixture, onnxruntime, peak_bytes, repository, reset_peak, resident_bytes};
@@ -22,12 +24,26 @@ const MAX_BLOCK: usize = 256 << 20;
 
 /// The folders of the newest version of every whole-graph model that ships, and of those of the tests.
 fn folders() -> Vec<PathBuf> {
-    let registries = [repository("models/registry"), repository("models/papers"), fixture("registry")];
-    let folders = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut models: Vec<PathBuf> =
-        registries.into_iter().flat_map(folders).filter(|path| path.is_dir()).collect();
+    let registries = [
+        repository("models/registry"),
+        repository("models/papers"),
+        fixture("registry"),
+    ];
+    let folders = |folder: PathBuf| {
+        std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+    };
+    let mut models: Vec<PathBuf> = registries
+        .into_iter()
+        .flat_map(folders)
+        .filter(|path| path.is_dir())
+        .collect();
     models.sort();
-    models.into_iter().filter_map(|model| folders(model).max()).collect()
+    models
+        .into_iter()
+        .filter_map(|model| folders(model).max())
+        .collect()
 }
 
 fn load(folder: &Path) -> Model {
@@ -37,15 +53,27 @@ fn load(folder: &Path) -> Model {
 
 /// Sizes of a chain of nodes.
 fn chain(model: &WholeGraphModel, nodes: usize, configs: usize) -> RunSizes {
-    let slots = if model.facts().task.kind().scope == Scope::Nodes { nodes / 4 } else { 0 };
-    RunSizes { nodes, edges: nodes - 1, slots, configs }
+    let slots = if model.facts().task.kind().scope == Scope::Nodes {
+        nodes / 4
+    } else {
+        0
+    };
+    RunSizes {
+        nodes,
+        edges: nodes - 1,
+        slots,
+        configs,
+    }
 }
 
 /// Sizes of a run that takes more than what a session keeps and what the process needs beside it.
 fn large(model: &WholeGraphModel) -> RunSizes {
     const LARGE: usize = 128 << 20;
     let sizes = (0..).map(|doubled| chain(model, 1_000 << doubled, 4));
-    sizes.into_iter().find(|sizes| model.growth().bytes(*sizes) > LARGE).unwrap()
+    sizes
+        .into_iter()
+        .find(|sizes| model.growth().bytes(*sizes) > LARGE)
+        .unwrap()
 }
 
 /// Runs a model on inputs of some sizes, and returns by how much the memory of this process grew at most, and how much of it
@@ -53,12 +81,19 @@ fn large(model: &WholeGraphModel) -> RunSizes {
 fn run(model: &WholeGraphModel, sizes: RunSizes, columns: [usize; 2]) -> [usize; 2] {
     let kind = model.facts().task.kind();
     let of_nodes = |count: usize| (0..count).map(|node| i64::try_from(node).unwrap());
-    let opcode = if kind.scope == Scope::EveryNode { vec![] } else { vec![1; sizes.nodes] };
+    let opcode = if kind.scope == Scope::EveryNode {
+        vec![]
+    } else {
+        vec![1; sizes.nodes]
+    };
     let graph = WholeGraphInput {
         nodes: sizes.nodes,
         opcode,
         features: vec![1.0; sizes.nodes * columns[0]],
-        edges: of_nodes(sizes.nodes).skip(1).chain(of_nodes(sizes.edges)).collect(),
+        edges: of_nodes(sizes.nodes)
+            .skip(1)
+            .chain(of_nodes(sizes.edges))
+            .collect(),
         configurable: of_nodes(sizes.slots).collect(),
     };
     let shape = match kind.scope {
@@ -76,7 +111,8 @@ fn run(model: &WholeGraphModel, sizes: RunSizes, columns: [usize; 2]) -> [usize;
     let before = resident_bytes(process::id());
     reset_peak(process::id());
     model.score(Worker(0), &graph, &config, &interrupt).unwrap();
-    [peak_bytes(process::id()), resident_bytes(process::id())].map(|bytes| bytes.saturating_sub(before))
+    [peak_bytes(process::id()), resident_bytes(process::id())]
+        .map(|bytes| bytes.saturating_sub(before))
 }
 
 /// Runs the encoder of a segment model on its largest block, and returns by how much the memory of this process grew at most.
@@ -110,7 +146,9 @@ fn run_largest_block(model: &SegmentModel) -> usize {
     };
     let before = resident_bytes(process::id());
     reset_peak(process::id());
-    model.encode(Worker(0), &input, &model.interrupt().unwrap()).unwrap();
+    model
+        .encode(Worker(0), &input, &model.interrupt().unwrap())
+        .unwrap();
     peak_bytes(process::id()).saturating_sub(before)
 }
 
@@ -118,7 +156,12 @@ fn run_largest_block(model: &SegmentModel) -> usize {
 fn columns(folder: &Path) -> [usize; 2] {
     let model = load(folder);
     let (features, kind) = (model.manifest().features(), model.manifest().task().kind());
-    [features.node_features(), features.named().map_or(kind.width, |set| set.config_features().len())]
+    [
+        features.node_features(),
+        features
+            .named()
+            .map_or(kind.width, |set| set.config_features().len()),
+    ]
 }
 
 #[test]
@@ -151,13 +194,20 @@ fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
                 estimate <= 6 * most + BESIDE,
                 "{name}: {estimate} bytes were estimated for {sizes:?}, it took {most}"
             );
-            assert!(kept <= (64 << 20) + BESIDE, "{name}: {kept} bytes remain of a run over {sizes:?}");
+            assert!(
+                kept <= (64 << 20) + BESIDE,
+                "{name}: {kept} bytes remain of a run over {sizes:?}"
+            );
             checked += 1;
         }
         let nodes = Limits::default().nodes;
         let large = model.growth().bytes(chain(&model, nodes, 4));
         println!("{}: {large} bytes for {nodes} nodes", model.facts().name);
-        assert!(large > nodes * size_of::<f32>(), "{}: {large}", model.facts().name);
+        assert!(
+            large > nodes * size_of::<f32>(),
+            "{}: {large}",
+            model.facts().name
+        );
     }
     assert!(checked > 10, "{checked}");
 }

@@ -26,15 +26,30 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
-        let cached = CacheBytes { embeddings: 1 << 24, segments: 1 << 24 };
+        let cached = CacheBytes {
+            embeddings: 1 << 24,
+            segments: 1 << 24,
+        };
         let engine = Engine::new(pool, cached, &Metrics::default());
-        Self { model: load_model(Task::Layout, WORKERS.get()), engine }
+        Self {
+            model: load_model(Task::Layout, WORKERS.get()),
+            engine,
+        }
     }
 
-    async fn evaluation(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Evaluation {
+    async fn evaluation(
+        &self,
+        graph: &Arc<SegmentedGraph>,
+        configurations: &Configurations,
+    ) -> Evaluation {
         let configurations = configurations.clone();
         self.engine
-            .score(&self.model, graph, || Ok::<_, EngineError>(configurations), Terms::default())
+            .score(
+                &self.model,
+                graph,
+                || Ok::<_, EngineError>(configurations),
+                Terms::default(),
+            )
             .await
             .unwrap()
     }
@@ -50,7 +65,10 @@ fn graph(blocks: &[usize]) -> Arc<SegmentedGraph> {
 
 /// Returns layouts that set all slots equally, so that equal blocks have equal local configurations.
 fn uniform(graph: &SegmentedGraph) -> Configurations {
-    Configurations::Layout(layouts(graph.slots(), &[vec![0], vec![1], vec![2], vec![1]]))
+    Configurations::Layout(layouts(
+        graph.slots(),
+        &[vec![0], vec![1], vec![2], vec![1]],
+    ))
 }
 
 #[tokio::test]
@@ -64,7 +82,13 @@ async fn a_row_is_evaluated_once_within_and_across_calls() {
         rows_evaluated: 6,
     };
     assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await, expected);
-    assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await, Reuse { rows_evaluated: 0, ..expected });
+    assert_eq!(
+        fixture.reuse(&graph, &uniform(&graph)).await,
+        Reuse {
+            rows_evaluated: 0,
+            ..expected
+        }
+    );
 }
 
 #[tokio::test]
@@ -84,29 +108,54 @@ fn unfused(sizes: impl Iterator<Item = usize>) -> Arc<SegmentedGraph> {
     });
     let shapes: Vec<String> = sizes.iter().map(|size| format!("f32[{size}]")).collect();
     let results: Vec<String> = (0..sizes.len()).map(|at| format!("r{at}")).collect();
-    let root = format!("  ROOT all = ({}) tuple({})\n", shapes.join(", "), results.join(", "));
-    let text = format!("HloModule m\n\nENTRY e {{\n{}{root}}}\n", lines.collect::<String>());
+    let root = format!(
+        "  ROOT all = ({}) tuple({})\n",
+        shapes.join(", "),
+        results.join(", ")
+    );
+    let text = format!(
+        "HloModule m\n\nENTRY e {{\n{}{root}}}\n",
+        lines.collect::<String>()
+    );
     let module = HloModule::read_text(&text, &Limits::default()).unwrap();
-    Arc::new(SegmentedGraph::new(&module.into_graph(Task::Fusion, Vec::new()).unwrap()))
+    Arc::new(SegmentedGraph::new(
+        &module.into_graph(Task::Fusion, Vec::new()).unwrap(),
+    ))
 }
 
 /// The bits of an embedding do not tell which rows were evaluated in the same run.
 #[tokio::test]
 async fn a_kernel_alone_has_the_seconds_that_it_has_among_others() {
     let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
-    let (model, engine) = (load_model(Task::Fusion, WORKERS.get()), Engine::without_cache(pool));
+    let (model, engine) = (
+        load_model(Task::Fusion, WORKERS.get()),
+        Engine::without_cache(pool),
+    );
     let seconds = async |graph: &Arc<SegmentedGraph>| {
-        let nothing =
-            Configurations::Fusion(FusionBatch::from_bits(0, &[vec![]], &Limits::default()).unwrap());
-        let kernels = engine.kernels(&model, graph, || Ok::<_, EngineError>(nothing), Terms::default());
+        let nothing = Configurations::Fusion(
+            FusionBatch::from_bits(0, &[vec![]], &Limits::default()).unwrap(),
+        );
+        let kernels = engine.kernels(
+            &model,
+            graph,
+            || Ok::<_, EngineError>(nothing),
+            Terms::default(),
+        );
         let kernels = kernels.await.unwrap().remove(0);
-        kernels.iter().map(|kernel| kernel.seconds.to_bits()).collect::<Vec<_>>()
+        kernels
+            .iter()
+            .map(|kernel| kernel.seconds.to_bits())
+            .collect::<Vec<_>>()
     };
     let sizes = || (1..=40).map(|number| 8 * number * number);
     let together = seconds(&unfused(sizes())).await;
     assert_eq!(together.len(), 40);
     for (size, expected) in sizes().zip(together) {
-        assert_eq!(seconds(&unfused([size].into_iter())).await, [expected], "{size} elements");
+        assert_eq!(
+            seconds(&unfused([size].into_iter())).await,
+            [expected],
+            "{size} elements"
+        );
     }
 }
 
@@ -115,7 +164,11 @@ async fn calls_at_the_same_time_evaluate_a_row_once() {
     let (fixture, graph) = (Fixture::new(), graph(&[1, 2, 3, 1]));
     let configurations = uniform(&graph);
     let calls = (0..64).map(|_| fixture.reuse(&graph, &configurations));
-    let evaluated: Vec<usize> = join_all(calls).await.iter().map(|reuse| reuse.rows_evaluated).collect();
+    let evaluated: Vec<usize> = join_all(calls)
+        .await
+        .iter()
+        .map(|reuse| reuse.rows_evaluated)
+        .collect();
     assert_eq!(evaluated.iter().sum::<usize>(), 9, "{evaluated:?}");
 }
 
@@ -127,9 +180,14 @@ async fn a_cancelled_call_leaves_its_rows_to_others() {
     let mut cancelled = 0;
     for microseconds in (0..2_000).step_by(50) {
         fixture.engine.forget(fixture.model.digest());
-        let impatient =
-            timeout(Duration::from_micros(microseconds), fixture.evaluation(&graph, &configurations));
-        let patient = timeout(Duration::from_secs(10), fixture.evaluation(&graph, &configurations));
+        let impatient = timeout(
+            Duration::from_micros(microseconds),
+            fixture.evaluation(&graph, &configurations),
+        );
+        let patient = timeout(
+            Duration::from_secs(10),
+            fixture.evaluation(&graph, &configurations),
+        );
         let (impatient, patient) = tokio::join!(impatient, patient);
         assert_eq!(patient.expect("the call ends").scores, undisturbed);
         cancelled += usize::from(impatient.is_err());
@@ -140,7 +198,13 @@ async fn a_cancelled_call_leaves_its_rows_to_others() {
 #[tokio::test]
 async fn a_forgotten_model_leaves_nothing() {
     let (fixture, graph) = (Fixture::new(), graph(&[1]));
-    assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated, 3);
+    assert_eq!(
+        fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated,
+        3
+    );
     fixture.engine.forget(fixture.model.digest());
-    assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated, 3);
+    assert_eq!(
+        fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated,
+        3
+    );
 }

@@ -18,7 +18,11 @@ fn tiles() -> Configurations {
     let mut batch = TileBatch::default();
     for config in 0..BATCH_CONFIGS {
         let output_bounds = &[i64::try_from(config % 64).unwrap() + 1; 8];
-        let tile = TileConfiguration { kernel_bounds: &[], output_bounds, input_bounds: &[] };
+        let tile = TileConfiguration {
+            kernel_bounds: &[],
+            output_bounds,
+            input_bounds: &[],
+        };
         batch.push(tile, &Limits::default()).unwrap();
     }
     Configurations::Tile(batch)
@@ -28,12 +32,21 @@ fn tiles() -> Configurations {
 async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    let (graph, batch) = (GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]), tiles());
-    let mut stream = client.rank_stream(&StreamRequest::new(&graph).top(10)).await.unwrap();
+    let (graph, batch) = (
+        GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]),
+        tiles(),
+    );
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graph).top(10))
+        .await
+        .unwrap();
     let (mut first, mut most) = (0, 0);
     for number in 0..BATCHES {
         stream.send(&batch).await.unwrap();
-        assert_eq!(stream.scores().await.unwrap().unwrap().first, number * BATCH_CONFIGS);
+        assert_eq!(
+            stream.scores().await.unwrap().unwrap().first,
+            number * BATCH_CONFIGS
+        );
         match number {
             // By then every buffer has reached its largest size.
             0..10 => first = resident_bytes(process::id()),
@@ -42,7 +55,10 @@ async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
     }
     let score_bytes = BATCHES * BATCH_CONFIGS * size_of::<f32>();
     println!("{} MiB at first, {} MiB at most", first >> 20, most >> 20);
-    assert!(most < first + score_bytes + SLACK_BYTES, "from {first} to {most} bytes");
+    assert!(
+        most < first + score_bytes + SLACK_BYTES,
+        "from {first} to {most} bytes"
+    );
     let ranking = stream.finish().await.unwrap();
     assert_eq!(ranking.reuse.configs, (BATCHES * BATCH_CONFIGS) as u64);
     assert_eq!(ranking.best.len(), 10);

@@ -1,8 +1,8 @@
 //! A server proposes what to measure next.
 
 use hlorank_client::{
-    Adapt, Client, ClientError, GraphHandle, Measured, RankRequest, SuggestRequest, SuggestionReason,
-    Suggestions,
+    Adapt, Client, ClientError, GraphHandle, Measured, RankRequest, SuggestRequest,
+    SuggestionReason, Suggestions,
 };
 use hlorank_graph::{MeasuredGraph, Task};
 use hlorank_proto::v1::MeasurementFailure;
@@ -17,17 +17,30 @@ fn times(graph: &MeasuredGraph) -> Vec<f64> {
 
 fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
     let times = times(graph);
-    let outcomes: Vec<Measured> =
-        chosen.iter().map(|&config| Measured::Time { seconds: times[config], repeats: 1 }).collect();
+    let outcomes: Vec<Measured> = chosen
+        .iter()
+        .map(|&config| Measured::Time {
+            seconds: times[config],
+            repeats: 1,
+        })
+        .collect();
     Adapt::new("test").measured(&part(configurations(graph), chosen.to_vec()), &outcomes)
 }
 
-fn request<'a>(handle: &'a GraphHandle, graph: &MeasuredGraph, chosen: &[usize]) -> SuggestRequest<'a> {
+fn request<'a>(
+    handle: &'a GraphHandle,
+    graph: &MeasuredGraph,
+    chosen: &[usize],
+) -> SuggestRequest<'a> {
     SuggestRequest::new(handle, configurations(graph)).adapt(Some(&adapt(graph, chosen)))
 }
 
 fn configs(suggestions: &Suggestions) -> Vec<usize> {
-    suggestions.suggestions.iter().map(|each| each.config).collect()
+    suggestions
+        .suggestions
+        .iter()
+        .map(|each| each.config)
+        .collect()
 }
 
 async fn client() -> (TestServer, Client) {
@@ -43,12 +56,22 @@ async fn search(client: &Client, graph: &MeasuredGraph) -> usize {
     let (mut measured, mut since_improvement, mut fastest) = (Vec::new(), 0, f64::INFINITY);
     while fastest > enough {
         let request = request(&handle, graph, &measured).since_improvement(since_improvement, 1);
-        let suggested =
-            client.suggest(&request).await.unwrap_or_else(|error| panic!("{}: {error}", graph.name));
+        let suggested = client
+            .suggest(&request)
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", graph.name));
         let config = suggested.suggestions[0].config;
-        assert!(!measured.contains(&config), "{}: {config} was measured", graph.name);
+        assert!(
+            !measured.contains(&config),
+            "{}: {config} was measured",
+            graph.name
+        );
         measured.push(config);
-        since_improvement = if times[config] < fastest { 0 } else { since_improvement + 1 };
+        since_improvement = if times[config] < fastest {
+            0
+        } else {
+            since_improvement + 1
+        };
         fastest = fastest.min(times[config]);
     }
     measured.len()
@@ -65,7 +88,10 @@ async fn a_search_by_suggestions_finds_a_fast_configuration_soon() {
         shares.push(found as f64 / all as f64);
     }
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    assert!(mean < 0.35, "a random order needs about half of them: {shares:?}");
+    assert!(
+        mean < 0.35,
+        "a random order needs about half of them: {shares:?}"
+    );
 }
 
 #[tokio::test]
@@ -73,10 +99,15 @@ async fn before_three_measurements_the_model_decides() {
     let (_server, client) = client().await;
     for graph in measured_graphs() {
         let handle = GraphHandle::of(&graph);
-        let ranking = client.rank(&RankRequest::new(&handle, configurations(&graph))).await.unwrap();
+        let ranking = client
+            .rank(&RankRequest::new(&handle, configurations(&graph)))
+            .await
+            .unwrap();
         let ranked: Vec<usize> = ranking.best.iter().map(|each| each.config).collect();
-        let none =
-            client.suggest(&SuggestRequest::new(&handle, configurations(&graph)).count(3)).await.unwrap();
+        let none = client
+            .suggest(&SuggestRequest::new(&handle, configurations(&graph)).count(3))
+            .await
+            .unwrap();
         assert_eq!(configs(&none), ranked[..3], "{}", graph.name);
         assert_eq!(none.adaptation, None);
         let two = client
@@ -87,10 +118,18 @@ async fn before_three_measurements_the_model_decides() {
             )
             .await;
         let two = two.unwrap();
-        assert_eq!(configs(&two), ranked[3..5], "{}: what is measured or pending is left out", graph.name);
+        assert_eq!(
+            configs(&two),
+            ranked[3..5],
+            "{}: what is measured or pending is left out",
+            graph.name
+        );
         for suggestion in &two.suggestions {
             assert_eq!(suggestion.reason, SuggestionReason::Model);
-            assert_eq!((suggestion.predicted_seconds, suggestion.log_sd), (0.0, 0.0));
+            assert_eq!(
+                (suggestion.predicted_seconds, suggestion.log_sd),
+                (0.0, 0.0)
+            );
         }
     }
 }
@@ -100,21 +139,47 @@ async fn suggestions_depend_on_the_set_of_measurements_alone() {
     let (_server, client) = client().await;
     for graph in measured_graphs() {
         let handle = GraphHandle::of(&graph);
-        let mut measured: Vec<usize> = (0..configurations(&graph).len()).step_by(4).take(6).collect();
-        let first = client.suggest(&request(&handle, &graph, &measured).count(5)).await.unwrap();
+        let mut measured: Vec<usize> = (0..configurations(&graph).len())
+            .step_by(4)
+            .take(6)
+            .collect();
+        let first = client
+            .suggest(&request(&handle, &graph, &measured).count(5))
+            .await
+            .unwrap();
         measured.reverse();
-        let again = client.suggest(&request(&handle, &graph, &measured).count(5)).await.unwrap();
+        let again = client
+            .suggest(&request(&handle, &graph, &measured).count(5))
+            .await
+            .unwrap();
         assert_eq!(first.suggestions, again.suggestions, "{}", graph.name);
         for suggestion in &first.suggestions {
             assert!(!measured.contains(&suggestion.config));
             assert!((suggestion.predicted_seconds.ln() - suggestion.score).abs() < 1e-4);
-            assert!(suggestion.log_sd > 0.0 && suggestion.expected_improvement >= 0.0, "{suggestion:?}");
+            assert!(
+                suggestion.log_sd > 0.0 && suggestion.expected_improvement >= 0.0,
+                "{suggestion:?}"
+            );
         }
-        let one = client.suggest(&request(&handle, &graph, &measured)).await.unwrap();
+        let one = client
+            .suggest(&request(&handle, &graph, &measured))
+            .await
+            .unwrap();
         assert_eq!(one.suggestions, first.suggestions[..1]);
-        let pending: Vec<u32> = configs(&one).iter().map(|&config| u32::try_from(config).unwrap()).collect();
-        let next = client.suggest(&request(&handle, &graph, &measured).pending(&pending)).await.unwrap();
-        assert_eq!(configs(&next), configs(&first)[1..2], "{}: pending is like suggested before", graph.name);
+        let pending: Vec<u32> = configs(&one)
+            .iter()
+            .map(|&config| u32::try_from(config).unwrap())
+            .collect();
+        let next = client
+            .suggest(&request(&handle, &graph, &measured).pending(&pending))
+            .await
+            .unwrap();
+        assert_eq!(
+            configs(&next),
+            configs(&first)[1..2],
+            "{}: pending is like suggested before",
+            graph.name
+        );
     }
 }
 
@@ -140,14 +205,25 @@ async fn all_that_was_not_measured_is_suggested_once() {
     let graph = measured_graphs().remove(0);
     let (handle, all) = (GraphHandle::of(&graph), configurations(&graph).len());
     let measured: Vec<usize> = (3..all).collect();
-    let suggested = client.suggest(&request(&handle, &graph, &measured).count(64)).await.unwrap();
+    let suggested = client
+        .suggest(&request(&handle, &graph, &measured).count(64))
+        .await
+        .unwrap();
     let mut configs = configs(&suggested);
     configs.sort_unstable();
-    let left: Vec<usize> =
-        configurations(&graph).batch().distinct().first.into_iter().filter(|&first| first < 3).collect();
+    let left: Vec<usize> = configurations(&graph)
+        .batch()
+        .distinct()
+        .first
+        .into_iter()
+        .filter(|&first| first < 3)
+        .collect();
     assert_eq!(configs, left);
     let everything: Vec<usize> = (0..all).collect();
-    let none = client.suggest(&request(&handle, &graph, &everything)).await.unwrap();
+    let none = client
+        .suggest(&request(&handle, &graph, &everything))
+        .await
+        .unwrap();
     assert!(none.suggestions.is_empty());
 }
 
@@ -156,12 +232,20 @@ async fn what_failed_is_not_suggested() {
     let (_server, client) = client().await;
     for graph in measured_graphs() {
         let handle = GraphHandle::of(&graph);
-        let ranking = client.rank(&RankRequest::new(&handle, configurations(&graph)).top(1)).await.unwrap();
+        let ranking = client
+            .rank(&RankRequest::new(&handle, configurations(&graph)).top(1))
+            .await
+            .unwrap();
         let first = ranking.best[0].config;
         let failed = Measured::Failed(MeasurementFailure::Compile);
         let adapt = Adapt::new("test").measured(&part(configurations(&graph), [first]), &[failed]);
         let request = SuggestRequest::new(&handle, configurations(&graph)).adapt(Some(&adapt));
-        assert_ne!(configs(&client.suggest(&request).await.unwrap()), [first], "{}", graph.name);
+        assert_ne!(
+            configs(&client.suggest(&request).await.unwrap()),
+            [first],
+            "{}",
+            graph.name
+        );
     }
 }
 
@@ -169,12 +253,18 @@ async fn what_failed_is_not_suggested() {
 async fn a_whole_graph_model_suggests_too() {
     let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let client = server.client().await;
-    for graph in measured_graphs().iter().filter(|graph| graph.graph.task() == Task::Tile) {
+    for graph in measured_graphs()
+        .iter()
+        .filter(|graph| graph.graph.task() == Task::Tile)
+    {
         let handle = GraphHandle::of(graph);
-        let request =
-            request(&handle, graph, &[0, 2, 4, 6]).model(Some(&"tile-whole-graph".parse().unwrap()));
+        let request = request(&handle, graph, &[0, 2, 4, 6])
+            .model(Some(&"tile-whole-graph".parse().unwrap()));
         let suggested = client.suggest(&request).await.unwrap();
-        assert_eq!(suggested.suggestions[0].reason, SuggestionReason::ExpectedImprovement);
+        assert_eq!(
+            suggested.suggestions[0].reason,
+            SuggestionReason::ExpectedImprovement
+        );
     }
 }
 
@@ -183,16 +273,24 @@ async fn impossible_requests_are_refused_with_their_field() {
     let (_server, client) = client().await;
     let graphs = measured_graphs();
     let handle = GraphHandle::of(&graphs[0]);
-    let layouts = graphs.iter().find(|graph| graph.graph.task() == Task::Layout).unwrap();
+    let layouts = graphs
+        .iter()
+        .find(|graph| graph.graph.task() == Task::Layout)
+        .unwrap();
     let request = || SuggestRequest::new(&handle, configurations(&graphs[0]));
     for (request, expected) in [
         (request().count(65), "count is 65, expected at most 64"),
         (request().pending(&[100_000]), "pending is 100000"),
         (request().adapt(Some(&Adapt::new(""))), "adapt.target"),
-        (SuggestRequest::new(&handle, configurations(layouts)), "tile"),
+        (
+            SuggestRequest::new(&handle, configurations(layouts)),
+            "tile",
+        ),
     ] {
         match client.suggest(&request).await {
-            Err(error @ ClientError::Refused(_)) => assert!(error.to_string().contains(expected), "{error}"),
+            Err(error @ ClientError::Refused(_)) => {
+                assert!(error.to_string().contains(expected), "{error}")
+            }
             other => panic!("{other:?}"),
         }
     }

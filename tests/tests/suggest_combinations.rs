@@ -1,8 +1,8 @@
 //! A server searches the combinations of what segments or nodes have.
 
 use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest, SuggestRequest, SuggestionReason, SuggestionSource,
-    Suggestions,
+    Adapt, Client, GraphHandle, Measured, RankRequest, SuggestRequest, SuggestionReason,
+    SuggestionSource, Suggestions,
 };
 use hlorank_graph::{
     Configurations, LayoutBatch, LayoutBatchBuilder, Limits, MeasuredGraph, SegmentedGraph, Task,
@@ -12,11 +12,15 @@ use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part
 const SOURCES: [SuggestionSource; 2] = [SuggestionSource::Segments, SuggestionSource::Nodes];
 
 fn graphs_of(task: Task) -> impl Iterator<Item = MeasuredGraph> {
-    measured_graphs().into_iter().filter(move |graph| graph.graph.task() == task)
+    measured_graphs()
+        .into_iter()
+        .filter(move |graph| graph.graph.task() == task)
 }
 
 fn layouts(graph: &MeasuredGraph) -> &LayoutBatch {
-    let Configurations::Layout(batch) = configurations(graph) else { panic!("layouts") };
+    let Configurations::Layout(batch) = configurations(graph) else {
+        panic!("layouts")
+    };
     batch
 }
 
@@ -24,8 +28,13 @@ fn layouts(graph: &MeasuredGraph) -> &LayoutBatch {
 fn adapt(graph: &MeasuredGraph, count: usize) -> Adapt {
     let times = &graph.measurements.as_ref().unwrap().run_times[..count];
     #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
-    let outcomes: Vec<Measured> =
-        times.iter().map(|&time| Measured::Time { seconds: time as f64 * 1e-9, repeats: 1 }).collect();
+    let outcomes: Vec<Measured> = times
+        .iter()
+        .map(|&time| Measured::Time {
+            seconds: time as f64 * 1e-9,
+            repeats: 1,
+        })
+        .collect();
     Adapt::new("test").measured(&part(configurations(graph), 0..count), &outcomes)
 }
 
@@ -36,8 +45,14 @@ async fn suggest(
     measured: Option<&Adapt>,
 ) -> Suggestions {
     let handle = GraphHandle::of(graph);
-    let request = SuggestRequest::new(&handle, configurations(graph)).source(source).count(8).adapt(measured);
-    client.suggest(&request).await.unwrap_or_else(|error| panic!("{}: {error}", graph.name))
+    let request = SuggestRequest::new(&handle, configurations(graph))
+        .source(source)
+        .count(8)
+        .adapt(measured);
+    client
+        .suggest(&request)
+        .await
+        .unwrap_or_else(|error| panic!("{}: {error}", graph.name))
 }
 
 /// Scores of layouts, by themselves.
@@ -48,14 +63,18 @@ async fn scores(
     adapt: Option<Adapt>,
 ) -> Vec<f32> {
     let (handle, layouts) = (GraphHandle::of(graph), Configurations::Layout(layouts));
-    let request = RankRequest::new(&handle, &layouts).adapt(adapt).with_scores();
+    let request = RankRequest::new(&handle, &layouts)
+        .adapt(adapt)
+        .with_scores();
     client.rank(&request).await.unwrap().scores
 }
 
 /// The entries of a configuration at some slots.
 fn at(batch: &LayoutBatch, config: usize, slots: &[usize]) -> Vec<u64> {
     let entries = slots.iter().map(|&slot| batch.entry(config, slot));
-    entries.flat_map(|entry| entry.numbers().map(u64::from)).collect()
+    entries
+        .flat_map(|entry| entry.numbers().map(u64::from))
+        .collect()
 }
 
 #[tokio::test]
@@ -64,21 +83,33 @@ async fn suggested_combinations_are_scored_exactly_and_no_change_of_a_segment_is
     let client = server.client().await;
     for graph in graphs_of(Task::Layout) {
         let measured = adapt(&graph, 12);
-        for (source, measured) in
-            SOURCES.into_iter().flat_map(|source| [(source, None), (source, Some(&measured))])
+        for (source, measured) in SOURCES
+            .into_iter()
+            .flat_map(|source| [(source, None), (source, Some(&measured))])
         {
             let suggested = suggest(&client, &graph, source, measured).await;
             let found = suggested.combinations.clone().unwrap();
             assert_eq!((suggested.suggestions.len(), found.len()), (8, 8));
             let again = scores(&client, &graph, found.clone(), measured.cloned()).await;
-            for (number, (suggestion, score)) in suggested.suggestions.iter().zip(again).enumerate() {
-                assert_eq!((suggestion.config, suggestion.score.to_bits()), (number, score.to_bits()));
+            for (number, (suggestion, score)) in suggested.suggestions.iter().zip(again).enumerate()
+            {
+                assert_eq!(
+                    (suggestion.config, suggestion.score.to_bits()),
+                    (number, score.to_bits())
+                );
             }
             if measured.is_none() {
                 let sent = scores(&client, &graph, layouts(&graph).clone(), None).await;
                 let best = sent.iter().copied().fold(f32::INFINITY, f32::min);
-                assert!(suggested.suggestions[0].score <= best, "{}: {source:?}", graph.name);
-                println!("{}: {source:?} {} of {best}", graph.name, suggested.suggestions[0].score);
+                assert!(
+                    suggested.suggestions[0].score <= best,
+                    "{}: {source:?}",
+                    graph.name
+                );
+                println!(
+                    "{}: {source:?} {} of {best}",
+                    graph.name, suggested.suggestions[0].score
+                );
                 // There may be more changes of nodes than a search tries.
                 if source == SuggestionSource::Segments {
                     let places = places(&graph, source);
@@ -110,7 +141,11 @@ async fn assert_no_change_is_better(
         }
     }
     for other in scores(client, graph, changed.build().unwrap(), None).await {
-        assert!(other >= score, "{}: {other} is better than {score}", graph.name);
+        assert!(
+            other >= score,
+            "{}: {other} is better than {score}",
+            graph.name
+        );
     }
 }
 
@@ -132,12 +167,20 @@ async fn a_combination_has_only_what_was_sent() {
         let measured = adapt(&graph, 12);
         for source in SOURCES {
             let places = places(&graph, source);
-            let found = suggest(&client, &graph, source, Some(&measured)).await.combinations.unwrap();
+            let found = suggest(&client, &graph, source, Some(&measured))
+                .await
+                .combinations
+                .unwrap();
             for (config, slots) in
                 (0..found.len()).flat_map(|config| places.iter().map(move |slots| (config, slots)))
             {
-                let is_sent = (0..all.len()).any(|sent| at(all, sent, slots) == at(&found, config, slots));
-                assert!(is_sent, "{}: {source:?}, suggestion {config}, slots {slots:?}", graph.name);
+                let is_sent =
+                    (0..all.len()).any(|sent| at(all, sent, slots) == at(&found, config, slots));
+                assert!(
+                    is_sent,
+                    "{}: {source:?}, suggestion {config}, slots {slots:?}",
+                    graph.name
+                );
             }
             let every: Vec<usize> = (0..all.slots()).collect();
             let is_measured =
@@ -158,13 +201,21 @@ async fn pending_combinations_are_sent_among_the_candidates() {
     let mut all = LayoutBatchBuilder::new(pending.slots(), Limits::default());
     for batch in [&pending, layouts(&graph)] {
         for config in 0..batch.len() {
-            let entries: Vec<_> = (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect();
+            let entries: Vec<_> = (0..batch.slots())
+                .map(|slot| batch.entry(config, slot))
+                .collect();
             all.push(&entries).unwrap();
         }
     }
-    let (handle, candidates) = (GraphHandle::of(&graph), Configurations::Layout(all.build().unwrap()));
+    let (handle, candidates) = (
+        GraphHandle::of(&graph),
+        Configurations::Layout(all.build().unwrap()),
+    );
     let request = SuggestRequest::new(&handle, &candidates).source(SuggestionSource::Segments);
-    let next = client.suggest(&request.adapt(Some(&measured)).count(8).pending(&[0])).await.unwrap();
+    let next = client
+        .suggest(&request.adapt(Some(&measured)).count(8).pending(&[0]))
+        .await
+        .unwrap();
     let every: Vec<usize> = (0..pending.slots()).collect();
     let next = next.combinations.unwrap();
     assert!((0..next.len()).all(|config| at(&next, config, &every) != at(&pending, 0, &every)));
@@ -177,7 +228,8 @@ async fn after_five_measurements_without_improvement_a_combination_is_drawn() {
     let graph = graphs_of(Task::Layout).next().unwrap();
     let (handle, measured) = (GraphHandle::of(&graph), adapt(&graph, 12));
     let request = |seed| {
-        let request = SuggestRequest::new(&handle, configurations(&graph)).source(SuggestionSource::Nodes);
+        let request =
+            SuggestRequest::new(&handle, configurations(&graph)).source(SuggestionSource::Nodes);
         request.adapt(Some(&measured)).since_improvement(5, seed)
     };
     let mut drawn = Vec::new();
@@ -195,12 +247,20 @@ async fn tiles_and_models_of_whole_graphs_are_refused() {
     let client = server.client().await;
     let tiles = graphs_of(Task::Tile).next().unwrap();
     let layouts = graphs_of(Task::Layout).next().unwrap();
-    for (graph, model, why) in
-        [(tiles, None, "a tile belongs to"), (layouts, Some("layout-even-chunks"), "scores whole graphs")]
-    {
-        let (handle, model) = (GraphHandle::of(&graph), model.map(|name| name.parse().unwrap()));
-        let request = SuggestRequest::new(&handle, configurations(&graph)).source(SuggestionSource::Segments);
-        let refused = client.suggest(&request.model(model.as_ref())).await.unwrap_err();
+    for (graph, model, why) in [
+        (tiles, None, "a tile belongs to"),
+        (layouts, Some("layout-even-chunks"), "scores whole graphs"),
+    ] {
+        let (handle, model) = (
+            GraphHandle::of(&graph),
+            model.map(|name| name.parse().unwrap()),
+        );
+        let request =
+            SuggestRequest::new(&handle, configurations(&graph)).source(SuggestionSource::Segments);
+        let refused = client
+            .suggest(&request.model(model.as_ref()))
+            .await
+            .unwrap_err();
         let refusal = refused.refusal().unwrap();
         assert_eq!(refusal.reason(), Some("SOURCE_UNSUPPORTED"), "{refused}");
         assert!(refusal.message().contains(why), "{refused}");

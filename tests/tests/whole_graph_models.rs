@@ -14,7 +14,8 @@ use hlorank_server::{
     runtime::Runtime,
 };
 use hlorank_tests::{
-    Artifacts, TestServer, chain_kernel, fixture, golden_cases, grid_tiles, layouts, onnxruntime, part, tiles,
+    Artifacts, TestServer, chain_kernel, fixture, golden_cases, grid_tiles, layouts, onnxruntime,
+    part, tiles,
 };
 use tonic::Code;
 
@@ -45,12 +46,29 @@ async fn rank(
 ) -> Result<Ranking, ClientError> {
     let graph = GraphHandle::features(graph);
     let model = Some(model.parse().unwrap());
-    client.rank(&RankRequest::new(&graph, configurations).model(model).with_scores()).await
+    client
+        .rank(
+            &RankRequest::new(&graph, configurations)
+                .model(model)
+                .with_scores(),
+        )
+        .await
 }
 
 /// Ranks these configurations of a case.
-async fn rank_chosen(client: &Client, model: &str, case: &GoldenCase, numbers: &[usize]) -> Ranking {
-    let ranked = rank(client, model, &case.graph, &part(&case.configurations, numbers.iter().copied())).await;
+async fn rank_chosen(
+    client: &Client,
+    model: &str,
+    case: &GoldenCase,
+    numbers: &[usize],
+) -> Ranking {
+    let ranked = rank(
+        client,
+        model,
+        &case.graph,
+        &part(&case.configurations, numbers.iter().copied()),
+    )
+    .await;
     ranked.unwrap_or_else(|error| panic!("{model}: {error}"))
 }
 
@@ -58,7 +76,12 @@ async fn rank_chosen(client: &Client, model: &str, case: &GoldenCase, numbers: &
 fn counts(ranking: &Ranking) -> [u64; 4] {
     let reuse = &ranking.reuse;
     assert_eq!(reuse.rows_evaluated, reuse.distinct_segment_rows);
-    [reuse.configs, reuse.distinct_configs, reuse.segment_rows, reuse.rows_evaluated]
+    [
+        reuse.configs,
+        reuse.distinct_configs,
+        reuse.segment_rows,
+        reuse.rows_evaluated,
+    ]
 }
 
 #[tokio::test]
@@ -66,15 +89,33 @@ async fn chunks_are_what_was_sent_in_the_order_sent() {
     let (server, case) = (server().await, golden_case(CROSS_CONFIGURATION));
     let client = server.client().await;
     let all: Vec<usize> = (0..case.scores.len()).collect();
-    assert!(all.len() > 2 * CHUNK && !all.len().is_multiple_of(CHUNK), "the last chunk is shorter");
-    let together = rank_chosen(&client, CROSS_CONFIGURATION, &case, &all).await.scores;
+    assert!(
+        all.len() > 2 * CHUNK && !all.len().is_multiple_of(CHUNK),
+        "the last chunk is shorter"
+    );
+    let together = rank_chosen(&client, CROSS_CONFIGURATION, &case, &all)
+        .await
+        .scores;
     for (chunk, scores) in all.chunks(CHUNK).zip(together.chunks(CHUNK)) {
-        let alone = rank_chosen(&client, CROSS_CONFIGURATION, &case, chunk).await.scores;
-        assert_eq!(alone, scores, "chunk {chunk:?} scores alike in the batch and on its own");
+        let alone = rank_chosen(&client, CROSS_CONFIGURATION, &case, chunk)
+            .await
+            .scores;
+        assert_eq!(
+            alone, scores,
+            "chunk {chunk:?} scores alike in the batch and on its own"
+        );
     }
-    let shifted = rank_chosen(&client, CROSS_CONFIGURATION, &case, &all[1..]).await.scores;
-    let largest = shifted.iter().zip(&together[1..]).map(|(one, other)| (one - other).abs());
-    assert!(largest.fold(0.0, f32::max) > 0.1, "other chunks, other scores");
+    let shifted = rank_chosen(&client, CROSS_CONFIGURATION, &case, &all[1..])
+        .await
+        .scores;
+    let largest = shifted
+        .iter()
+        .zip(&together[1..])
+        .map(|(one, other)| (one - other).abs());
+    assert!(
+        largest.fold(0.0, f32::max) > 0.1,
+        "other chunks, other scores"
+    );
 }
 
 #[tokio::test]
@@ -84,16 +125,27 @@ async fn nothing_is_merged_where_scores_depend_on_the_chunk() {
     let repeated = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0, 0, 1, 0, 1, 0, 1]).await;
     assert_eq!(counts(&repeated), [7, 2, 7, 7]);
     let once = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0, 1]).await;
-    assert_eq!(repeated.scores[5..], once.scores, "the last chunk is these two");
-    assert!((repeated.scores[0] - once.scores[0]).abs() > 0.1, "the first is not");
+    assert_eq!(
+        repeated.scores[5..],
+        once.scores,
+        "the last chunk is these two"
+    );
+    assert!(
+        (repeated.scores[0] - once.scores[0]).abs() > 0.1,
+        "the first is not"
+    );
 }
 
 #[tokio::test]
 async fn a_lone_configuration_is_not_padded_where_scores_depend_on_the_chunk() {
     let (server, case) = (server().await, golden_case(CROSS_CONFIGURATION));
     let client = server.client().await;
-    let alone = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0]).await.scores;
-    let twice = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0, 0]).await.scores;
+    let alone = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0])
+        .await
+        .scores;
+    let twice = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0, 0])
+        .await
+        .scores;
     assert!((alone[0] - twice[0]).abs() > 0.1, "{alone:?}, {twice:?}");
 }
 
@@ -126,19 +178,32 @@ async fn elsewhere_equal_configurations_are_evaluated_once() {
         let repeated = rank_chosen(&client, model, &case, &[2, 0, 2, 1, 0, 2, 2]).await;
         assert_eq!(counts(&repeated), [7, 3, 7, 3], "{model}");
         let once = rank_chosen(&client, model, &case, &[2, 0, 1]).await.scores;
-        assert_eq!(repeated.scores, [0, 1, 0, 2, 1, 0, 0].map(|config: usize| once[config]), "{model}");
+        assert_eq!(
+            repeated.scores,
+            [0, 1, 0, 2, 1, 0, 0].map(|config: usize| once[config]),
+            "{model}"
+        );
     }
 }
 
 /// Returns what pruning keeps of a graph, as a graph of its own.
 fn pruned(graph: &Graph) -> Graph {
     let kept = prune(graph);
-    let opcodes = kept.nodes.iter().map(|&node| graph.opcodes()[node as usize]).collect();
+    let opcodes = kept
+        .nodes
+        .iter()
+        .map(|&node| graph.opcodes()[node as usize])
+        .collect();
     let features = graph.features_of(&kept.nodes, Pad::Zero).unwrap();
     let position = |node: &u32| u32::try_from(kept.nodes.binary_search(node).unwrap()).unwrap();
     let configurable = graph.configurable().iter().map(position).collect();
-    let arrays =
-        GraphArrays::from_features(opcodes, features, kept.edges.clone(), Pad::Zero, &Limits::default());
+    let arrays = GraphArrays::from_features(
+        opcodes,
+        features,
+        kept.edges.clone(),
+        Pad::Zero,
+        &Limits::default(),
+    );
     Graph::new(Task::Layout, arrays.unwrap(), configurable).unwrap()
 }
 
@@ -147,14 +212,25 @@ async fn a_model_of_pruned_nodes_sees_nothing_of_the_others() {
     let (server, case) = (server().await, golden_case(PRUNED));
     let client = server.client().await;
     let kept = pruned(&case.graph);
-    assert!(kept.len() < case.graph.len(), "{} of {} nodes", kept.len(), case.graph.len());
+    assert!(
+        kept.len() < case.graph.len(),
+        "{} of {} nodes",
+        kept.len(),
+        case.graph.len()
+    );
     let scores = async |model, graph| {
         let ranked = rank(&client, model, graph, &case.configurations).await;
-        ranked.unwrap_or_else(|error| panic!("{model}: {error}")).scores
+        ranked
+            .unwrap_or_else(|error| panic!("{model}: {error}"))
+            .scores
     };
     let expected = scores("layout-whole-graph", &kept).await;
     assert_eq!(scores(PRUNED, &case.graph).await, expected);
-    assert_eq!(scores(PRUNED, &kept).await, expected, "what is kept is kept again");
+    assert_eq!(
+        scores(PRUNED, &kept).await,
+        expected,
+        "what is kept is kept again"
+    );
     assert_ne!(scores("layout-whole-graph", &case.graph).await, expected);
 }
 
@@ -162,32 +238,48 @@ async fn a_model_of_pruned_nodes_sees_nothing_of_the_others() {
 async fn a_graph_of_which_pruning_keeps_nothing_is_refused() {
     let (server, case) = (server().await, golden_case(PRUNED));
     let features = vec![0.0; hlorank_graph::FEATURES];
-    let arrays = GraphArrays::from_features(vec![63], features, vec![], Pad::Zero, &Limits::default());
+    let arrays =
+        GraphArrays::from_features(vec![63], features, vec![], Pad::Zero, &Limits::default());
     let graph = Graph::new(Task::Layout, arrays.unwrap(), vec![]).unwrap();
     let client = server.client().await;
-    let refused = rank(&client, PRUNED, &graph, &case.configurations).await.unwrap_err();
+    let refused = rank(&client, PRUNED, &graph, &case.configurations)
+        .await
+        .unwrap_err();
     let refusal = refused.refusal().unwrap();
-    assert_eq!((refusal.code(), refusal.reason()), (Code::InvalidArgument, Some("NOTHING_TO_CONFIGURE")));
+    assert_eq!(
+        (refusal.code(), refusal.reason()),
+        (Code::InvalidArgument, Some("NOTHING_TO_CONFIGURE"))
+    );
 
     // The engine refuses it as well, whoever asks.
     let runtime = Runtime::load(&onnxruntime()).unwrap();
-    let model = Arc::new(Model::load(&fixture("registry").join(PRUNED).join("1"), &runtime, 1).unwrap());
+    let model =
+        Arc::new(Model::load(&fixture("registry").join(PRUNED).join("1"), &runtime, 1).unwrap());
     let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
     let read = || Ok::<_, EngineError>(Configurations::Layout(layouts(0, &[vec![0]])));
     let graph = Arc::new(SegmentedGraph::new(&graph));
-    let refused = engine.score(&model, &graph, read, Terms::default()).await.unwrap_err();
-    assert!(matches!(refused, EngineError::NothingKept { .. }), "{refused}");
+    let refused = engine
+        .score(&model, &graph, read, Terms::default())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, EngineError::NothingKept { .. }),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
 async fn a_kernel_of_one_node_and_no_edges_is_scored() {
     let server = server().await;
     let features = vec![0.0; hlorank_graph::FEATURES];
-    let arrays = GraphArrays::from_features(vec![63], features, vec![], Pad::Zero, &Limits::default());
+    let arrays =
+        GraphArrays::from_features(vec![63], features, vec![], Pad::Zero, &Limits::default());
     let kernel = Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap();
     let tiles = Configurations::Tile(tiles(&[[4, 8], [8, 4]]));
     let client = server.client().await;
-    let ranked = rank(&client, "tile-whole-graph", &kernel, &tiles).await.unwrap();
+    let ranked = rank(&client, "tile-whole-graph", &kernel, &tiles)
+        .await
+        .unwrap();
     assert_ne!(ranked.scores[0], ranked.scores[1]);
 }
 
@@ -195,10 +287,24 @@ async fn a_kernel_of_one_node_and_no_edges_is_scored() {
 async fn configurations_of_the_other_task_are_refused() {
     let (server, case) = (server().await, golden_case("layout-whole-graph"));
     let client = server.client().await;
-    let refused = rank(&client, "tile-whole-graph", &case.graph, &case.configurations).await.unwrap_err();
+    let refused = rank(
+        &client,
+        "tile-whole-graph",
+        &case.graph,
+        &case.configurations,
+    )
+    .await
+    .unwrap_err();
     let refusal = refused.refusal().unwrap();
-    assert_eq!((refusal.code(), refusal.reason()), (Code::InvalidArgument, Some("MODEL_TASK_MISMATCH")));
-    assert!(refusal.message().contains("tile-whole-graph"), "{}", refusal.message());
+    assert_eq!(
+        (refusal.code(), refusal.reason()),
+        (Code::InvalidArgument, Some("MODEL_TASK_MISMATCH"))
+    );
+    assert!(
+        refusal.message().contains("tile-whole-graph"),
+        "{}",
+        refusal.message()
+    );
 }
 
 #[tokio::test]
@@ -208,8 +314,17 @@ async fn a_score_that_is_no_number_is_reported() {
     let server = TestServer::start_with(&[&models.flag()]).await;
     let (client, tiles) = (server.client().await, Configurations::Tile(grid_tiles(4)));
     let kernel = chain_kernel(&[119], &[8]);
-    let refused = rank(&client, "tile-whole-graph", &kernel, &tiles).await.unwrap_err();
+    let refused = rank(&client, "tile-whole-graph", &kernel, &tiles)
+        .await
+        .unwrap_err();
     let refusal = refused.refusal().unwrap();
-    assert_eq!((refusal.code(), refusal.reason()), (Code::Internal, Some("MODEL_OUTPUT_INVALID")));
-    assert!(refusal.message().contains("NaN for configuration 0"), "{}", refusal.message());
+    assert_eq!(
+        (refusal.code(), refusal.reason()),
+        (Code::Internal, Some("MODEL_OUTPUT_INVALID"))
+    );
+    assert!(
+        refusal.message().contains("NaN for configuration 0"),
+        "{}",
+        refusal.message()
+    );
 }

@@ -19,7 +19,12 @@ pub(crate) struct Confidence {
 
 impl From<v1::Confidence> for Confidence {
     fn from(confidence: v1::Confidence) -> Self {
-        let v1::Confidence { model_agreement, other_model, measure_first, unknown_opcodes } = confidence;
+        let v1::Confidence {
+            model_agreement,
+            other_model,
+            measure_first,
+            unknown_opcodes,
+        } = confidence;
         Self {
             model_agreement,
             other_model: Some(other_model).filter(|name| !name.is_empty()),
@@ -45,7 +50,10 @@ impl Display for Confidence {
             )?;
         }
         let first = counted(self.measure_first as usize, "configuration");
-        write!(formatter, "measure the first {first}, more on hardware that the models do not know.")
+        write!(
+            formatter,
+            "measure the first {first}, more on hardware that the models do not know."
+        )
     }
 }
 

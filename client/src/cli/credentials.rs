@@ -22,10 +22,20 @@ pub(crate) struct Credentials {
     /// Certificate for servers that require one, in PEM
     ///
     /// It is for mutual TLS.
-    #[arg(long, value_name = "FILE", env = "HLORANK_CERTIFICATE", requires = "key")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "HLORANK_CERTIFICATE",
+        requires = "key"
+    )]
     certificate: Option<PathBuf>,
     /// Private key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", env = "HLORANK_KEY", requires = "certificate")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "HLORANK_KEY",
+        requires = "certificate"
+    )]
     key: Option<PathBuf>,
     /// File with the token to send with every call
     ///
@@ -43,10 +53,18 @@ impl Credentials {
         let authorities = self.ca.as_deref().map(read).transpose()?;
         let identity = self.certificate.as_deref().zip(self.key.as_deref());
         let identity = identity.map(|(certificate, key)| {
-            Ok::<_, CommandError>(Identity { certificate: read(certificate)?, key: read(key)? })
+            Ok::<_, CommandError>(Identity {
+                certificate: read(certificate)?,
+                key: read(key)?,
+            })
         });
         let (identity, token) = (identity.transpose()?, self.token()?);
-        Ok(Connection { authorities, identity, token, ..Connection::default() })
+        Ok(Connection {
+            authorities,
+            identity,
+            token,
+            ..Connection::default()
+        })
     }
 
     fn token(&self) -> Result<Option<Token>, CommandError> {
@@ -58,11 +76,15 @@ impl Credentials {
                 None => return Ok(None),
             },
         };
-        text.parse().map(Some).map_err(|source| CommandError::Token { from, source })
+        text.parse()
+            .map(Some)
+            .map_err(|source| CommandError::Token { from, source })
     }
 }
 
 fn read(path: &Path) -> Result<String, CommandError> {
-    fs::read_to_string(path)
-        .map_err(|source| CommandError::CredentialFile { path: path.display().to_string(), source })
+    fs::read_to_string(path).map_err(|source| CommandError::CredentialFile {
+        path: path.display().to_string(),
+        source,
+    })
 }

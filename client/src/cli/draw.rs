@@ -76,7 +76,10 @@ impl Draw {
             let drawn = draw_layouts(&graph.nodes, random, &mut rng);
             drawn.map(|drawn| (Drawn::of_layouts(&drawn, self.seed), drawn.configurations))
         };
-        let drawn = drawn.map_err(|source| CommandError::Configuration { path: name(), source });
+        let drawn = drawn.map_err(|source| CommandError::Configuration {
+            path: name(),
+            source,
+        });
         drawn.map(|(report, configurations)| Some((configurations, report)))
     }
 }
@@ -91,7 +94,10 @@ fn check(graph: &MeasuredGraph, path: impl Fn() -> String) -> Result<(), Command
         }
         Task::Fusion if graph.graph.configurable().is_empty() => {
             let source = ConfigurationError::NothingToFuse;
-            Err(CommandError::Configuration { path: path(), source })
+            Err(CommandError::Configuration {
+                path: path(),
+                source,
+            })
         }
         Task::Layout if graph.nodes.is_empty() => Err(CommandError::NothingToDraw { path: path() }),
         Task::Layout | Task::Fusion => Ok(()),
@@ -161,9 +167,15 @@ mod tests {
     #[test]
     fn the_help_names_the_numbers() {
         let command = Arguments::command();
-        let random = command.get_arguments().find(|argument| argument.get_id() == "random").unwrap();
+        let random = command
+            .get_arguments()
+            .find(|argument| argument.get_id() == "random")
+            .unwrap();
         let help = random.get_long_help().unwrap().to_string();
         assert!(help.contains(&format!("[default: {RANDOM} ")), "{help}");
-        assert!(help.contains(&format!("at most {} layouts", grouped(MAX_DEVIATIONS))), "{help}");
+        assert!(
+            help.contains(&format!("at most {} layouts", grouped(MAX_DEVIATIONS))),
+            "{help}"
+        );
     }
 }

@@ -84,7 +84,9 @@ pub(crate) enum CommandError {
         source: ParseTokenError,
     },
     /// The configurations do not fit the graph.
-    #[error("{path}: {source} (`hlorank graph inspect --nodes` lists the nodes that a layout sets)")]
+    #[error(
+        "{path}: {source} (`hlorank graph inspect --nodes` lists the nodes that a layout sets)"
+    )]
     Configuration {
         /// Path of the file.
         path: String,
@@ -180,7 +182,11 @@ pub(crate) enum CommandError {
 impl CommandError {
     /// Returns the error of a call about a graph of a file.
     pub(crate) fn graph(path: &Path, module: usize, source: ClientError) -> Self {
-        Self::Graph { path: path.display().to_string(), module, source }
+        Self::Graph {
+            path: path.display().to_string(),
+            module,
+            source,
+        }
     }
 
     /// Returns the exit code of the command.

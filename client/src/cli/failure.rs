@@ -35,8 +35,13 @@ impl Format {
         match self {
             Self::Text => anstream::eprintln!("{} {}", styled(ERROR, "error:"), describe(error)),
             Self::Json => {
-                let report = FailureReport { error: Failure::of(error) };
-                eprintln!("{}", serde_json::to_string(&report).expect("strings and numbers are valid JSON"));
+                let report = FailureReport {
+                    error: Failure::of(error),
+                };
+                eprintln!(
+                    "{}",
+                    serde_json::to_string(&report).expect("strings and numbers are valid JSON")
+                );
             }
         }
     }
@@ -59,7 +64,9 @@ impl<'a> Failure<'a> {
             code: refusal.map(|refusal| refusal.code().into()),
             reason: refusal.and_then(Refusal::reason),
             fields: refusal.into_iter().flat_map(Refusal::fields).collect(),
-            retry_after_seconds: refusal.and_then(Refusal::retry_after).map(|delay| delay.as_secs_f64()),
+            retry_after_seconds: refusal
+                .and_then(Refusal::retry_after)
+                .map(|delay| delay.as_secs_f64()),
         }
     }
 }

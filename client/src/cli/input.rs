@@ -20,8 +20,7 @@ pub(crate) const GRAPH_FILE_LONG: &str = "File of graphs: HLO text (also in a lo
 pub(crate) const MEASURED_FILE: &str = "Files with measured run times";
 
 /// Long help of an argument that is a file of graphs with run times.
-pub(crate) const MEASURED_FILE_LONG: &str =
-    "Files with measured run times: TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set";
+pub(crate) const MEASURED_FILE_LONG: &str = "Files with measured run times: TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set";
 
 /// The arguments that select graphs of a file.
 #[derive(Clone, Debug, Args)]
@@ -61,8 +60,12 @@ pub(crate) struct Input {
 }
 
 /// Limits of files. They are generous because users read their own files; the server has limits of its own.
-pub(crate) const FILE_LIMITS: Limits =
-    Limits { nodes: 1 << 24, edges: 1 << 26, configs: 1 << 24, config_entries: 1 << 31 };
+pub(crate) const FILE_LIMITS: Limits = Limits {
+    nodes: 1 << 24,
+    edges: 1 << 26,
+    configs: 1 << 24,
+    config_entries: 1 << 31,
+};
 
 impl Selection {
     /// Reads the selected graphs of a file.
@@ -71,7 +74,10 @@ impl Selection {
         let file = GraphFile::read(path, self.task, &FILE_LIMITS)?;
         let kind = file.kind;
         let graphs: Vec<_> = match self.module {
-            Some(module) => vec![NumberedGraph { module, measured: file.into_graph(path, module)? }],
+            Some(module) => vec![NumberedGraph {
+                module,
+                measured: file.into_graph(path, module)?,
+            }],
             None => (0..).zip(file.graphs).map(NumberedGraph::from).collect(),
         };
         progress.add_graphs(graphs.len());
@@ -79,14 +85,23 @@ impl Selection {
     }
 
     /// Reads the one selected graph of a file.
-    pub(crate) fn read_one(&self, path: &Path, progress: &Progress) -> Result<NumberedGraph, CommandError> {
+    pub(crate) fn read_one(
+        &self,
+        path: &Path,
+        progress: &Progress,
+    ) -> Result<NumberedGraph, CommandError> {
         let mut graphs = self.read(path, progress)?.graphs;
         let modules = graphs.len();
         let path = path.display().to_string();
         match graphs.pop() {
             Some(graph) if graphs.is_empty() => Ok(graph),
             Some(_) => Err(CommandError::SeveralModules { path, modules }),
-            None => Err(FileError::NoSuchModule { path, module: 0, modules }.into()),
+            None => Err(FileError::NoSuchModule {
+                path,
+                module: 0,
+                modules,
+            }
+            .into()),
         }
     }
 }

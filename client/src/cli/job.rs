@@ -29,14 +29,22 @@ impl Subject {
         if let Some(configs) = &self.configs {
             let graph = self.selection.read_one(&self.graph, progress)?;
             let given = configuration::read(configs, &graph.measured.graph)?;
-            return Ok(vec![Loaded { graph, others: Some((given, None)) }]);
+            return Ok(vec![Loaded {
+                graph,
+                others: Some((given, None)),
+            }]);
         }
         let load = |graph: NumberedGraph| {
             let drawn = self.draw.configurations(&self.graph, &graph.measured)?;
             let others = drawn.map(|(configurations, drawn)| (configurations, Some(drawn)));
             Ok(Loaded { graph, others })
         };
-        self.selection.read(&self.graph, progress)?.graphs.into_iter().map(load).collect()
+        self.selection
+            .read(&self.graph, progress)?
+            .graphs
+            .into_iter()
+            .map(load)
+            .collect()
     }
 }
 
@@ -55,14 +63,20 @@ impl Loaded {
             return Some(job(configurations, None, *drawn));
         }
         let measurements = measured.measurements.as_ref()?;
-        Some(job(&measurements.configurations, RunTimes::of(measurements), None))
+        Some(job(
+            &measurements.configurations,
+            RunTimes::of(measurements),
+            None,
+        ))
     }
 }
 
 impl Job<'_> {
     /// Returns the number of a configuration in the file.
     pub(crate) fn number(&self, config: usize) -> usize {
-        self.run_times.as_ref().map_or(config, |times| times.number(config))
+        self.run_times
+            .as_ref()
+            .map_or(config, |times| times.number(config))
     }
 
     /// Returns the measured run time of a configuration in nanoseconds.

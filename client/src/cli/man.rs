@@ -15,7 +15,9 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(&self, command: Command) -> Result<(), CommandError> {
-        write_manual(&self.folder, command)
-            .map_err(|source| CommandError::OutputFile { path: self.folder.display().to_string(), source })
+        write_manual(&self.folder, command).map_err(|source| CommandError::OutputFile {
+            path: self.folder.display().to_string(),
+            source,
+        })
     }
 }

@@ -125,29 +125,45 @@ impl Measurements {
             (true, true) => adapt.use_own_stored(),
         };
         let Some(path) = &self.measured else {
-            return Ok(self.stored.then_some(Learned { adapt, since_improvement: 0 }));
+            return Ok(self.stored.then_some(Learned {
+                adapt,
+                since_improvement: 0,
+            }));
         };
         let forms = read_forms(path)?;
         let outcomes: Vec<Measured> = forms.iter().map(MeasuredForm::outcome).collect();
         if outcomes.is_empty() {
-            return Ok(Some(Learned { adapt, since_improvement: 0 }));
+            return Ok(Some(Learned {
+                adapt,
+                since_improvement: 0,
+            }));
         }
         let configurations = forms.into_iter().map(|form| form.configuration).collect();
         let configurations = configuration::from_values(path, configurations, graph)?;
         let adapt = adapt.measured(&configurations, &outcomes);
-        Ok(Some(Learned { adapt, since_improvement: since_improvement(&outcomes) }))
+        Ok(Some(Learned {
+            adapt,
+            since_improvement: since_improvement(&outcomes),
+        }))
     }
 }
 
 fn read_forms(path: &Path) -> Result<Vec<MeasuredForm>, CommandError> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path);
-    let text = text.map_err(|source| CommandError::ConfigurationFile { path: name.clone(), source })?;
+    let text = text.map_err(|source| CommandError::ConfigurationFile {
+        path: name.clone(),
+        source,
+    })?;
     let forms: Result<Vec<MeasuredForm>, _> = serde_json::from_str(&text);
     let checked = forms.and_then(|forms| {
-        let wrong = forms.iter().position(|form| form.seconds.is_some() == form.failure.is_some());
+        let wrong = forms
+            .iter()
+            .position(|form| form.seconds.is_some() == form.failure.is_some());
         let expected = |number| format!("measurement {number} needs either `seconds` or `failure`");
-        wrong.map_or(Ok(()), |number| Err(serde_json::Error::custom(expected(number))))?;
+        wrong.map_or(Ok(()), |number| {
+            Err(serde_json::Error::custom(expected(number)))
+        })?;
         Ok(forms)
     });
     checked.map_err(|source| CommandError::ConfigurationJson { path: name, source })
@@ -157,7 +173,9 @@ fn since_improvement(outcomes: &[Measured]) -> u32 {
     let (mut fastest, mut since) = (f64::INFINITY, 0);
     for outcome in outcomes {
         match outcome {
-            Measured::Time { seconds, .. } if *seconds < fastest => (fastest, since) = (*seconds, 0),
+            Measured::Time { seconds, .. } if *seconds < fastest => {
+                (fastest, since) = (*seconds, 0)
+            }
             _ => since += 1,
         }
     }
@@ -199,7 +217,11 @@ impl From<&v1::Adaptation> for Lesson {
             zero_shot_tau: adaptation.zero_shot_tau,
             stored_measurements: adaptation.stored_measurements,
             pool: adaptation.pool.map(Pool::from),
-            contradictions: adaptation.contradictions.iter().map(Contradiction::from).collect(),
+            contradictions: adaptation
+                .contradictions
+                .iter()
+                .map(Contradiction::from)
+                .collect(),
         }
     }
 }
@@ -240,7 +262,11 @@ fn refusal(refusal: v1::PoolRefusal) -> Option<&'static str> {
 impl Display for Pool {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (kernels, measured) = (self.kernels as usize, self.measured_configurations as usize);
-        let verb = if self.used { "Learned" } else { "Learned nothing" };
+        let verb = if self.used {
+            "Learned"
+        } else {
+            "Learned nothing"
+        };
         write!(
             formatter,
             "{verb} from {} in {} of this structure: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
@@ -249,7 +275,9 @@ impl Display for Pool {
             self.leave_one_out_tau,
             self.zero_shot_tau,
         )?;
-        self.refusal.map_or(Ok(()), |refusal| write!(formatter, " They are not used: {refusal}."))
+        self.refusal.map_or(Ok(()), |refusal| {
+            write!(formatter, " They are not used: {refusal}.")
+        })
     }
 }
 
@@ -258,7 +286,10 @@ impl Display for Lesson {
         if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
             writeln!(formatter, "{pool}")?;
         }
-        let measured = counted(self.measured_configurations as usize, "measured configuration");
+        let measured = counted(
+            self.measured_configurations as usize,
+            "measured configuration",
+        );
         if !self.adapted {
             return write!(
                 formatter,
@@ -277,7 +308,13 @@ impl Display for Prediction {
     /// Formats the time, and the times one standard deviation below and above it.
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let (seconds, factor) = (f64::from(self.seconds), f64::from(self.log_sd).exp());
-        write!(formatter, "{} ({} to {})", time(seconds), time(seconds / factor), time(seconds * factor))
+        write!(
+            formatter,
+            "{} ({} to {})",
+            time(seconds),
+            time(seconds / factor),
+            time(seconds * factor)
+        )
     }
 }
 
@@ -301,7 +338,10 @@ mod tests {
     use super::*;
 
     fn measured(seconds: f64) -> Measured {
-        Measured::Time { seconds, repeats: 1 }
+        Measured::Time {
+            seconds,
+            repeats: 1,
+        }
     }
 
     #[test]

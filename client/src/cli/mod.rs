@@ -38,7 +38,12 @@ use self::{error::CommandError, exit::EXIT_CODES, output::Format};
 
 /// Ranks compiler configurations of HLO graphs by predicted run time.
 #[derive(Debug, Parser)]
-#[command(name = "hlorank", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "hlorank",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 #[command(after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
@@ -139,7 +144,11 @@ mod tests {
 
     fn check_variables(command: &clap::Command) {
         for variable in command.get_arguments().filter_map(clap::Arg::get_env) {
-            assert!(VARIABLES.iter().any(|known| variable == *known), "{}", variable.display());
+            assert!(
+                VARIABLES.iter().any(|known| variable == *known),
+                "{}",
+                variable.display()
+            );
         }
         command.get_subcommands().for_each(check_variables);
     }
@@ -153,9 +162,12 @@ mod tests {
         command.build();
         let name = command.get_name().to_owned();
         let summary = command.render_help().to_string();
-        let options = summary.lines().skip_while(|line| !line.ends_with("ptions:")).skip(1);
-        let options =
-            options.take_while(|line| !line.starts_with("Examples") && !line.starts_with("Exit codes"));
+        let options = summary
+            .lines()
+            .skip_while(|line| !line.ends_with("ptions:"))
+            .skip(1);
+        let options = options
+            .take_while(|line| !line.starts_with("Examples") && !line.starts_with("Exit codes"));
         for line in options.filter(|line| !line.is_empty() && !line.ends_with(':')) {
             let option = line.trim_start();
             assert!(

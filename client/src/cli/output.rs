@@ -31,8 +31,14 @@ impl Format {
     /// Prints a report on standard output.
     pub(crate) fn print<R: Serialize + Display>(self, report: &R) -> io::Result<()> {
         match self {
-            Self::Text => write_lines(anstream::stdout().lock(), &printable_lines(&report.to_string())),
-            Self::Json => write_lines(io::stdout().lock(), &escaped(&serde_json::to_string_pretty(report)?)),
+            Self::Text => write_lines(
+                anstream::stdout().lock(),
+                &printable_lines(&report.to_string()),
+            ),
+            Self::Json => write_lines(
+                io::stdout().lock(),
+                &escaped(&serde_json::to_string_pretty(report)?),
+            ),
         }
     }
 }
@@ -45,7 +51,12 @@ fn escaped(json: &str) -> String {
             escaped.push(letter);
         } else {
             let mut units = [0; 2];
-            escaped.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+            escaped.extend(
+                letter
+                    .encode_utf16(&mut units)
+                    .iter()
+                    .map(|unit| format!("\\u{unit:04x}")),
+            );
         }
     }
     escaped
@@ -72,7 +83,9 @@ fn printable_lines(text: &str) -> String {
 fn style_length(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\u{1b}[")?;
     let end = numbers.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
-    numbers[end..].starts_with('m').then_some(text.len() - numbers.len() + end + 1)
+    numbers[end..]
+        .starts_with('m')
+        .then_some(text.len() - numbers.len() + end + 1)
 }
 
 fn write_lines(mut output: impl Write, text: &str) -> io::Result<()> {
@@ -100,12 +113,18 @@ impl Table {
     /// Returns an empty table with these columns.
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         let mut grid = Grid::new();
-        grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        grid.load_preset(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Disabled);
         grid.set_header(columns.iter().map(|(name, _)| *name));
         for (column, (_, align)) in grid.column_iter_mut().zip(columns) {
-            column.set_padding((0, 2)).set_cell_alignment((*align).into());
+            column
+                .set_padding((0, 2))
+                .set_cell_alignment((*align).into());
         }
-        Self { grid, styles: Vec::new() }
+        Self {
+            grid,
+            styles: Vec::new(),
+        }
     }
 
     /// Adds a row.
@@ -115,7 +134,12 @@ impl Table {
 
     /// Adds a row in a style.
     pub(crate) fn styled_row(&mut self, style: Style, cells: impl IntoIterator<Item = String>) {
-        self.grid.add_row(cells.into_iter().map(|cell| printable(&cell)).collect::<Vec<_>>());
+        self.grid.add_row(
+            cells
+                .into_iter()
+                .map(|cell| printable(&cell))
+                .collect::<Vec<_>>(),
+        );
         self.styles.push(style);
     }
 }
@@ -124,7 +148,8 @@ impl Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let styles = iter::once(HEADING).chain(self.styles.iter().copied());
         let mut lines = self.grid.lines().zip(styles);
-        lines.try_for_each(|(line, style)| writeln!(formatter, "{}", styled(style, line.trim_end())))
+        lines
+            .try_for_each(|(line, style)| writeln!(formatter, "{}", styled(style, line.trim_end())))
     }
 }
 
@@ -140,7 +165,13 @@ impl From<Align> for CellAlignment {
 /// Replaces characters in a name from a file that control the terminal or the direction of text.
 pub(crate) fn printable(name: &str) -> String {
     name.chars()
-        .map(|letter| if is_printable(letter) { letter } else { char::REPLACEMENT_CHARACTER })
+        .map(|letter| {
+            if is_printable(letter) {
+                letter
+            } else {
+                char::REPLACEMENT_CHARACTER
+            }
+        })
         .collect()
 }
 
@@ -181,7 +212,10 @@ pub(crate) fn run_time(nanoseconds: i64) -> String {
 }
 
 /// Formats seconds as [`run_time`] does.
-#[expect(clippy::cast_possible_truncation, reason = "a run time in nanoseconds fits")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a run time in nanoseconds fits"
+)]
 pub(crate) fn seconds(seconds: f32) -> String {
     run_time((f64::from(seconds) * 1e9).round() as i64)
 }
@@ -203,7 +237,10 @@ mod tests {
             printable_lines("\u{1b}[1;4mname\u{1b}[0m\n\u{1b}[2J\u{202e}"),
             "\u{1b}[1;4mname\u{1b}[0m\n\u{fffd}[2J\u{fffd}"
         );
-        assert_eq!(escaped("{\"name\": \"\u{202e}é\u{7f}\"}\n"), "{\"name\": \"\\u202eé\\u007f\"}\n");
+        assert_eq!(
+            escaped("{\"name\": \"\u{202e}é\u{7f}\"}\n"),
+            "{\"name\": \"\\u202eé\\u007f\"}\n"
+        );
     }
 
     #[test]
@@ -221,6 +258,9 @@ mod tests {
         table.row(["longer".to_owned(), "1,000".to_owned()]);
         table.styled_row(HEADING, ["sum".to_owned(), "1,007".to_owned()]);
         let text = anstream::adapter::strip_str(&table.to_string()).to_string();
-        assert_eq!(text, "name    nodes\na           7\nlonger  1,000\nsum     1,007\n");
+        assert_eq!(
+            text,
+            "name    nodes\na           7\nlonger  1,000\nsum     1,007\n"
+        );
     }
 }

@@ -17,7 +17,9 @@ impl<'a> RunTimes<'a> {
     /// Returns the run times, or `None` if no configuration was measured.
     pub(crate) fn of(measurements: &'a Measurements) -> Option<Self> {
         let nanoseconds = measurements.run_times.as_slice();
-        let default = measurements.default.or_else(|| default_number(&measurements.configurations));
+        let default = measurements
+            .default
+            .or_else(|| default_number(&measurements.configurations));
         let normalizers = measurements.normalizers.as_deref();
         nanoseconds.iter().any(|&time| time > 0).then_some(Self {
             nanoseconds,
@@ -40,7 +42,10 @@ impl<'a> RunTimes<'a> {
 
     /// Returns the run time of a configuration in nanoseconds.
     pub(crate) fn measured(&self, config: usize) -> Option<i64> {
-        self.nanoseconds.get(config).copied().filter(|time| *time > 0)
+        self.nanoseconds
+            .get(config)
+            .copied()
+            .filter(|time| *time > 0)
     }
 
     /// Returns the number of measured configurations.
@@ -50,7 +55,9 @@ impl<'a> RunTimes<'a> {
 
     /// Returns the fastest of these configurations and its run time in nanoseconds.
     pub(crate) fn fastest(&self, configs: impl IntoIterator<Item = usize>) -> Option<(usize, i64)> {
-        let measured = configs.into_iter().filter_map(|config| Some((config, self.measured(config)?)));
+        let measured = configs
+            .into_iter()
+            .filter_map(|config| Some((config, self.measured(config)?)));
         measured.min_by_key(|(_, time)| *time)
     }
 
@@ -66,8 +73,14 @@ impl<'a> RunTimes<'a> {
 
     /// Returns the run time of the compiler's default in nanoseconds, if known.
     pub(crate) fn default(&self) -> Option<i64> {
-        let normalizer = || self.normalizers.and_then(all_equal).filter(|time| *time > 0);
-        self.default.and_then(|config| self.measured(config)).or_else(normalizer)
+        let normalizer = || {
+            self.normalizers
+                .and_then(all_equal)
+                .filter(|time| *time > 0)
+        };
+        self.default
+            .and_then(|config| self.measured(config))
+            .or_else(normalizer)
     }
 
     /// Returns the run time of a configuration divided by that of the default.
@@ -80,27 +93,43 @@ impl<'a> RunTimes<'a> {
     pub(crate) fn outcomes(&self, scores: &[f32]) -> Vec<Outcome> {
         let outcome = |(config, &score): (usize, &f32)| {
             let run_time = ratio(self.measured(config)?, self.normalizer(config).unwrap_or(1));
-            Some(Outcome { run_time, score: score.into() })
+            Some(Outcome {
+                run_time,
+                score: score.into(),
+            })
         };
         scores.iter().enumerate().filter_map(outcome).collect()
     }
 
     /// Returns the run time of the default in the unit of [`RunTimes::outcomes`].
     pub(crate) fn default_outcome(&self) -> Option<f64> {
-        if self.normalizers.is_some() { Some(1.0) } else { Some(ratio(self.default()?, 1)) }
+        if self.normalizers.is_some() {
+            Some(1.0)
+        } else {
+            Some(ratio(self.default()?, 1))
+        }
     }
 
     fn normalizer(&self, config: usize) -> Option<i64> {
-        self.normalizers?.get(config).copied().filter(|time| *time > 0)
+        self.normalizers?
+            .get(config)
+            .copied()
+            .filter(|time| *time > 0)
     }
 }
 
 fn all_equal(numbers: &[i64]) -> Option<i64> {
     let first = *numbers.first()?;
-    numbers.iter().all(|number| *number == first).then_some(first)
+    numbers
+        .iter()
+        .all(|number| *number == first)
+        .then_some(first)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds stay far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds stay far below 2^53"
+)]
 fn ratio(time: i64, unit: i64) -> f64 {
     time as f64 / unit as f64
 }
@@ -111,9 +140,17 @@ mod tests {
 
     use super::*;
 
-    fn kernel(run_times: &[i64], normalizers: Option<Vec<i64>>, default: Option<usize>) -> Measurements {
+    fn kernel(
+        run_times: &[i64],
+        normalizers: Option<Vec<i64>>,
+        default: Option<usize>,
+    ) -> Measurements {
         let mut batch = TileBatch::default();
-        let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[], input_bounds: &[] };
+        let tile = TileConfiguration {
+            kernel_bounds: &[],
+            output_bounds: &[],
+            input_bounds: &[],
+        };
         for _ in run_times {
             batch.push(tile, &Limits::default()).unwrap();
         }
@@ -133,7 +170,10 @@ mod tests {
         assert!(RunTimes::of(&kernel(&[0, 0], None, None)).is_none());
         let measurements = kernel(&[0, 30, 20], None, Some(1));
         let times = RunTimes::of(&measurements).unwrap();
-        assert_eq!((times.len(), times.measured(0), times.best()), (2, None, Some((2, 20))));
+        assert_eq!(
+            (times.len(), times.measured(0), times.best()),
+            (2, None, Some((2, 20)))
+        );
         assert_eq!(times.outcomes(&[1.0, 2.0, 3.0]).len(), 2);
     }
 
@@ -141,11 +181,23 @@ mod tests {
     fn the_default_comes_from_its_run_or_the_normalizers() {
         let measurements = kernel(&[40, 20], None, Some(0));
         let times = RunTimes::of(&measurements).unwrap();
-        assert_eq!((times.default(), times.over_default(1)), (Some(40), Some(0.5)));
+        assert_eq!(
+            (times.default(), times.over_default(1)),
+            (Some(40), Some(0.5))
+        );
         let measurements = kernel(&[40, 20], Some(vec![80, 80]), None);
         let times = RunTimes::of(&measurements).unwrap();
-        assert_eq!((times.default(), times.over_default(1)), (Some(80), Some(0.25)));
-        assert_eq!((times.outcomes(&[0.0, 0.0])[0].run_time, times.default_outcome()), (0.5, Some(1.0)));
+        assert_eq!(
+            (times.default(), times.over_default(1)),
+            (Some(80), Some(0.25))
+        );
+        assert_eq!(
+            (
+                times.outcomes(&[0.0, 0.0])[0].run_time,
+                times.default_outcome()
+            ),
+            (0.5, Some(1.0))
+        );
         let measurements = kernel(&[40, 20], None, None);
         assert_eq!(RunTimes::of(&measurements).unwrap().default(), None);
     }

@@ -43,7 +43,9 @@ pub(crate) struct ModelChoice {
 pub(crate) fn address(text: &str) -> Result<String, String> {
     match text.parse::<Uri>() {
         Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(format!("expected http://HOST:PORT or https://HOST:PORT: {error}")),
+        Err(error) => Err(format!(
+            "expected http://HOST:PORT or https://HOST:PORT: {error}"
+        )),
     }
 }
 
@@ -54,12 +56,18 @@ impl Server {
 
     /// Opens another connection, whose calls report every error instead of retrying.
     pub(crate) async fn connect_without_retries(&self) -> Result<Client, CommandError> {
-        let connection = Connection { retries: 0, ..self.connection()? };
+        let connection = Connection {
+            retries: 0,
+            ..self.connection()?
+        };
         Ok(Client::connect_replicas(&self.endpoint, connection).await?)
     }
 
     fn connection(&self) -> Result<Connection, CommandError> {
         let timeout = Some(self.timeout);
-        Ok(Connection { timeout, ..self.credentials.connection()? })
+        Ok(Connection {
+            timeout,
+            ..self.credentials.connection()?
+        })
     }
 }

@@ -1,8 +1,20 @@
 use fastrand::Rng;
 
 /// Values at which counts, signs and widths end.
-const EDGES: [u64; 12] =
-    [0, 1, 7, 127, 128, 255, 256, 65_535, 65_536, i32::MAX as u64, u32::MAX as u64, i64::MAX as u64];
+const EDGES: [u64; 12] = [
+    0,
+    1,
+    7,
+    127,
+    128,
+    255,
+    256,
+    65_535,
+    65_536,
+    i32::MAX as u64,
+    u32::MAX as u64,
+    i64::MAX as u64,
+];
 
 /// Changes some bytes at random, where libFuzzer is not there to do it.
 pub fn change_bytes(bytes: &mut Vec<u8>, random: &mut Rng) {

@@ -17,7 +17,11 @@ const HEADER: usize = 10;
 
 /// Changes one array of an npz file half of the time, and any bytes otherwise.
 pub fn mutate_npz(input: &mut Vec<u8>, mutator: &mut Mutator) {
-    let arrays = if mutator.random.bool() { arrays(input) } else { None };
+    let arrays = if mutator.random.bool() {
+        arrays(input)
+    } else {
+        None
+    };
     match arrays.and_then(|arrays| written(&changed(arrays, mutator))) {
         Some(changed) => *input = changed,
         None => mutator.change(input),
@@ -29,7 +33,11 @@ fn arrays(npz: &[u8]) -> Option<Vec<Array>> {
     let array = |position| {
         let mut entry = archive.by_index(position).ok()?;
         let mut bytes = Vec::new();
-        entry.by_ref().take(MAX_ARRAY).read_to_end(&mut bytes).ok()?;
+        entry
+            .by_ref()
+            .take(MAX_ARRAY)
+            .read_to_end(&mut bytes)
+            .ok()?;
         Some((entry.name().to_owned(), bytes))
     };
     let arrays: Vec<Array> = (0..).map_while(array).collect();
@@ -64,7 +72,9 @@ fn changed(mut arrays: Vec<Array>, mutator: &mut Mutator) -> Vec<Array> {
 
 /// Changes the header of an npy file, whose length is kept right, or the values after it.
 fn change_array(npy: &mut Vec<u8>, in_header: bool, mutator: &mut Mutator) {
-    let length = npy.first_chunk::<HEADER>().map(|start| u16::from_le_bytes([start[8], start[9]]));
+    let length = npy
+        .first_chunk::<HEADER>()
+        .map(|start| u16::from_le_bytes([start[8], start[9]]));
     let end = HEADER + usize::from(length.unwrap_or_default());
     if npy.len() < end {
         return mutator.change(npy);
@@ -72,7 +82,11 @@ fn change_array(npy: &mut Vec<u8>, in_header: bool, mutator: &mut Mutator) {
     let mut values = npy.split_off(end);
     let mut header = npy.split_off(HEADER);
     mutator.change(if in_header { &mut header } else { &mut values });
-    npy[HEADER - 2..].copy_from_slice(&u16::try_from(header.len()).unwrap_or(u16::MAX).to_le_bytes());
+    npy[HEADER - 2..].copy_from_slice(
+        &u16::try_from(header.len())
+            .unwrap_or(u16::MAX)
+            .to_le_bytes(),
+    );
     npy.append(&mut header);
     npy.append(&mut values);
 }

@@ -13,18 +13,36 @@ use crate::{
 
 /// A serialized `HloModuleProto` or `HloProto`. The node limit holds exactly, and reading field by field is the same
 /// as decoding the whole message.
-pub const HLO_MODULE: Target = Target { name: "hlo_module", mutate: mutate_bytes, read };
+pub const HLO_MODULE: Target = Target {
+    name: "hlo_module",
+    mutate: mutate_bytes,
+    read,
+};
 
 fn read(input: &[u8]) {
     check_written_again(input);
     match HloModule::read(input, &LIMITS) {
         Ok(module) => {
             let nodes = module.len();
-            let read = |nodes| HloModule::read(input, &Limits { nodes, ..LIMITS }).map(|module| module.len());
+            let read = |nodes| {
+                HloModule::read(input, &Limits { nodes, ..LIMITS }).map(|module| module.len())
+            };
             // The limit holds for computations too, including empty ones.
-            let few =
-                |error| matches!(error, GraphError::TooMany { what: "computations", .. }).then_some(nodes);
-            assert_eq!(read(nodes).or_else(|error| few(error).ok_or("refused")), Ok(nodes), "at the limit");
+            let few = |error| {
+                matches!(
+                    error,
+                    GraphError::TooMany {
+                        what: "computations",
+                        ..
+                    }
+                )
+                .then_some(nodes)
+            };
+            assert_eq!(
+                read(nodes).or_else(|error| few(error).ok_or("refused")),
+                Ok(nodes),
+                "at the limit"
+            );
             assert!(read(nodes - 1).is_err(), "one past the limit");
             check_module(module);
         }
@@ -38,7 +56,9 @@ fn check_written_again(input: &[u8]) {
     if modules(input).is_none_or(|modules| modules > 1) {
         return;
     }
-    let Ok(whole) = HloModuleProto::decode(input) else { return };
+    let Ok(whole) = HloModuleProto::decode(input) else {
+        return;
+    };
     let written = whole.encode_to_vec();
     let [read, again] = [input, &written].map(|bytes| HloModule::read(bytes, &LIMITS));
     match (read, again) {
@@ -48,7 +68,10 @@ fn check_written_again(input: &[u8]) {
             assert_eq!(read.unknown_opcodes, again.unknown_opcodes, "written again");
         }
         // What bytes without a module are taken for depends on unknown fields too, which are not written again.
-        (Err(GraphError::OtherFormat { .. }), Err(GraphError::Empty | GraphError::OtherFormat { .. })) => {}
+        (
+            Err(GraphError::OtherFormat { .. }),
+            Err(GraphError::Empty | GraphError::OtherFormat { .. }),
+        ) => {}
         (read, again) => assert_eq!(read.err(), again.err(), "written again"),
     }
 }

@@ -8,7 +8,11 @@ use crate::{
 
 /// HLO text. An error names a line and column that exist, the node limit holds exactly, and other white space and
 /// comments change nothing.
-pub const HLO_TEXT: Target = Target { name: "hlo_text", mutate: mutate_bytes, read };
+pub const HLO_TEXT: Target = Target {
+    name: "hlo_text",
+    mutate: mutate_bytes,
+    read,
+};
 
 fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
@@ -21,7 +25,10 @@ fn read(input: &[u8]) {
         Err(error) => {
             if let GraphError::Text { line, column, .. } = &error {
                 let found = text.split('\n').nth(line - 1).expect("the line exists");
-                assert!((1..=found.chars().count() + 1).contains(column), "line {line}, column {column}");
+                assert!(
+                    (1..=found.chars().count() + 1).contains(column),
+                    "line {line}, column {column}"
+                );
             }
             check_error(&error);
         }
@@ -29,14 +36,21 @@ fn read(input: &[u8]) {
 }
 
 fn check_limits(text: &str, nodes: usize) {
-    let read = |nodes| HloModule::read_text(text, &Limits { nodes, ..LIMITS }).map(|module| module.len());
+    let read =
+        |nodes| HloModule::read_text(text, &Limits { nodes, ..LIMITS }).map(|module| module.len());
     assert_eq!(read(nodes), Ok(nodes), "at the limit");
     assert!(read(nodes - 1).is_err(), "one past the limit");
 }
 
 fn check_space(text: &str, module: &HloModule<'_>) {
-    let spaced = format!(" // before\r\n/* and */\t{}\r\n// after", text.replace('\n', "\r\n"));
+    let spaced = format!(
+        " // before\r\n/* and */\t{}\r\n// after",
+        text.replace('\n', "\r\n")
+    );
     let again = HloModule::read_text(&spaced, &LIMITS).expect("text with other white space");
     assert_eq!(again.arrays, module.arrays, "with other white space");
-    assert_eq!(again.node_splits, module.node_splits, "with other white space");
+    assert_eq!(
+        again.node_splits, module.node_splits,
+        "with other white space"
+    );
 }

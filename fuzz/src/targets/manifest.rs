@@ -3,7 +3,11 @@ use hlorank_server::model::{Manifest, ModelKind};
 use crate::{Target, mutate::mutate_bytes, reading::check_error};
 
 /// `manifest.json` of an artifact. An accepted manifest is consistent, and reads the same however its JSON is written.
-pub const MANIFEST: Target = Target { name: "manifest", mutate: mutate_bytes, read };
+pub const MANIFEST: Target = Target {
+    name: "manifest",
+    mutate: mutate_bytes,
+    read,
+};
 
 fn read(input: &[u8]) {
     match Manifest::read(input) {
@@ -32,7 +36,13 @@ fn check(manifest: &Manifest, input: &[u8]) {
         let mut written =
             Manifest::read(value.to_string().as_bytes()).expect("a manifest that is written again");
         // Writing a float may change its last digit.
-        written.measured_quality.clone_from(&manifest.measured_quality);
-        assert_eq!(format!("{written:?}"), format!("{manifest:?}"), "written again");
+        written
+            .measured_quality
+            .clone_from(&manifest.measured_quality);
+        assert_eq!(
+            format!("{written:?}"),
+            format!("{manifest:?}"),
+            "written again"
+        );
     }
 }

@@ -11,7 +11,11 @@ use crate::{
 
 /// An npz file, read as golden cases and as a `TpuGraphs` file. What was read reads the same from the file that is
 /// written of it.
-pub const NPZ: Target = Target { name: "npz", mutate: mutate_npz, read };
+pub const NPZ: Target = Target {
+    name: "npz",
+    mutate: mutate_npz,
+    read,
+};
 
 fn read(input: &[u8]) {
     let path = Path::new("fuzzed.npz");
@@ -28,7 +32,10 @@ fn read(input: &[u8]) {
     }
     for task in [Task::Layout, Task::Tile] {
         match GraphFile::of(path, input.to_vec(), task, &LIMITS) {
-            Ok(file) => file.graphs.iter().for_each(|measured| check_measured(measured, input)),
+            Ok(file) => file
+                .graphs
+                .iter()
+                .for_each(|measured| check_measured(measured, input)),
             Err(error) => check_error(&error),
         }
     }

@@ -10,13 +10,19 @@ use crate::{
 };
 
 /// A file of any format, which is read or named, and the same bytes as the fields of a request.
-pub const RECOGNIZE: Target = Target { name: "recognize", mutate: mutate_bytes, read };
+pub const RECOGNIZE: Target = Target {
+    name: "recognize",
+    mutate: mutate_bytes,
+    read,
+};
 
 fn read(input: &[u8]) {
     match GraphFile::of(Path::new("fuzzed"), input.to_vec(), Task::Tile, &LIMITS) {
         Ok(file) => {
             assert!(!file.graphs.is_empty(), "a file without graphs");
-            file.graphs.iter().for_each(|graph| check_measured(graph, input));
+            file.graphs
+                .iter()
+                .for_each(|graph| check_measured(graph, input));
         }
         Err(error) => check_error(&error),
     }

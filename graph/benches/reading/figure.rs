@@ -21,7 +21,13 @@ struct Figure {
 
 impl Figure {
     fn write(&self) {
-        let Self { name, value, unit, at_most, how } = self;
+        let Self {
+            name,
+            value,
+            unit,
+            at_most,
+            how,
+        } = self;
         let passed = value <= at_most;
         println!("{name}: {value:.2} {unit} (target <= {at_most}, passed: {passed}); {how}");
         let json = format!(
@@ -51,7 +57,9 @@ pub(crate) fn write_read_time(module: &Module) {
 
 /// Writes the time per node of the largest module divided by that of the smallest.
 pub(crate) fn write_linearity(growing: &[Module]) {
-    let [smallest, .., largest] = growing else { return };
+    let [smallest, .., largest] = growing else {
+        return;
+    };
     let (smallest_nodes, smallest_time) = time_per_node(smallest);
     let (largest_nodes, largest_time) = time_per_node(largest);
     Figure {
@@ -71,7 +79,8 @@ pub(crate) fn write_linearity(growing: &[Module]) {
 /// Returns the number of nodes, and the seconds per node of the fastest run: a busy machine slows a large module down
 /// more than a small one.
 fn time_per_node(module: &Module) -> (u32, f64) {
-    let nodes = u32::try_from(read(&module.bytes).len()).expect("a module has fewer than 2³² nodes");
+    let nodes =
+        u32::try_from(read(&module.bytes).len()).expect("a module has fewer than 2³² nodes");
     (nodes, times(module)[0].as_secs_f64() / f64::from(nodes))
 }
 

@@ -21,19 +21,35 @@ impl Module {
     pub(crate) fn growing(copies: i64) -> Self {
         let bytes = fs::read(repository(REPEATED)).expect("the fixture is part of the repository");
         let module = HloModuleProto::decode(bytes.as_slice()).expect("the fixture is sound");
-        let copy = |copy: i64| module.computations.iter().map(move |one| shifted(one, copy * ID_STRIDE));
+        let copy = |copy: i64| {
+            module
+                .computations
+                .iter()
+                .map(move |one| shifted(one, copy * ID_STRIDE))
+        };
         let computations = (0..copies).flat_map(copy).collect();
-        let bytes = HloModuleProto { computations, ..module.clone() }.encode_to_vec();
-        Self { name: format!("cnn_train x {copies}"), bytes }
+        let bytes = HloModuleProto {
+            computations,
+            ..module.clone()
+        }
+        .encode_to_vec();
+        Self {
+            name: format!("cnn_train x {copies}"),
+            bytes,
+        }
     }
 
     /// Returns the training step of a transformer of 96 layers, 32,206 nodes. If its file is absent, returns a repeated
     /// module of about the same size.
     pub(crate) fn large() -> Self {
         let name = "transformer96_train.before_opt";
-        let root = env::var_os("HLORANK_SHARED").map_or_else(|| repository("../shared"), Into::into);
+        let root =
+            env::var_os("HLORANK_SHARED").map_or_else(|| repository("../shared"), Into::into);
         match fs::read(root.join(format!("data/hlo/{name}.hlo_module.pb"))) {
-            Ok(bytes) => Self { name: name.to_owned(), bytes },
+            Ok(bytes) => Self {
+                name: name.to_owned(),
+                bytes,
+            },
             Err(_) => Self::growing(LARGE_COPIES),
         }
     }
@@ -50,8 +66,14 @@ fn shifted(computation: &HloComputationProto, shift: i64) -> HloComputationProto
     computation.root_id += shift;
     for instruction in &mut computation.instructions {
         instruction.id += shift;
-        instruction.operand_ids.iter_mut().for_each(|id| *id += shift);
-        instruction.called_computation_ids.iter_mut().for_each(|id| *id += shift);
+        instruction
+            .operand_ids
+            .iter_mut()
+            .for_each(|id| *id += shift);
+        instruction
+            .called_computation_ids
+            .iter_mut()
+            .for_each(|id| *id += shift);
     }
     computation
 }

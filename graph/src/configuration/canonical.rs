@@ -3,8 +3,8 @@
 use prost::encoding::{decode_varint, encode_varint};
 
 use super::{
-    Configurations, FusionBatch, LayoutBatchBuilder, LayoutEntry, NodeFeatureBatch, Task, TileBatch,
-    TileConfiguration,
+    Configurations, FusionBatch, LayoutBatchBuilder, LayoutEntry, NodeFeatureBatch, Task,
+    TileBatch, TileConfiguration,
 };
 use crate::{ConfigurationError, Limits};
 
@@ -64,7 +64,11 @@ fn tiles<'a>(
     for mut config in configs {
         let present = number(&mut config)?;
         let mut lists = [Vec::new(), Vec::new(), Vec::new()];
-        for (bit, list) in lists.iter_mut().enumerate().filter(|(bit, _)| present >> bit & 1 == 1) {
+        for (bit, list) in lists
+            .iter_mut()
+            .enumerate()
+            .filter(|(bit, _)| present >> bit & 1 == 1)
+        {
             let count = number(&mut config)?;
             if count > config.len() as u64 {
                 return Err(malformed(&format!("list {bit} of a tile ends early")));
@@ -77,9 +81,20 @@ fn tiles<'a>(
             return Err(malformed("a tile has bytes after its bounds"));
         }
         let [kernel_bounds, output_bounds, input_bounds] = lists.each_ref().map(Vec::as_slice);
-        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits)?;
+        batch.push(
+            TileConfiguration {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            },
+            limits,
+        )?;
     }
-    if batch.is_empty() { Err(ConfigurationError::Empty) } else { Ok(batch) }
+    if batch.is_empty() {
+        Err(ConfigurationError::Empty)
+    } else {
+        Ok(batch)
+    }
 }
 
 fn layouts<'a>(
@@ -92,9 +107,12 @@ fn layouts<'a>(
         entries.clear();
         while !config.is_empty() {
             let slot = entries.len();
-            entries.push(LayoutEntry::from_bits(number(&mut config)?, || format!("slot {slot}"))?);
+            entries.push(LayoutEntry::from_bits(number(&mut config)?, || {
+                format!("slot {slot}")
+            })?);
         }
-        let builder = builder.get_or_insert_with(|| LayoutBatchBuilder::new(entries.len(), *limits));
+        let builder =
+            builder.get_or_insert_with(|| LayoutBatchBuilder::new(entries.len(), *limits));
         builder.push(&entries)?;
     }
     let batch = builder.ok_or(ConfigurationError::Empty)?.build()?;
@@ -126,12 +144,16 @@ fn node_features<'a>(
     for mut config in configs {
         let found = [number(&mut config)?, number(&mut config)?];
         if *shape.get_or_insert(found) != found {
-            return Err(malformed("configurations have different numbers of nodes or columns"));
+            return Err(malformed(
+                "configurations have different numbers of nodes or columns",
+            ));
         }
         count += 1;
         features.extend_from_slice(config);
     }
-    let shape = shape.unwrap_or_default().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let shape = shape
+        .unwrap_or_default()
+        .map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     NodeFeatureBatch::from_bytes(count, shape, &features, limits)
 }
 
@@ -140,7 +162,9 @@ fn number(bytes: &mut &[u8]) -> Result<u64, ConfigurationError> {
 }
 
 fn malformed(detail: &str) -> ConfigurationError {
-    ConfigurationError::Malformed { detail: detail.to_owned() }
+    ConfigurationError::Malformed {
+        detail: detail.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -150,8 +174,9 @@ mod tests {
     use super::*;
 
     fn round_trip(configurations: &Configurations) -> Configurations {
-        let bytes: Vec<Vec<u8>> =
-            (0..configurations.len()).map(|each| configurations.canonical(each)).collect();
+        let bytes: Vec<Vec<u8>> = (0..configurations.len())
+            .map(|each| configurations.canonical(each))
+            .collect();
         let bytes = bytes.iter().map(Vec::as_slice);
         Configurations::from_canonical(configurations.task(), bytes, &Limits::default()).unwrap()
     }

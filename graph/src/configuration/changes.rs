@@ -20,10 +20,16 @@ pub(super) fn check_change(
     changed_by: &mut [usize],
 ) -> Result<(), ConfigurationError> {
     match changed_by.get_mut(slot as usize) {
-        None => Err(ConfigurationError::NoSuchSlot { config, slot, slots: changed_by.len() }),
-        Some(last) if *last == config => {
-            Err(ConfigurationError::SetTwice { config, what: "slot", number: slot })
-        }
+        None => Err(ConfigurationError::NoSuchSlot {
+            config,
+            slot,
+            slots: changed_by.len(),
+        }),
+        Some(last) if *last == config => Err(ConfigurationError::SetTwice {
+            config,
+            what: "slot",
+            number: slot,
+        }),
         Some(last) => {
             *last = config;
             Ok(())
@@ -33,7 +39,10 @@ pub(super) fn check_change(
 
 /// Cuts the counts of a delta form into parts of at most `size` configurations. Returns each part with the range of its
 /// changes.
-pub(super) fn cut_changes(counts: &[u32], size: usize) -> impl Iterator<Item = (Vec<u32>, Range<usize>)> {
+pub(super) fn cut_changes(
+    counts: &[u32],
+    size: usize,
+) -> impl Iterator<Item = (Vec<u32>, Range<usize>)> {
     let mut first = 0_usize;
     counts.chunks(size).map(move |counts| {
         let range = first..first + counts.iter().map(|count| *count as usize).sum::<usize>();

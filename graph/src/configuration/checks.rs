@@ -1,23 +1,42 @@
 use crate::{ConfigurationError, Limits};
 
 /// Checks the size of a batch before memory is taken for it.
-pub(super) fn check_size(configs: usize, slots: usize, limits: &Limits) -> Result<(), ConfigurationError> {
+pub(super) fn check_size(
+    configs: usize,
+    slots: usize,
+    limits: &Limits,
+) -> Result<(), ConfigurationError> {
     if configs == 0 {
         return Err(ConfigurationError::Empty);
     }
     if configs > limits.configs {
-        return Err(ConfigurationError::TooMany { found: configs, limit: limits.configs });
+        return Err(ConfigurationError::TooMany {
+            found: configs,
+            limit: limits.configs,
+        });
     }
     if configs.saturating_mul(slots) > limits.config_entries {
-        return Err(ConfigurationError::TooManyEntries { configs, slots, limit: limits.config_entries });
+        return Err(ConfigurationError::TooManyEntries {
+            configs,
+            slots,
+            limit: limits.config_entries,
+        });
     }
     Ok(())
 }
 
 /// Checks that a list has as many values as configurations and slots ask for.
-pub(super) fn check_count(what: &str, found: usize, expected: usize) -> Result<(), ConfigurationError> {
+pub(super) fn check_count(
+    what: &str,
+    found: usize,
+    expected: usize,
+) -> Result<(), ConfigurationError> {
     if found != expected {
-        return Err(ConfigurationError::WrongCount { what: what.to_owned(), found, expected });
+        return Err(ConfigurationError::WrongCount {
+            what: what.to_owned(),
+            found,
+            expected,
+        });
     }
     Ok(())
 }

@@ -5,5 +5,9 @@ pub(super) fn to_u32(count: usize) -> u32 {
 
 /// Writes numbers separated by commas.
 pub(super) fn joined<T: ToString>(numbers: &[T]) -> String {
-    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+    numbers
+        .iter()
+        .map(T::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }

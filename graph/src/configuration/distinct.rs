@@ -26,13 +26,22 @@ impl Distinct {
     /// Has looked at none of `count` configurations yet.
     pub(super) fn with_capacity(count: usize) -> Self {
         let (first, of_config) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        Self { first, of_config, known: HashTable::with_capacity(count), ..Self::default() }
+        Self {
+            first,
+            of_config,
+            known: HashTable::with_capacity(count),
+            ..Self::default()
+        }
     }
 
     /// Treats all of `count` configurations as different.
     #[must_use]
     pub fn all(count: usize) -> Self {
-        Self { first: (0..count).collect(), of_config: (0..count).map(to_u32).collect(), ..Self::default() }
+        Self {
+            first: (0..count).collect(),
+            of_config: (0..count).map(to_u32).collect(),
+            ..Self::default()
+        }
     }
 
     /// Finds the distinct ones of `count` configurations, whose content `item` returns by number.
@@ -46,7 +55,12 @@ impl Distinct {
 
     /// Looks at the next configuration, whose content `item` returns by number. Returns whether it is a new one.
     pub(super) fn add<T: Hash + Eq>(&mut self, item: impl Fn(usize) -> T) -> bool {
-        let Self { first, of_config, known, hasher } = self;
+        let Self {
+            first,
+            of_config,
+            known,
+            hasher,
+        } = self;
         let next = item(of_config.len());
         let same = |&number: &u32| item(first[number as usize]) == next;
         let hash = |&number: &u32| hasher.hash_one(item(first[number as usize]));
@@ -68,7 +82,10 @@ impl Distinct {
     /// Returns the value of every configuration, given those of the distinct ones.
     #[must_use]
     pub fn fan_out(&self, values: &[f32]) -> Vec<f32> {
-        self.of_config.iter().map(|&distinct| values[distinct as usize]).collect()
+        self.of_config
+            .iter()
+            .map(|&distinct| values[distinct as usize])
+            .collect()
     }
 }
 
@@ -80,11 +97,17 @@ mod tests {
     fn equal_items_are_found_in_order_of_appearance() {
         let items: Vec<char> = "abacbb".chars().collect();
         let mut distinct = Distinct::default();
-        let new: Vec<bool> = items.iter().map(|_| distinct.add(|place| items[place])).collect();
+        let new: Vec<bool> = items
+            .iter()
+            .map(|_| distinct.add(|place| items[place]))
+            .collect();
         assert_eq!(new, [true, true, false, true, false, false]);
         assert_eq!(distinct.first, [0, 1, 3]);
         assert_eq!(distinct.of_config, [0, 1, 0, 2, 1, 1]);
-        assert_eq!(distinct.fan_out(&[1.0, 2.0, 3.0]), [1.0, 2.0, 1.0, 3.0, 2.0, 2.0]);
+        assert_eq!(
+            distinct.fan_out(&[1.0, 2.0, 3.0]),
+            [1.0, 2.0, 1.0, 3.0, 2.0, 2.0]
+        );
     }
 
     #[test]

@@ -45,13 +45,21 @@ impl EncodedBatch {
         let mut found = None;
         for field in Fields::of(batch) {
             let (number, payload) = field?;
-            let Some(form) = FORMS.into_iter().find(|form| form.number == number) else { continue };
-            let Payload::Bytes(message) = payload else { return Err(WireError::WireType(number).into()) };
+            let Some(form) = FORMS.into_iter().find(|form| form.number == number) else {
+                continue;
+            };
+            let Payload::Bytes(message) = payload else {
+                return Err(WireError::WireType(number).into());
+            };
             if found.is_some() {
                 return Err(ConfigurationError::SeveralForms);
             }
             let count = (form.count)(message)?;
-            found = Some(Self { form, message: batch.slice_ref(message), count });
+            found = Some(Self {
+                form,
+                message: batch.slice_ref(message),
+                count,
+            });
         }
         Ok(found)
     }
@@ -89,7 +97,11 @@ impl EncodedBatch {
     /// Maximum number of bytes that [`Self::read`] takes beside the message, for a graph with this many slots.
     #[must_use]
     pub fn read_bytes(&self, slots: usize, limits: &Limits) -> usize {
-        let size = EncodedSize { bytes: self.message.len(), configs: self.count, slots };
+        let size = EncodedSize {
+            bytes: self.message.len(),
+            configs: self.count,
+            slots,
+        };
         (self.form.read_bytes)(&size, limits)
     }
 
@@ -102,11 +114,18 @@ impl EncodedBatch {
         limits: &Limits,
     ) -> Result<Configurations, ConfigurationError> {
         if self.task() != task {
-            return Err(ConfigurationError::WrongTask { batch: self.task(), graph: task });
+            return Err(ConfigurationError::WrongTask {
+                batch: self.task(),
+                graph: task,
+            });
         }
         match task.kind().scope {
-            Scope::Nodes if configurable.is_empty() => return Err(ConfigurationError::NothingToConfigure),
-            Scope::Program if configurable.is_empty() => return Err(ConfigurationError::NothingToFuse),
+            Scope::Nodes if configurable.is_empty() => {
+                return Err(ConfigurationError::NothingToConfigure);
+            }
+            Scope::Program if configurable.is_empty() => {
+                return Err(ConfigurationError::NothingToFuse);
+            }
             _ => {}
         }
         (self.form.read)(&self.message, configurable, limits)
@@ -117,7 +136,9 @@ impl TryFrom<&Configs> for EncodedBatch {
     type Error = ConfigurationError;
 
     fn try_from(configs: &Configs) -> Result<Self, ConfigurationError> {
-        let batch = ConfigBatch { configs: Some(configs.clone()) };
+        let batch = ConfigBatch {
+            configs: Some(configs.clone()),
+        };
         Self::of(&batch.encode_to_vec().into())?.ok_or(ConfigurationError::Empty)
     }
 }

@@ -26,11 +26,18 @@ pub fn form(configs: &Configs) -> &dyn Form {
 }
 
 /// Cuts a matrix of `count` rows into parts of at most `size` rows. Returns each part with its number of rows.
-pub(super) fn cut_rows(matrix: &[u8], count: u32, size: usize) -> impl Iterator<Item = (u32, &[u8])> {
+pub(super) fn cut_rows(
+    matrix: &[u8],
+    count: u32,
+    size: usize,
+) -> impl Iterator<Item = (u32, &[u8])> {
     let width = matrix.len().checked_div(count as usize).unwrap_or_default();
     (0..count as usize).step_by(size.max(1)).map(move |first| {
         let last = (first + size.max(1)).min(count as usize);
-        (u32::try_from(last - first).unwrap_or(u32::MAX), &matrix[first * width..last * width])
+        (
+            u32::try_from(last - first).unwrap_or(u32::MAX),
+            &matrix[first * width..last * width],
+        )
     })
 }
 
@@ -38,13 +45,18 @@ pub(super) fn cut_rows(matrix: &[u8], count: u32, size: usize) -> impl Iterator<
 mod tests {
     use super::*;
     use crate::{
-        Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, TileBatch, TileConfiguration,
+        Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, TileBatch,
+        TileConfiguration,
     };
 
     fn tiles(outputs: &[&[i64]]) -> Configurations {
         let mut batch = TileBatch::default();
         for &output_bounds in outputs {
-            let tile = TileConfiguration { kernel_bounds: &[], output_bounds, input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[],
+                output_bounds,
+                input_bounds: &[],
+            };
             batch.push(tile, &Limits::default()).unwrap();
         }
         Configurations::Tile(batch)
@@ -52,8 +64,14 @@ mod tests {
 
     #[test]
     fn tiles_are_sent_packed_if_possible() {
-        assert!(matches!(tiles(&[&[1], &[2]]).to_smallest_form(), Configs::PackedTileConfigs(_)));
-        assert!(matches!(tiles(&[&[1], &[2, 3]]).to_smallest_form(), Configs::TileConfigs(_)));
+        assert!(matches!(
+            tiles(&[&[1], &[2]]).to_smallest_form(),
+            Configs::PackedTileConfigs(_)
+        ));
+        assert!(matches!(
+            tiles(&[&[1], &[2, 3]]).to_smallest_form(),
+            Configs::TileConfigs(_)
+        ));
     }
 
     #[test]
@@ -62,7 +80,8 @@ mod tests {
             let mut batch = LayoutBatchBuilder::new(40, Limits::default());
             for config in 0..10 {
                 let mut entries = vec![LayoutEntry::DEFAULT; 40];
-                entries[..changed].fill(LayoutEntry::from_numbers([config, 0, 0], String::new).unwrap());
+                entries[..changed]
+                    .fill(LayoutEntry::from_numbers([config, 0, 0], String::new).unwrap());
                 batch.push(&entries).unwrap();
             }
             Configurations::Layout(batch.build().unwrap()).to_smallest_form()
@@ -108,8 +127,11 @@ mod tests {
                 }
                 other => panic!("{other:?}"),
             };
-            let read: Vec<LayoutBatch> =
-                form(&whole).cut(3).into_iter().map(|batch| read(batch).unwrap()).collect();
+            let read: Vec<LayoutBatch> = form(&whole)
+                .cut(3)
+                .into_iter()
+                .map(|batch| read(batch).unwrap())
+                .collect();
             for (batch, expected) in read.iter().zip(&expected) {
                 assert_eq!(batch.to_readable(&nodes), expected.to_readable(&nodes));
             }
@@ -121,22 +143,33 @@ mod tests {
     fn tiles_of_every_form_are_split_into_batches() {
         let mut all = TileBatch::default();
         for size in 1..=7 {
-            let tile =
-                TileConfiguration { kernel_bounds: &[2], output_bounds: &[size, 1], input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[2],
+                output_bounds: &[size, 1],
+                input_bounds: &[],
+            };
             all.push(tile, &Limits::default()).unwrap();
         }
-        for whole in
-            [Configs::TileConfigs(all.to_readable()), Configs::PackedTileConfigs(all.to_packed().unwrap())]
-        {
+        for whole in [
+            Configs::TileConfigs(all.to_readable()),
+            Configs::PackedTileConfigs(all.to_packed().unwrap()),
+        ] {
             let read = |batch| match batch {
                 Configs::TileConfigs(batch) => TileBatch::from_readable(&batch, &Limits::default()),
-                Configs::PackedTileConfigs(batch) => TileBatch::from_packed(&batch, &Limits::default()),
+                Configs::PackedTileConfigs(batch) => {
+                    TileBatch::from_packed(&batch, &Limits::default())
+                }
                 other => panic!("{other:?}"),
             };
-            let read: Vec<TileBatch> =
-                form(&whole).cut(3).into_iter().map(|batch| read(batch).unwrap()).collect();
+            let read: Vec<TileBatch> = form(&whole)
+                .cut(3)
+                .into_iter()
+                .map(|batch| read(batch).unwrap())
+                .collect();
             assert!(read.iter().map(TileBatch::len).eq(SIZES));
-            let outputs = read.iter().flat_map(|batch| batch.iter().map(|tile| tile.view().output_bounds[0]));
+            let outputs = read
+                .iter()
+                .flat_map(|batch| batch.iter().map(|tile| tile.view().output_bounds[0]));
             assert!(outputs.eq(1..=7));
         }
     }

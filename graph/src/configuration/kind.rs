@@ -62,7 +62,10 @@ impl Kind {
                 format!("[configurations, {slots}, {width}], because the graph has {slots} slots")
             }
             Scope::Program => {
-                format!("[configurations, {}], because the graph has {slots} slots", row_bytes(slots))
+                format!(
+                    "[configurations, {}], because the graph has {slots} slots",
+                    row_bytes(slots)
+                )
             }
             Scope::EveryNode => {
                 format!("[configurations, {slots}, columns], because the graph has {slots} nodes")

@@ -33,7 +33,9 @@ impl Task {
     /// The task on the wire; `None` if it is unspecified.
     #[must_use]
     pub fn from_wire(task: v1::Task) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.kind().wire == task)
+        Self::ALL
+            .into_iter()
+            .find(|known| known.kind().wire == task)
     }
 }
 

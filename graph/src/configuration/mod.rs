@@ -39,7 +39,9 @@ pub use fusion::FusionBatch;
 pub use input::{ConfigInput, ConfigValues};
 pub use kind::Kind;
 pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
-pub use rows::{FoundRows, LocalConfigurations, Row, RowFinder, SegmentFacts, TooManyRows, Unscored};
+pub use rows::{
+    FoundRows, LocalConfigurations, Row, RowFinder, SegmentFacts, TooManyRows, Unscored,
+};
 pub use scope::{Element, Scope};
 pub use task::Task;
 pub use tile::{TILE_FEATURES, Tile, TileBatch, TileConfiguration};

@@ -52,7 +52,11 @@ pub trait RowFinder: Send {
 
     /// Looks at the next configuration of the batch, and adds its rows if it is a new one. Every call gets the same
     /// graph.
-    fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows>;
+    fn find_next(
+        &mut self,
+        graph: &SegmentedGraph,
+        found: &mut FoundRows,
+    ) -> Result<(), TooManyRows>;
 
     /// Returns the local configurations of the rows found.
     fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations>;
@@ -63,7 +67,10 @@ pub trait LocalConfigurations: Send + Sync {
     /// Returns the facts of a row's segment.
     fn facts(&self, row: Row, graph: &SegmentedGraph) -> SegmentFacts {
         let segment = &graph.segments[row.segment];
-        SegmentFacts { digest: segment.digest, nodes: segment.len() }
+        SegmentFacts {
+            digest: segment.digest,
+            nodes: segment.len(),
+        }
     }
 
     /// Returns the segment of a row. Kernels of a fusion are made anew, since all of them would take much memory.
@@ -106,7 +113,9 @@ impl FoundRows {
     /// Nothing was found yet of this number of configurations, each with this number of rows.
     #[must_use]
     pub fn with_capacity(configs: usize, rows_per_config: usize) -> Self {
-        let rows = configs.saturating_mul(rows_per_config).min(MAX_ROWS_OF_CONFIGS);
+        let rows = configs
+            .saturating_mul(rows_per_config)
+            .min(MAX_ROWS_OF_CONFIGS);
         Self {
             distinct: Distinct::with_capacity(configs),
             row_of: Vec::with_capacity(rows),

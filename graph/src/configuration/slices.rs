@@ -15,17 +15,30 @@ pub(super) struct SliceSet<T> {
 
 impl<T: Copy + Eq + Hash> SliceSet<T> {
     pub(super) fn new(width: usize) -> Self {
-        Self { width, flat: Vec::new(), numbers: HashTable::new(), hasher: RandomState::default() }
+        Self {
+            width,
+            flat: Vec::new(),
+            numbers: HashTable::new(),
+            hasher: RandomState::default(),
+        }
     }
 
     /// Returns the number of a slice, and whether it is a new one.
     pub(super) fn insert(&mut self, slice: &[T]) -> (u32, bool) {
-        let Self { width, flat, numbers, hasher } = self;
+        let Self {
+            width,
+            flat,
+            numbers,
+            hasher,
+        } = self;
         let known = |number: u32| &flat[number as usize * *width..][..*width];
         let count = numbers.len();
         let hash = hasher.hash_one(slice);
-        let entry =
-            numbers.entry(hash, |&number| known(number) == slice, |&number| hasher.hash_one(known(number)));
+        let entry = numbers.entry(
+            hash,
+            |&number| known(number) == slice,
+            |&number| hasher.hash_one(known(number)),
+        );
         match entry {
             Entry::Occupied(number) => (*number.get(), false),
             Entry::Vacant(vacant) => {
@@ -40,7 +53,9 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
     /// Returns the number of a slice if it was inserted.
     pub(super) fn find(&self, slice: &[T]) -> Option<u32> {
         let hash = self.hasher.hash_one(slice);
-        self.numbers.find(hash, |&number| self.get(number as usize) == slice).copied()
+        self.numbers
+            .find(hash, |&number| self.get(number as usize) == slice)
+            .copied()
     }
 
     /// Returns all slices, one after the other.
@@ -61,9 +76,12 @@ mod tests {
     #[test]
     fn equal_slices_have_one_number() {
         let mut set = SliceSet::new(2);
-        for (slice, expected) in
-            [([1, 2], (0, true)), ([2, 1], (1, true)), ([1, 2], (0, false)), ([1, 1], (2, true))]
-        {
+        for (slice, expected) in [
+            ([1, 2], (0, true)),
+            ([2, 1], (1, true)),
+            ([1, 2], (0, false)),
+            ([1, 1], (2, true)),
+        ] {
             assert_eq!(set.insert(&slice), expected);
             assert_eq!(set.get(expected.0 as usize), slice);
         }

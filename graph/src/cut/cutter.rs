@@ -29,26 +29,39 @@ impl<'a> Cutter<'a> {
     }
 
     pub(super) fn occurrence(&mut self, piece: &[u32]) -> Occurrence {
-        let nodes: Vec<u32> = piece.iter().map(|&position| self.pruned.nodes[position as usize]).collect();
+        let nodes: Vec<u32> = piece
+            .iter()
+            .map(|&position| self.pruned.nodes[position as usize])
+            .collect();
         let (configurable, slots) = self.configurable(&nodes);
         let edges = self.edges(piece);
         let segment = self.segment(&nodes, edges, configurable);
-        Occurrence { segment: self.intern(segment), slots, nodes }
+        Occurrence {
+            segment: self.intern(segment),
+            slots,
+            nodes,
+        }
     }
 
     fn configurable(&self, nodes: &[u32]) -> (Vec<u16>, Vec<usize>) {
-        let slots = (0..).zip(nodes).filter_map(|(local, node)| Some((local, *self.slot_of_node.get(node)?)));
+        let slots = (0..)
+            .zip(nodes)
+            .filter_map(|(local, node)| Some((local, *self.slot_of_node.get(node)?)));
         slots.unzip()
     }
 
     /// Edges of a piece as local positions. Edges are sorted by consumer, so each node's are found by search.
     fn edges(&mut self, piece: &[u32]) -> Vec<[u16; 2]> {
-        (0..).zip(piece).for_each(|(local, &position)| self.local[position as usize] = local);
+        (0..)
+            .zip(piece)
+            .for_each(|(local, &position)| self.local[position as usize] = local);
         let all = &self.pruned.edges;
         let mut edges = Vec::new();
         for &position in piece {
             let first = all.partition_point(|[consumer, _]| *consumer < position);
-            let own = all[first..].iter().take_while(|[consumer, _]| *consumer == position);
+            let own = all[first..]
+                .iter()
+                .take_while(|[consumer, _]| *consumer == position);
             let local = own.map(|edge| edge.map(|end| self.local[end as usize]));
             edges.extend(local.filter(|edge| !edge.contains(&OUTSIDE)));
         }
@@ -62,9 +75,17 @@ impl<'a> Cutter<'a> {
         let lengths = self.graph.sequence_lengths();
         let mut segment = Segment {
             digest: Digest([0; 32]),
-            opcodes: nodes.iter().map(|&node| self.graph.opcodes()[node as usize]).collect(),
-            features: nodes.iter().flat_map(|&node| self.graph.raw_row(node as usize)).copied().collect(),
-            sequence_lengths: lengths.map(|all| nodes.iter().map(|&node| all[node as usize]).collect()),
+            opcodes: nodes
+                .iter()
+                .map(|&node| self.graph.opcodes()[node as usize])
+                .collect(),
+            features: nodes
+                .iter()
+                .flat_map(|&node| self.graph.raw_row(node as usize))
+                .copied()
+                .collect(),
+            sequence_lengths: lengths
+                .map(|all| nodes.iter().map(|&node| all[node as usize]).collect()),
             edges,
             configurable,
         };
@@ -73,9 +94,12 @@ impl<'a> Cutter<'a> {
     }
 
     fn intern(&mut self, segment: Segment) -> usize {
-        *self.segment_of_digest.entry(segment.digest).or_insert_with(|| {
-            self.segments.push(segment);
-            self.segments.len() - 1
-        })
+        *self
+            .segment_of_digest
+            .entry(segment.digest)
+            .or_insert_with(|| {
+                self.segments.push(segment);
+                self.segments.len() - 1
+            })
     }
 }

@@ -24,15 +24,27 @@ impl Segment {
         form.count(self.len());
         form.count(self.edges.len());
         form.count(self.configurable.len());
-        form.nodes(&self.opcodes, &self.features, self.sequence_lengths.as_deref());
-        form.numbers(self.edges.as_flattened().iter().map(|&node| u32::from(node)));
+        form.nodes(
+            &self.opcodes,
+            &self.features,
+            self.sequence_lengths.as_deref(),
+        );
+        form.numbers(
+            self.edges
+                .as_flattened()
+                .iter()
+                .map(|&node| u32::from(node)),
+        );
         form.numbers(self.configurable.iter().map(|&node| u32::from(node)));
         form.digest()
     }
 
     /// Number of nodes; at least 1.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a segment has at least one node")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a segment has at least one node"
+    )]
     pub fn len(&self) -> usize {
         self.opcodes.len()
     }
@@ -50,7 +62,10 @@ impl Segment {
         if pad == Pad::Zero {
             return;
         }
-        for (row, lengths) in rows.chunks_exact_mut(FEATURES).zip(self.sequence_lengths.iter().flatten()) {
+        for (row, lengths) in rows
+            .chunks_exact_mut(FEATURES)
+            .zip(self.sequence_lengths.iter().flatten())
+        {
             lengths.pad_row(row, pad);
         }
     }

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use super::{cutter::Cutter, occurrence::Occurrence, pieces::connected_pieces, segment::Segment};
 use crate::{
-    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Pruned, Scope, SequenceLengths, Task,
+    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Pruned, Scope, SequenceLengths,
+    Task,
     fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES, row_bytes},
     pace, prune,
 };
@@ -72,9 +73,12 @@ impl SegmentedGraph {
             Scope::Nodes => connected_pieces(&pruned),
             _ => vec![(0..).take(pruned.nodes.len()).collect()],
         };
-        let runs = pieces.iter().flat_map(|piece| piece.chunks(max_segment_nodes));
-        let occurrences: Vec<Occurrence> =
-            pace::in_steps(1, runs).map(|run| cutter.occurrence(run)).collect();
+        let runs = pieces
+            .iter()
+            .flat_map(|piece| piece.chunks(max_segment_nodes));
+        let occurrences: Vec<Occurrence> = pace::in_steps(1, runs)
+            .map(|run| cutter.occurrence(run))
+            .collect();
         let segments = cutter.segments;
         let summary = Summary {
             nodes: graph.len(),
@@ -108,7 +112,8 @@ impl SegmentedGraph {
         digests.dedup();
         program.summary.segments = kernels.len();
         program.summary.distinct_segments = digests.len();
-        program.summary.largest_segment = kernels.iter().map(|kernel| kernel.len()).max().unwrap_or(0);
+        program.summary.largest_segment =
+            kernels.iter().map(|kernel| kernel.len()).max().unwrap_or(0);
         program
     }
 
@@ -134,7 +139,9 @@ impl SegmentedGraph {
 
     /// Returns the kernels that a configuration of a program before fusion runs, by root; none for other graphs.
     pub(crate) fn kernels(&self, fused: &[u8]) -> Result<Vec<Arc<KnownKernel>>, KernelTooLarge> {
-        let Some(program) = self.whole.program() else { return Ok(Vec::new()) };
+        let Some(program) = self.whole.program() else {
+            return Ok(Vec::new());
+        };
         self.kernels.of(program, &self.whole, fused)
     }
 
@@ -147,7 +154,9 @@ impl SegmentedGraph {
     /// Number of rows of a configuration; of a program before fusion the maximum.
     #[must_use]
     pub fn rows_per_config(&self) -> usize {
-        self.whole.program().map_or(self.occurrences.len(), FusionProgram::max_kernels)
+        self.whole
+            .program()
+            .map_or(self.occurrences.len(), FusionProgram::max_kernels)
     }
 
     /// Whether the features can be padded with a model's pad value. 0 is always possible, -1 only if the lengths of
@@ -182,7 +191,11 @@ impl SegmentedGraph {
             + self.configurable.len() * size_of::<u32>()
             + self.segments.iter().map(segment).sum::<usize>()
             + self.occurrences.iter().map(occurrence).sum::<usize>()
-            + if self.whole.program().is_some() { MAX_KNOWN_BYTES } else { 0 }
+            + if self.whole.program().is_some() {
+                MAX_KNOWN_BYTES
+            } else {
+                0
+            }
     }
 }
 
@@ -193,17 +206,34 @@ mod tests {
 
     fn graph(task: Task, opcodes: &[u8], edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
         let features = vec![0.0; opcodes.len() * FEATURES];
-        let limits = Limits { edges: usize::MAX, ..Limits::default() };
-        let arrays =
-            GraphArrays::from_features(opcodes.to_vec(), features, edges.to_vec(), Pad::Zero, &limits);
+        let limits = Limits {
+            edges: usize::MAX,
+            ..Limits::default()
+        };
+        let arrays = GraphArrays::from_features(
+            opcodes.to_vec(),
+            features,
+            edges.to_vec(),
+            Pad::Zero,
+            &limits,
+        );
         Graph::new(task, arrays.unwrap(), configurable.to_vec()).unwrap()
     }
 
     #[test]
     fn equal_pieces_share_a_segment() {
         let edges = [[1, 0], [3, 2], [5, 4]];
-        let cut = SegmentedGraph::new(&graph(Task::Layout, &[1, 26, 1, 26, 2, 26], &edges, &[1, 3, 5]));
-        let segments: Vec<usize> = cut.occurrences.iter().map(|occurrence| occurrence.segment).collect();
+        let cut = SegmentedGraph::new(&graph(
+            Task::Layout,
+            &[1, 26, 1, 26, 2, 26],
+            &edges,
+            &[1, 3, 5],
+        ));
+        let segments: Vec<usize> = cut
+            .occurrences
+            .iter()
+            .map(|occurrence| occurrence.segment)
+            .collect();
         assert_eq!(segments, [0, 0, 1]);
         assert_eq!(cut.occurrences[1].slots, [1]);
         assert_eq!(cut.segments[0].edges, [[1, 0]]);
@@ -239,8 +269,17 @@ mod tests {
         let nodes = u32::try_from(2 * MAX_SEGMENT_NODES + 3).unwrap();
         let edges: Vec<[u32; 2]> = (1..nodes).map(|node| [node, node - 1]).collect();
         let configurable: Vec<u32> = (0..nodes).collect();
-        let cut = SegmentedGraph::new(&graph(Task::Layout, &vec![26; nodes as usize], &edges, &configurable));
-        let sizes: Vec<usize> = cut.occurrences.iter().map(|occurrence| occurrence.nodes.len()).collect();
+        let cut = SegmentedGraph::new(&graph(
+            Task::Layout,
+            &vec![26; nodes as usize],
+            &edges,
+            &configurable,
+        ));
+        let sizes: Vec<usize> = cut
+            .occurrences
+            .iter()
+            .map(|occurrence| occurrence.nodes.len())
+            .collect();
         assert_eq!(sizes, [MAX_SEGMENT_NODES, MAX_SEGMENT_NODES, 3]);
         assert_eq!(cut.summary.distinct_segments, 2);
     }
@@ -253,7 +292,11 @@ mod tests {
         let sizes = |max| {
             let cut = SegmentedGraph::cut(&kernel, max);
             let sizes: Vec<usize> = cut.segments.iter().map(Segment::len).collect();
-            let edges = cut.segments.iter().map(|segment| segment.edges.len()).sum::<usize>();
+            let edges = cut
+                .segments
+                .iter()
+                .map(|segment| segment.edges.len())
+                .sum::<usize>();
             (sizes, edges)
         };
         assert_eq!(sizes(4 * MAX_SEGMENT_NODES), (vec![1027], 1026));

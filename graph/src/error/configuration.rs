@@ -16,7 +16,9 @@ pub enum ConfigurationError {
     #[error("the batch has no configurations; send at least one")]
     Empty,
     /// The batch has too many configurations.
-    #[error("the batch has {found} configurations, at most {limit} are accepted; send several batches")]
+    #[error(
+        "the batch has {found} configurations, at most {limit} are accepted; send several batches"
+    )]
     TooMany {
         /// Configurations sent.
         found: usize,
@@ -64,7 +66,9 @@ pub enum ConfigurationError {
     #[error("the batch sets features and also rows or row_indices; send one of both forms")]
     DenseAndTable,
     /// Node features of another width than the model takes.
-    #[error("column_count is {found}, but the feature set of the model has {expected} configuration columns")]
+    #[error(
+        "column_count is {found}, but the feature set of the model has {expected} configuration columns"
+    )]
     WrongColumns {
         /// Columns of the batch.
         found: usize,
@@ -174,7 +178,9 @@ pub enum ConfigurationError {
         range: &'static str,
     },
     /// A layout lists a dimension twice.
-    #[error("configuration {config}, node {node}: the layout of {tensor} lists dimension {dimension} twice")]
+    #[error(
+        "configuration {config}, node {node}: the layout of {tensor} lists dimension {dimension} twice"
+    )]
     DimensionTwice {
         /// Number of the configuration.
         config: usize,
@@ -221,7 +227,9 @@ pub enum ConfigurationError {
         list: &'static str,
     },
     /// An index is past the end of its table.
-    #[error("configuration {config} uses entry {index} of slot {slot}, whose table has {entries} entries")]
+    #[error(
+        "configuration {config} uses entry {index} of slot {slot}, whose table has {entries} entries"
+    )]
     IndexOutsideTable {
         /// Number of the configuration.
         config: usize,
@@ -236,6 +244,8 @@ pub enum ConfigurationError {
 
 impl From<WireError> for ConfigurationError {
     fn from(error: WireError) -> Self {
-        Self::Malformed { detail: error.to_string() }
+        Self::Malformed {
+            detail: error.to_string(),
+        }
     }
 }

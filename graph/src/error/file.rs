@@ -49,7 +49,9 @@ pub enum FileError {
         limit: u64,
     },
     /// The arrays of a compressed file are too large.
-    #[error("{path}: its arrays take {found} bytes when they are decompressed, at most {limit} are allowed")]
+    #[error(
+        "{path}: its arrays take {found} bytes when they are decompressed, at most {limit} are allowed"
+    )]
     TooLarge {
         /// The file.
         path: String,

@@ -54,7 +54,15 @@ pub enum FusionError {
 
 impl FusionError {
     pub(crate) fn layout(node: u32, name: &str, minor_to_major: &[i64]) -> Self {
-        let dimensions: Vec<String> = minor_to_major.iter().take(16).map(ToString::to_string).collect();
-        Self::Layout { node, name: shortened(name), minor_to_major: dimensions.join(",") }
+        let dimensions: Vec<String> = minor_to_major
+            .iter()
+            .take(16)
+            .map(ToString::to_string)
+            .collect();
+        Self::Layout {
+            node,
+            name: shortened(name),
+            minor_to_major: dimensions.join(","),
+        }
     }
 }

@@ -11,7 +11,9 @@ pub enum GraphError {
         detail: String,
     },
     /// Bytes that are not protobuf, hold another message, or are cut off.
-    #[error("{place} is not a readable protobuf: {detail}; send a serialized HloModuleProto or HloProto")]
+    #[error(
+        "{place} is not a readable protobuf: {detail}; send a serialized HloModuleProto or HloProto"
+    )]
     Malformed {
         /// The part of the module, such as `node 7 (in computation 2)`.
         place: String,
@@ -37,7 +39,9 @@ pub enum GraphError {
         source: TextError,
     },
     /// An instruction that decodes to far more memory than its bytes.
-    #[error("{place} holds {found} bytes of shapes, windows, slices and lists; at most {limit} are allowed")]
+    #[error(
+        "{place} holds {found} bytes of shapes, windows, slices and lists; at most {limit} are allowed"
+    )]
     InstructionTooLarge {
         /// The instruction.
         place: String,
@@ -109,7 +113,9 @@ pub enum GraphError {
     #[error("the module has no instructions; send a module with at least one instruction")]
     Empty,
     /// A module that XLA would refuse.
-    #[error("{place}: {fault}; XLA refuses such a module: dump it again, or mend the program that wrote it")]
+    #[error(
+        "{place}: {fault}; XLA refuses such a module: dump it again, or mend the program that wrote it"
+    )]
     InvalidModule {
         /// The part of the module, such as ``node 7 (`dot.3`, dot) of computation `main` ``.
         place: String,
@@ -117,7 +123,9 @@ pub enum GraphError {
         fault: Box<ModuleFault>,
     },
     /// Two instructions with the same id.
-    #[error("node {second} (`{name}`) has the id {id} of node {first}; ids must be unique in a module")]
+    #[error(
+        "node {second} (`{name}`) has the id {id} of node {first}; ids must be unique in a module"
+    )]
     DuplicateInstruction {
         /// The id.
         id: i64,
@@ -129,7 +137,9 @@ pub enum GraphError {
         name: String,
     },
     /// Two computations with the same id.
-    #[error("computation `{name}` has the id {id} of an earlier computation; ids must be unique in a module")]
+    #[error(
+        "computation `{name}` has the id {id} of an earlier computation; ids must be unique in a module"
+    )]
     DuplicateComputation {
         /// The id.
         id: i64,
@@ -145,7 +155,9 @@ pub enum GraphError {
         id: i64,
     },
     /// A called computation that is missing or has no root instruction.
-    #[error("node {node} calls computation id {id}, which is not in the module or has no root instruction")]
+    #[error(
+        "node {node} calls computation id {id}, which is not in the module or has no root instruction"
+    )]
     UnknownCallee {
         /// The caller.
         node: u32,
@@ -227,7 +239,9 @@ pub enum GraphError {
         column: usize,
     },
     /// A tensor of more elements than XLA counts.
-    #[error("the dimensions of node {node} make more than 2^63 elements, which is more than XLA allows")]
+    #[error(
+        "the dimensions of node {node} make more than 2^63 elements, which is more than XLA allows"
+    )]
     TensorTooLarge {
         /// The node.
         node: usize,
@@ -273,21 +287,35 @@ pub enum GraphError {
 
 impl GraphError {
     pub(crate) fn too_many_nodes(limits: &Limits) -> Self {
-        Self::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: limits.nodes }
+        Self::TooMany {
+            what: "nodes",
+            kind: LimitKind::Nodes,
+            limit: limits.nodes,
+        }
     }
 
     /// Every computation has at least one instruction, so the limit on nodes bounds computations too.
     pub(crate) fn too_many_computations(limits: &Limits) -> Self {
-        Self::TooMany { what: "computations", kind: LimitKind::Nodes, limit: limits.nodes }
+        Self::TooMany {
+            what: "computations",
+            kind: LimitKind::Nodes,
+            limit: limits.nodes,
+        }
     }
 
     pub(crate) fn too_many_edges(limits: &Limits) -> Self {
-        Self::TooMany { what: "edges", kind: LimitKind::Edges, limit: limits.edges }
+        Self::TooMany {
+            what: "edges",
+            kind: LimitKind::Edges,
+            limit: limits.edges,
+        }
     }
 }
 
 impl From<WireError> for GraphError {
     fn from(error: WireError) -> Self {
-        Self::Encoding { detail: error.to_string() }
+        Self::Encoding {
+            detail: error.to_string(),
+        }
     }
 }

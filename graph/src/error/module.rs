@@ -27,7 +27,9 @@ pub enum ModuleFault {
         rank: usize,
     },
     /// A tuple with dimensions, or an array with elements.
-    #[error("its shape is both an array with dimensions and a tuple with elements; it can be only one")]
+    #[error(
+        "its shape is both an array with dimensions and a tuple with elements; it can be only one"
+    )]
     ArrayAndTuple,
     /// The wrong number of operands.
     #[error("it has {found} operands, but takes {expected}")]
@@ -38,7 +40,9 @@ pub enum ModuleFault {
         found: usize,
     },
     /// An operand that is in another computation.
-    #[error("its operand {operand} is an instruction of another computation; pass it as a parameter")]
+    #[error(
+        "its operand {operand} is an instruction of another computation; pass it as a parameter"
+    )]
     OtherComputation {
         /// Position of the operand.
         operand: usize,
@@ -58,7 +62,9 @@ pub enum ModuleFault {
         found: String,
     },
     /// Element types that must be equal.
-    #[error("{what} have the element types {left} and {right} of xla.PrimitiveType, which must be equal")]
+    #[error(
+        "{what} have the element types {left} and {right} of xla.PrimitiveType, which must be equal"
+    )]
     ElementTypes {
         /// The tensors.
         what: &'static str,
@@ -125,7 +131,9 @@ pub enum ModuleFault {
     #[error("it has no instructions; a computation has at least its root")]
     NoInstructions,
     /// Parameters that are not numbered from 0.
-    #[error("its {count} parameters have no number {missing}; they are numbered from 0, each number once")]
+    #[error(
+        "its {count} parameters have no number {missing}; they are numbered from 0, each number once"
+    )]
     Parameters {
         /// Number of parameters.
         count: usize,
@@ -139,7 +147,9 @@ pub enum ModuleFault {
         id: i64,
     },
     /// The wrong number of arguments for a called computation.
-    #[error("it calls computation `{callee}` with {found} values, but that has {expected} parameters")]
+    #[error(
+        "it calls computation `{callee}` with {found} values, but that has {expected} parameters"
+    )]
     Arguments {
         /// Name of the called computation.
         callee: String,
@@ -149,7 +159,9 @@ pub enum ModuleFault {
         expected: usize,
     },
     /// A shape that differs from that inside a called computation.
-    #[error("{what} is {found}, but {inside} of computation `{callee}` is {expected}; they must be equal")]
+    #[error(
+        "{what} is {found}, but {inside} of computation `{callee}` is {expected}; they must be equal"
+    )]
     CalledShape {
         /// The tensor outside.
         what: String,

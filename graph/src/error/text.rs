@@ -42,7 +42,9 @@ pub enum TextError {
         limit: usize,
     },
     /// Computations, instructions or tuples that are nested too deep.
-    #[error("computations, operands or tuples are nested more than {limit} deep; print them by name")]
+    #[error(
+        "computations, operands or tuples are nested more than {limit} deep; print them by name"
+    )]
     TooDeep {
         /// Maximum depth.
         limit: usize,
@@ -80,13 +82,17 @@ pub enum TextError {
         name: String,
     },
     /// A computation with two roots.
-    #[error("instruction `{name}` is the second ROOT of its computation; a computation has one root")]
+    #[error(
+        "instruction `{name}` is the second ROOT of its computation; a computation has one root"
+    )]
     SecondRoot {
         /// The name.
         name: String,
     },
     /// A module with two entry computations.
-    #[error("computation `{name}` is the second ENTRY of its module; a module has one entry computation")]
+    #[error(
+        "computation `{name}` is the second ENTRY of its module; a module has one entry computation"
+    )]
     SecondEntry {
         /// The name.
         name: String,

@@ -35,5 +35,8 @@ pub(super) const NODE_COLUMNS: [(&str, usize); 32] = [
 ];
 
 /// Columns of a configuration, which a model reads next to those of the nodes.
-pub(super) const CONFIGURATION_COLUMNS: [(&str, usize); 3] =
-    [("config.layout", 18), ("config.tile", 24), ("config.layout.values", 8)];
+pub(super) const CONFIGURATION_COLUMNS: [(&str, usize); 3] = [
+    ("config.layout", 18),
+    ("config.tile", 24),
+    ("config.layout.values", 8),
+];

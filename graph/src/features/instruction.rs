@@ -20,15 +20,27 @@ pub(crate) fn featurize(
     columns.value(instruction.batch_group_count);
     write_slices_and_padding(instruction, &mut columns);
     columns.flag(instruction.is_stable);
-    let layout = instruction.shape.as_ref().and_then(|shape| shape.layout.as_ref());
+    let layout = instruction
+        .shape
+        .as_ref()
+        .and_then(|shape| shape.layout.as_ref());
     let minor_to_major = columns.sequence(6, layout.map_or(&[], |layout| &layout.minor_to_major));
     SequenceLengths([dimensions, input_spatial, kernel_spatial, minor_to_major])
 }
 
 fn write_shape(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
     let shape = instruction.shape.as_ref();
-    columns.one_hot(19, element_type_slot(shape.map_or(0, |shape| shape.element_type)));
-    columns.aggregate(6, shape.into_iter().flat_map(|shape| &shape.dimensions).copied());
+    columns.one_hot(
+        19,
+        element_type_slot(shape.map_or(0, |shape| shape.element_type)),
+    );
+    columns.aggregate(
+        6,
+        shape
+            .into_iter()
+            .flat_map(|shape| &shape.dimensions)
+            .copied(),
+    );
     columns.count(shape.map_or(0, |shape| shape.tuple_shapes.len()));
 }
 
@@ -47,7 +59,10 @@ fn element_type_slot(element_type: i32) -> Option<usize> {
 }
 
 fn write_window(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
-    let dimensions = instruction.window.as_ref().map_or(&[][..], |window| &window.dimensions);
+    let dimensions = instruction
+        .window
+        .as_ref()
+        .map_or(&[][..], |window| &window.dimensions);
     let fields: [fn(&WindowDimension) -> i64; 6] = [
         |dimension| dimension.size,
         |dimension| dimension.stride,
@@ -59,12 +74,18 @@ fn write_window(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
     for field in fields {
         columns.aggregate(6, dimensions.iter().map(field));
     }
-    columns.flags(6, dimensions.iter().map(|dimension| dimension.window_reversal));
+    columns.flags(
+        6,
+        dimensions.iter().map(|dimension| dimension.window_reversal),
+    );
 }
 
 fn write_convolution(instruction: &HloInstructionProto, columns: &mut Columns<'_>) -> [u8; 2] {
     let absent = ConvolutionDimensionNumbers::default();
-    let numbers = instruction.convolution_dimension_numbers.as_ref().unwrap_or(&absent);
+    let numbers = instruction
+        .convolution_dimension_numbers
+        .as_ref()
+        .unwrap_or(&absent);
     columns.value(numbers.input_batch_dimension);
     columns.value(numbers.input_feature_dimension);
     let input_spatial = columns.sequence(4, &numbers.input_spatial_dimensions);
@@ -82,9 +103,18 @@ fn write_slices_and_padding(instruction: &HloInstructionProto, columns: &mut Col
     columns.aggregate(2, slices.iter().map(|slice| slice.stride));
     columns.aggregate(2, slices.iter().map(|slice| slice.limit));
     columns.aggregate(2, instruction.dynamic_slice_sizes.iter().copied());
-    let padding = instruction.padding_config.as_ref().map_or(&[][..], |padding| &padding.dimensions);
-    columns.aggregate(2, padding.iter().map(|dimension| dimension.edge_padding_low));
-    columns.aggregate(2, padding.iter().map(|dimension| dimension.edge_padding_high));
+    let padding = instruction
+        .padding_config
+        .as_ref()
+        .map_or(&[][..], |padding| &padding.dimensions);
+    columns.aggregate(
+        2,
+        padding.iter().map(|dimension| dimension.edge_padding_low),
+    );
+    columns.aggregate(
+        2,
+        padding.iter().map(|dimension| dimension.edge_padding_high),
+    );
 }
 
 /// Writes the first values, then sum and product of all values. Sum and product wrap on overflow, and an empty list has
@@ -102,7 +132,10 @@ pub(crate) fn aggregate(values: impl Iterator<Item = i64>, slots: &mut [f32]) {
     slots[width + 1] = to_feature(product);
 }
 
-#[expect(clippy::cast_precision_loss, reason = "features are f32; XLA's sizes are rounded to nearest even")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "features are f32; XLA's sizes are rounded to nearest even"
+)]
 fn to_feature(value: i64) -> f32 {
     value as f32
 }
@@ -177,7 +210,12 @@ mod tests {
     fn an_instruction_without_anything_has_ones_where_products_are_empty() {
         let (row, _) = row_of(&HloInstructionProto::default());
         let ones: Vec<usize> = (0..FEATURES).filter(|&column| row[column] != 0.0).collect();
-        assert_eq!(ones, [0, 2, 28, 44, 52, 60, 68, 76, 84, 112, 116, 120, 124, 128, 132]);
+        assert_eq!(
+            ones,
+            [
+                0, 2, 28, 44, 52, 60, 68, 76, 84, 112, 116, 120, 124, 128, 132
+            ]
+        );
     }
 
     #[test]
@@ -196,7 +234,10 @@ mod tests {
 
     #[test]
     fn lengths_survive_a_change_of_pad() {
-        let instruction = HloInstructionProto { dimensions: vec![1, 0], ..Default::default() };
+        let instruction = HloInstructionProto {
+            dimensions: vec![1, 0],
+            ..Default::default()
+        };
         let (mut row, lengths) = row_of(&instruction);
         let original = row.clone();
         lengths.pad_row(&mut row, Pad::MinusOne);

@@ -13,7 +13,9 @@ pub struct NamedFeatureSet {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamedSetError {
     /// A name that is empty, too long or has other characters.
-    #[error("the name of {what} is not 1 to {MAX_NAME} printable ASCII characters without `\"` and `\\`")]
+    #[error(
+        "the name of {what} is not 1 to {MAX_NAME} printable ASCII characters without `\"` and `\\`"
+    )]
     Name {
         /// The set, or the column by its list and number.
         what: String,
@@ -50,11 +52,17 @@ impl NamedFeatureSet {
         config_features: Vec<String>,
     ) -> Result<Self, NamedSetError> {
         if !is_set_name(&name) {
-            return Err(NamedSetError::Name { what: "the feature set".to_owned() });
+            return Err(NamedSetError::Name {
+                what: "the feature set".to_owned(),
+            });
         }
         check_columns("node_features", &node_features)?;
         check_columns("config_features", &config_features)?;
-        Ok(Self { name, node_features, config_features })
+        Ok(Self {
+            name,
+            node_features,
+            config_features,
+        })
     }
 
     /// Returns the name.
@@ -96,15 +104,23 @@ pub(crate) fn is_set_name(name: &str) -> bool {
 
 fn check_columns(list: &'static str, columns: &[String]) -> Result<(), NamedSetError> {
     if !(1..=MAX_COLUMNS).contains(&columns.len()) {
-        return Err(NamedSetError::Columns { list, found: columns.len() });
+        return Err(NamedSetError::Columns {
+            list,
+            found: columns.len(),
+        });
     }
     if let Some(column) = columns.iter().position(|name| !is_set_name(name)) {
-        return Err(NamedSetError::Name { what: format!("column {column} of {list}") });
+        return Err(NamedSetError::Name {
+            what: format!("column {column} of {list}"),
+        });
     }
     let mut sorted: Vec<&String> = columns.iter().collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(NamedSetError::Twice { list, name: pair[0].clone() }),
+        Some(pair) => Err(NamedSetError::Twice {
+            list,
+            name: pair[0].clone(),
+        }),
         None => Ok(()),
     }
 }
@@ -122,20 +138,37 @@ mod tests {
     fn the_digest_is_that_of_the_json() {
         let set = set("loops-1", &["depth", "flops"], &["tile"]).unwrap();
         let json = r#"["loops-1",["depth","flops"],["tile"]]"#;
-        assert_eq!(set.digest(), Digest(*blake3::hash(json.as_bytes()).as_bytes()));
+        assert_eq!(
+            set.digest(),
+            Digest(*blake3::hash(json.as_bytes()).as_bytes())
+        );
     }
 
     #[test]
     fn wrong_names_are_told() {
         for name in ["", "é", "a\"b", "a\\b", "a\nb", &"x".repeat(129)] {
-            assert!(matches!(set(name, &["a"], &["b"]), Err(NamedSetError::Name { .. })), "{name:?}");
+            assert!(
+                matches!(set(name, &["a"], &["b"]), Err(NamedSetError::Name { .. })),
+                "{name:?}"
+            );
             let column = set("set", &["a", name], &["b"]).unwrap_err();
-            assert!(column.to_string().contains("column 1 of node_features"), "{column}");
+            assert!(
+                column.to_string().contains("column 1 of node_features"),
+                "{column}"
+            );
         }
         assert!(set(&"x".repeat(128), &["a b"], &["~"]).is_ok());
         let none = set("set", &["a"], &[]);
-        assert_eq!(none, Err(NamedSetError::Columns { list: "config_features", found: 0 }));
-        let twice = set("set", &["b", "a", "b"], &["b"]).unwrap_err().to_string();
+        assert_eq!(
+            none,
+            Err(NamedSetError::Columns {
+                list: "config_features",
+                found: 0
+            })
+        );
+        let twice = set("set", &["b", "a", "b"], &["b"])
+            .unwrap_err()
+            .to_string();
         assert_eq!(twice, "node_features has the column `b` twice");
     }
 }

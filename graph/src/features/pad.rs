@@ -33,9 +33,17 @@ impl Pad {
             rows.flat_map(|row| SEQUENCES.map(|(start, width)| &row[start..start + width]))
         };
         let used = |sequence: &[f32]| sequence.iter().take_while(|&&value| value >= 0.0).count();
-        let ends_in_pad = |sequence: &[f32]| sequence[used(sequence)..].iter().all(|&value| value == -1.0);
+        let ends_in_pad = |sequence: &[f32]| {
+            sequence[used(sequence)..]
+                .iter()
+                .all(|&value| value == -1.0)
+        };
         let has_pad = sequences().any(|sequence| sequence.contains(&-1.0));
-        if has_pad && sequences().all(ends_in_pad) { Self::MinusOne } else { Self::Zero }
+        if has_pad && sequences().all(ends_in_pad) {
+            Self::MinusOne
+        } else {
+            Self::Zero
+        }
     }
 
     /// Returns the pad with this value, which comes from a request or a manifest.
@@ -59,7 +67,10 @@ impl SequenceLengths {
     pub fn of_row(row: &[f32]) -> Self {
         let mut lengths = [0; 4];
         for (length, (start, width)) in lengths.iter_mut().zip(SEQUENCES) {
-            let used = row[start..start + width].iter().take_while(|&&value| value >= 0.0).count();
+            let used = row[start..start + width]
+                .iter()
+                .take_while(|&&value| value >= 0.0)
+                .count();
             *length = u8::try_from(used).unwrap_or(u8::MAX);
         }
         Self(lengths)
@@ -81,11 +92,16 @@ mod tests {
     #[test]
     fn sequences_are_columns_of_the_feature_set() {
         let mut next = 0;
-        let columns = FeatureSet::TPUGRAPHS.node_columns().iter().map(|&(name, width)| {
-            next += width;
-            (name, (next - width, width))
-        });
-        let sequences = columns.filter(|(_, place)| SEQUENCES.contains(place)).map(|(name, _)| name);
+        let columns = FeatureSet::TPUGRAPHS
+            .node_columns()
+            .iter()
+            .map(|&(name, width)| {
+                next += width;
+                (name, (next - width, width))
+            });
+        let sequences = columns
+            .filter(|(_, place)| SEQUENCES.contains(place))
+            .map(|(name, _)| name);
         assert_eq!(
             sequences.collect::<Vec<_>>(),
             [

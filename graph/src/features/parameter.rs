@@ -16,7 +16,10 @@ pub(crate) fn parameter_row(
     lengths: SequenceLengths,
     number: i64,
 ) -> (Vec<f32>, SequenceLengths) {
-    let parameter = HloInstructionProto { parameter_number: number, ..HloInstructionProto::default() };
+    let parameter = HloInstructionProto {
+        parameter_number: number,
+        ..HloInstructionProto::default()
+    };
     let mut copy = vec![0.0; FEATURES];
     let mut copied = featurize(&parameter, false, &mut copy);
     for columns in [SHAPE, LAYOUT] {
@@ -34,9 +37,15 @@ mod tests {
 
     #[test]
     fn a_parameter_keeps_the_shape_of_its_node_alone() {
-        let layout = Some(LayoutProto { minor_to_major: vec![1, 0] });
-        let shape =
-            Some(ShapeProto { element_type: 11, dimensions: vec![3, 5], layout, ..ShapeProto::default() });
+        let layout = Some(LayoutProto {
+            minor_to_major: vec![1, 0],
+        });
+        let shape = Some(ShapeProto {
+            element_type: 11,
+            dimensions: vec![3, 5],
+            layout,
+            ..ShapeProto::default()
+        });
         let node = HloInstructionProto {
             shape: shape.clone(),
             dimensions: vec![1, 0],
@@ -44,9 +53,16 @@ mod tests {
         };
         let mut row = vec![0.0; FEATURES];
         let lengths = featurize(&node, true, &mut row);
-        let parameter = HloInstructionProto { shape, parameter_number: 7, ..HloInstructionProto::default() };
+        let parameter = HloInstructionProto {
+            shape,
+            parameter_number: 7,
+            ..HloInstructionProto::default()
+        };
         let mut expected = vec![0.0; FEATURES];
         let expected_lengths = featurize(&parameter, false, &mut expected);
-        assert_eq!(parameter_row(&row, lengths, 7), (expected, expected_lengths));
+        assert_eq!(
+            parameter_row(&row, lengths, 7),
+            (expected, expected_lengths)
+        );
     }
 }

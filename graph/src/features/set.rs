@@ -97,13 +97,19 @@ mod tests {
     fn a_feature_set_is_found_by_its_name_and_by_its_digest() {
         let set = FeatureSet::TPUGRAPHS;
         assert_eq!(FeatureSet::by_name("tpugraphs-140"), Some(set));
-        assert_eq!(FeatureSet::by_digest(Digest::from_hex(DIGEST).unwrap()), Some(set));
+        assert_eq!(
+            FeatureSet::by_digest(Digest::from_hex(DIGEST).unwrap()),
+            Some(set)
+        );
         assert_eq!(FeatureSet::by_name("tpugraphs"), None);
         assert_eq!(FeatureSet::by_digest(Digest([0; 32])), None);
     }
 
     #[test]
     fn tpugraphs_has_140_node_features_and_120_opcodes() {
-        assert_eq!((FEATURES, FeatureSet::TPUGRAPHS.opcodes().len()), (140, 120));
+        assert_eq!(
+            (FEATURES, FeatureSet::TPUGRAPHS.opcodes().len()),
+            (140, 120)
+        );
     }
 }

@@ -31,7 +31,9 @@ impl Hash for Content<'_> {
         self.opcode.hash(hasher);
         self.facts.hash(hasher);
         // Zero and minus zero are equal.
-        self.row.iter().for_each(|value| (value + 0.0).to_bits().hash(hasher));
+        self.row
+            .iter()
+            .for_each(|value| (value + 0.0).to_bits().hash(hasher));
     }
 }
 
@@ -54,7 +56,10 @@ impl Alike {
             let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
             numbers.push(*known.entry(content).or_insert(next));
         }
-        Self { first: program.first, numbers }
+        Self {
+            first: program.first,
+            numbers,
+        }
     }
 
     /// The number of a node of the entry computation.

@@ -51,8 +51,11 @@ impl Body {
     }
 
     pub(super) fn new(program: &FusionProgram, members: Box<[u32]>, number: u32) -> Self {
-        let mut roles: HashMap<u32, Role> =
-            members.iter().zip(0..).map(|(&member, position)| (member, Role::Member(position))).collect();
+        let mut roles: HashMap<u32, Role> = members
+            .iter()
+            .zip(0..)
+            .map(|(&member, position)| (member, Role::Member(position)))
+            .collect();
         let (mut inputs, mut read) = (Vec::new(), 0);
         for &operand in members.iter().flat_map(|&member| program.operands(member)) {
             roles.entry(operand).or_insert_with(|| {
@@ -63,7 +66,12 @@ impl Body {
                 Role::Read(read - 1)
             });
         }
-        Self { number, members, inputs, roles }
+        Self {
+            number,
+            members,
+            inputs,
+            roles,
+        }
     }
 
     /// Whether a node is fused into the root.
@@ -95,11 +103,17 @@ impl Body {
             }
         }
         // What the root calls, and what depends on it beside its operands, is rare and compared by number.
-        let called = program.callees.of_node(root).iter().flat_map(|nodes| [3, nodes.start, nodes.end]);
+        let called = program
+            .callees
+            .of_node(root)
+            .iter()
+            .flat_map(|nodes| [3, nodes.start, nodes.end]);
         signature.extend(called);
         let all = graph.edges();
         let first = all.partition_point(|[consumer, _]| *consumer < root);
-        let producers = all[first..].iter().take_while(|[consumer, _]| *consumer == root);
+        let producers = all[first..]
+            .iter()
+            .take_while(|[consumer, _]| *consumer == root);
         let operands: HashSet<u32, RandomState> = program.operands(root).iter().copied().collect();
         let others = producers.filter(|[_, producer]| !operands.contains(producer));
         signature.extend(others.flat_map(|&[_, producer]| [4, producer]));
@@ -122,8 +136,9 @@ impl FusionProgram {
             return Vec::new();
         }
         let operands = self.operands(node).iter().copied();
-        let mut fused_operands: Vec<u32> =
-            operands.filter(|&operand| self.is_fused(operand, fused)).collect();
+        let mut fused_operands: Vec<u32> = operands
+            .filter(|&operand| self.is_fused(operand, fused))
+            .collect();
         fused_operands.sort_unstable();
         fused_operands.dedup();
         fused_operands

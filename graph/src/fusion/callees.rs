@@ -13,8 +13,12 @@ pub(super) struct Callees {
 
 impl Callees {
     pub(super) fn of(module: &HloModule<'_>) -> Self {
-        let calls = (0..).take(module.len()).map(|node| (node, called_by(module, node)));
-        Self { calls: calls.filter(|(_, called)| !called.is_empty()).collect() }
+        let calls = (0..)
+            .take(module.len())
+            .map(|node| (node, called_by(module, node)));
+        Self {
+            calls: calls.filter(|(_, called)| !called.is_empty()).collect(),
+        }
     }
 
     /// Returns the number of bytes that this holds.
@@ -47,7 +51,11 @@ impl Callees {
         while let Some(called) = waiting.pop().filter(|_| count <= most) {
             if reached.insert((called.start, called.end)) {
                 count += called.len();
-                waiting.extend(self.calls.range(called).flat_map(|(_, calls)| calls.clone()));
+                waiting.extend(
+                    self.calls
+                        .range(called)
+                        .flat_map(|(_, calls)| calls.clone()),
+                );
             }
         }
         reached.into_iter().map(|(start, end)| start..end).collect()
@@ -58,7 +66,9 @@ fn called_by(module: &HloModule<'_>, node: u32) -> Vec<Range<u32>> {
     let ids = module.nodes.references.callees(node as usize).iter();
     // The reader has refused callees that are missing.
     let computations = ids.filter_map(|&id| module.computations.get(id));
-    computations.map(|computation| node_range(&computation.nodes)).collect()
+    computations
+        .map(|computation| node_range(&computation.nodes))
+        .collect()
 }
 
 /// Returns a range of nodes as node numbers. A module has fewer than 2^32 nodes.

@@ -19,13 +19,20 @@ impl FusionProgram {
     /// # Panics
     ///
     /// Panics if `fused` has fewer bits than the program has slots.
-    pub fn kernels(&self, fused: &[u8], limits: &KernelLimits) -> Result<Vec<Kernel>, KernelTooLarge> {
+    pub fn kernels(
+        &self,
+        fused: &[u8],
+        limits: &KernelLimits,
+    ) -> Result<Vec<Kernel>, KernelTooLarge> {
         let mut kernels: Vec<Kernel> = Vec::new();
         self.for_each_root(|root, needed| {
             let fused_operands = self.fused_operands(root, fused);
             let members = Body::members(self, &fused_operands, fused, usize::from(limits.nodes));
             let kernel = self.kernel(&members, root, limits)?;
-            kernel.inputs.iter().for_each(|&input| needed[self.position(input)] = true);
+            kernel
+                .inputs
+                .iter()
+                .for_each(|&input| needed[self.position(input)] = true);
             kernels.push(kernel);
             Ok(())
         })?;
@@ -47,7 +54,9 @@ impl FusionProgram {
                 continue;
             }
             if self.node(node).is_free {
-                self.operands(node).iter().for_each(|&operand| needed[self.position(operand)] = true);
+                self.operands(node)
+                    .iter()
+                    .for_each(|&operand| needed[self.position(operand)] = true);
             } else {
                 form(node, &mut needed)?;
             }
@@ -73,9 +82,18 @@ impl FusionProgram {
         };
         let mut known: HashSet<u32> = members.iter().copied().collect();
         for &member in &members {
-            for &operand in self.operands(member).iter().filter(|&&operand| known.insert(operand)) {
+            for &operand in self
+                .operands(member)
+                .iter()
+                .filter(|&&operand| known.insert(operand))
+            {
                 let constant = self.node(operand).is_scalar_constant;
-                if constant { &mut kernel.body } else { &mut kernel.inputs }.push(operand);
+                if constant {
+                    &mut kernel.body
+                } else {
+                    &mut kernel.inputs
+                }
+                .push(operand);
             }
             kernel.body.push(member);
         }

@@ -29,7 +29,9 @@ pub struct KernelLimits {
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum KernelTooLarge {
     /// Too many nodes.
-    #[error("the kernel that writes node {root} has more than {limit} nodes; fuse fewer nodes into it")]
+    #[error(
+        "the kernel that writes node {root} has more than {limit} nodes; fuse fewer nodes into it"
+    )]
     Nodes {
         /// The node that the kernel writes.
         root: u32,
@@ -64,9 +66,17 @@ impl KernelTooLarge {
 impl Kernel {
     /// Returns the number of nodes of the kernel as a module of its own.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a kernel has at least its root")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a kernel has at least its root"
+    )]
     pub fn len(&self) -> usize {
-        self.called.iter().map(ExactSizeIterator::len).sum::<usize>() + self.inputs.len() + self.body.len()
+        self.called
+            .iter()
+            .map(ExactSizeIterator::len)
+            .sum::<usize>()
+            + self.inputs.len()
+            + self.body.len()
     }
 
     /// Returns the number of nodes of the program that the kernel computes, its own copies of constants included.
@@ -79,6 +89,9 @@ impl Kernel {
 impl Default for KernelLimits {
     /// Returns as many nodes as a segment has, and as many places as XLA:CPU compiles in seconds.
     fn default() -> Self {
-        Self { nodes: 512, places: 15 }
+        Self {
+            nodes: 512,
+            places: 15,
+        }
     }
 }

@@ -67,7 +67,12 @@ impl KnownKernel {
 
     /// Number of bytes that this holds.
     pub(crate) fn bytes(&self) -> usize {
-        let Kernel { called, inputs, body, .. } = &self.kernel;
+        let Kernel {
+            called,
+            inputs,
+            body,
+            ..
+        } = &self.kernel;
         size_of::<Self>() + size_of_val(&**called) + size_of_val(&**inputs) + size_of_val(&**body)
     }
 
@@ -92,7 +97,16 @@ impl KnownKernels {
     ) -> Result<Vec<Arc<KnownKernel>>, KernelTooLarge> {
         let alike = self.alike(program, graph);
         let (limits, bodies) = (KernelLimits::default(), HashMap::default());
-        let mut lookup = Lookup { known: self, program, graph, fused, alike, limits, bodies, bytes: 0 };
+        let mut lookup = Lookup {
+            known: self,
+            program,
+            graph,
+            fused,
+            alike,
+            limits,
+            bodies,
+            bytes: 0,
+        };
         let mut kernels = Vec::new();
         program.for_each_root(|root, needed| {
             kernels.push(lookup.kernel(root, needed)?);
@@ -141,7 +155,9 @@ impl Lookup<'_> {
             return outcome.clone().map_err(|reason| reason.of_root(root));
         }
         let outcome = self.form(&body, root);
-        self.known.table().add_kernel(signature.into(), outcome.clone());
+        self.known
+            .table()
+            .add_kernel(signature.into(), outcome.clone());
         pace::pause();
         outcome
     }
@@ -161,7 +177,9 @@ impl Lookup<'_> {
         let most = usize::from(self.limits.nodes);
         let members = Body::members(self.program, &fused_operands, self.fused, most);
         let body = self.known.table().body(self.program, members);
-        body.inputs.iter().for_each(|&input| needed[self.program.position(input)] = true);
+        body.inputs
+            .iter()
+            .for_each(|&input| needed[self.program.position(input)] = true);
         self.bytes += size_of_val(&*fused_operands) + body.bytes();
         if self.bytes > MAX_KNOWN_BYTES {
             self.bodies.clear();
@@ -195,14 +213,20 @@ impl Table {
     fn hold(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes > MAX_KNOWN_BYTES {
-            *self = Self { next_body: self.next_body, bytes, ..Self::default() };
+            *self = Self {
+                next_body: self.next_body,
+                bytes,
+                ..Self::default()
+            };
         }
     }
 }
 
 impl fmt::Debug for KnownKernels {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("KnownKernels").finish_non_exhaustive()
+        formatter
+            .debug_struct("KnownKernels")
+            .finish_non_exhaustive()
     }
 }
 
@@ -227,8 +251,12 @@ mod tests {
             writeln!(text, "  c{node} = f32[8] negate(c{})", node - 1).unwrap();
         }
         for user in 0..users {
-            let other =
-                ["c0".to_owned(), format!("c{length}"), format!("u{}", user.max(1) - 1)][user % 3].clone();
+            let other = [
+                "c0".to_owned(),
+                format!("c{length}"),
+                format!("u{}", user.max(1) - 1),
+            ][user % 3]
+                .clone();
             let other = if user == 0 { "c0".to_owned() } else { other };
             writeln!(text, "  u{user} = f32[8] add(c{length}, {other})").unwrap();
         }
@@ -245,15 +273,22 @@ mod tests {
         let program = graph.whole.program().unwrap();
         let mut state = 7;
         for _ in 0..200 {
-            state = u64::wrapping_mul(state ^ (state >> 29), 6_364_136_223_846_793_005).wrapping_add(1);
+            state =
+                u64::wrapping_mul(state ^ (state >> 29), 6_364_136_223_846_793_005).wrapping_add(1);
             let mut fused: Vec<u8> = state.to_le_bytes()[..graph.slots().div_ceil(8)].to_vec();
             let unused = 8 * fused.len() - graph.slots();
             *fused.last_mut().unwrap() &= 0xff >> unused;
             let formed = program.kernels(&fused, &KernelLimits::default());
-            let expected = formed
-                .map(|all| all.iter().map(|kernel| kernel.segment(&graph.whole).digest).collect::<Vec<_>>());
+            let expected = formed.map(|all| {
+                all.iter()
+                    .map(|kernel| kernel.segment(&graph.whole).digest)
+                    .collect::<Vec<_>>()
+            });
             let found = graph.kernels(&fused);
-            assert_eq!(found.map(|all| all.iter().map(|each| each.digest()).collect::<Vec<_>>()), expected);
+            assert_eq!(
+                found.map(|all| all.iter().map(|each| each.digest()).collect::<Vec<_>>()),
+                expected
+            );
         }
     }
 
@@ -261,14 +296,19 @@ mod tests {
     fn a_chain_that_many_nodes_use_is_formed_once() {
         let graph = program(300, 3_000);
         let fused = vec![0xff; graph.slots() / 8];
-        let fused = [fused, vec![0; graph.slots().div_ceil(8) - graph.slots() / 8]].concat();
+        let fused = [
+            fused,
+            vec![0; graph.slots().div_ceil(8) - graph.slots() / 8],
+        ]
+        .concat();
         let mut chain = vec![0; fused.len()];
         // The chain stands before its users.
         chain[..300 / 8].copy_from_slice(&fused[..300 / 8]);
         (296..300).for_each(|slot| chain[slot / 8] |= 1 << (slot % 8));
         let pauses = Rc::new(Cell::new(0));
         let count = Rc::clone(&pauses);
-        let kernels = pace::paced(move || count.set(count.get() + 1), || graph.kernels(&chain)).unwrap();
+        let kernels =
+            pace::paced(move || count.set(count.get() + 1), || graph.kernels(&chain)).unwrap();
         assert_eq!(kernels.len(), 3_000);
         let table = graph.known_kernels();
         assert!(table <= 8, "{table} kernels");

@@ -34,8 +34,15 @@ impl Node {
 
     /// The facts as bits, in the order of the fields.
     pub(super) fn bits(self) -> u8 {
-        let Self { is_fusible, is_elementwise, is_free, is_scalar_constant } = self;
-        let facts = [is_fusible, is_elementwise, is_free, is_scalar_constant].into_iter().zip(0..);
+        let Self {
+            is_fusible,
+            is_elementwise,
+            is_free,
+            is_scalar_constant,
+        } = self;
+        let facts = [is_fusible, is_elementwise, is_free, is_scalar_constant]
+            .into_iter()
+            .zip(0..);
         facts.map(|(fact, bit)| u8::from(fact) << bit).sum()
     }
 }

@@ -12,9 +12,13 @@ pub(super) fn check_places(
     members: &[u32],
     limit: usize,
 ) -> Result<(), KernelTooLarge> {
-    let Some(&root) = members.last() else { return Ok(()) };
-    let mut places: HashMap<u32, BTreeSet<usize>> =
-        members.iter().map(|&member| (member, BTreeSet::new())).collect();
+    let Some(&root) = members.last() else {
+        return Ok(());
+    };
+    let mut places: HashMap<u32, BTreeSet<usize>> = members
+        .iter()
+        .map(|&member| (member, BTreeSet::new()))
+        .collect();
     places.entry(root).or_default().insert(0);
     let mut fresh = 1;
     for &node in members.iter().rev() {
@@ -24,7 +28,9 @@ pub(super) fn check_places(
         }
         let operands: BTreeSet<u32> = program.operands(node).iter().copied().collect();
         for operand in operands {
-            let Some(there) = places.get_mut(&operand) else { continue };
+            let Some(there) = places.get_mut(&operand) else {
+                continue;
+            };
             if program.node(node).is_elementwise {
                 there.extend(&here);
             } else {

@@ -6,7 +6,10 @@ use crate::{FusionError, shortened};
 const AFTER_FUSION: [&str; 2] = ["bitcast", "fusion"];
 
 /// Checks that an instruction is one of a module before fusion, and that its array is row-major.
-pub(super) fn check_prepared(node: u32, instruction: &HloInstructionProto) -> Result<(), FusionError> {
+pub(super) fn check_prepared(
+    node: u32,
+    instruction: &HloInstructionProto,
+) -> Result<(), FusionError> {
     if AFTER_FUSION.contains(&instruction.opcode.as_str()) {
         let (name, opcode) = (shortened(&instruction.name), instruction.opcode.clone());
         return Err(FusionError::NotPrepared { node, name, opcode });
@@ -20,7 +23,11 @@ pub(super) fn check_prepared(node: u32, instruction: &HloInstructionProto) -> Re
 /// Returns the layout of a shape that is not row-major. A shape without a layout is row-major.
 fn other_order(shape: &ShapeProto) -> Option<&[i64]> {
     let minor_to_major = &shape.layout.as_ref()?.minor_to_major;
-    let ascends = minor_to_major.iter().rev().zip(0..).all(|(&dimension, position)| dimension == position);
+    let ascends = minor_to_major
+        .iter()
+        .rev()
+        .zip(0..)
+        .all(|(&dimension, position)| dimension == position);
     let is_row_major = ascends && minor_to_major.len() == shape.dimensions.len();
     (!minor_to_major.is_empty() && !is_row_major).then_some(minor_to_major)
 }

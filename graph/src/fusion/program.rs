@@ -28,7 +28,11 @@ impl FusionProgram {
             return Err(FusionError::Scheduled);
         }
         let entry = module.computations.entry().ok_or(FusionError::NoEntry)?;
-        let root = module.nodes_by_id.get(&entry.root_id).copied().ok_or(FusionError::NoEntry)?;
+        let root = module
+            .nodes_by_id
+            .get(&entry.root_id)
+            .copied()
+            .ok_or(FusionError::NoEntry)?;
         let entry = node_range(&entry.nodes);
         if !entry.contains(&root) {
             return Err(FusionError::NoEntry);
@@ -36,8 +40,10 @@ impl FusionProgram {
         let nodes = pace::in_steps(1, entry.clone())
             .map(|node| read_node(module, node))
             .collect::<Result<Vec<_>, _>>()?;
-        let operands =
-            entry.clone().map(|node| operands(module, node, &entry)).collect::<Result<Vec<_>, _>>()?;
+        let operands = entry
+            .clone()
+            .map(|node| operands(module, node, &entry))
+            .collect::<Result<Vec<_>, _>>()?;
         let slots = slots(&nodes, &operands, entry.start);
         let mut slot_of_node = vec![None; nodes.len()];
         for (slot, &node) in slots.iter().enumerate() {
@@ -118,26 +124,46 @@ impl FusionProgram {
 fn read_node(module: &HloModule<'_>, node: u32) -> Result<Node, FusionError> {
     let instruction = module.head(node).unwrap_or_default();
     check_prepared(node, &instruction)?;
-    Ok(Node::new(&instruction.opcode, &instruction.shape.unwrap_or_default()))
+    Ok(Node::new(
+        &instruction.opcode,
+        &instruction.shape.unwrap_or_default(),
+    ))
 }
 
-fn operands(module: &HloModule<'_>, node: u32, entry: &Range<u32>) -> Result<Vec<u32>, FusionError> {
+fn operands(
+    module: &HloModule<'_>,
+    node: u32,
+    entry: &Range<u32>,
+) -> Result<Vec<u32>, FusionError> {
     let ids = module.nodes.references.operands(node as usize).iter();
     let earlier = entry.start..node;
     let check = |&operand: &u32| {
-        earlier.contains(&operand).then_some(operand).ok_or(FusionError::OperandOrder { node, operand })
+        earlier
+            .contains(&operand)
+            .then_some(operand)
+            .ok_or(FusionError::OperandOrder { node, operand })
     };
     // The reader has refused operands that are missing.
-    ids.filter_map(|id| module.nodes_by_id.get(id)).map(check).collect()
+    ids.filter_map(|id| module.nodes_by_id.get(id))
+        .map(check)
+        .collect()
 }
 
 fn slots(nodes: &[Node], operands: &[Vec<u32>], first: u32) -> Vec<u32> {
     let mut has_fusible_user = vec![false; nodes.len()];
-    for (_, operands) in nodes.iter().zip(operands).filter(|(node, _)| node.is_fusible) {
+    for (_, operands) in nodes
+        .iter()
+        .zip(operands)
+        .filter(|(node, _)| node.is_fusible)
+    {
         for &operand in operands {
             has_fusible_user[(operand - first) as usize] = true;
         }
     }
     let is_slot = |(_, (node, used)): &(u32, (&Node, bool))| node.is_fusible && *used;
-    (first..).zip(nodes.iter().zip(has_fusible_user)).filter(is_slot).map(|(node, _)| node).collect()
+    (first..)
+        .zip(nodes.iter().zip(has_fusible_user))
+        .filter(is_slot)
+        .map(|(node, _)| node)
+        .collect()
 }

@@ -12,7 +12,10 @@ impl Kernel {
     #[must_use]
     pub fn segment(&self, graph: &Graph) -> Segment {
         let called: Vec<u32> = self.called.iter().cloned().flatten().collect();
-        let mut nodes = Nodes { graph, segment: empty_segment(self.len()) };
+        let mut nodes = Nodes {
+            graph,
+            segment: empty_segment(self.len()),
+        };
         for &node in &called {
             nodes.copy(node);
         }
@@ -51,8 +54,13 @@ impl Nodes<'_> {
     fn copy(&mut self, node: u32) {
         let position = node as usize;
         self.segment.opcodes.push(self.graph.opcodes()[position]);
-        self.segment.features.extend_from_slice(self.graph.raw_row(position));
-        if let (Some(to), Some(from)) = (&mut self.segment.sequence_lengths, self.graph.sequence_lengths()) {
+        self.segment
+            .features
+            .extend_from_slice(self.graph.raw_row(position));
+        if let (Some(to), Some(from)) = (
+            &mut self.segment.sequence_lengths,
+            self.graph.sequence_lengths(),
+        ) {
             to.push(from[position]);
         }
     }
@@ -67,11 +75,18 @@ impl Nodes<'_> {
     /// Adds the parameter that stands for an input.
     fn parameter(&mut self, input: u32, number: i64) {
         let position = input as usize;
-        let lengths = self.graph.sequence_lengths().map(|lengths| lengths[position]).unwrap_or_default();
+        let lengths = self
+            .graph
+            .sequence_lengths()
+            .map(|lengths| lengths[position])
+            .unwrap_or_default();
         let (row, lengths) = parameter_row(self.graph.raw_row(position), lengths, number);
         self.segment.opcodes.push(opcode_id("parameter"));
         self.segment.features.extend(row);
-        self.segment.sequence_lengths.iter_mut().for_each(|all| all.push(lengths));
+        self.segment
+            .sequence_lengths
+            .iter_mut()
+            .for_each(|all| all.push(lengths));
     }
 }
 
@@ -83,7 +98,9 @@ fn edges(graph: &Graph, kernel: &Kernel, called: &[u32]) -> Vec<[u16; 2]> {
     let mut edges = Vec::new();
     for &node in called.iter().chain(&kernel.body) {
         let first = all.partition_point(|[consumer, _]| *consumer < node);
-        let own = all[first..].iter().take_while(|[consumer, _]| *consumer == node);
+        let own = all[first..]
+            .iter()
+            .take_while(|[consumer, _]| *consumer == node);
         edges.extend(own.filter_map(|[_, producer]| Some([local[&node], *local.get(producer)?])));
     }
     edges.sort_unstable();

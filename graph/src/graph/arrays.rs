@@ -1,5 +1,7 @@
 use super::edges::check_ends;
-use crate::{FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable, pace};
+use crate::{
+    FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable, pace,
+};
 
 /// The arrays of a graph of `n` nodes and `m` edges.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,8 +29,9 @@ impl GraphArrays {
         Self::check_sizes(opcodes.len(), edges.len(), limits)?;
         check_features(opcodes.len(), &features)?;
         check_ends(opcodes.len(), &edges)?;
-        for opcode in
-            opcodes.iter_mut().filter(|opcode| usize::from(**opcode) > FeatureSet::TPUGRAPHS.opcodes().len())
+        for opcode in opcodes
+            .iter_mut()
+            .filter(|opcode| usize::from(**opcode) > FeatureSet::TPUGRAPHS.opcodes().len())
         {
             *opcode = 0;
         }
@@ -39,7 +42,12 @@ impl GraphArrays {
         }
         edges.sort_unstable();
         edges.dedup();
-        Ok(Self { opcodes, features, sequence_lengths, edges })
+        Ok(Self {
+            opcodes,
+            features,
+            sequence_lengths,
+            edges,
+        })
     }
 
     /// Checks the counts against the limits. Call it before arrays are copied.
@@ -56,21 +64,30 @@ impl GraphArrays {
     pub(super) fn shrink_to_fit(&mut self) {
         self.opcodes.shrink_to_fit();
         self.features.shrink_to_fit();
-        self.sequence_lengths.iter_mut().for_each(Vec::shrink_to_fit);
+        self.sequence_lengths
+            .iter_mut()
+            .for_each(Vec::shrink_to_fit);
         self.edges.shrink_to_fit();
     }
 
     /// Returns the number of nodes whose opcode is not in the table.
     #[must_use]
     pub fn unknown_opcodes(&self) -> usize {
-        self.opcodes.iter().map(|&opcode| usize::from(opcode == 0)).sum()
+        self.opcodes
+            .iter()
+            .map(|&opcode| usize::from(opcode == 0))
+            .sum()
     }
 
     /// Returns the nodes whose opcode is convolution, dot or reshape, ascending.
     #[must_use]
     pub fn default_configurable(&self) -> Vec<u32> {
         let configurable = |(_, opcode): &(u32, &u8)| is_usually_configurable(**opcode);
-        (0..).zip(&self.opcodes).filter(configurable).map(|(node, _)| node).collect()
+        (0..)
+            .zip(&self.opcodes)
+            .filter(configurable)
+            .map(|(node, _)| node)
+            .collect()
     }
 }
 
@@ -83,7 +100,10 @@ fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
         });
     }
     match features.iter().position(|feature| !feature.is_finite()) {
-        Some(at) => Err(GraphError::FeatureNotFinite { node: at / FEATURES, column: at % FEATURES }),
+        Some(at) => Err(GraphError::FeatureNotFinite {
+            node: at / FEATURES,
+            column: at % FEATURES,
+        }),
         None => Ok(()),
     }
 }
@@ -97,5 +117,7 @@ fn unpad(features: &mut [f32]) -> Vec<SequenceLengths> {
         lengths.pad_row(row, Pad::Zero);
         lengths
     };
-    pace::in_steps(NODES, features.chunks_exact_mut(FEATURES)).map(unpad_row).collect()
+    pace::in_steps(NODES, features.chunks_exact_mut(FEATURES))
+        .map(unpad_row)
+        .collect()
 }

@@ -7,7 +7,8 @@ use super::{
     range::check_range,
 };
 use crate::{
-    Digest, FEATURES, FusionProgram, GraphError, Pad, Scope, SequenceLengths, Task, hash::CanonicalForm,
+    Digest, FEATURES, FusionProgram, GraphError, Pad, Scope, SequenceLengths, Task,
+    hash::CanonicalForm,
 };
 
 /// One HLO module as nodes (instructions), edges, opcodes and features, or a graph of a named feature set. Every edge joins
@@ -34,7 +35,11 @@ impl Graph {
     /// Checks the arrays and the configurable nodes. `configurable` is in slot order, and empty for a kernel. The kernels
     /// of a program before fusion do not follow from arrays: [`HloModule::into_graph`](crate::HloModule::into_graph) makes
     /// its graph.
-    pub fn new(task: Task, arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
+    pub fn new(
+        task: Task,
+        arrays: GraphArrays,
+        configurable: Vec<u32>,
+    ) -> Result<Self, GraphError> {
         match task.kind().scope {
             Scope::Program => Err(GraphError::ProgramWithoutModule),
             Scope::EveryNode => Err(GraphError::WrongSource { task }),
@@ -43,7 +48,10 @@ impl Graph {
     }
 
     /// Checks the arrays of a program before fusion.
-    pub(crate) fn of_program(arrays: GraphArrays, program: FusionProgram) -> Result<Self, GraphError> {
+    pub(crate) fn of_program(
+        arrays: GraphArrays,
+        program: FusionProgram,
+    ) -> Result<Self, GraphError> {
         let slots = program.slots().to_vec();
         Self::checked(Task::Fusion, arrays, slots, Some(Arc::new(program)))
     }
@@ -52,7 +60,12 @@ impl Graph {
     #[must_use]
     pub fn of_features(graph: FeatureGraph) -> Self {
         let configurable = (0..).take(graph.nodes()).collect();
-        Self { task: Task::FeatureSet, nodes: Nodes::Columns(Arc::new(graph)), configurable, program: None }
+        Self {
+            task: Task::FeatureSet,
+            nodes: Nodes::Columns(Arc::new(graph)),
+            configurable,
+            program: None,
+        }
     }
 
     fn checked(
@@ -66,7 +79,12 @@ impl Graph {
         check_configurable(task, arrays.opcodes.len(), &configurable)?;
         // The arrays were grown node by node, and the graph may stay in a cache.
         arrays.shrink_to_fit();
-        Ok(Self { task, nodes: Nodes::Instructions(Arc::new(arrays)), configurable, program })
+        Ok(Self {
+            task,
+            nodes: Nodes::Instructions(Arc::new(arrays)),
+            configurable,
+            program,
+        })
     }
 
     /// Checks that the features are values that a valid HLO module can have: numbers of 64 bits, flags, sizes of at least 0,
@@ -175,7 +193,10 @@ impl Graph {
     pub fn features(&self, pad: Pad) -> Option<Vec<f32>> {
         let mut features = self.raw_features().to_vec();
         if pad != Pad::Zero {
-            for (row, lengths) in features.chunks_exact_mut(FEATURES).zip(self.sequence_lengths()?) {
+            for (row, lengths) in features
+                .chunks_exact_mut(FEATURES)
+                .zip(self.sequence_lengths()?)
+            {
                 lengths.pad_row(row, pad);
             }
         }
@@ -185,8 +206,11 @@ impl Graph {
     /// Returns the features of some nodes, as [`Self::features`] does of all.
     #[must_use]
     pub fn features_of(&self, nodes: &[u32], pad: Pad) -> Option<Vec<f32>> {
-        let mut features: Vec<f32> =
-            nodes.iter().flat_map(|&node| self.raw_row(node as usize)).copied().collect();
+        let mut features: Vec<f32> = nodes
+            .iter()
+            .flat_map(|&node| self.raw_row(node as usize))
+            .copied()
+            .collect();
         if pad != Pad::Zero {
             let lengths = self.sequence_lengths()?;
             for (row, &node) in features.chunks_exact_mut(FEATURES).zip(nodes) {
@@ -242,13 +266,20 @@ impl Graph {
 
 fn check_configurable(task: Task, nodes: usize, configurable: &[u32]) -> Result<(), GraphError> {
     if task.kind().scope == Scope::Kernel && !configurable.is_empty() {
-        return Err(GraphError::ConfigurableKernel { count: configurable.len() });
+        return Err(GraphError::ConfigurableKernel {
+            count: configurable.len(),
+        });
     }
     let mut seen = vec![false; nodes];
     for &node in configurable {
         let slot = seen.get_mut(node as usize);
         match slot {
-            None => return Err(GraphError::UnknownConfigurableNode { node: node.into(), nodes }),
+            None => {
+                return Err(GraphError::UnknownConfigurableNode {
+                    node: node.into(),
+                    nodes,
+                });
+            }
             Some(true) => return Err(GraphError::DuplicateConfigurableNode { node }),
             Some(seen) => *seen = true,
         }
@@ -263,8 +294,14 @@ mod tests {
 
     fn arrays(nodes: usize, edges: &[[u32; 2]]) -> GraphArrays {
         let features = vec![0.0; nodes * FEATURES];
-        GraphArrays::from_features(vec![0; nodes], features, edges.to_vec(), Pad::Zero, &Limits::default())
-            .unwrap()
+        GraphArrays::from_features(
+            vec![0; nodes],
+            features,
+            edges.to_vec(),
+            Pad::Zero,
+            &Limits::default(),
+        )
+        .unwrap()
     }
 
     fn layout(nodes: usize, edges: &[[u32; 2]], configurable: &[u32]) -> Result<Graph, GraphError> {
@@ -278,23 +315,46 @@ mod tests {
 
     #[test]
     fn a_cycle_is_found() {
-        assert_eq!(layout(4, &[[3, 2], [2, 1], [1, 2]], &[]), Err(GraphError::Cycle { node: 1 }));
-        assert_eq!(layout(1, &[[0, 0]], &[]), Err(GraphError::Cycle { node: 0 }));
+        assert_eq!(
+            layout(4, &[[3, 2], [2, 1], [1, 2]], &[]),
+            Err(GraphError::Cycle { node: 1 })
+        );
+        assert_eq!(
+            layout(1, &[[0, 0]], &[]),
+            Err(GraphError::Cycle { node: 0 })
+        );
         let behind = layout(4, &[[1, 0], [1, 2], [2, 0], [2, 1]], &[]);
-        assert!(matches!(behind, Err(GraphError::Cycle { node: 1 | 2 })), "{behind:?}");
+        assert!(
+            matches!(behind, Err(GraphError::Cycle { node: 1 | 2 })),
+            "{behind:?}"
+        );
     }
 
     #[test]
     fn an_edge_must_stay_inside() {
         let (edges, features) = (vec![[2, 0], [1, 0]], vec![0.0; 2 * FEATURES]);
-        let arrays = GraphArrays::from_features(vec![0; 2], features, edges, Pad::Zero, &Limits::default());
-        assert_eq!(arrays, Err(GraphError::UnknownEdgeNode { edge: 0, node: 2, nodes: 2 }));
+        let arrays =
+            GraphArrays::from_features(vec![0; 2], features, edges, Pad::Zero, &Limits::default());
+        assert_eq!(
+            arrays,
+            Err(GraphError::UnknownEdgeNode {
+                edge: 0,
+                node: 2,
+                nodes: 2
+            })
+        );
     }
 
     #[test]
     fn configurable_nodes_are_there_and_once() {
-        assert_eq!(layout(2, &[], &[2]), Err(GraphError::UnknownConfigurableNode { node: 2, nodes: 2 }));
-        assert_eq!(layout(2, &[], &[1, 1]), Err(GraphError::DuplicateConfigurableNode { node: 1 }));
+        assert_eq!(
+            layout(2, &[], &[2]),
+            Err(GraphError::UnknownConfigurableNode { node: 2, nodes: 2 })
+        );
+        assert_eq!(
+            layout(2, &[], &[1, 1]),
+            Err(GraphError::DuplicateConfigurableNode { node: 1 })
+        );
         let kernel = Graph::new(Task::Tile, arrays(2, &[]), vec![0]);
         assert_eq!(kernel, Err(GraphError::ConfigurableKernel { count: 1 }));
     }
@@ -303,9 +363,16 @@ mod tests {
     fn negative_zero_hashes_like_zero() {
         let with_zero = |zero: f32| {
             let limits = Limits::default();
-            let arrays =
-                GraphArrays::from_features(vec![1], vec![zero; FEATURES], vec![], Pad::Zero, &limits);
-            Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap().hash()
+            let arrays = GraphArrays::from_features(
+                vec![1],
+                vec![zero; FEATURES],
+                vec![],
+                Pad::Zero,
+                &limits,
+            );
+            Graph::new(Task::Tile, arrays.unwrap(), vec![])
+                .unwrap()
+                .hash()
         };
         assert_eq!(with_zero(0.0), with_zero(-0.0));
     }
@@ -314,7 +381,11 @@ mod tests {
     fn features_must_be_finite() {
         let mut features = vec![0.0; 2 * FEATURES];
         features[FEATURES + 3] = f32::NAN;
-        let refused = GraphArrays::from_features(vec![0; 2], features, vec![], Pad::Zero, &Limits::default());
-        assert_eq!(refused, Err(GraphError::FeatureNotFinite { node: 1, column: 3 }));
+        let refused =
+            GraphArrays::from_features(vec![0; 2], features, vec![], Pad::Zero, &Limits::default());
+        assert_eq!(
+            refused,
+            Err(GraphError::FeatureNotFinite { node: 1, column: 3 })
+        );
     }
 }

@@ -27,11 +27,17 @@ fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
         consumers[*producer as usize] += 1;
     }
     let first_edge = |node: u32| edges.partition_point(|[consumer, _]| *consumer < node);
-    let mut ready: Vec<u32> =
-        (0..).zip(&consumers).filter(|(_, count)| **count == 0).map(|(node, _)| node).collect();
+    let mut ready: Vec<u32> = (0..)
+        .zip(&consumers)
+        .filter(|(_, count)| **count == 0)
+        .map(|(node, _)| node)
+        .collect();
     while let Some(node) = ready.pop() {
         pace::pause();
-        for [_, producer] in edges[first_edge(node)..].iter().take_while(|[consumer, _]| *consumer == node) {
+        for [_, producer] in edges[first_edge(node)..]
+            .iter()
+            .take_while(|[consumer, _]| *consumer == node)
+        {
             consumers[*producer as usize] -= 1;
             if consumers[*producer as usize] == 0 {
                 ready.push(*producer);
@@ -46,8 +52,13 @@ fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
 /// ends on a cycle.
 fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
     let mut consumer_of = vec![left; consumers.len()];
-    for [consumer, producer] in edges.iter().filter(|[consumer, _]| consumers[*consumer as usize] > 0) {
+    for [consumer, producer] in edges
+        .iter()
+        .filter(|[consumer, _]| consumers[*consumer as usize] > 0)
+    {
         consumer_of[*producer as usize] = *consumer;
     }
-    consumers.iter().fold(left, |node, _| consumer_of[node as usize])
+    consumers
+        .iter()
+        .fold(left, |node, _| consumer_of[node as usize])
 }

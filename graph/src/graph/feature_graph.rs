@@ -28,11 +28,17 @@ impl FeatureGraph {
         }
         GraphArrays::check_sizes(nodes, edges.len(), limits)?;
         if features.is_empty() || !features.len().is_multiple_of(nodes) {
-            return Err(GraphError::NodeFeatures { found: features.len(), nodes });
+            return Err(GraphError::NodeFeatures {
+                found: features.len(),
+                nodes,
+            });
         }
         let columns = features.len() / nodes;
         if let Some(at) = features.iter().position(|feature| !feature.is_finite()) {
-            return Err(GraphError::FeatureNotFinite { node: at / columns, column: at % columns });
+            return Err(GraphError::FeatureNotFinite {
+                node: at / columns,
+                column: at % columns,
+            });
         }
         check_ends(nodes, &edges)?;
         // −0 and 0 are the same number, so they must hash alike.
@@ -42,7 +48,12 @@ impl FeatureGraph {
         edges.sort_unstable();
         edges.dedup();
         check_acyclic(nodes, &edges)?;
-        Ok(Self { set, nodes, features, edges })
+        Ok(Self {
+            set,
+            nodes,
+            features,
+            edges,
+        })
     }
 
     /// Returns the name of the feature set.
@@ -96,15 +107,22 @@ mod tests {
 
     fn graph(features: &[f32], edges: &[[u32; 2]]) -> Result<Graph, GraphError> {
         let (features, edges) = (features.to_vec(), edges.to_vec());
-        FeatureGraph::new("set".to_owned(), 3, features, edges, &Limits::default()).map(Graph::of_features)
+        FeatureGraph::new("set".to_owned(), 3, features, edges, &Limits::default())
+            .map(Graph::of_features)
     }
 
     #[test]
     fn a_graph_of_a_feature_set_has_columns_and_no_opcodes() {
         let graph = graph(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[[2, 0], [1, 0], [2, 0]]).unwrap();
-        assert_eq!((graph.task(), graph.len(), graph.columns()), (Task::FeatureSet, 3, 2));
+        assert_eq!(
+            (graph.task(), graph.len(), graph.columns()),
+            (Task::FeatureSet, 3, 2)
+        );
         assert_eq!(graph.edges(), [[1, 0], [2, 0]], "ascending, each once");
-        assert_eq!((graph.opcodes(), graph.configurable()), (&[][..], &[0, 1, 2][..]));
+        assert_eq!(
+            (graph.opcodes(), graph.configurable()),
+            (&[][..], &[0, 1, 2][..])
+        );
         assert_eq!(graph.raw_row(1), [3.0, 4.0]);
     }
 
@@ -127,13 +145,29 @@ mod tests {
 
     #[test]
     fn what_no_graph_has_is_refused() {
-        assert_eq!(graph(&[1.0; 4], &[]), Err(GraphError::NodeFeatures { found: 4, nodes: 3 }));
-        assert_eq!(graph(&[], &[]), Err(GraphError::NodeFeatures { found: 0, nodes: 3 }));
+        assert_eq!(
+            graph(&[1.0; 4], &[]),
+            Err(GraphError::NodeFeatures { found: 4, nodes: 3 })
+        );
+        assert_eq!(
+            graph(&[], &[]),
+            Err(GraphError::NodeFeatures { found: 0, nodes: 3 })
+        );
         let infinite = graph(&[1.0, 2.0, 3.0, 4.0, f32::INFINITY, 6.0], &[]);
-        assert_eq!(infinite, Err(GraphError::FeatureNotFinite { node: 2, column: 0 }));
-        let unknown = GraphError::UnknownEdgeNode { edge: 1, node: 3, nodes: 3 };
+        assert_eq!(
+            infinite,
+            Err(GraphError::FeatureNotFinite { node: 2, column: 0 })
+        );
+        let unknown = GraphError::UnknownEdgeNode {
+            edge: 1,
+            node: 3,
+            nodes: 3,
+        };
         assert_eq!(graph(&[1.0; 3], &[[1, 0], [3, 0]]), Err(unknown));
-        assert!(matches!(graph(&[1.0; 3], &[[1, 2], [2, 1]]), Err(GraphError::Cycle { .. })));
+        assert!(matches!(
+            graph(&[1.0; 3], &[[1, 2], [2, 1]]),
+            Err(GraphError::Cycle { .. })
+        ));
         let limits = Limits::default();
         for name in ["", "a\"b", "é"] {
             let refused = FeatureGraph::new(name.to_owned(), 1, vec![1.0], vec![], &limits);
@@ -141,6 +175,9 @@ mod tests {
         }
         let limits = Limits { nodes: 2, ..limits };
         let large = FeatureGraph::new("set".to_owned(), 3, vec![1.0; 3], vec![], &limits);
-        assert!(matches!(large, Err(GraphError::TooMany { what: "nodes", .. })));
+        assert!(matches!(
+            large,
+            Err(GraphError::TooMany { what: "nodes", .. })
+        ));
     }
 }

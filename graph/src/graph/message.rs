@@ -35,10 +35,14 @@ impl Graph {
             Some(Source::HloModule(module)) => {
                 HloModule::read(module, limits)?.into_graph(task, configurable)
             }
-            Some(Source::HloText(text)) => HloModule::read_text(text, limits)?.into_graph(task, configurable),
-            Some(Source::Features(features)) => {
-                Self::new(task, GraphArrays::of_message(features, limits)?, configurable)
+            Some(Source::HloText(text)) => {
+                HloModule::read_text(text, limits)?.into_graph(task, configurable)
             }
+            Some(Source::Features(features)) => Self::new(
+                task,
+                GraphArrays::of_message(features, limits)?,
+                configurable,
+            ),
             Some(Source::FeatureGraph(graph)) => {
                 FeatureGraph::of_message(graph, limits).map(Self::of_features)
             }
@@ -65,11 +69,16 @@ impl Graph {
 impl GraphArrays {
     /// Reads and checks arrays that were sent.
     pub fn of_message(features: &GraphFeatures, limits: &Limits) -> Result<Self, GraphError> {
-        let pad =
-            Pad::from_value(features.pad_value).ok_or(GraphError::PadValue { found: features.pad_value })?;
+        let pad = Pad::from_value(features.pad_value).ok_or(GraphError::PadValue {
+            found: features.pad_value,
+        })?;
         Self::from_features(
             features.node_opcode.to_vec(),
-            read_floats("node_feat (in bytes)", &features.node_feat, features.node_opcode.len() * FEATURES)?,
+            read_floats(
+                "node_feat (in bytes)",
+                &features.node_feat,
+                features.node_opcode.len() * FEATURES,
+            )?,
             read_edges("edge_index", &features.edge_index)?,
             pad,
             limits,
@@ -104,7 +113,11 @@ fn read_floats(array: &'static str, bytes: &[u8], expected: usize) -> Result<Vec
     let (quads, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() {
         let expected = expected * size_of::<f32>();
-        return Err(GraphError::ArrayLength { array, found: bytes.len(), expected });
+        return Err(GraphError::ArrayLength {
+            array,
+            found: bytes.len(),
+            expected,
+        });
     }
     Ok(quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
 }
@@ -113,13 +126,20 @@ fn read_edges(array: &'static str, nodes: &[u32]) -> Result<Vec<[u32; 2]>, Graph
     let (edges, rest) = nodes.as_chunks::<2>();
     if !rest.is_empty() {
         let expected = 2 * (edges.len() + 1);
-        return Err(GraphError::ArrayLength { array, found: nodes.len(), expected });
+        return Err(GraphError::ArrayLength {
+            array,
+            found: nodes.len(),
+            expected,
+        });
     }
     Ok(edges.to_vec())
 }
 
 fn little_endian(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,12 +149,14 @@ mod tests {
     #[test]
     fn the_message_of_a_graph_is_the_graph() {
         let limits = Limits::default();
-        for (pad, task, configurable) in
-            [(Pad::Zero, Task::Tile, vec![]), (Pad::MinusOne, Task::Layout, vec![1])]
-        {
+        for (pad, task, configurable) in [
+            (Pad::Zero, Task::Tile, vec![]),
+            (Pad::MinusOne, Task::Layout, vec![1]),
+        ] {
             let mut features = vec![0.0; 2 * FEATURES];
             features[31..37].fill(pad.value());
-            let arrays = GraphArrays::from_features(vec![63, 63], features, vec![[1, 0]], pad, &limits);
+            let arrays =
+                GraphArrays::from_features(vec![63, 63], features, vec![[1, 0]], pad, &limits);
             let graph = Graph::new(task, arrays.unwrap(), configurable).unwrap();
             let message = graph.to_message().unwrap();
             let read = Graph::of_message(&message, task, &limits).unwrap();
@@ -144,6 +166,9 @@ mod tests {
         let graph = FeatureGraph::new("set".to_owned(), 2, columns, vec![[1, 0]], &limits).unwrap();
         let graph = Graph::of_features(graph);
         let message = graph.to_message().unwrap();
-        assert_eq!(Graph::of_message(&message, Task::FeatureSet, &limits), Ok(graph));
+        assert_eq!(
+            Graph::of_message(&message, Task::FeatureSet, &limits),
+            Ok(graph)
+        );
     }
 }

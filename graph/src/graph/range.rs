@@ -32,7 +32,12 @@ fn check_sources(arrays: &GraphArrays) -> Result<(), GraphError> {
     for (edge, &[node, producer]) in pace::in_steps(pace::STEPS, arrays.edges.iter()).enumerate() {
         let opcode = opcode_name(arrays.opcodes[node as usize]);
         if SOURCES.contains(&opcode) {
-            return Err(GraphError::ReversedEdge { edge, node, producer, opcode });
+            return Err(GraphError::ReversedEdge {
+                edge,
+                node,
+                producer,
+                opcode,
+            });
         }
     }
     Ok(())
@@ -60,11 +65,17 @@ fn check_row(node: usize, row: &[f32]) -> Result<(), GraphError> {
         what,
         expected,
     };
-    if let Some(column) = FLAGS.into_iter().flatten().find(|&column| row[column] != 0.0 && row[column] != 1.0)
+    if let Some(column) = FLAGS
+        .into_iter()
+        .flatten()
+        .find(|&column| row[column] != 0.0 && row[column] != 1.0)
     {
         return Err(impossible(column, "a flag", "0 or 1"));
     }
-    match DIMENSIONS.into_iter().find(|&column| row[column] < 0.0 && row[column] > -MAX_FEATURE) {
+    match DIMENSIONS
+        .into_iter()
+        .find(|&column| row[column] < 0.0 && row[column] > -MAX_FEATURE)
+    {
         Some(column) => Err(impossible(column, "the size of a dimension", "at least 0")),
         None => Ok(()),
     }
@@ -72,7 +83,10 @@ fn check_row(node: usize, row: &[f32]) -> Result<(), GraphError> {
 
 /// Number of elements of a node's output. Unused and unknown dimensions are 0 or negative, and do not count.
 fn elements(row: &[f32]) -> f64 {
-    row[DIMENSIONS].iter().map(|&dimension| f64::from(dimension).max(1.0)).product()
+    row[DIMENSIONS]
+        .iter()
+        .map(|&dimension| f64::from(dimension).max(1.0))
+        .product()
 }
 
 #[cfg(test)]
@@ -89,9 +103,15 @@ mod tests {
 
     #[test]
     fn a_feature_has_at_most_64_bits() {
-        assert_eq!(check_features(&features(&[(40, MAX_FEATURE), (41, -MAX_FEATURE)])), Ok(()));
+        assert_eq!(
+            check_features(&features(&[(40, MAX_FEATURE), (41, -MAX_FEATURE)])),
+            Ok(())
+        );
         for value in [1e19, -1e19, f32::MAX] {
-            let error = GraphError::FeatureTooLarge { node: 1, column: 40 };
+            let error = GraphError::FeatureTooLarge {
+                node: 1,
+                column: 40,
+            };
             assert_eq!(check_features(&features(&[(40, value)])), Err(error));
         }
     }
@@ -102,18 +122,44 @@ mod tests {
         let at_most = [(21, quarter), (22, quarter), (23, quarter), (24, 32_768.0)];
         assert_eq!(check_features(&features(&at_most)), Ok(()));
         let too_large = Err(GraphError::TensorTooLarge { node: 1 });
-        assert_eq!(check_features(&features(&[&at_most[..], &[(26, 2.0)]].concat())), too_large);
-        assert_eq!(check_features(&features(&[(21, MAX_FEATURE), (22, MAX_FEATURE)])), too_large);
-        assert_eq!(check_features(&features(&[(21, 0.0), (22, 1e18), (23, 100.0)])), too_large);
-        assert_eq!(check_features(&features(&[(21, -MAX_FEATURE), (22, -MAX_FEATURE)])), Ok(()));
+        assert_eq!(
+            check_features(&features(&[&at_most[..], &[(26, 2.0)]].concat())),
+            too_large
+        );
+        assert_eq!(
+            check_features(&features(&[(21, MAX_FEATURE), (22, MAX_FEATURE)])),
+            too_large
+        );
+        assert_eq!(
+            check_features(&features(&[(21, 0.0), (22, 1e18), (23, 100.0)])),
+            too_large
+        );
+        assert_eq!(
+            check_features(&features(&[(21, -MAX_FEATURE), (22, -MAX_FEATURE)])),
+            Ok(())
+        );
     }
     #[test]
     fn flags_and_sizes_are_possible() {
         let refused = |column, found: f32, what, expected| {
             let found = found.to_string();
-            Err(GraphError::FeatureImpossible { node: 1, column, found, what, expected })
+            Err(GraphError::FeatureImpossible {
+                node: 1,
+                column,
+                found,
+                what,
+                expected,
+            })
         };
-        assert_eq!(check_features(&features(&[(0, 1.0), (13, 1.0), (133, 1.0), (22, -MAX_FEATURE)])), Ok(()));
+        assert_eq!(
+            check_features(&features(&[
+                (0, 1.0),
+                (13, 1.0),
+                (133, 1.0),
+                (22, -MAX_FEATURE)
+            ])),
+            Ok(())
+        );
         for (column, value) in [(0, 2.0), (5, -1.0), (20, 0.5), (133, 3.0)] {
             let expected = refused(column, value, "a flag", "0 or 1");
             assert_eq!(check_features(&features(&[(column, value)])), expected);
@@ -134,7 +180,12 @@ mod tests {
         };
         assert_eq!(check_range(&arrays(vec![[2, 0], [2, 1]])), Ok(()));
         for (node, opcode) in [(0, "parameter"), (1, "constant")] {
-            let expected = GraphError::ReversedEdge { edge: 0, node, producer: 2, opcode };
+            let expected = GraphError::ReversedEdge {
+                edge: 0,
+                node,
+                producer: 2,
+                opcode,
+            };
             assert_eq!(check_range(&arrays(vec![[node, 2]])), Err(expected));
         }
     }

@@ -33,7 +33,10 @@ pub(crate) struct ModuleBuilder<'a, 'l> {
 
 /// Returns the error of a computation that XLA would refuse.
 fn invalid_computation(name: &str, fault: ModuleFault) -> GraphError {
-    GraphError::InvalidModule { place: format!("computation `{}`", shortened(name)), fault: Box::new(fault) }
+    GraphError::InvalidModule {
+        place: format!("computation `{}`", shortened(name)),
+        fault: Box::new(fault),
+    }
 }
 
 impl<'a, 'l> ModuleBuilder<'a, 'l> {
@@ -71,7 +74,10 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if self.computations.begin(name, id, root_id, self.nodes.len()) {
             Ok(())
         } else {
-            Err(GraphError::DuplicateComputation { id, name: shortened(name) })
+            Err(GraphError::DuplicateComputation {
+                id,
+                name: shortened(name),
+            })
         }
     }
 
@@ -89,7 +95,9 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if SPLIT_NAMES.iter().any(|split| name.contains(split)) {
             self.node_splits.push(self.nodes.len());
         }
-        let checked = self.check_computation().map_err(|fault| invalid_computation(name, fault));
+        let checked = self
+            .check_computation()
+            .map_err(|fault| invalid_computation(name, fault));
         self.refuse_unless_list(checked)?;
         self.computations.end();
         Ok(())
@@ -108,18 +116,24 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
 
     /// Checks the computation that is open. One without instructions is reported at the end, if the module has others.
     fn check_computation(&mut self) -> Result<(), ModuleFault> {
-        let Some(open) = self.computations.open() else { return Ok(()) };
+        let Some(open) = self.computations.open() else {
+            return Ok(());
+        };
         open.nodes.end = self.nodes.len();
         if open.nodes.is_empty() {
             return Ok(());
         }
-        let root = self.nodes_by_id.get(&open.root_id).map(|&node| node as usize);
+        let root = self
+            .nodes_by_id
+            .get(&open.root_id)
+            .map(|&node| node as usize);
         open.root = root.filter(|root| open.nodes.contains(root));
         if open.root.is_none() {
             return Err(ModuleFault::NoRoot { id: open.root_id });
         }
         let numbered = open.nodes.clone().zip((0..).skip(open.nodes.start));
-        let numbered = numbered.filter_map(|(at, node)| Some((self.nodes.parameter_number(at)?, node)));
+        let numbered =
+            numbered.filter_map(|(at, node)| Some((self.nodes.parameter_number(at)?, node)));
         open.parameters = check_parameters(numbered.collect())?;
         Ok(())
     }
@@ -173,7 +187,11 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         let start = self.computations.open().map_or(0, |open| open.nodes.start);
         let resolved = self.nodes.references.operand_nodes_mut(node);
         let mut is_behind = false;
-        for (position, (operand, id)) in resolved.iter_mut().zip(&instruction.operand_ids).enumerate() {
+        for (position, (operand, id)) in resolved
+            .iter_mut()
+            .zip(&instruction.operand_ids)
+            .enumerate()
+        {
             match self.nodes_by_id.get(id) {
                 Some(&found) if (found as usize) < start => {
                     return Err(ModuleFault::OtherComputation { operand: position });
@@ -183,21 +201,38 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             }
         }
         if is_behind {
-            self.unchecked.extend(self.computations.open_id().map(|id| (node, id)));
+            self.unchecked
+                .extend(self.computations.open_id().map(|id| (node, id)));
         }
         let operands = (!is_behind).then(|| self.nodes.references.operand_nodes(node));
         check_instruction(instruction, opcode, operands, &self.nodes.shapes)
     }
 
-    fn invalid(&self, node: usize, instruction: &HloInstructionProto, fault: ModuleFault) -> GraphError {
+    fn invalid(
+        &self,
+        node: usize,
+        instruction: &HloInstructionProto,
+        fault: ModuleFault,
+    ) -> GraphError {
         let [name, opcode] = [&instruction.name, &instruction.opcode].map(|name| shortened(name));
-        let computation = self.computations.of_node(node).map_or("", |computation| &computation.name);
+        let computation = self
+            .computations
+            .of_node(node)
+            .map_or("", |computation| &computation.name);
         let place = format!("node {node} (`{name}`, {opcode}) of computation `{computation}`");
-        GraphError::InvalidModule { place, fault: Box::new(fault) }
+        GraphError::InvalidModule {
+            place,
+            fault: Box::new(fault),
+        }
     }
 
     /// Adds a copy of a node that is featurized already.
-    pub(crate) fn copy(&mut self, id: i64, others: &Nodes<'a>, node: usize) -> Result<(), GraphError> {
+    pub(crate) fn copy(
+        &mut self,
+        id: i64,
+        others: &Nodes<'a>,
+        node: usize,
+    ) -> Result<(), GraphError> {
         self.register(id, "")?;
         self.nodes.copy(others, node);
         Ok(())
@@ -212,9 +247,12 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         let node = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         match self.nodes_by_id.insert(id, node) {
             None => Ok(()),
-            Some(first) => {
-                Err(GraphError::DuplicateInstruction { id, first, second: node, name: shortened(name) })
-            }
+            Some(first) => Err(GraphError::DuplicateInstruction {
+                id,
+                first,
+                second: node,
+                name: shortened(name),
+            }),
         }
     }
 
@@ -251,10 +289,14 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     fn check_operands_behind(&self) -> Result<(), GraphError> {
         for &(node, computation) in &self.unchecked {
             pace::pause();
-            let Some(instruction) = self.nodes.origins[node].instruction() else { continue };
+            let Some(instruction) = self.nodes.origins[node].instruction() else {
+                continue;
+            };
             let operands = self.operand_nodes(node)?;
-            let nodes =
-                self.computations.get(computation).map_or(0..0, |computation| computation.nodes.clone());
+            let nodes = self
+                .computations
+                .get(computation)
+                .map_or(0..0, |computation| computation.nodes.clone());
             let holds = |operand: &u32| nodes.contains(&(*operand as usize));
             let outside = operands.iter().position(|operand| !holds(operand));
             let checked = match outside {
@@ -272,7 +314,9 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     }
 
     fn check_calls(&self) -> Result<(), GraphError> {
-        for node in (0..self.nodes.len()).filter(|&node| !self.nodes.references.callees(node).is_empty()) {
+        for node in
+            (0..self.nodes.len()).filter(|&node| !self.nodes.references.callees(node).is_empty())
+        {
             pace::pause();
             let operands = self.operand_nodes(node)?;
             check_calls(node, &operands, &self.nodes, &self.computations).map_err(|fault| {
@@ -285,12 +329,18 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
 
     fn check_entry(&self) -> Result<(), GraphError> {
         if let Some(empty) = self.computations.empty() {
-            return Err(invalid_computation(&empty.name, ModuleFault::NoInstructions));
+            return Err(invalid_computation(
+                &empty.name,
+                ModuleFault::NoInstructions,
+            ));
         }
         match self.computations.entry_id {
             Some(id) if id != 0 && self.computations.get(id).is_none() => {
                 let fault = ModuleFault::NoEntry { id };
-                Err(GraphError::InvalidModule { place: "the module".to_owned(), fault: Box::new(fault) })
+                Err(GraphError::InvalidModule {
+                    place: "the module".to_owned(),
+                    fault: Box::new(fault),
+                })
             }
             _ => Ok(()),
         }
@@ -300,8 +350,13 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     fn operand_nodes(&self, node: usize) -> Result<Vec<u32>, GraphError> {
         let references = &self.nodes.references;
         let number = u32::try_from(node).unwrap_or(u32::MAX);
-        let operands = references.operands(node).iter().zip(references.operand_nodes(node));
-        operands.map(|(&id, &operand)| self.operand(number, id, operand)).collect()
+        let operands = references
+            .operands(node)
+            .iter()
+            .zip(references.operand_nodes(node));
+        operands
+            .map(|(&id, &operand)| self.operand(number, id, operand))
+            .collect()
     }
 
     /// Returns the edges to operands and to the roots of callees, sorted and without duplicates.
@@ -310,8 +365,10 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         let mut edges = Vec::with_capacity(references.count());
         for (position, node) in pace::in_steps(64, (0..self.nodes.len()).zip(0..)) {
             let first = edges.len();
-            for (&id, &operand) in
-                references.operands(position).iter().zip(references.operand_nodes(position))
+            for (&id, &operand) in references
+                .operands(position)
+                .iter()
+                .zip(references.operand_nodes(position))
             {
                 edges.push([node, self.operand(node, id, operand)?]);
             }
@@ -329,7 +386,10 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if resolved != UNRESOLVED {
             return Ok(resolved);
         }
-        self.nodes_by_id.get(&id).copied().ok_or(GraphError::UnknownOperand { node, id })
+        self.nodes_by_id
+            .get(&id)
+            .copied()
+            .ok_or(GraphError::UnknownOperand { node, id })
     }
 
     fn callee_root(&self, node: u32, id: i64) -> Result<u32, GraphError> {

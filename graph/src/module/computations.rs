@@ -38,7 +38,13 @@ impl Computations {
     pub(super) fn begin(&mut self, name: &str, id: i64, root_id: i64, nodes: usize) -> bool {
         self.open = Some(id);
         let name = shortened(name);
-        let opened = Computation { name, root_id, root: None, nodes: nodes..nodes, parameters: Vec::new() };
+        let opened = Computation {
+            name,
+            root_id,
+            root: None,
+            nodes: nodes..nodes,
+            parameters: Vec::new(),
+        };
         self.by_id.insert(id, opened).is_none()
     }
 
@@ -69,7 +75,10 @@ impl Computations {
 
     /// Returns the first of the computations without instructions, by name.
     pub(super) fn empty(&self) -> Option<&Computation> {
-        let empty = self.by_id.values().filter(|computation| computation.nodes.is_empty());
+        let empty = self
+            .by_id
+            .values()
+            .filter(|computation| computation.nodes.is_empty());
         empty.min_by(|left, right| left.name.cmp(&right.name))
     }
 

@@ -21,7 +21,10 @@ pub struct HloModule<'a> {
 impl HloModule<'_> {
     /// Returns the number of nodes.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a module has at least one instruction")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a module has at least one instruction"
+    )]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

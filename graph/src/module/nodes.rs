@@ -75,11 +75,18 @@ impl<'a> Nodes<'a> {
         self.opcodes.push(opcode);
         let start = self.features.len();
         self.features.resize(start + FEATURES, 0.0);
-        self.lengths.push(featurize(instruction, is_root, &mut self.features[start..]));
-        let rank = instruction.shape.as_ref().map_or(0, |shape| shape.dimensions.len());
+        self.lengths
+            .push(featurize(instruction, is_root, &mut self.features[start..]));
+        let rank = instruction
+            .shape
+            .as_ref()
+            .map_or(0, |shape| shape.dimensions.len());
         self.ranks.push(u32::try_from(rank).unwrap_or(u32::MAX));
         self.origins.push(origin);
-        self.references.push(&instruction.operand_ids, &instruction.called_computation_ids);
+        self.references.push(
+            &instruction.operand_ids,
+            &instruction.called_computation_ids,
+        );
         self.shapes.push(shape_of(instruction));
         opcode
     }
@@ -87,11 +94,15 @@ impl<'a> Nodes<'a> {
     /// Adds a copy of a node of `others`.
     pub(crate) fn copy(&mut self, others: &Self, node: usize) {
         self.opcodes.push(others.opcodes[node]);
-        self.features.extend_from_slice(&others.features[node * FEATURES..(node + 1) * FEATURES]);
+        self.features
+            .extend_from_slice(&others.features[node * FEATURES..(node + 1) * FEATURES]);
         self.lengths.push(others.lengths[node]);
         self.ranks.push(others.ranks[node]);
         self.origins.push(others.origins[node].clone());
-        self.references.push(others.references.operands(node), others.references.callees(node));
+        self.references.push(
+            others.references.operands(node),
+            others.references.callees(node),
+        );
         if let Some(shape) = others.shapes.get(node) {
             self.shapes.push(shape);
         }
@@ -103,9 +114,13 @@ impl<'a> Nodes<'a> {
     }
 
     /// Returns the number of a node, if it is a parameter. Nodes are too few for the number to be rounded.
-    #[expect(clippy::cast_possible_truncation, reason = "a feature of a parameter number is a whole number")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a feature of a parameter number is a whole number"
+    )]
     pub(super) fn parameter_number(&self, node: usize) -> Option<i64> {
-        (self.opcodes[node] == PARAMETER).then(|| self.features[node * FEATURES + PARAMETER_NUMBER] as i64)
+        (self.opcodes[node] == PARAMETER)
+            .then(|| self.features[node * FEATURES + PARAMETER_NUMBER] as i64)
     }
 
     /// Makes a node the root of its computation.

@@ -22,7 +22,9 @@ impl<'a> HloModule<'a> {
     }
 
     fn read_message(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
-        let mut reader = Reader { builder: ModuleBuilder::new(limits) };
+        let mut reader = Reader {
+            builder: ModuleBuilder::new(limits),
+        };
         check_wrapper(bytes)?;
         reader.module(inner_module(bytes))?;
         reader.builder.finish()
@@ -39,7 +41,12 @@ impl<'a> Reader<'a, '_> {
         for field in Fields::of(bytes) {
             match field.map_err(|error| malformed("the module".to_owned(), &error))? {
                 (3, Payload::Bytes(computation)) => self.computation(computation)?,
-                (3, _) => return Err(malformed("the module".to_owned(), "field 3 is not a computation")),
+                (3, _) => {
+                    return Err(malformed(
+                        "the module".to_owned(),
+                        "field 3 is not a computation",
+                    ));
+                }
                 (6, Payload::Varint(id)) => self.builder.set_entry(id.cast_signed()),
                 (7, Payload::Bytes([_, ..])) => self.builder.set_scheduled(),
                 _ => {}
@@ -50,12 +57,18 @@ impl<'a> Reader<'a, '_> {
 
     fn computation(&mut self, bytes: &'a [u8]) -> Result<(), GraphError> {
         self.builder.check_computations()?;
-        let header =
-            ComputationHeader::read(bytes).map_err(|detail| malformed(self.computation_place(), &detail))?;
+        let header = ComputationHeader::read(bytes)
+            .map_err(|detail| malformed(self.computation_place(), &detail))?;
         self.builder.begin(header.name, header.id, header.root_id)?;
-        for (_, payload) in Fields::of(bytes).map_while(Result::ok).filter(|(number, _)| *number == 2) {
+        for (_, payload) in Fields::of(bytes)
+            .map_while(Result::ok)
+            .filter(|(number, _)| *number == 2)
+        {
             let Payload::Bytes(instruction) = payload else {
-                return Err(malformed(self.computation_place(), "field 2 is not an instruction"));
+                return Err(malformed(
+                    self.computation_place(),
+                    "field 2 is not an instruction",
+                ));
             };
             self.instruction(instruction, header.root_id)?;
         }
@@ -69,15 +82,23 @@ impl<'a> Reader<'a, '_> {
         self.check_nested_bytes(bytes)?;
         let instruction = HloInstructionProto::decode(bytes)
             .map_err(|error| malformed(self.instruction_place(), &error))?;
-        self.builder.push(&instruction, instruction.id == root_id, Origin::Message(bytes))
+        self.builder.push(
+            &instruction,
+            instruction.id == root_id,
+            Origin::Message(bytes),
+        )
     }
 
     fn check_nested_bytes(&self, instruction: &[u8]) -> Result<(), GraphError> {
-        let nested = Fields::of(instruction).map_while(Result::ok).map(|field| match field {
-            (3 | 14..=17 | 20 | 21 | 30 | 36 | 38 | 86, Payload::Bytes(message)) => message.len() + 1,
-            (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
-            _ => 0,
-        });
+        let nested = Fields::of(instruction)
+            .map_while(Result::ok)
+            .map(|field| match field {
+                (3 | 14..=17 | 20 | 21 | 30 | 36 | 38 | 86, Payload::Bytes(message)) => {
+                    message.len() + 1
+                }
+                (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
+                _ => 0,
+            });
         match nested.sum() {
             0..=MAX_NESTED_BYTES => Ok(()),
             found => Err(GraphError::InstructionTooLarge {
@@ -93,7 +114,11 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn instruction_place(&self) -> String {
-        format!("node {} (in computation {})", self.builder.len(), self.builder.computations())
+        format!(
+            "node {} (in computation {})",
+            self.builder.len(),
+            self.builder.computations()
+        )
     }
 }
 
@@ -106,7 +131,11 @@ struct ComputationHeader<'a> {
 
 impl<'a> ComputationHeader<'a> {
     fn read(computation: &'a [u8]) -> Result<Self, String> {
-        let mut header = Self { name: "", id: 0, root_id: 0 };
+        let mut header = Self {
+            name: "",
+            id: 0,
+            root_id: 0,
+        };
         for field in Fields::of(computation) {
             match field.map_err(|error| error.to_string())? {
                 (1, Payload::Bytes(name)) => {
@@ -132,5 +161,8 @@ fn check_wrapper(bytes: &[u8]) -> Result<(), GraphError> {
 }
 
 fn malformed(place: String, detail: &(impl ToString + ?Sized)) -> GraphError {
-    GraphError::Malformed { place, detail: detail.to_string() }
+    GraphError::Malformed {
+        place,
+        detail: detail.to_string(),
+    }
 }

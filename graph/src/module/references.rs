@@ -49,6 +49,8 @@ impl References {
     }
 
     fn start(&self, instruction: usize) -> usize {
-        instruction.checked_sub(1).map_or(0, |before| self.ends[before][1])
+        instruction
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before][1])
     }
 }

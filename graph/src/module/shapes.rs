@@ -34,7 +34,9 @@ struct Kept {
 impl Shapes {
     /// Keeps the shape of the next node.
     pub(crate) fn push(&mut self, shape: NodeShape<'_>) {
-        let dimensions = shape.dimensions.filter(|dimensions| dimensions.len() <= MAX_KEPT_RANK);
+        let dimensions = shape
+            .dimensions
+            .filter(|dimensions| dimensions.len() <= MAX_KEPT_RANK);
         self.sizes.extend_from_slice(dimensions.unwrap_or_default());
         self.kept.push(Kept {
             element_type: shape.element_type,
@@ -47,7 +49,9 @@ impl Shapes {
     /// Returns the shape of a node; `None` if the node has not been added.
     pub(crate) fn get(&self, node: usize) -> Option<NodeShape<'_>> {
         let kept = self.kept.get(node)?;
-        let start = node.checked_sub(1).map_or(0, |before| self.kept[before].end);
+        let start = node
+            .checked_sub(1)
+            .map_or(0, |before| self.kept[before].end);
         Some(NodeShape {
             element_type: kept.element_type,
             elements: kept.elements,

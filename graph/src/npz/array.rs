@@ -30,7 +30,10 @@ impl Arrays {
         match opened {
             Ok((_, found)) if found > limit => Err(FileError::TooLarge { path, found, limit }),
             Ok((archive, _)) => Ok(Self { path, archive }),
-            Err(error) => Err(FileError::Io { path, source: error.into() }),
+            Err(error) => Err(FileError::Io {
+                path,
+                source: error.into(),
+            }),
         }
     }
 
@@ -50,16 +53,24 @@ impl Arrays {
     /// Returns the file of an array: with `.npy`, as numpy names it, or without, which numpy reads too.
     fn file_name(&self, array: &str) -> Option<String> {
         let names = [file_name_from_array_name(array), array.to_owned()];
-        names.into_iter().find(|name| self.archive.index_for_name(name).is_some())
+        names
+            .into_iter()
+            .find(|name| self.archive.index_for_name(name).is_some())
     }
 
     pub(super) fn error(&self, array: &str, detail: &impl ToString) -> FileError {
-        FileError::Array { path: self.path.clone(), array: array.to_owned(), detail: detail.to_string() }
+        FileError::Array {
+            path: self.path.clone(),
+            array: array.to_owned(),
+            detail: detail.to_string(),
+        }
     }
 
     /// Reads at most `limit` integers of any type. `TGraph` stores them as f64.
     pub(super) fn integers(&mut self, name: &str, limit: usize) -> Result<Vec<i64>, FileError> {
-        self.visit(name, |array| collected(array.at_most(limit)?, Element::integer))
+        self.visit(name, |array| {
+            collected(array.at_most(limit)?, Element::integer)
+        })
     }
 
     /// Reads at most `limit` bytes.
@@ -89,7 +100,10 @@ impl Arrays {
                 size.map_or((*axis).to_owned(), |size| size.to_string())
             };
             let expected: Vec<String> = expected.iter().map(size).collect();
-            Err(format!("has shape {shape:?}, expected [{}]", expected.join(", ")))
+            Err(format!(
+                "has shape {shape:?}, expected [{}]",
+                expected.join(", ")
+            ))
         })
     }
 
@@ -125,7 +139,11 @@ impl Arrays {
             })
         });
         match refused {
-            Some(source) => Err(FileError::Configuration { path: self.path.clone(), module: 0, source }),
+            Some(source) => Err(FileError::Configuration {
+                path: self.path.clone(),
+                module: 0,
+                source,
+            }),
             None => visited,
         }
     }

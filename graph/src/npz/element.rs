@@ -35,7 +35,11 @@ impl Element {
             "f8" => (Kind::Float, 8),
             _ => return None,
         };
-        matches!(order, "<" | ">" | "|" | "=").then_some(Self { kind, width, is_big_endian: order == ">" })
+        matches!(order, "<" | ">" | "|" | "=").then_some(Self {
+            kind,
+            width,
+            is_big_endian: order == ">",
+        })
     }
 
     pub(super) fn width(self) -> usize {
@@ -43,7 +47,11 @@ impl Element {
     }
 
     /// Returns a number as f32.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "as numpy converts it")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "as numpy converts it"
+    )]
     pub(super) fn float(self, bytes: [u8; 8]) -> f32 {
         match self.number(bytes) {
             Number::Unsigned(value) => value as f32,
@@ -59,7 +67,9 @@ impl Element {
             Number::Unsigned(value) => {
                 i64::try_from(value).map_err(|_| format!("{value} does not fit 64 bits"))
             }
-            Number::Float(value) => whole(value).ok_or_else(|| format!("{value} is not a whole number")),
+            Number::Float(value) => {
+                whole(value).ok_or_else(|| format!("{value} is not a whole number"))
+            }
         }
     }
 
@@ -104,7 +114,10 @@ fn half(bytes: [u8; 2]) -> f64 {
 /// Returns a whole number that is stored as a float.
 fn whole(value: f64) -> Option<i64> {
     const END: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(clippy::cast_possible_truncation, reason = "whole and within the range")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "whole and within the range"
+    )]
     (value.fract() == 0.0 && (-END..END).contains(&value)).then_some(value as i64)
 }
 
@@ -127,9 +140,21 @@ mod tests {
         assert!(integer("<f4", padded(0.5_f32.to_le_bytes())).is_err());
         assert!(integer("<u8", u64::MAX.to_le_bytes()).is_err());
         assert!(integer("<f8", padded(f64::NAN.to_le_bytes())).is_err());
-        let half = |bits: u16| Element::of("<f2").unwrap().float(padded(bits.to_le_bytes()));
-        assert_eq!([half(0x3c00), half(0xc000), half(1), half(0x7bff)], [1.0, -2.0, 2f32.powi(-24), 65504.0]);
+        let half = |bits: u16| {
+            Element::of("<f2")
+                .unwrap()
+                .float(padded(bits.to_le_bytes()))
+        };
+        assert_eq!(
+            [half(0x3c00), half(0xc000), half(1), half(0x7bff)],
+            [1.0, -2.0, 2f32.powi(-24), 65504.0]
+        );
         assert!(half(0x7c00).is_infinite() && half(0x7e00).is_nan());
-        assert_eq!(Element::of("|O").or(Element::of("<c8")).or(Element::of("<U4")), None);
+        assert_eq!(
+            Element::of("|O")
+                .or(Element::of("<c8"))
+                .or(Element::of("<U4")),
+            None
+        );
     }
 }

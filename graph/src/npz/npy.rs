@@ -27,16 +27,26 @@ impl<R: Read> Npy<R> {
     pub(super) fn new(mut file: R) -> Result<Self, String> {
         let header = read_header(&mut file).map_err(|error| error.to_string())?;
         let field = |name: &str| {
-            let value = header.split_once(&format!("'{name}':")).map(|(_, value)| value.trim_start());
+            let value = header
+                .split_once(&format!("'{name}':"))
+                .map(|(_, value)| value.trim_start());
             value.ok_or_else(|| format!("its header has no {name}"))
         };
         let is_column_major = field("fortran_order")?.starts_with("True");
         let element = read_element(field("descr")?)?;
         let shape = read_shape(field("shape")?).ok_or("its header has an invalid shape")?;
-        let count = shape.iter().try_fold(1, |count: usize, &size| count.checked_mul(size));
-        let count =
-            count.ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))?;
-        Ok(Self { element, shape, is_column_major, count, numbers: BufReader::new(file) })
+        let count = shape
+            .iter()
+            .try_fold(1, |count: usize, &size| count.checked_mul(size));
+        let count = count
+            .ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))?;
+        Ok(Self {
+            element,
+            shape,
+            is_column_major,
+            count,
+            numbers: BufReader::new(file),
+        })
     }
 
     /// Fails if there are more than `limit` numbers.
@@ -44,7 +54,10 @@ impl<R: Read> Npy<R> {
         if self.count <= limit {
             return Ok(self);
         }
-        Err(format!("has shape {:?}, more than {limit} numbers", self.shape))
+        Err(format!(
+            "has shape {:?}, more than {limit} numbers",
+            self.shape
+        ))
     }
 
     pub(super) fn shape(&self) -> &[usize] {
@@ -95,7 +108,10 @@ fn column_major_places(shape: &[usize]) -> impl Iterator<Item = usize> {
         .collect();
     (0..count).map(move |number| {
         let axes = shape.iter().zip(&strides).rev();
-        axes.fold((number, 0), |(rest, place), (size, stride)| (rest / size, place + rest % size * stride)).1
+        axes.fold((number, 0), |(rest, place), (size, stride)| {
+            (rest / size, place + rest % size * stride)
+        })
+        .1
     })
 }
 
@@ -139,7 +155,10 @@ fn read_header(file: &mut impl Read) -> io::Result<String> {
 /// Reads a shape such as `(3, 140)`; `None` if it is malformed or has too many dimensions.
 fn read_shape(text: &str) -> Option<Vec<usize>> {
     let (sizes, _) = text.strip_prefix('(')?.split_once(')')?;
-    let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
+    let sizes = sizes
+        .split(',')
+        .map(str::trim)
+        .filter(|size| !size.is_empty());
     let sizes: Option<Vec<usize>> = sizes.map(|size| size.parse().ok()).collect();
     sizes.filter(|sizes| sizes.len() <= MAX_DIMENSIONS)
 }
@@ -150,7 +169,13 @@ mod tests {
 
     fn npy(header: &str, numbers: &[u8]) -> Vec<u8> {
         let length = u16::try_from(header.len()).unwrap().to_le_bytes();
-        [&b"\x93NUMPY\x01\x00"[..], &length, header.as_bytes(), numbers].concat()
+        [
+            &b"\x93NUMPY\x01\x00"[..],
+            &length,
+            header.as_bytes(),
+            numbers,
+        ]
+        .concat()
     }
 
     fn refused(file: &[u8]) -> String {
@@ -163,7 +188,10 @@ mod tests {
             read.push(number);
             Ok(())
         };
-        Npy::new(file).unwrap().visit(Element::integer, take).unwrap();
+        Npy::new(file)
+            .unwrap()
+            .visit(Element::integer, take)
+            .unwrap();
         read
     }
 
@@ -173,7 +201,13 @@ mod tests {
         let file = npy(header, &[1, 0, 2, 0, 9]);
         assert_eq!(Npy::new(&file[..]).unwrap().shape(), [2, 1]);
         assert_eq!(integers(&file), [1, 2]);
-        assert_eq!(integers(&npy("{'descr': '|u1', 'fortran_order': False, 'shape': (), }", &[7])), [7]);
+        assert_eq!(
+            integers(&npy(
+                "{'descr': '|u1', 'fortran_order': False, 'shape': (), }",
+                &[7]
+            )),
+            [7]
+        );
     }
 
     #[test]
@@ -185,24 +219,40 @@ mod tests {
 
     #[test]
     fn a_shape_of_more_numbers_than_memory_can_address_is_refused() {
-        let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }";
+        let header =
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }";
         assert!(refused(&npy(header, &[])).contains("4294967296, 4294967296"));
     }
 
     #[test]
     fn a_header_over_the_limit_is_not_read() {
         let claimed = [&b"\x93NUMPY\x02\x00"[..], &u32::MAX.to_le_bytes()].concat();
-        assert_eq!(refused(&claimed), "its header has 4294967295 bytes, at most 4096 are allowed");
+        assert_eq!(
+            refused(&claimed),
+            "its header has 4294967295 bytes, at most 4096 are allowed"
+        );
     }
 
     #[test]
     fn what_is_no_array_is_refused() {
         for (header, what) in [
             ("{'descr': '<f4', 'fortran_order': False, }", "no shape"),
-            ("{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }", "Python objects"),
-            ("{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (2, 2), }", "several fields"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }", "an invalid shape"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", "an invalid shape"),
+            (
+                "{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }",
+                "Python objects",
+            ),
+            (
+                "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (2, 2), }",
+                "several fields",
+            ),
+            (
+                "{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }",
+                "an invalid shape",
+            ),
+            (
+                "{'descr': '<f4', 'fortran_order': False, 'shape': 2, }",
+                "an invalid shape",
+            ),
         ] {
             let refused = refused(&npy(header, &[]));
             assert!(refused.contains(what), "{refused}");

@@ -2,8 +2,9 @@ use std::path::Path;
 
 use super::array::Arrays;
 use crate::{
-    Configurations, FEATURES, FeatureGraph, FileError, FileKind, Graph, GraphArrays, GraphError, GraphSource,
-    HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task, recognize::name_of_zip,
+    Configurations, FEATURES, FeatureGraph, FileError, FileKind, Graph, GraphArrays, GraphError,
+    GraphSource, HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
+    recognize::name_of_zip,
 };
 
 /// One golden case of an artifact: a graph, configurations, and the scores that the model must return.
@@ -30,8 +31,14 @@ const MAX_GOLDEN_MODULE: usize = 8 << 20;
 pub(super) const FEATURE_SET: &str = "feature_set";
 
 /// Names of arrays, one of which every graph has.
-const GRAPH_ARRAYS: [&str; 6] =
-    ["node_opcode", "node_feat", "edge_index", FEATURE_SET, "node_features", MODULE];
+const GRAPH_ARRAYS: [&str; 6] = [
+    "node_opcode",
+    "node_feat",
+    "edge_index",
+    FEATURE_SET,
+    "node_features",
+    MODULE,
+];
 
 /// Name of the array of exported measurements: a serialized `ExportedMeasurements`.
 pub(super) const EXPORTED: &str = "hlorank_measurements";
@@ -61,23 +68,41 @@ const MAX_NODE_FEATURES: usize = 64 << 20;
 /// Reads the bytes of `golden.npz` of an artifact, whose arrays may have 64 MiB. Each case `0/`, `1/` … holds the arrays of
 /// spec §7 and `score`. A case of fusions holds `hlo_module` in place of the graph, and the bits of each configuration as the
 /// bytes `fused`. A case of a feature set holds the arrays of its measured files. Errors name the `path`.
-pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
+pub fn read_golden_cases(
+    path: &Path,
+    bytes: Vec<u8>,
+    limits: &Limits,
+) -> Result<Vec<GoldenCase>, FileError> {
     let mut arrays = Arrays::of(path, bytes, MAX_GOLDEN_BYTES)?;
     let mut cases = Vec::new();
     let has_case = |arrays: &Arrays, case: usize| {
-        ["node_feat", MODULE, FEATURE_SET].iter().any(|array| arrays.has(&format!("{case}/{array}")))
+        ["node_feat", MODULE, FEATURE_SET]
+            .iter()
+            .any(|array| arrays.has(&format!("{case}/{array}")))
     };
     while has_case(&arrays, cases.len()) {
-        let mut case = Section { arrays: &mut arrays, prefix: format!("{}/", cases.len()), limits };
+        let mut case = Section {
+            arrays: &mut arrays,
+            prefix: format!("{}/", cases.len()),
+            limits,
+        };
         let task = case.task().ok_or_else(|| case.no_configurations())?;
         let graph = case.graph(task)?;
         let configurations = case.configurations(&graph)?;
         let scores = case.floats("score", limits.configs)?;
         if scores.len() != configurations.len() {
-            let detail = format!("{} values for {} configurations", scores.len(), configurations.len());
+            let detail = format!(
+                "{} values for {} configurations",
+                scores.len(),
+                configurations.len()
+            );
             return Err(case.arrays.error(&case.name("score"), &detail));
         }
-        cases.push(GoldenCase { graph, configurations, scores });
+        cases.push(GoldenCase {
+            graph,
+            configurations,
+            scores,
+        });
     }
     Ok(cases)
 }
@@ -94,10 +119,18 @@ pub(crate) fn read_npz(
         let (path, found) = (arrays.path().to_owned(), name_of_zip(&arrays.files()));
         return Err(FileError::UnknownFormat { path, found });
     }
-    let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
+    let mut section = Section {
+        arrays: &mut arrays,
+        prefix: String::new(),
+        limits,
+    };
     let task = section.task();
     let kind = task.map_or(FileKind::FeatureNpz, FileKind::ConfigurationNpz);
-    let bare_task = if section.has(FEATURE_SET) { Task::FeatureSet } else { bare_task };
+    let bare_task = if section.has(FEATURE_SET) {
+        Task::FeatureSet
+    } else {
+        bare_task
+    };
     let graph = section.graph(task.unwrap_or(bare_task))?;
     let node_splits = if section.has("node_splits") {
         section.small_integers("node_splits", limits.nodes)?
@@ -108,10 +141,24 @@ pub(crate) fn read_npz(
         FileKind::FeatureNpz => None,
         _ => Some(section.measurements(&graph)?),
     };
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let nodes = Vec::new();
     let source = GraphSource::Features;
-    Ok((kind, MeasuredGraph { name, source, graph, node_splits, nodes, measurements }))
+    Ok((
+        kind,
+        MeasuredGraph {
+            name,
+            source,
+            graph,
+            node_splits,
+            nodes,
+            measurements,
+        },
+    ))
 }
 
 /// The arrays of one graph, whose names have a common prefix.
@@ -128,12 +175,15 @@ impl Section<'_> {
 
     /// The task of the configurations in this section, if it has any.
     fn task(&self) -> Option<Task> {
-        Task::ALL.into_iter().find(|task| self.has(task.kind().array))
+        Task::ALL
+            .into_iter()
+            .find(|task| self.has(task.kind().array))
     }
 
     fn no_configurations(&self) -> FileError {
         let arrays = Task::ALL.map(|task| task.kind().array);
-        self.arrays.error(&self.name(&arrays.join(" or ")), &"missing")
+        self.arrays
+            .error(&self.name(&arrays.join(" or ")), &"missing")
     }
 
     fn has(&self, array: &str) -> bool {
@@ -144,7 +194,11 @@ impl Section<'_> {
         self.arrays.integers(&self.name(array), limit)
     }
 
-    fn check_shape(&mut self, array: &str, expected: &[(&str, Option<usize>)]) -> Result<(), FileError> {
+    fn check_shape(
+        &mut self,
+        array: &str,
+        expected: &[(&str, Option<usize>)],
+    ) -> Result<(), FileError> {
         self.arrays.check_shape(&self.name(array), expected)
     }
 
@@ -153,11 +207,20 @@ impl Section<'_> {
     }
 
     /// Reads integers that must fit a smaller type: opcodes, node numbers.
-    fn small_integers<T: TryFrom<i64>>(&mut self, array: &str, limit: usize) -> Result<Vec<T>, FileError> {
+    fn small_integers<T: TryFrom<i64>>(
+        &mut self,
+        array: &str,
+        limit: usize,
+    ) -> Result<Vec<T>, FileError> {
         let values = self.integers(array, limit)?;
-        let small = values.iter().map(|&value| T::try_from(value).map_err(|_| value));
+        let small = values
+            .iter()
+            .map(|&value| T::try_from(value).map_err(|_| value));
         let small: Result<Vec<T>, i64> = small.collect();
-        small.map_err(|value| self.arrays.error(&self.name(array), &format!("value {value} is out of range")))
+        small.map_err(|value| {
+            self.arrays
+                .error(&self.name(array), &format!("value {value} is out of range"))
+        })
     }
 
     fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
@@ -166,12 +229,18 @@ impl Section<'_> {
         }
         if task.kind().scope == Scope::Program {
             let bytes: Vec<u8> = self.small_integers(MODULE, MAX_GOLDEN_MODULE)?;
-            let module = HloModule::read(&bytes, self.limits).map_err(|error| self.graph_error(error))?;
-            return module.into_graph(task, Vec::new()).map_err(|error| self.graph_error(error));
+            let module =
+                HloModule::read(&bytes, self.limits).map_err(|error| self.graph_error(error))?;
+            return module
+                .into_graph(task, Vec::new())
+                .map_err(|error| self.graph_error(error));
         }
         self.check_shape("node_opcode", &[("nodes", None)])?;
         let opcodes: Vec<u8> = self.small_integers("node_opcode", self.limits.nodes)?;
-        self.check_shape("node_feat", &[("nodes", Some(opcodes.len())), ("features", Some(FEATURES))])?;
+        self.check_shape(
+            "node_feat",
+            &[("nodes", Some(opcodes.len())), ("features", Some(FEATURES))],
+        )?;
         let features = self.floats("node_feat", opcodes.len() * FEATURES)?;
         let edges = self.edges()?;
         let pad = Pad::of_features(&features);
@@ -190,19 +259,27 @@ impl Section<'_> {
 
     fn feature_graph(&mut self) -> Result<Graph, FileError> {
         let name: Vec<u8> = self.small_integers(FEATURE_SET, MAX_SET_NAME)?;
-        let name = String::from_utf8(name).map_err(|_| self.graph_error(GraphError::FeatureSetName))?;
+        let name =
+            String::from_utf8(name).map_err(|_| self.graph_error(GraphError::FeatureSetName))?;
         self.check_shape("node_features", &[("nodes", None), ("columns", None)])?;
         let shape = self.arrays.shape(&self.name("node_features"))?;
         let [nodes, columns] = shape[..] else {
-            return Err(self.arrays.error(&self.name("node_features"), &format!("has shape {shape:?}")));
+            return Err(self
+                .arrays
+                .error(&self.name("node_features"), &format!("has shape {shape:?}")));
         };
         if nodes > self.limits.nodes {
             return Err(self.graph_error(GraphError::too_many_nodes(self.limits)));
         }
-        let features = self.floats("node_features", nodes.saturating_mul(columns).min(MAX_NODE_FEATURES))?;
+        let features = self.floats(
+            "node_features",
+            nodes.saturating_mul(columns).min(MAX_NODE_FEATURES),
+        )?;
         let edges = self.edges()?;
         let graph = FeatureGraph::new(name, nodes, features, edges, self.limits);
-        graph.map(Graph::of_features).map_err(|error| self.graph_error(error))
+        graph
+            .map(Graph::of_features)
+            .map_err(|error| self.graph_error(error))
     }
 
     fn edges(&mut self) -> Result<Vec<[u32; 2]>, FileError> {
@@ -225,7 +302,11 @@ impl Section<'_> {
     }
 
     fn graph_error(&self, source: GraphError) -> FileError {
-        FileError::Graph { path: self.arrays.path().to_owned(), module: 0, source }
+        FileError::Graph {
+            path: self.arrays.path().to_owned(),
+            module: 0,
+            source,
+        }
     }
 
     fn configurations(&mut self, graph: &Graph) -> Result<Configurations, FileError> {
@@ -234,12 +315,24 @@ impl Section<'_> {
         let limit = self.limits.config_entries;
         // A row is in memory as a whole, and a shape may claim any.
         let row_length = |shape: &[usize]| {
-            let length = kind.row_length(slots, shape).filter(|length| kind.width > 0 || *length <= limit);
-            length.ok_or_else(|| format!("has shape {shape:?}, expected {}", kind.expected_shape(slots)))
+            let length = kind
+                .row_length(slots, shape)
+                .filter(|length| kind.width > 0 || *length <= limit);
+            length.ok_or_else(|| {
+                format!(
+                    "has shape {shape:?}, expected {}",
+                    kind.expected_shape(slots)
+                )
+            })
         };
-        self.arrays.float_rows(&self.name(kind.array), row_length, |row| rows.push(row))?;
+        self.arrays
+            .float_rows(&self.name(kind.array), row_length, |row| rows.push(row))?;
         let path = self.arrays.path().to_owned();
-        rows.finish().map_err(|source| FileError::Configuration { path, module: 0, source })
+        rows.finish().map_err(|source| FileError::Configuration {
+            path,
+            module: 0,
+            source,
+        })
     }
 
     fn measurements(&mut self, graph: &Graph) -> Result<Measurements, FileError> {
@@ -253,12 +346,22 @@ impl Section<'_> {
             vec![0; configs]
         };
         let normalizers = if self.has("config_runtime_normalizers") {
-            self.check_shape("config_runtime_normalizers", &[("configurations", Some(configs))])?;
+            self.check_shape(
+                "config_runtime_normalizers",
+                &[("configurations", Some(configs))],
+            )?;
             Some(self.integers("config_runtime_normalizers", self.limits.configs)?)
         } else {
             None
         };
         let numbers = (0..configurations.len()).collect();
-        Ok(Measurements { configurations, run_times, normalizers, default: None, numbers, skipped: 0 })
+        Ok(Measurements {
+            configurations,
+            run_times,
+            normalizers,
+            default: None,
+            numbers,
+            skipped: 0,
+        })
     }
 }

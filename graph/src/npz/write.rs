@@ -4,7 +4,9 @@ use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::read::{EXPORTED, FEATURE_SET};
-use crate::{FeatureGraph, FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, prune};
+use crate::{
+    FeatureGraph, FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, prune,
+};
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
 /// segments.
@@ -48,11 +50,20 @@ impl<'a> FeatureFile<'a> {
         path: &'a Path,
         write: impl FnOnce(&mut Self) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
-        let io_error = |source| FileError::Io { path: path.display().to_string(), source };
+        let io_error = |source| FileError::Io {
+            path: path.display().to_string(),
+            source,
+        };
         let writer = OutputFile::create(path).map_err(io_error)?;
-        let mut file = FeatureFile { path, writer: ZipWriter::new(writer) };
+        let mut file = FeatureFile {
+            path,
+            writer: ZipWriter::new(writer),
+        };
         write(&mut file)?;
-        let output = file.writer.finish().map_err(|error| io_error(error.into()))?;
+        let output = file
+            .writer
+            .finish()
+            .map_err(|error| io_error(error.into()))?;
         output.finish().map_err(io_error)
     }
 
@@ -70,7 +81,11 @@ impl<'a> FeatureFile<'a> {
         self.array(FEATURE_SET, &[graph.set().len()], graph.set().bytes())?;
         let shape = [graph.nodes(), graph.columns()];
         self.array("node_features", &shape, graph.features().iter().copied())?;
-        self.array("edge_index", &[graph.edges().len(), 2], pairs(graph.edges()))
+        self.array(
+            "edge_index",
+            &[graph.edges().len(), 2],
+            pairs(graph.edges()),
+        )
     }
 
     fn graph(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
@@ -83,13 +98,29 @@ impl<'a> FeatureFile<'a> {
                     .to_owned(),
         })?;
         self.array("node_feat", &[graph.len(), graph.columns()], features)?;
-        self.array("node_opcode", &[graph.len()], graph.opcodes().iter().copied())?;
-        self.array("edge_index", &[graph.edges().len(), 2], pairs(graph.edges()))?;
+        self.array(
+            "node_opcode",
+            &[graph.len()],
+            graph.opcodes().iter().copied(),
+        )?;
+        self.array(
+            "edge_index",
+            &[graph.edges().len(), 2],
+            pairs(graph.edges()),
+        )?;
         if graph.task().kind().scope == Scope::Nodes {
             let ids = graph.configurable();
-            self.array("node_config_ids", &[ids.len()], ids.iter().copied().map(i64::from))?;
+            self.array(
+                "node_config_ids",
+                &[ids.len()],
+                ids.iter().copied().map(i64::from),
+            )?;
             let splits = &measured.node_splits;
-            self.array("node_splits", &[1, splits.len()], splits.iter().map(|&split| as_i64(split)))?;
+            self.array(
+                "node_splits",
+                &[1, splits.len()],
+                splits.iter().map(|&split| as_i64(split)),
+            )?;
         }
         Ok(())
     }
@@ -99,28 +130,63 @@ impl<'a> FeatureFile<'a> {
         let cut = SegmentedGraph::new(&measured.graph);
         let mut segment_of_node = vec![0; measured.graph.len()];
         for (segment, occurrence) in cut.occurrences.iter().enumerate() {
-            occurrence.nodes.iter().for_each(|&node| segment_of_node[node as usize] = as_i64(segment));
+            occurrence
+                .nodes
+                .iter()
+                .for_each(|&node| segment_of_node[node as usize] = as_i64(segment));
         }
         let kept = &pruned.nodes;
-        self.array("pruned_node_ids", &[kept.len()], kept.iter().copied().map(i64::from))?;
-        self.array("pruned_edge_index", &[pruned.edges.len(), 2], pairs(&pruned.edges))?;
-        self.array("pruned_segment", &[kept.len()], kept.iter().map(|&node| segment_of_node[node as usize]))
+        self.array(
+            "pruned_node_ids",
+            &[kept.len()],
+            kept.iter().copied().map(i64::from),
+        )?;
+        self.array(
+            "pruned_edge_index",
+            &[pruned.edges.len(), 2],
+            pairs(&pruned.edges),
+        )?;
+        self.array(
+            "pruned_segment",
+            &[kept.len()],
+            kept.iter().map(|&node| segment_of_node[node as usize]),
+        )
     }
 
     fn measurements(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
-        let Some(measurements) = &measured.measurements else { return Ok(()) };
+        let Some(measurements) = &measured.measurements else {
+            return Ok(());
+        };
         let configs = measurements.configurations.len();
-        let (batch, kind) = (measurements.configurations.batch(), measured.graph.task().kind());
-        let (slots, row) = (measured.graph.configurable().len(), batch.feature_row(0).len());
+        let (batch, kind) = (
+            measurements.configurations.batch(),
+            measured.graph.task().kind(),
+        );
+        let (slots, row) = (
+            measured.graph.configurable().len(),
+            batch.feature_row(0).len(),
+        );
         let shape = match kind.scope {
             Scope::Kernel | Scope::Program => vec![configs, row],
             Scope::Nodes => vec![configs, slots, kind.width],
             Scope::EveryNode => vec![configs, slots, row / slots],
         };
-        self.array(kind.array, &shape, (0..configs).flat_map(|config| batch.feature_row(config)))?;
-        self.array("config_runtime", &[configs], measurements.run_times.iter().copied())?;
+        self.array(
+            kind.array,
+            &shape,
+            (0..configs).flat_map(|config| batch.feature_row(config)),
+        )?;
+        self.array(
+            "config_runtime",
+            &[configs],
+            measurements.run_times.iter().copied(),
+        )?;
         if let Some(normalizers) = &measurements.normalizers {
-            self.array("config_runtime_normalizers", &[configs], normalizers.iter().copied())?;
+            self.array(
+                "config_runtime_normalizers",
+                &[configs],
+                normalizers.iter().copied(),
+            )?;
         }
         Ok(())
     }
@@ -133,14 +199,22 @@ impl<'a> FeatureFile<'a> {
     ) -> Result<(), FileError> {
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
         let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
-        let entry = self.writer.start_file(file_name_from_array_name(name), options);
+        let entry = self
+            .writer
+            .start_file(file_name_from_array_name(name), options);
         let written = entry.map_err(io::Error::from).and_then(|()| {
-            let builder = WriteOptions::new().default_dtype().shape(&shape).writer(&mut self.writer);
+            let builder = WriteOptions::new()
+                .default_dtype()
+                .shape(&shape)
+                .writer(&mut self.writer);
             let mut array = builder.begin_nd()?;
             array.extend(values)?;
             array.finish()
         });
-        written.map_err(|source| FileError::Io { path: self.path.display().to_string(), source })
+        written.map_err(|source| FileError::Io {
+            path: self.path.display().to_string(),
+            source,
+        })
     }
 }
 

@@ -21,7 +21,10 @@ impl PairCounts {
     /// Counts the pairs in O(n log n) (Knight 1966). Returns `None` if a run time or score is NaN.
     #[must_use]
     pub fn of(outcomes: &[Outcome]) -> Option<Self> {
-        if outcomes.iter().any(|outcome| outcome.run_time.is_nan() || outcome.score.is_nan()) {
+        if outcomes
+            .iter()
+            .any(|outcome| outcome.run_time.is_nan() || outcome.score.is_nan())
+        {
             return None;
         }
         let mut sorted = outcomes.to_vec();
@@ -50,8 +53,10 @@ impl PairCounts {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
     pub fn kendall_tau(&self) -> Option<f64> {
-        let (different_run_times, different_scores) =
-            (self.all - self.equal_run_times, self.all - self.equal_scores);
+        let (different_run_times, different_scores) = (
+            self.all - self.equal_run_times,
+            self.all - self.equal_scores,
+        );
         if different_run_times == 0 || different_scores == 0 {
             return None;
         }
@@ -149,8 +154,17 @@ mod tests {
         let (mut balance, mut run_times, mut scores, mut right) = (0.0, 0.0_f64, 0.0_f64, 0.0);
         for one in outcomes {
             for other in outcomes {
-                let sign = |difference: f64| if difference == 0.0 { 0.0 } else { difference.signum() };
-                let (time, score) = (sign(one.run_time - other.run_time), sign(one.score - other.score));
+                let sign = |difference: f64| {
+                    if difference == 0.0 {
+                        0.0
+                    } else {
+                        difference.signum()
+                    }
+                };
+                let (time, score) = (
+                    sign(one.run_time - other.run_time),
+                    sign(one.score - other.score),
+                );
                 balance += time * score;
                 run_times += time.abs();
                 scores += score.abs();
@@ -183,8 +197,11 @@ mod tests {
 
     #[test]
     fn equal_scores_are_wrong_and_equal_run_times_ignored() {
-        let accuracy =
-            |pairs: &[(i32, i32)]| PairCounts::of(&outcomes(pairs)).unwrap().ordered_pair_accuracy();
+        let accuracy = |pairs: &[(i32, i32)]| {
+            PairCounts::of(&outcomes(pairs))
+                .unwrap()
+                .ordered_pair_accuracy()
+        };
         assert_eq!(accuracy(&[(1, 5), (2, 5)]), Some(0.0));
         assert_eq!(accuracy(&[(1, 5), (1, 6)]), None);
         assert_eq!(accuracy(&[(1, 1), (1, 2), (2, 3), (3, 3)]), Some(4.0 / 5.0));
@@ -192,7 +209,13 @@ mod tests {
 
     #[test]
     fn nan_is_not_ranked() {
-        assert_eq!(PairCounts::of(&[Outcome { run_time: 1.0, score: f64::NAN }]), None);
+        assert_eq!(
+            PairCounts::of(&[Outcome {
+                run_time: 1.0,
+                score: f64::NAN
+            }]),
+            None
+        );
     }
 
     proptest! {

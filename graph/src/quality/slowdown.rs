@@ -18,7 +18,10 @@ pub fn default_slowdown(outcomes: &[Outcome], default_run_time: f64) -> Option<f
 }
 
 fn fastest<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Option<f64> {
-    outcomes.into_iter().map(|outcome| outcome.run_time).min_by(f64::total_cmp)
+    outcomes
+        .into_iter()
+        .map(|outcome| outcome.run_time)
+        .min_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -26,16 +29,31 @@ mod tests {
     use super::*;
 
     const OUTCOMES: [Outcome; 4] = [
-        Outcome { run_time: 20.0, score: 1.0 },
-        Outcome { run_time: 15.0, score: 1.0 },
-        Outcome { run_time: 10.0, score: 3.0 },
-        Outcome { run_time: 12.0, score: 2.0 },
+        Outcome {
+            run_time: 20.0,
+            score: 1.0,
+        },
+        Outcome {
+            run_time: 15.0,
+            score: 1.0,
+        },
+        Outcome {
+            run_time: 10.0,
+            score: 3.0,
+        },
+        Outcome {
+            run_time: 12.0,
+            score: 2.0,
+        },
     ];
 
     #[test]
     fn the_fastest_of_the_best_ranked_counts() {
         let slowdown = |top| top_slowdown(&OUTCOMES, top).unwrap();
-        assert_eq!([slowdown(1), slowdown(2), slowdown(3), slowdown(4)], [1.0, 0.5, 12.0 / 10.0 - 1.0, 0.0]);
+        assert_eq!(
+            [slowdown(1), slowdown(2), slowdown(3), slowdown(4)],
+            [1.0, 0.5, 12.0 / 10.0 - 1.0, 0.0]
+        );
     }
 
     #[test]

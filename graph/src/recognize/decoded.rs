@@ -17,7 +17,8 @@ pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
 
 fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Cow<'_, str> {
     let units = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair));
-    let characters = char::decode_utf16(units).map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER));
+    let characters =
+        char::decode_utf16(units).map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER));
     Cow::Owned(characters.collect())
 }
 
@@ -25,6 +26,12 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Cow<'_, str> {
 /// terminals.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(LOOKED_AT)];
-    start.iter().all(|byte| matches!(byte, b'\t'..=b'\r' | 0x1b | b' '..=b'~' | 0x80..))
-        && start.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count() <= start.len() / 64 + 1
+    start
+        .iter()
+        .all(|byte| matches!(byte, b'\t'..=b'\r' | 0x1b | b' '..=b'~' | 0x80..))
+        && start
+            .utf8_chunks()
+            .filter(|chunk| !chunk.invalid().is_empty())
+            .count()
+            <= start.len() / 64 + 1
 }

@@ -1,7 +1,8 @@
 //! Names what a field of a request contains instead of a module.
 
 use super::{
-    found::Found, modules::headers, naming::known, protobuf::holds_module, without_header::with_header,
+    found::Found, modules::headers, naming::known, protobuf::holds_module,
+    without_header::with_header,
 };
 use crate::{GraphError, TextError, text};
 
@@ -11,23 +12,35 @@ pub(crate) fn named_module(bytes: &[u8], error: GraphError) -> GraphError {
         return error;
     }
     let found = if text::is_hlo_text(bytes) {
-        Some(Found { name: "HLO text".to_owned(), advice: "send it as hlo_text".to_owned() })
+        Some(Found {
+            name: "HLO text".to_owned(),
+            advice: "send it as hlo_text".to_owned(),
+        })
     } else {
         known(bytes)
     };
-    found.map_or(error, |found| GraphError::OtherFormat { field: "hlo_module", found })
+    found.map_or(error, |found| GraphError::OtherFormat {
+        field: "hlo_module",
+        found,
+    })
 }
 
 /// Returns the error of a field `hlo_text`, and names its content if that is not one module.
 pub(crate) fn named_text(text: &str, error: GraphError) -> GraphError {
     if !matches!(
         error,
-        GraphError::Text { source: TextError::Unexpected { .. } | TextError::Unclosed { .. }, .. }
+        GraphError::Text {
+            source: TextError::Unexpected { .. } | TextError::Unclosed { .. },
+            ..
+        }
     ) {
         return error;
     }
     let found = other_than_module(text);
-    found.map_or(error, |found| GraphError::OtherFormat { field: "hlo_text", found })
+    found.map_or(error, |found| GraphError::OtherFormat {
+        field: "hlo_text",
+        found,
+    })
 }
 
 fn other_than_module(text: &str) -> Option<Found> {

@@ -70,21 +70,29 @@ impl FileKind {
 fn is_list_of_tuning(bytes: &[u8], first: &[u8]) -> bool {
     let is_kernel = bytes_field(first, 1).is_some_and(is_module);
     let mut fields = Fields::of(bytes).map_while(Result::ok);
-    is_kernel && fields.all(|field| matches!(field, (1, _))) && (is_tuning(first) || !has_others(first))
+    is_kernel
+        && fields.all(|field| matches!(field, (1, _)))
+        && (is_tuning(first) || !has_others(first))
 }
 
 /// Returns whether a message has fields beside a module.
 fn has_others(message: &[u8]) -> bool {
-    Fields::of(message).map_while(Result::ok).any(|(number, _)| number != 1)
+    Fields::of(message)
+        .map_while(Result::ok)
+        .any(|(number, _)| number != 1)
 }
 
 /// Returns whether a message around a module is a `ModuleTuningData`: it has a fingerprint, which is a number, or
 /// configurable nodes, or its field 3 is a run. An `HloProto` has a buffer assignment there, and
 /// `HloModuleProtoWithConfig` a message in place of the fingerprint.
 fn is_tuning(bytes: &[u8]) -> bool {
-    Fields::of(bytes).map_while(Result::ok).any(|field| match field {
-        (2, Payload::Varint(_)) | (4, _) => true,
-        (3, Payload::Bytes(run)) => ConfigProfile::decode(run).is_ok_and(|run| run.config.is_some()),
-        _ => false,
-    })
+    Fields::of(bytes)
+        .map_while(Result::ok)
+        .any(|field| match field {
+            (2, Payload::Varint(_)) | (4, _) => true,
+            (3, Payload::Bytes(run)) => {
+                ConfigProfile::decode(run).is_ok_and(|run| run.config.is_some())
+            }
+            _ => false,
+        })
 }

@@ -59,35 +59,57 @@ pub(super) struct Sample<'a> {
 const LOOKED_AT: usize = 64 << 10;
 
 static FORMATS: LazyLock<Formats> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("formats.json")).expect("the table is valid, which tests prove")
+    serde_json::from_str(include_str!("formats.json"))
+        .expect("the table is valid, which tests prove")
 });
 
 impl<'a> Sample<'a> {
     pub(super) fn text(text: &'a str) -> Self {
         let text = &text[..text.floor_char_boundary(LOOKED_AT)];
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        Self { bytes: text.as_bytes(), text: Some(text), lines, entries: &[] }
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        Self {
+            bytes: text.as_bytes(),
+            text: Some(text),
+            lines,
+            entries: &[],
+        }
     }
 
     pub(super) fn binary(bytes: &'a [u8]) -> Self {
-        Self { bytes, ..Self::default() }
+        Self {
+            bytes,
+            ..Self::default()
+        }
     }
 
     pub(super) fn zip(entries: &'a [String]) -> Self {
-        Self { entries, ..Self::default() }
+        Self {
+            entries,
+            ..Self::default()
+        }
     }
 }
 
 /// Returns the first format that fits.
 pub(super) fn find(sample: &Sample<'_>) -> Option<Found> {
-    let format = FORMATS.formats.iter().find(|format| format.when.iter().any(|rule| rule.fits(sample)))?;
+    let format = FORMATS
+        .formats
+        .iter()
+        .find(|format| format.when.iter().any(|rule| rule.fits(sample)))?;
     Some(found(format.name.clone(), &format.advice))
 }
 
 /// Returns what content is, with the advice of a key.
 pub(super) fn found(name: impl Into<String>, advice: &str) -> Found {
     let advice = FORMATS.advice.get(advice).cloned().unwrap_or_default();
-    Found { name: name.into(), advice }
+    Found {
+        name: name.into(),
+        advice,
+    }
 }
 
 impl Rule {
@@ -99,7 +121,10 @@ impl Rule {
                 place.is_some_and(|place| place.starts_with(&latin_1(bytes)))
             }
             Self::Inside { inside } => {
-                let (start, inside) = (&sample.bytes[..sample.bytes.len().min(LOOKED_AT)], latin_1(inside));
+                let (start, inside) = (
+                    &sample.bytes[..sample.bytes.len().min(LOOKED_AT)],
+                    latin_1(inside),
+                );
                 is_binary && start.windows(inside.len()).any(|window| window == inside)
             }
             Self::First { first } => sample.lines.first().is_some_and(|line| {
@@ -108,12 +133,16 @@ impl Rule {
             }),
             Self::Line { line } => sample.lines.iter().any(|found| found.starts_with(line)),
             Self::Text { text } => sample.text.is_some_and(|found| found.contains(text)),
-            Self::Fields { fields } => is_binary && fields.iter().all(|path| has_path(sample.bytes, path)),
+            Self::Fields { fields } => {
+                is_binary && fields.iter().all(|path| has_path(sample.bytes, path))
+            }
             Self::Entry { entry } => sample.entries.iter().any(|found| found.ends_with(entry)),
         }
     }
 }
 
 fn latin_1(text: &str) -> Vec<u8> {
-    text.chars().filter_map(|character| u8::try_from(u32::from(character)).ok()).collect()
+    text.chars()
+        .filter_map(|character| u8::try_from(u32::from(character)).ok())
+        .collect()
 }

@@ -3,15 +3,25 @@
 /// Returns the length of the prefix of a line that XLA logs: `I0000 00:00:00.000000 12 file.cc:34] `.
 pub(super) fn logged(line: &str) -> usize {
     let Some((prefix, _)) = line.split_once("] ") else {
-        return if line.ends_with(']') && is_place(&line[..line.len() - 1]) { line.len() } else { 0 };
+        return if line.ends_with(']') && is_place(&line[..line.len() - 1]) {
+            line.len()
+        } else {
+            0
+        };
     };
-    if is_place(prefix) { prefix.len() + 2 } else { 0 }
+    if is_place(prefix) {
+        prefix.len() + 2
+    } else {
+        0
+    }
 }
 
 /// Returns whether text ends with a place such as ` file.cc:34`.
 fn is_place(prefix: &str) -> bool {
     let place = prefix.rsplit([' ', '\t']).next().unwrap_or_default();
-    let Some((file, line)) = place.rsplit_once(':') else { return false };
+    let Some((file, line)) = place.rsplit_once(':') else {
+        return false;
+    };
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
     is_number && file.contains('.') && place.len() < prefix.len()
 }
@@ -37,10 +47,17 @@ pub(super) fn alike(prefix: &str, line: &str) -> usize {
         (expected, found) = (skipped(expected, belongs), rest);
     }
     let length = line.len() - found.len();
-    if line.is_char_boundary(length) { length } else { 0 }
+    if line.is_char_boundary(length) {
+        length
+    } else {
+        0
+    }
 }
 
 fn skipped(bytes: &[u8], belongs: fn(&u8) -> bool) -> &[u8] {
-    let length = bytes.iter().position(|byte| !belongs(byte)).unwrap_or(bytes.len());
+    let length = bytes
+        .iter()
+        .position(|byte| !belongs(byte))
+        .unwrap_or(bytes.len());
     &bytes[length..]
 }

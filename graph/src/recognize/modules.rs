@@ -57,7 +57,9 @@ pub(super) fn headers(text: &str) -> impl Iterator<Item = usize> {
     // Nearly every text without a module is known by one search, which takes no time per line.
     let text = if text.contains(HEADER) { text } else { "" };
     let lines = pace::in_steps(LINES, text.lines()).enumerate();
-    lines.filter(|(_, line)| header_prefix(line).is_some()).map(|(number, _)| number)
+    lines
+        .filter(|(_, line)| header_prefix(line).is_some())
+        .map(|(number, _)| number)
 }
 
 impl TextModule {
@@ -79,8 +81,17 @@ struct OpenModule<'a> {
 
 impl<'a> OpenModule<'a> {
     fn new(first_line: usize, prefix: &'a str) -> Self {
-        let module = TextModule { text: String::new(), first_line, prefixes: Vec::new() };
-        Self { module, prefix, depth: 0, in_table: false }
+        let module = TextModule {
+            text: String::new(),
+            first_line,
+            prefixes: Vec::new(),
+        };
+        Self {
+            module,
+            prefix,
+            depth: 0,
+            in_table: false,
+        }
     }
 
     /// Adds a line if it belongs to the module.
@@ -103,7 +114,9 @@ impl<'a> OpenModule<'a> {
     fn continues(&mut self, line: &str) -> bool {
         let is_row = self.in_table && line.starts_with(|first: char| first.is_ascii_digit());
         self.in_table = TABLES.contains(&line) || is_row || (self.in_table && line.is_empty());
-        let starts = ["//", "/*", "}", "%", "ENTRY"].iter().any(|start| line.starts_with(start));
+        let starts = ["//", "/*", "}", "%", "ENTRY"]
+            .iter()
+            .any(|start| line.starts_with(start));
         line.is_empty() || self.in_table || starts || line.ends_with('{')
     }
 
@@ -116,7 +129,9 @@ impl<'a> OpenModule<'a> {
 /// Returns the length of what is in front of the header of a module; `None` if the line has no header.
 fn header_prefix(line: &str) -> Option<usize> {
     let start = line.find(HEADER)?;
-    let name = line[start + HEADER.len()..].strip_prefix([' ', '\t'])?.trim_start();
+    let name = line[start + HEADER.len()..]
+        .strip_prefix([' ', '\t'])?
+        .trim_start();
     let prefix = line[..start].trim_end();
     let is_stamp = prefix.starts_with(|first: char| first.is_ascii_digit())
         && !prefix.contains(|character: char| character.is_ascii_lowercase());
@@ -150,8 +165,13 @@ mod tests {
     fn a_place_in_a_module_is_a_place_in_the_log() {
         let log = "start\nI0000 00:00:01.5 7 dumper.cc:9] HloModule m\n\nI0000 00:00:01.5 17 dumper.cc:9] ENTRY e {\n\
                    ROOT c = f32[] constant(1)\n}\ndone\n";
-        let [module] = &modules_of(log)[..] else { panic!("one module") };
-        assert_eq!(module.text, "HloModule m\n\nENTRY e {\nROOT c = f32[] constant(1)\n}\n");
+        let [module] = &modules_of(log)[..] else {
+            panic!("one module")
+        };
+        assert_eq!(
+            module.text,
+            "HloModule m\n\nENTRY e {\nROOT c = f32[] constant(1)\n}\n"
+        );
         assert_eq!(module.place(3, 1), (4, 34));
         assert_eq!(module.place(4, 2), (5, 2));
     }

@@ -68,7 +68,8 @@ pub(super) fn is_module(bytes: &[u8]) -> bool {
 /// Returns whether bytes are readable as one whole message, with fields that messages have.
 pub(super) fn is_message(bytes: &[u8]) -> bool {
     let fields: Vec<_> = crate::wire::Fields::of(bytes).take(MAX_FIELDS).collect();
-    let plausible = |field: &Result<(u32, _), _>| field.as_ref().is_ok_and(|(number, _)| *number < 10_000);
+    let plausible =
+        |field: &Result<(u32, _), _>| field.as_ref().is_ok_and(|(number, _)| *number < 10_000);
     !fields.is_empty() && bytes.len() > 2 && fields.iter().all(plausible)
 }
 
@@ -76,10 +77,19 @@ pub(super) fn is_message(bytes: &[u8]) -> bool {
 /// number if it ends with `#`.
 pub(super) fn has_path(bytes: &[u8], path: &str) -> bool {
     let digits = path.trim_end_matches(['*', '#']);
-    let mut numbers: Vec<u32> = digits.split('.').filter_map(|number| number.parse().ok()).collect();
-    let Some(last) = numbers.pop() else { return false };
-    let Some(message) = numbers.into_iter().try_fold(bytes, first_bytes) else { return false };
-    let found = fields(message).find(|(number, _)| *number == last).map(|(_, field)| field);
+    let mut numbers: Vec<u32> = digits
+        .split('.')
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    let Some(last) = numbers.pop() else {
+        return false;
+    };
+    let Some(message) = numbers.into_iter().try_fold(bytes, first_bytes) else {
+        return false;
+    };
+    let found = fields(message)
+        .find(|(number, _)| *number == last)
+        .map(|(_, field)| field);
     match (found, path.as_bytes().last()) {
         (Some(Field::Number), Some(b'#')) | (Some(Field::Bytes(_)), Some(b'*')) => true,
         (Some(Field::Bytes(text)), Some(b'0'..=b'9')) => !text.is_empty() && is_printable(text),

@@ -16,7 +16,9 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// Decompresses gzip or zstd; returns other bytes as they are. Errors name the `path`.
 pub(crate) fn unpacked(path: &str, bytes: Vec<u8>) -> Result<Vec<u8>, FileError> {
-    let limit = MIN_RATIO_BYTES.max(bytes.len() as u64 * MAX_RATIO).min(MAX_UNPACKED);
+    let limit = MIN_RATIO_BYTES
+        .max(bytes.len() as u64 * MAX_RATIO)
+        .min(MAX_UNPACKED);
     let reader = match bytes[..] {
         [0x1f, 0x8b, ..] => {
             Ok(Box::new(flate2::read::MultiGzDecoder::new(Cursor::new(bytes))) as Box<dyn Read>)
@@ -27,11 +29,15 @@ pub(crate) fn unpacked(path: &str, bytes: Vec<u8>) -> Result<Vec<u8>, FileError>
     let mut unpacked = Vec::new();
     let read = reader.and_then(|reader| reader.take(limit + 1).read_to_end(&mut unpacked));
     match read {
-        Ok(found) if found as u64 > limit => {
-            Err(FileError::UnpackedTooLarge { path: path.to_owned(), limit })
-        }
+        Ok(found) if found as u64 > limit => Err(FileError::UnpackedTooLarge {
+            path: path.to_owned(),
+            limit,
+        }),
         Ok(_) => Ok(unpacked),
-        Err(source) => Err(FileError::Compressed { path: path.to_owned(), source }),
+        Err(source) => Err(FileError::Compressed {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 

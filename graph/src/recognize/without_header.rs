@@ -7,9 +7,16 @@ pub(crate) fn with_header(text: &str) -> Option<(String, usize)> {
     if text.trim_start().is_empty() {
         return None;
     }
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    let lines = || {
+        text.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("//"))
+    };
     let first = lines().next()?;
-    if OTHER_OPERATIONS.iter().any(|namespace| text.contains(namespace)) {
+    if OTHER_OPERATIONS
+        .iter()
+        .any(|namespace| text.contains(namespace))
+    {
         return None;
     }
     if is_instruction(first) {
@@ -21,8 +28,14 @@ pub(crate) fn with_header(text: &str) -> Option<(String, usize)> {
     if !lines().nth(1).is_none_or(is_instruction) {
         return None;
     }
-    let entry = lines().find_map(|line| line.strip_prefix("ENTRY ")).and_then(computation_name);
-    let text = if entry.is_some() { text.to_owned() } else { with_entry(text) };
+    let entry = lines()
+        .find_map(|line| line.strip_prefix("ENTRY "))
+        .and_then(computation_name);
+    let text = if entry.is_some() {
+        text.to_owned()
+    } else {
+        with_entry(text)
+    };
     Some((format!("HloModule {}\n{text}", entry.unwrap_or(name)), 1))
 }
 
@@ -31,7 +44,9 @@ fn computation_name(line: &str) -> Option<&str> {
     let header = line.strip_suffix('{')?.trim();
     let header = header.strip_prefix("ENTRY ").unwrap_or(header).trim_start();
     let header = header.strip_prefix('%').unwrap_or(header);
-    let end = header.find(|character: char| !is_name(character)).unwrap_or(header.len());
+    let end = header
+        .find(|character: char| !is_name(character))
+        .unwrap_or(header.len());
     let (name, rest) = header.split_at(end);
     let rest = rest.trim_start();
     let is_header = rest.is_empty() || (rest.starts_with('(') && rest.contains("->"));
@@ -41,9 +56,12 @@ fn computation_name(line: &str) -> Option<&str> {
 /// Returns whether a line is an instruction: `name = f32[2]{0} opcode(`.
 fn is_instruction(line: &str) -> bool {
     let line = line.strip_prefix("ROOT ").unwrap_or(line);
-    let Some((name, value)) = line.split_once(" = ") else { return false };
+    let Some((name, value)) = line.split_once(" = ") else {
+        return false;
+    };
     let name = name.strip_prefix('%').unwrap_or(name);
-    let has_shape = value.starts_with('(') || value.split(['[', '(']).next().is_some_and(is_element_type);
+    let has_shape =
+        value.starts_with('(') || value.split(['[', '(']).next().is_some_and(is_element_type);
     !name.is_empty() && name.chars().all(is_name) && has_shape && value.contains('(')
 }
 
@@ -51,7 +69,8 @@ fn is_element_type(word: &str) -> bool {
     const STARTS: [&str; 7] = ["pred", "token", "f", "bf", "s", "u", "c"];
     let is_type = |start: &&str| {
         word.strip_prefix(*start).is_some_and(|rest| {
-            rest.chars().all(|character| character.is_ascii_alphanumeric())
+            rest.chars()
+                .all(|character| character.is_ascii_alphanumeric())
                 && rest.len() < 12
                 && (rest.is_empty() || rest.starts_with(|first: char| first.is_ascii_digit()))
         })

@@ -13,7 +13,9 @@ impl Parser<'_, '_> {
     pub(super) fn add_pending(&mut self) -> Result<(), GraphError> {
         for pending in self.pending.take() {
             match pending {
-                Pending::Read { name, computation } => computation.close(name, &mut self.builder)?,
+                Pending::Read { name, computation } => {
+                    computation.close(name, &mut self.builder)?
+                }
                 Pending::Wrapped(wrapped) => self.add_wrapped(wrapped)?,
             }
         }
@@ -21,11 +23,17 @@ impl Parser<'_, '_> {
     }
 
     fn add_wrapped(&mut self, wrapped: Wrapped) -> Result<(), GraphError> {
-        let Wrapped { id, signature, mut operation } = wrapped;
+        let Wrapped {
+            id,
+            signature,
+            mut operation,
+        } = wrapped;
         let mut computation = Computation::new(id);
         operation.operand_ids.clear();
         for (number, shape) in (0..).zip(signature.parameters) {
-            operation.operand_ids.push(computation.instruction_id(computation.nodes.len()));
+            operation
+                .operand_ids
+                .push(computation.instruction_id(computation.nodes.len()));
             let parameter = HloInstructionProto {
                 name: "async_param".to_owned(),
                 opcode: "parameter".to_owned(),
@@ -33,12 +41,22 @@ impl Parser<'_, '_> {
                 shape: Some(self.shapes.message(shape, &mut self.lexer)?),
                 ..HloInstructionProto::default()
             };
-            self.push(&parameter, shape, Origin::implied(&parameter), &mut computation);
+            self.push(
+                &parameter,
+                shape,
+                Origin::implied(&parameter),
+                &mut computation,
+            );
         }
         "async_op".clone_into(&mut operation.name);
         operation.shape = Some(self.shapes.message(signature.result, &mut self.lexer)?);
         keep_dimensions(&mut operation);
-        self.push(&operation, signature.result, Origin::implied(&operation), &mut computation);
+        self.push(
+            &operation,
+            signature.result,
+            Origin::implied(&operation),
+            &mut computation,
+        );
         computation.close("", &mut self.builder)
     }
 }

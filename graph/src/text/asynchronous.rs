@@ -25,9 +25,17 @@ impl Asynchronous {
         if opcode_id(&instruction.opcode) != 0 {
             return None;
         }
-        let forms = [("-start", Self::Start), ("-update", Self::Update), ("-done", Self::Done)];
-        let (ending, form) = forms.into_iter().find(|(ending, _)| instruction.opcode.ends_with(ending))?;
-        instruction.opcode.truncate(instruction.opcode.len() - ending.len());
+        let forms = [
+            ("-start", Self::Start),
+            ("-update", Self::Update),
+            ("-done", Self::Done),
+        ];
+        let (ending, form) = forms
+            .into_iter()
+            .find(|(ending, _)| instruction.opcode.ends_with(ending))?;
+        instruction
+            .opcode
+            .truncate(instruction.opcode.len() - ending.len());
         Some(form)
     }
 
@@ -63,17 +71,26 @@ impl<'a> Parser<'a, '_> {
         let number = match form {
             Asynchronous::Start => {
                 let number = self.wrap(operation, shape, start)?;
-                whole.called_computation_ids.extend(self.pending.wrapped(number).map(|wrapped| wrapped.id));
+                whole
+                    .called_computation_ids
+                    .extend(self.pending.wrapped(number).map(|wrapped| wrapped.id));
                 Some(number)
             }
-            _ => before.and_then(|before| computation.wrapped.get(&before)).copied(),
+            _ => before
+                .and_then(|before| computation.wrapped.get(&before))
+                .copied(),
         };
-        let Some(number) = number else { return Ok(whole) };
+        let Some(number) = number else {
+            return Ok(whole);
+        };
         computation.wrapped.insert(computation.nodes.len(), number);
         let later = match form {
             Asynchronous::Start => return Ok(whole),
             Asynchronous::Update => self.signature_in(shape, start)?,
-            Asynchronous::Done => Signature { parameters: Vec::new(), result: shape },
+            Asynchronous::Done => Signature {
+                parameters: Vec::new(),
+                result: shape,
+            },
         };
         self.change(number, &later)?;
         Ok(whole)
@@ -97,7 +114,11 @@ impl<'a> Parser<'a, '_> {
         let inside = operation.called_computation_ids.first().filter(|_| is_call);
         let called = inside.and_then(|&id| self.pending.signature(id)).cloned();
         let id = self.callees.unnamed();
-        let number = self.pending.add_wrapped(Wrapped { id, signature, operation });
+        let number = self.pending.add_wrapped(Wrapped {
+            id,
+            signature,
+            operation,
+        });
         if let Some(called) = called {
             self.change(number, &called)?;
         }
@@ -115,16 +136,26 @@ impl<'a> Parser<'a, '_> {
         if let Some(&[operands, result, ..]) = parts
             && let Some(parameters) = self.shapes.elements(operands, &mut self.lexer)?
         {
-            return Ok(Signature { parameters: parameters.to_vec(), result });
+            return Ok(Signature {
+                parameters: parameters.to_vec(),
+                result,
+            });
         }
         self.lexer.return_to(start);
-        Err(self.lexer.unexpected("a shape such as `((operands), result)`"))
+        Err(self
+            .lexer
+            .unexpected("a shape such as `((operands), result)`"))
     }
 
     /// Changes the computation of an asynchronous operation to what a later step says of it.
     fn change(&mut self, number: usize, later: &Signature) -> Result<(), GraphError> {
-        let Some(wrapped) = self.pending.wrapped(number) else { return Ok(()) };
-        let empty = Signature { parameters: Vec::new(), result: later.result };
+        let Some(wrapped) = self.pending.wrapped(number) else {
+            return Ok(());
+        };
+        let empty = Signature {
+            parameters: Vec::new(),
+            result: later.result,
+        };
         let mut signature = std::mem::replace(&mut wrapped.signature, empty);
         let both = signature.parameters.iter_mut().zip(&later.parameters);
         for (shape, &later) in both.chain([(&mut signature.result, &later.result)]) {

@@ -30,8 +30,12 @@ pub(super) fn attribute(
             instruction.dynamic_slice_sizes = braces(lexer, numbers)?.concat();
         }
         "index" => instruction.tuple_index = lexer.number()?,
-        "lhs_contracting_dims" => dot_numbers(instruction).lhs_contracting_dimensions = numbers(lexer)?,
-        "rhs_contracting_dims" => dot_numbers(instruction).rhs_contracting_dimensions = numbers(lexer)?,
+        "lhs_contracting_dims" => {
+            dot_numbers(instruction).lhs_contracting_dimensions = numbers(lexer)?
+        }
+        "rhs_contracting_dims" => {
+            dot_numbers(instruction).rhs_contracting_dimensions = numbers(lexer)?
+        }
         "lhs_batch_dims" => dot_numbers(instruction).lhs_batch_dimensions = numbers(lexer)?,
         "rhs_batch_dims" => dot_numbers(instruction).rhs_batch_dimensions = numbers(lexer)?,
         "sparsity" => {
@@ -64,7 +68,10 @@ pub(super) fn keep_dimensions(instruction: &mut HloInstructionProto) {
     match instruction.opcode.as_str() {
         // All dimensions of the result, whatever the text says.
         "map" => {
-            let rank = instruction.shape.as_ref().map_or(0, |shape| shape.dimensions.len());
+            let rank = instruction
+                .shape
+                .as_ref()
+                .map_or(0, |shape| shape.dimensions.len());
             *dimensions = (0..).take(rank).collect();
         }
         // The dimension that was inferred, if there is one.
@@ -102,7 +109,11 @@ fn slice(lexer: &mut Lexer<'_>) -> Result<SliceDimensions, GraphError> {
     let limit = lexer.number()?;
     let stride = if lexer.eat(":") { lexer.number()? } else { 1 };
     lexer.expect("]")?;
-    Ok(SliceDimensions { start, limit, stride })
+    Ok(SliceDimensions {
+        start,
+        limit,
+        stride,
+    })
 }
 
 /// Reads `0_1x2_3_1`: low, high and interior padding of each dimension.
@@ -113,8 +124,15 @@ fn padding(lexer: &mut Lexer<'_>) -> Result<PaddingConfig, GraphError> {
     let dimensions = dimensions.map(|dimension| {
         let (edge_padding_low, edge_padding_high) = low_and_high(lexer, dimension, position)?;
         let interior = dimension.splitn(3, '_').nth(2);
-        let interior_padding = interior.map_or(Ok(0), |interior| lexer.parse(interior, position))?;
-        Ok(PaddingDimension { edge_padding_low, edge_padding_high, interior_padding })
+        let interior_padding =
+            interior.map_or(Ok(0), |interior| lexer.parse(interior, position))?;
+        Ok(PaddingDimension {
+            edge_padding_low,
+            edge_padding_high,
+            interior_padding,
+        })
     });
-    Ok(PaddingConfig { dimensions: dimensions.collect::<Result<_, GraphError>>()? })
+    Ok(PaddingConfig {
+        dimensions: dimensions.collect::<Result<_, GraphError>>()?,
+    })
 }

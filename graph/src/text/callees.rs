@@ -28,7 +28,11 @@ impl<'a> Callees<'a> {
     /// Returns the id of the computation with this name, which is used at `position`.
     pub(super) fn named(&mut self, name: &'a str, position: usize) -> i64 {
         let next = self.count + 1;
-        let callee = self.by_name.entry(name).or_insert(Callee { id: next, position, is_defined: false });
+        let callee = self.by_name.entry(name).or_insert(Callee {
+            id: next,
+            position,
+            is_defined: false,
+        });
         self.count = self.count.max(callee.id);
         callee.id
     }
@@ -46,7 +50,12 @@ impl<'a> Callees<'a> {
                 callee.is_defined = true;
                 Ok(id)
             }
-            _ => Err(lexer.error(position, TextError::DuplicateComputation { name: shortened(name) })),
+            _ => Err(lexer.error(
+                position,
+                TextError::DuplicateComputation {
+                    name: shortened(name),
+                },
+            )),
         }
     }
 

@@ -52,7 +52,8 @@ impl<'a> Computation<'a> {
 
     /// Returns the positions of the operands of an instruction, given their ids.
     pub(super) fn positions_of(ids: &[i64]) -> impl DoubleEndedIterator<Item = usize> {
-        ids.iter().filter_map(|id| usize::try_from(id & i64::from(u32::MAX)).ok())
+        ids.iter()
+            .filter_map(|id| usize::try_from(id & i64::from(u32::MAX)).ok())
     }
 
     /// Returns the position of the root: the last instruction of the text if none is marked.
@@ -64,17 +65,25 @@ impl<'a> Computation<'a> {
     pub(super) fn register(&mut self, name: &'a str, is_root: bool) -> Result<(), TextError> {
         let position = self.nodes.len() - 1;
         if self.positions.insert(name, position).is_some() {
-            return Err(TextError::DuplicateInstruction { name: shortened(name) });
+            return Err(TextError::DuplicateInstruction {
+                name: shortened(name),
+            });
         }
         if is_root && self.root.replace(position).is_some() {
-            return Err(TextError::SecondRoot { name: shortened(name) });
+            return Err(TextError::SecondRoot {
+                name: shortened(name),
+            });
         }
         Ok(())
     }
 
     /// Adds the instructions to the module in the order in which XLA serializes them. The text of a scheduled module
     /// has another order.
-    pub(super) fn close(mut self, name: &str, builder: &mut ModuleBuilder<'a, '_>) -> Result<(), GraphError> {
+    pub(super) fn close(
+        mut self,
+        name: &str,
+        builder: &mut ModuleBuilder<'a, '_>,
+    ) -> Result<(), GraphError> {
         let root = self.root_position();
         self.nodes.mark_root(root);
         builder.begin(name, self.id, self.instruction_id(root))?;
@@ -86,15 +95,26 @@ impl<'a> Computation<'a> {
 
     /// Checks an instruction against its operands, which are above it.
     pub(super) fn check(&self, instruction: &HloInstructionProto) -> Result<(), ModuleFault> {
-        let positions = instruction.operand_ids.iter().map(|id| u32::try_from(id & i64::from(u32::MAX)));
-        let operands: Vec<u32> = positions.map(|position| position.unwrap_or(u32::MAX)).collect();
+        let positions = instruction
+            .operand_ids
+            .iter()
+            .map(|id| u32::try_from(id & i64::from(u32::MAX)));
+        let operands: Vec<u32> = positions
+            .map(|position| position.unwrap_or(u32::MAX))
+            .collect();
         let opcode = opcode_id(&instruction.opcode);
         check_instruction(instruction, opcode, Some(&operands), &self.nodes.shapes)
     }
 
     fn post_order(&self) -> Vec<usize> {
         let operands = |position| Self::positions_of(self.nodes.references.operands(position));
-        let predecessors = |position| self.predecessors.get(&position).into_iter().flatten().copied();
+        let predecessors = |position| {
+            self.predecessors
+                .get(&position)
+                .into_iter()
+                .flatten()
+                .copied()
+        };
         post_order(self.nodes.len(), operands, predecessors)
     }
 }

@@ -158,7 +158,11 @@ impl<'a> Parser<'a, '_> {
             Some(Rule::Tuple) => return Ok(Some(self.shapes.tuple(operands.to_vec()))),
             Some(Rule::Operands) => {
                 let is_one = operands.len() == 1;
-                return Ok(Some(if is_one { operands[0] } else { self.shapes.tuple(operands.to_vec()) }));
+                return Ok(Some(if is_one {
+                    operands[0]
+                } else {
+                    self.shapes.tuple(operands.to_vec())
+                }));
             }
             Some(Rule::Element) => return self.derived_element(start, operands),
             Some(Rule::Callee) => return Ok(self.result_of_callee(instruction)),
@@ -170,21 +174,31 @@ impl<'a> Parser<'a, '_> {
                 let (condition, value) = (self.array(operands, 0)?, self.array(operands, 1)?);
                 condition.zip(value).map(|(mut condition, value)| {
                     condition.element_type = value.element_type;
-                    if condition.dimensions.is_empty() { value } else { condition }
+                    if condition.dimensions.is_empty() {
+                        value
+                    } else {
+                        condition
+                    }
                 })
             }
             Some(Rule::Map) => {
                 let root = self.result_of_callee(instruction);
-                let root = root.map(|root| self.shapes.message(root, &mut self.lexer)).transpose()?;
+                let root = root
+                    .map(|root| self.shapes.message(root, &mut self.lexer))
+                    .transpose()?;
                 let first = self.array(operands, 0)?;
-                root.zip(first).map(|(root, first)| array_of(root.element_type, first.dimensions))
+                root.zip(first)
+                    .map(|(root, first)| array_of(root.element_type, first.dimensions))
             }
-            Some(Rule::Transpose) => {
-                self.array(operands, 0)?.and_then(|shape| transposed(&shape, &instruction.dimensions))
-            }
+            Some(Rule::Transpose) => self
+                .array(operands, 0)?
+                .and_then(|shape| transposed(&shape, &instruction.dimensions)),
             Some(Rule::Concatenate) => self.concatenated(operands, &instruction.dimensions)?,
             Some(Rule::Broadcast) => self.array(operands, 0)?.map(|shape| {
-                array_of(shape.element_type, [instruction.dimensions.clone(), shape.dimensions].concat())
+                array_of(
+                    shape.element_type,
+                    [instruction.dimensions.clone(), shape.dimensions].concat(),
+                )
             }),
             Some(Rule::Reduce) => return self.reduced(operands, &instruction.dimensions),
             Some(Rule::Dot) => self.product(start, operands)?,
@@ -194,34 +208,56 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// Returns the shape of an operand that is an array of at most 64 dimensions.
-    fn array(&mut self, operands: &[ShapeId], number: usize) -> Result<Option<ShapeProto>, GraphError> {
-        let Some(&operand) = operands.get(number) else { return Ok(None) };
+    fn array(
+        &mut self,
+        operands: &[ShapeId],
+        number: usize,
+    ) -> Result<Option<ShapeProto>, GraphError> {
+        let Some(&operand) = operands.get(number) else {
+            return Ok(None);
+        };
         let shape = self.shapes.message(operand, &mut self.lexer)?;
-        Ok(Some(shape).filter(|shape| has_layout(shape.element_type) && shape.dimensions.len() <= MAX_RANK))
+        Ok(Some(shape)
+            .filter(|shape| has_layout(shape.element_type) && shape.dimensions.len() <= MAX_RANK))
     }
 
     /// Returns the shape of an operation on each element. An operand of one element, or of size 1, is broadcast.
     fn elementwise(&mut self, operands: &[ShapeId]) -> Result<Option<ShapeProto>, GraphError> {
         let first = self.array(operands, 0)?;
-        let Some(second) = self.array(operands, 1)? else { return Ok(first) };
+        let Some(second) = self.array(operands, 1)? else {
+            return Ok(first);
+        };
         Ok(first.and_then(|first| {
             if first.dimensions == second.dimensions {
                 return Some(first);
             }
-            Some(array_of(first.element_type, broadcast(&first.dimensions, &second.dimensions)?))
+            Some(array_of(
+                first.element_type,
+                broadcast(&first.dimensions, &second.dimensions)?,
+            ))
         }))
     }
 
-    fn derived_element(&mut self, start: usize, operands: &[ShapeId]) -> Result<Option<ShapeId>, GraphError> {
-        let Some(&tuple) = operands.first() else { return Ok(None) };
-        let Some(position) = self.attribute_of(start, "index")? else { return Ok(None) };
+    fn derived_element(
+        &mut self,
+        start: usize,
+        operands: &[ShapeId],
+    ) -> Result<Option<ShapeId>, GraphError> {
+        let Some(&tuple) = operands.first() else {
+            return Ok(None);
+        };
+        let Some(position) = self.attribute_of(start, "index")? else {
+            return Ok(None);
+        };
         let index = self.lexer.aside(position, Lexer::number)?;
         self.element_shape(tuple, index, position).map(Some)
     }
 
     fn result_of_callee(&self, instruction: &HloInstructionProto) -> Option<ShapeId> {
         let callee = *instruction.called_computation_ids.first()?;
-        self.pending.signature(callee).map(|signature| signature.result)
+        self.pending
+            .signature(callee)
+            .map(|signature| signature.result)
     }
 
     fn concatenated(
@@ -229,13 +265,20 @@ impl<'a> Parser<'a, '_> {
         operands: &[ShapeId],
         dimensions: &[i64],
     ) -> Result<Option<ShapeProto>, GraphError> {
-        let Some(mut whole) = self.array(operands, 0)? else { return Ok(None) };
-        let dimension = dimensions.first().and_then(|&dimension| usize::try_from(dimension).ok());
-        let Some(dimension) = dimension.filter(|&dimension| dimension < whole.dimensions.len()) else {
+        let Some(mut whole) = self.array(operands, 0)? else {
+            return Ok(None);
+        };
+        let dimension = dimensions
+            .first()
+            .and_then(|&dimension| usize::try_from(dimension).ok());
+        let Some(dimension) = dimension.filter(|&dimension| dimension < whole.dimensions.len())
+        else {
             return Ok(None);
         };
         for number in 1..operands.len() {
-            let part = self.array(operands, number)?.and_then(|part| part.dimensions.get(dimension).copied());
+            let part = self
+                .array(operands, number)?
+                .and_then(|part| part.dimensions.get(dimension).copied());
             let Some(size) = part else { return Ok(None) };
             whole.dimensions[dimension] = whole.dimensions[dimension].wrapping_add(size);
         }
@@ -243,11 +286,19 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// The first half of the operands are reduced, the second half are initial values.
-    fn reduced(&mut self, operands: &[ShapeId], dimensions: &[i64]) -> Result<Option<ShapeId>, GraphError> {
+    fn reduced(
+        &mut self,
+        operands: &[ShapeId],
+        dimensions: &[i64],
+    ) -> Result<Option<ShapeId>, GraphError> {
         let mut results = Vec::new();
         for number in 0..operands.len() / 2 {
-            let Some(shape) = self.array(operands, number)? else { return Ok(None) };
-            let kept = (0..).zip(shape.dimensions).filter(|(number, _)| !dimensions.contains(number));
+            let Some(shape) = self.array(operands, number)? else {
+                return Ok(None);
+            };
+            let kept = (0..)
+                .zip(shape.dimensions)
+                .filter(|(number, _)| !dimensions.contains(number));
             let kept = kept.map(|(_, size)| size).collect();
             results.push(self.shapes.array(array_of(shape.element_type, kept)));
         }
@@ -259,27 +310,47 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// The batch dimensions, and what is not contracted of both operands.
-    fn product(&mut self, start: usize, operands: &[ShapeId]) -> Result<Option<ShapeProto>, GraphError> {
+    fn product(
+        &mut self,
+        start: usize,
+        operands: &[ShapeId],
+    ) -> Result<Option<ShapeProto>, GraphError> {
         let (Some(left), Some(right)) = (self.array(operands, 0)?, self.array(operands, 1)?) else {
             return Ok(None);
         };
         let batch = self.numbers_of(start, "lhs_batch_dims")?;
-        let left_gone = [batch.clone(), self.numbers_of(start, "lhs_contracting_dims")?].concat();
-        let right_gone =
-            [self.numbers_of(start, "rhs_batch_dims")?, self.numbers_of(start, "rhs_contracting_dims")?]
-                .concat();
-        let batch = batch.iter().filter_map(|&number| left.dimensions.get(usize::try_from(number).ok()?));
+        let left_gone = [
+            batch.clone(),
+            self.numbers_of(start, "lhs_contracting_dims")?,
+        ]
+        .concat();
+        let right_gone = [
+            self.numbers_of(start, "rhs_batch_dims")?,
+            self.numbers_of(start, "rhs_contracting_dims")?,
+        ]
+        .concat();
+        let batch = batch
+            .iter()
+            .filter_map(|&number| left.dimensions.get(usize::try_from(number).ok()?));
         let rest = |shape: &ShapeProto, gone: &[i64]| {
-            let kept = (0..).zip(shape.dimensions.clone()).filter(|(number, _)| !gone.contains(number));
+            let kept = (0..)
+                .zip(shape.dimensions.clone())
+                .filter(|(number, _)| !gone.contains(number));
             kept.map(|(_, size)| size).collect::<Vec<i64>>()
         };
-        let dimensions =
-            [batch.copied().collect(), rest(&left, &left_gone), rest(&right, &right_gone)].concat();
+        let dimensions = [
+            batch.copied().collect(),
+            rest(&left, &left_gone),
+            rest(&right, &right_gone),
+        ]
+        .concat();
         Ok(Some(array_of(left.element_type, dimensions)))
     }
 
     fn numbers_of(&mut self, start: usize, key: &str) -> Result<Vec<i64>, GraphError> {
-        let Some(position) = self.attribute_of(start, key)? else { return Ok(Vec::new()) };
+        let Some(position) = self.attribute_of(start, key)? else {
+            return Ok(Vec::new());
+        };
         self.lexer.aside(position, |lexer| {
             lexer.expect("{")?;
             lexer.list("}", Lexer::number)
@@ -306,9 +377,16 @@ impl<'a> Parser<'a, '_> {
 
 /// Returns the shape of an array with the default layout.
 fn array_of(element_type: i32, dimensions: Vec<i64>) -> ShapeProto {
-    let layout = LayoutProto { minor_to_major: row_major(dimensions.len()) };
+    let layout = LayoutProto {
+        minor_to_major: row_major(dimensions.len()),
+    };
     let layout = Some(layout).filter(|_| has_layout(element_type));
-    ShapeProto { element_type, dimensions, layout, ..ShapeProto::default() }
+    ShapeProto {
+        element_type,
+        dimensions,
+        layout,
+        ..ShapeProto::default()
+    }
 }
 
 /// Returns the dimensions to which both operands are broadcast; `None` if they do not fit.
@@ -321,7 +399,12 @@ fn broadcast(first: &[i64], second: &[i64]) -> Option<Vec<i64>> {
         _ => Some(one).filter(|&one| one == other),
     };
     let fits = first.len() == second.len();
-    first.iter().zip(second).map(size).collect::<Option<Vec<i64>>>().filter(|_| fits)
+    first
+        .iter()
+        .zip(second)
+        .map(size)
+        .collect::<Option<Vec<i64>>>()
+        .filter(|_| fits)
 }
 
 /// Returns the shape of a transposed array, whose layout makes the transpose a bitcast.
@@ -329,8 +412,18 @@ fn transposed(shape: &ShapeProto, permutation: &[i64]) -> Option<ShapeProto> {
     let size = |&from: &i64| shape.dimensions.get(usize::try_from(from).ok()?).copied();
     let dimensions = permutation.iter().map(size).collect::<Option<Vec<i64>>>()?;
     let to = |from: &i64| permutation.iter().position(|dimension| dimension == from);
-    let order = shape.layout.iter().flat_map(|layout| &layout.minor_to_major);
-    let minor_to_major = order.map(|from| i64::try_from(to(from)?).ok()).collect::<Option<Vec<i64>>>()?;
+    let order = shape
+        .layout
+        .iter()
+        .flat_map(|layout| &layout.minor_to_major);
+    let minor_to_major = order
+        .map(|from| i64::try_from(to(from)?).ok())
+        .collect::<Option<Vec<i64>>>()?;
     let layout = Some(LayoutProto { minor_to_major });
-    Some(ShapeProto { element_type: shape.element_type, dimensions, layout, ..ShapeProto::default() })
+    Some(ShapeProto {
+        element_type: shape.element_type,
+        dimensions,
+        layout,
+        ..ShapeProto::default()
+    })
 }

@@ -50,7 +50,10 @@ const NEWER: i32 = i32::MAX;
 
 /// Returns the `xla.PrimitiveType` of a name.
 pub(super) fn element_type(name: &str) -> i32 {
-    NAMES.iter().find(|(known, _)| *known == name).map_or(NEWER, |(_, number)| *number)
+    NAMES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map_or(NEWER, |(_, number)| *number)
 }
 
 /// Returns whether arrays of a type have a layout.

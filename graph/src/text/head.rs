@@ -9,5 +9,10 @@ pub(crate) fn head(instruction: &str) -> Option<HloInstructionProto> {
     lexer.expect("=").ok()?;
     let shape = Some(shape(&mut lexer).ok()?);
     let opcode = lexer.name("an opcode").ok()?.to_owned();
-    Some(HloInstructionProto { name, shape, opcode, ..HloInstructionProto::default() })
+    Some(HloInstructionProto {
+        name,
+        shape,
+        opcode,
+        ..HloInstructionProto::default()
+    })
 }

@@ -29,13 +29,18 @@ type Name<'a> = (&'a str, usize);
 
 impl<'a> Parser<'a, '_> {
     /// Reads `ROOT %name = shape opcode(operands), attributes`.
-    pub(super) fn instruction(&mut self, computation: &mut Computation<'a>) -> Result<(), GraphError> {
+    pub(super) fn instruction(
+        &mut self,
+        computation: &mut Computation<'a>,
+    ) -> Result<(), GraphError> {
         let is_root = self.root();
         let start = self.lexer.position();
         let name = self.lexer.name("an instruction")?;
         self.lexer.expect("=")?;
         self.definition(Some((name, start)), computation)?;
-        computation.register(name, is_root).map_err(|error| self.lexer.error(start, error))
+        computation
+            .register(name, is_root)
+            .map_err(|error| self.lexer.error(start, error))
     }
 
     /// Reads `shape opcode(operands), attributes` and adds the instruction. An instruction in place of an operand has
@@ -49,7 +54,11 @@ impl<'a> Parser<'a, '_> {
         let start = self.lexer.position();
         let (written, shape) = self.shapes.read(&mut self.lexer)?.unzip();
         let opcode = self.opcode(written)?;
-        let mut instruction = HloInstructionProto { opcode, shape, ..HloInstructionProto::default() };
+        let mut instruction = HloInstructionProto {
+            opcode,
+            shape,
+            ..HloInstructionProto::default()
+        };
         let form = Asynchronous::of(&mut instruction);
         set_defaults(&mut instruction);
         self.arguments(&mut instruction, form.is_some(), computation)?;
@@ -110,7 +119,9 @@ impl<'a> Parser<'a, '_> {
             self.builder.count_unknown(&instruction.opcode);
         }
         if instruction.opcode == "parameter" {
-            computation.parameters.push((instruction.parameter_number, shape));
+            computation
+                .parameters
+                .push((instruction.parameter_number, shape));
         }
         computation.shapes.push(shape);
     }
@@ -124,7 +135,14 @@ impl<'a> Parser<'a, '_> {
     ) -> Result<(), GraphError> {
         computation.check(instruction).map_err(|fault| {
             let [name, opcode] = [name, &instruction.opcode].map(shortened);
-            self.lexer.error(start, TextError::InvalidInstruction { name, opcode, fault: Box::new(fault) })
+            self.lexer.error(
+                start,
+                TextError::InvalidInstruction {
+                    name,
+                    opcode,
+                    fault: Box::new(fault),
+                },
+            )
         })
     }
 
@@ -189,7 +207,11 @@ impl<'a> Parser<'a, '_> {
                 break;
             }
         }
-        computation.predecessors.entry(computation.nodes.len()).or_default().extend(predecessors);
+        computation
+            .predecessors
+            .entry(computation.nodes.len())
+            .or_default()
+            .extend(predecessors);
         Ok(())
     }
 

@@ -19,7 +19,11 @@ pub(super) const MAX_DEPTH: usize = 64;
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, unclosed_comment: None }
+        Self {
+            text,
+            at: 0,
+            unclosed_comment: None,
+        }
     }
 
     /// Checks what no token shows: bytes 0, and, once the text is read, comments that are never closed.
@@ -27,7 +31,9 @@ impl<'a> Lexer<'a> {
         if let Some(position) = self.unclosed_comment {
             return Err(self.error(position, TextError::UnclosedComment));
         }
-        self.text.find('\0').map_or(Ok(()), |position| Err(self.error(position, TextError::Nul)))
+        self.text
+            .find('\0')
+            .map_or(Ok(()), |position| Err(self.error(position, TextError::Nul)))
     }
 
     /// Returns the position of the next token, in bytes.
@@ -87,7 +93,11 @@ impl<'a> Lexer<'a> {
 
     /// Reads a symbol.
     pub(super) fn expect(&mut self, symbol: &str) -> Result<(), GraphError> {
-        if self.eat(symbol) { Ok(()) } else { Err(self.unexpected(&format!("`{symbol}`"))) }
+        if self.eat(symbol) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("`{symbol}`")))
+        }
     }
 
     /// Reads letters, digits, `_`, `.` and `-`. The word may be empty.
@@ -100,14 +110,21 @@ impl<'a> Lexer<'a> {
         let start = self.position();
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b",(){}".contains(byte);
         let pattern = self.take_while(|byte| !ends(byte));
-        if pattern.len() > MAX_NUMBERS { Err(self.too_long(start)) } else { Ok(pattern) }
+        if pattern.len() > MAX_NUMBERS {
+            Err(self.too_long(start))
+        } else {
+            Ok(pattern)
+        }
     }
 
     fn take_while(&mut self, belongs: impl Fn(&u8) -> bool) -> &'a str {
         self.skip_space();
         let rest = &self.text.as_bytes()[self.at..];
         let start = self.at;
-        self.at += rest.iter().position(|byte| !belongs(byte)).unwrap_or(rest.len());
+        self.at += rest
+            .iter()
+            .position(|byte| !belongs(byte))
+            .unwrap_or(rest.len());
         self.since(start)
     }
 
@@ -136,7 +153,14 @@ impl<'a> Lexer<'a> {
 
     /// Parses a number that stands at `position`.
     pub(super) fn parse(&self, number: &str, position: usize) -> Result<i64, GraphError> {
-        number.parse().map_err(|_| self.error(position, TextError::Number { text: shortened(number) }))
+        number.parse().map_err(|_| {
+            self.error(
+                position,
+                TextError::Number {
+                    text: shortened(number),
+                },
+            )
+        })
     }
 
     /// Reads items separated by commas, up to and including `closing`.
@@ -200,7 +224,12 @@ impl<'a> Lexer<'a> {
             }
         }
         self.at = self.text.len();
-        Err(self.error(start, TextError::Unclosed { opening: char::from(quote) }))
+        Err(self.error(
+            start,
+            TextError::Unclosed {
+                opening: char::from(quote),
+            },
+        ))
     }
 
     /// Skips the value of an attribute: up to a comma, the end of the line or a closing bracket around it.
@@ -261,7 +290,13 @@ impl<'a> Lexer<'a> {
             None if word.is_empty() => "the end of the text".to_owned(),
             None => format!("`{word}`"),
         };
-        self.error(position, TextError::Unexpected { expected: expected.to_owned(), found })
+        self.error(
+            position,
+            TextError::Unexpected {
+                expected: expected.to_owned(),
+                found,
+            },
+        )
     }
 
     /// Returns an error at a position.
@@ -276,5 +311,9 @@ pub(super) fn error_in(text: &str, position: usize, source: TextError) -> GraphE
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
     let column = before[line_start..].chars().count() + 1;
-    GraphError::Text { line, column, source }
+    GraphError::Text {
+        line,
+        column,
+        source,
+    }
 }

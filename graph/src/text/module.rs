@@ -7,7 +7,8 @@ use super::{
     shapes::Shapes,
 };
 use crate::{
-    GraphError, HloModule, Limits, TextError, module::ModuleBuilder, pace, recognize::named_text, shortened,
+    GraphError, HloModule, Limits, TextError, module::ModuleBuilder, pace, recognize::named_text,
+    shortened,
 };
 
 /// Tables of source locations, which may precede the computations.
@@ -46,7 +47,11 @@ impl<'a> HloModule<'a> {
 /// Returns the name of a module whose text is valid.
 pub(crate) fn module_name(text: &str) -> &str {
     let mut lexer = Lexer::new(text);
-    if lexer.word() == "HloModule" { lexer.pattern().unwrap_or_default() } else { "" }
+    if lexer.word() == "HloModule" {
+        lexer.pattern().unwrap_or_default()
+    } else {
+        ""
+    }
 }
 
 /// The state of reading a module.
@@ -88,7 +93,8 @@ impl<'a> Parser<'a, '_> {
     fn is_computation_next(&mut self) -> bool {
         let start = self.lexer.position();
         let word = self.lexer.name("a computation").unwrap_or_default();
-        let is_computation = word == "ENTRY" || !word.is_empty() && matches!(self.lexer.peek(), b'{' | b'(');
+        let is_computation =
+            word == "ENTRY" || !word.is_empty() && matches!(self.lexer.peek(), b'{' | b'(');
         self.lexer.return_to(start);
         is_computation
     }
@@ -142,7 +148,12 @@ impl<'a> Parser<'a, '_> {
             (name, self.callees.define(name, position, &self.lexer)?)
         };
         if is_entry && entry.replace(id).is_some() {
-            return Err(self.lexer.error(start, TextError::SecondEntry { name: shortened(name) }));
+            return Err(self.lexer.error(
+                start,
+                TextError::SecondEntry {
+                    name: shortened(name),
+                },
+            ));
         }
         if self.lexer.peek() == b'(' {
             self.lexer.skip_group()?;
@@ -166,13 +177,19 @@ impl<'a> Parser<'a, '_> {
         let mut computation = Computation::new(id);
         while computation.nodes.len() == 0 || !self.lexer.eat("}") {
             if self.lexer.is_at_end() {
-                return Err(self.lexer.error(start, TextError::Unclosed { opening: '{' }));
+                return Err(self
+                    .lexer
+                    .error(start, TextError::Unclosed { opening: '{' }));
             }
             self.instruction(&mut computation)?;
         }
         self.depth -= 1;
         self.pending.add(name, computation);
-        if self.depth == 0 { self.add_pending() } else { Ok(()) }
+        if self.depth == 0 {
+            self.add_pending()
+        } else {
+            Ok(())
+        }
     }
 
     /// Goes one level deeper, into a computation or an instruction inside an instruction.
@@ -182,7 +199,9 @@ impl<'a> Parser<'a, '_> {
             return Ok(());
         }
         let start = self.lexer.position();
-        Err(self.lexer.error(start, TextError::TooDeep { limit: MAX_DEPTH }))
+        Err(self
+            .lexer
+            .error(start, TextError::TooDeep { limit: MAX_DEPTH }))
     }
 
     /// Counts one more instruction.
@@ -209,6 +228,10 @@ impl<'a> Parser<'a, '_> {
 
     fn check_edges(&self, count: usize) -> Result<(), GraphError> {
         let limits = self.builder.limits();
-        if count > limits.edges { Err(GraphError::too_many_edges(limits)) } else { Ok(()) }
+        if count > limits.edges {
+            Err(GraphError::too_many_edges(limits))
+        } else {
+            Ok(())
+        }
     }
 }

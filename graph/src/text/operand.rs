@@ -5,7 +5,10 @@ use crate::{GraphError, TextError, module::Origin, shortened};
 
 impl<'a> Parser<'a, '_> {
     /// Reads operands in parentheses, and returns their positions.
-    pub(super) fn operands(&mut self, computation: &mut Computation<'a>) -> Result<Vec<i64>, GraphError> {
+    pub(super) fn operands(
+        &mut self,
+        computation: &mut Computation<'a>,
+    ) -> Result<Vec<i64>, GraphError> {
         self.lexer.expect("(")?;
         let mut ids = Vec::new();
         while !self.lexer.eat(")") {
@@ -34,7 +37,11 @@ impl<'a> Parser<'a, '_> {
             return self.nested(computation);
         }
         let position = self.position_of(name, name_start, computation)?;
-        if self.lexer.peek() == b'#' { self.elements(name, position, computation) } else { Ok(position) }
+        if self.lexer.peek() == b'#' {
+            self.elements(name, position, computation)
+        } else {
+            Ok(position)
+        }
     }
 
     /// Reads an instruction in place of an operand. It stands before its user, as in XLA.
@@ -97,10 +104,19 @@ impl<'a> Parser<'a, '_> {
         index: i64,
         start: usize,
     ) -> Result<ShapeId, GraphError> {
-        let elements = self.shapes.elements(tuple, &mut self.lexer)?.unwrap_or_default();
-        let element = usize::try_from(index).ok().and_then(|index| elements.get(index)).copied();
+        let elements = self
+            .shapes
+            .elements(tuple, &mut self.lexer)?
+            .unwrap_or_default();
+        let element = usize::try_from(index)
+            .ok()
+            .and_then(|index| elements.get(index))
+            .copied();
         let elements = elements.len();
-        element.ok_or_else(|| self.lexer.error(start, TextError::NoElement { index, elements }))
+        element.ok_or_else(|| {
+            self.lexer
+                .error(start, TextError::NoElement { index, elements })
+        })
     }
 
     /// Reads the name of an earlier instruction and returns its position.
@@ -121,6 +137,13 @@ impl<'a> Parser<'a, '_> {
         computation: &Computation<'a>,
     ) -> Result<usize, GraphError> {
         let position = computation.positions.get(name).copied();
-        position.ok_or_else(|| self.lexer.error(start, TextError::UnknownOperand { name: shortened(name) }))
+        position.ok_or_else(|| {
+            self.lexer.error(
+                start,
+                TextError::UnknownOperand {
+                    name: shortened(name),
+                },
+            )
+        })
     }
 }

@@ -22,7 +22,10 @@ pub(super) struct PendingComputations<'a> {
 
 /// A computation that is not in the module yet.
 pub(super) enum Pending<'a> {
-    Read { name: &'a str, computation: Computation<'a> },
+    Read {
+        name: &'a str,
+        computation: Computation<'a>,
+    },
     Wrapped(Wrapped),
 }
 
@@ -40,7 +43,8 @@ impl<'a> PendingComputations<'a> {
             let mut parameters = computation.parameters.clone();
             parameters.sort_by_key(|(number, _)| *number);
             let parameters = parameters.into_iter().map(|(_, shape)| shape).collect();
-            self.signatures.insert(computation.id, Signature { parameters, result });
+            self.signatures
+                .insert(computation.id, Signature { parameters, result });
         }
         self.computations.push(Pending::Read { name, computation });
     }

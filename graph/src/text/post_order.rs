@@ -23,7 +23,9 @@ where
     P: Iterator<Item = usize>,
 {
     let mut has_users = vec![false; instructions];
-    (0..instructions).flat_map(&operands).for_each(|operand| has_users[operand] = true);
+    (0..instructions)
+        .flat_map(&operands)
+        .for_each(|operand| has_users[operand] = true);
     let mut states = vec![State::New; instructions];
     let mut order = Vec::with_capacity(instructions);
     let mut stack: Vec<usize> = Vec::new();
@@ -54,7 +56,14 @@ mod tests {
         post_order(
             operands.len(),
             |instruction| operands[instruction].iter().copied(),
-            |instruction| predecessors.get(instruction).copied().unwrap_or_default().iter().copied(),
+            |instruction| {
+                predecessors
+                    .get(instruction)
+                    .copied()
+                    .unwrap_or_default()
+                    .iter()
+                    .copied()
+            },
         )
     }
 

@@ -27,7 +27,11 @@ pub(super) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>,
         b'(' if name == "b" => {
             lexer.skip_group()?;
             let tuple_shapes = vec![TupleElement {}];
-            Ok(Some(ShapeProto { element_type: BUFFER, tuple_shapes, ..ShapeProto::default() }))
+            Ok(Some(ShapeProto {
+                element_type: BUFFER,
+                tuple_shapes,
+                ..ShapeProto::default()
+            }))
         }
         _ => {
             lexer.return_to(start);
@@ -39,7 +43,11 @@ pub(super) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>,
 /// Returns the shape of a tuple of `elements`.
 pub(super) fn tuple_of(elements: usize) -> ShapeProto {
     let tuple_shapes = vec![TupleElement {}; elements];
-    ShapeProto { element_type: TUPLE, tuple_shapes, ..ShapeProto::default() }
+    ShapeProto {
+        element_type: TUPLE,
+        tuple_shapes,
+        ..ShapeProto::default()
+    }
 }
 
 fn tuple(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
@@ -53,13 +61,21 @@ fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphEr
     let dimensions = lexer.list("]", dimension)?;
     let layout = if has_layout(element_type) {
         let written = is_layout_next(lexer);
-        let minor_to_major =
-            if written { layout(lexer, dimensions.len())? } else { row_major(dimensions.len()) };
+        let minor_to_major = if written {
+            layout(lexer, dimensions.len())?
+        } else {
+            row_major(dimensions.len())
+        };
         Some(LayoutProto { minor_to_major })
     } else {
         None
     };
-    Ok(ShapeProto { element_type, dimensions, tuple_shapes: Vec::new(), layout })
+    Ok(ShapeProto {
+        element_type,
+        dimensions,
+        tuple_shapes: Vec::new(),
+        layout,
+    })
 }
 
 /// Returns the default layout of an array.
@@ -118,7 +134,11 @@ fn is_permutation(numbers: &[i64], rank: usize) -> bool {
     }
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
-    sorted.len() == rank && sorted.into_iter().zip(0..).all(|(number, expected)| number == expected)
+    sorted.len() == rank
+        && sorted
+            .into_iter()
+            .zip(0..)
+            .all(|(number, expected)| number == expected)
 }
 
 #[cfg(test)]
@@ -140,7 +160,10 @@ mod tests {
     fn an_array_without_a_layout_is_row_major() {
         assert_eq!(minor_to_major("f32[2,3,4]"), Some(vec![2, 1, 0]));
         assert_eq!(minor_to_major("f32[2,3,4]{0,2,1}"), Some(vec![0, 2, 1]));
-        assert_eq!(minor_to_major("bf16[2,3]{0,1:T(8,128)(2,1)S(1)}"), Some(vec![0, 1]));
+        assert_eq!(
+            minor_to_major("bf16[2,3]{0,1:T(8,128)(2,1)S(1)}"),
+            Some(vec![0, 1])
+        );
         assert_eq!(minor_to_major("s32[]{:T(256)}"), Some(vec![]));
         assert_eq!(minor_to_major("token[]"), None);
     }
@@ -153,11 +176,18 @@ mod tests {
 
     #[test]
     fn the_elements_of_a_tuple_are_counted_at_the_top() {
-        for (text, elements) in
-            [("()", 0), ("(())", 1), ("(f32[2,3]{1,0})", 1), ("((f32[2], s32[]), (), /*index=2*/token[])", 3)]
-        {
+        for (text, elements) in [
+            ("()", 0),
+            ("(())", 1),
+            ("(f32[2,3]{1,0})", 1),
+            ("((f32[2], s32[]), (), /*index=2*/token[])", 3),
+        ] {
             let shape = read(text);
-            assert_eq!((shape.element_type, shape.tuple_shapes.len()), (TUPLE, elements), "{text}");
+            assert_eq!(
+                (shape.element_type, shape.tuple_shapes.len()),
+                (TUPLE, elements),
+                "{text}"
+            );
         }
     }
 

@@ -59,7 +59,11 @@ impl Shapes {
     }
 
     /// Returns a shape as the featurizer takes it: the elements of a tuple are only counted.
-    pub(super) fn message(&self, id: ShapeId, lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
+    pub(super) fn message(
+        &self,
+        id: ShapeId,
+        lexer: &mut Lexer<'_>,
+    ) -> Result<ShapeProto, GraphError> {
         match self.get(id) {
             &Known::Written(position) => lexer.aside(position, shape),
             Known::Array(shape) => Ok((**shape).clone()),
@@ -74,8 +78,13 @@ impl Shapes {
         lexer: &mut Lexer<'_>,
     ) -> Result<Option<&[ShapeId]>, GraphError> {
         if let Known::Written(position) = *self.get(id) {
-            let Some(starts) = lexer.aside(position, element_starts)? else { return Ok(None) };
-            let elements = starts.into_iter().map(|start| self.add(Known::Written(start))).collect();
+            let Some(starts) = lexer.aside(position, element_starts)? else {
+                return Ok(None);
+            };
+            let elements = starts
+                .into_iter()
+                .map(|start| self.add(Known::Written(start)))
+                .collect();
             self.shapes[id.0 as usize] = Known::Tuple(elements);
         }
         match self.get(id) {
@@ -159,21 +168,45 @@ mod tests {
     #[test]
     fn elements_are_read_where_they_stand() {
         let (mut shapes, ids, mut lexer) = shapes("(f32[2,3]{0,1}, /*index=1*/(s32[] , pred[7]))");
-        let elements = shapes.elements(ids[0], &mut lexer).unwrap().unwrap().to_vec();
+        let elements = shapes
+            .elements(ids[0], &mut lexer)
+            .unwrap()
+            .unwrap()
+            .to_vec();
         let first = shapes.message(elements[0], &mut lexer).unwrap();
-        assert_eq!((first.dimensions, first.layout.unwrap().minor_to_major), (vec![2, 3], vec![0, 1]));
-        assert_eq!(shapes.message(elements[1], &mut lexer).unwrap().tuple_shapes.len(), 2);
-        let inner = shapes.elements(elements[1], &mut lexer).unwrap().unwrap().to_vec();
-        assert_eq!(shapes.message(inner[1], &mut lexer).unwrap().dimensions, [7]);
+        assert_eq!(
+            (first.dimensions, first.layout.unwrap().minor_to_major),
+            (vec![2, 3], vec![0, 1])
+        );
+        assert_eq!(
+            shapes
+                .message(elements[1], &mut lexer)
+                .unwrap()
+                .tuple_shapes
+                .len(),
+            2
+        );
+        let inner = shapes
+            .elements(elements[1], &mut lexer)
+            .unwrap()
+            .unwrap()
+            .to_vec();
+        assert_eq!(
+            shapes.message(inner[1], &mut lexer).unwrap().dimensions,
+            [7]
+        );
         assert!(shapes.elements(inner[1], &mut lexer).unwrap().is_none());
     }
 
     #[test]
     fn layouts_do_not_matter_for_compatibility() {
-        let (mut shapes, ids, mut lexer) =
-            shapes("(f32[2,3]{0,1}, s32[]) (f32[2,3], s32[]) (f32[2,3], u32[]) (f32[2,3]) f32[2,3]{1,0}");
-        let with_first: Vec<bool> =
-            ids.iter().map(|&id| shapes.compatible([ids[0], id], &mut lexer).unwrap()).collect();
+        let (mut shapes, ids, mut lexer) = shapes(
+            "(f32[2,3]{0,1}, s32[]) (f32[2,3], s32[]) (f32[2,3], u32[]) (f32[2,3]) f32[2,3]{1,0}",
+        );
+        let with_first: Vec<bool> = ids
+            .iter()
+            .map(|&id| shapes.compatible([ids[0], id], &mut lexer).unwrap())
+            .collect();
         assert_eq!(with_first, [true, true, false, false, false]);
     }
 
@@ -183,7 +216,9 @@ mod tests {
         let split = |depth| {
             let text = text(depth);
             let (mut shapes, ids, mut lexer) = shapes(&text);
-            shapes.elements(ids[0], &mut lexer).map(|elements| elements.unwrap().len())
+            shapes
+                .elements(ids[0], &mut lexer)
+                .map(|elements| elements.unwrap().len())
         };
         assert_eq!(split(MAX_DEPTH + 1), Ok(1));
         assert!(split(MAX_DEPTH + 2).is_err());

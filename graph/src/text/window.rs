@@ -70,9 +70,9 @@ fn set(
         "rhs_reversal" => dimension.window_reversal = number(value)? == 1,
         _ => {
             lexer.return_to(start);
-            return Err(
-                lexer.unexpected("`size`, `stride`, `pad`, `lhs_dilate`, `rhs_dilate` or `rhs_reversal`")
-            );
+            return Err(lexer.unexpected(
+                "`size`, `stride`, `pad`, `lhs_dilate`, `rhs_dilate` or `rhs_reversal`",
+            ));
         }
     }
     Ok(())
@@ -90,7 +90,9 @@ pub(super) fn low_and_high(
 }
 
 /// Reads `b01f_01io->b01f`: the roles of the dimensions of input, kernel and output, in order.
-pub(super) fn dimension_labels(lexer: &mut Lexer<'_>) -> Result<ConvolutionDimensionNumbers, GraphError> {
+pub(super) fn dimension_labels(
+    lexer: &mut Lexer<'_>,
+) -> Result<ConvolutionDimensionNumbers, GraphError> {
     let position = lexer.position();
     let labels = lexer.pattern()?;
     let parts = labels.split_once("->").and_then(|(operands, output)| {
@@ -115,13 +117,19 @@ pub(super) fn dimension_labels(lexer: &mut Lexer<'_>) -> Result<ConvolutionDimen
 }
 
 fn dimension_of(labels: &str, label: char) -> i64 {
-    labels.find(label).and_then(|position| i64::try_from(position).ok()).unwrap_or(0)
+    labels
+        .find(label)
+        .and_then(|position| i64::try_from(position).ok())
+        .unwrap_or(0)
 }
 
 /// Returns the positions of the labels 0, 1, 2 and so on.
 fn spatial(labels: &str) -> Vec<i64> {
     let count = labels.chars().filter(char::is_ascii_digit).count();
-    ('0'..='9').take(count).map(|label| dimension_of(labels, label)).collect()
+    ('0'..='9')
+        .take(count)
+        .map(|label| dimension_of(labels, label))
+        .collect()
 }
 
 #[cfg(test)]
@@ -132,8 +140,15 @@ mod tests {
     fn a_window_has_defaults() {
         let read = |text| window(&mut Lexer::new(text)).unwrap().dimensions;
         assert_eq!(read("{}"), []);
-        assert_eq!(read("{size=3x5}"), [3, 5].map(|size| WindowDimension { size, ..DIMENSION }));
-        let padded = WindowDimension { padding_low: -1, padding_high: 2, ..DIMENSION };
+        assert_eq!(
+            read("{size=3x5}"),
+            [3, 5].map(|size| WindowDimension { size, ..DIMENSION })
+        );
+        let padded = WindowDimension {
+            padding_low: -1,
+            padding_high: 2,
+            ..DIMENSION
+        };
         assert_eq!(read("{size=1 pad=-1_2}"), [padded]);
         let all = WindowDimension {
             size: 2,
@@ -153,10 +168,28 @@ mod tests {
     #[test]
     fn labels_give_positions() {
         let numbers = dimension_labels(&mut Lexer::new("f1b0_1io0->0b1f")).unwrap();
-        assert_eq!((numbers.input_feature_dimension, numbers.input_batch_dimension), (0, 2));
+        assert_eq!(
+            (
+                numbers.input_feature_dimension,
+                numbers.input_batch_dimension
+            ),
+            (0, 2)
+        );
         assert_eq!(numbers.input_spatial_dimensions, [3, 1]);
-        assert_eq!((numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension), (1, 2));
+        assert_eq!(
+            (
+                numbers.kernel_input_feature_dimension,
+                numbers.kernel_output_feature_dimension
+            ),
+            (1, 2)
+        );
         assert_eq!(numbers.kernel_spatial_dimensions, [3, 0]);
-        assert_eq!((numbers.output_batch_dimension, numbers.output_feature_dimension), (1, 3));
+        assert_eq!(
+            (
+                numbers.output_batch_dimension,
+                numbers.output_feature_dimension
+            ),
+            (1, 3)
+        );
     }
 }

@@ -8,25 +8,56 @@ const SHARE: u32 = ENTRY + 9;
 const ALL: [usize; 6] = [0, 1, 2, 3, 4, 5];
 
 fn outcome(limits: KernelLimits) -> Result<usize, KernelTooLarge> {
-    program(SOFTMAX).unwrap().kernels(&bits(&ALL), &limits).map(|kernels| kernels.len())
+    program(SOFTMAX)
+        .unwrap()
+        .kernels(&bits(&ALL), &limits)
+        .map(|kernels| kernels.len())
 }
 
 #[test]
 fn parameters_constants_and_called_computations_count_as_nodes() {
-    let nodes = |nodes| outcome(KernelLimits { nodes, ..KernelLimits::default() });
+    let nodes = |nodes| {
+        outcome(KernelLimits {
+            nodes,
+            ..KernelLimits::default()
+        })
+    };
     // The input, two constants, seven operations, and two reducers of three nodes.
     assert_eq!(nodes(16), Ok(2));
-    assert_eq!(nodes(15), Err(KernelTooLarge::Nodes { root: SHARE, limit: 15 }));
+    assert_eq!(
+        nodes(15),
+        Err(KernelTooLarge::Nodes {
+            root: SHARE,
+            limit: 15
+        })
+    );
 }
 
 #[test]
 fn a_node_is_computed_at_a_place_of_its_own_for_every_index() {
-    let places = |places| outcome(KernelLimits { places, ..KernelLimits::default() });
+    let places = |places| {
+        outcome(KernelLimits {
+            places,
+            ..KernelLimits::default()
+        })
+    };
     // `power` is computed for its own element, and for all elements of the sum.
     assert_eq!(places(2), Ok(2));
     let refused = places(1).unwrap_err();
-    assert_eq!(refused, KernelTooLarge::Places { root: SHARE, node: ENTRY + 5, limit: 1 });
-    assert!(refused.to_string().contains("computes node 11 at more than 1 places"), "{refused}");
+    assert_eq!(
+        refused,
+        KernelTooLarge::Places {
+            root: SHARE,
+            node: ENTRY + 5,
+            limit: 1
+        }
+    );
+    assert!(
+        refused
+            .to_string()
+            .contains("computes node 11 at more than 1 places"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -45,7 +76,22 @@ fn a_tower_of_broken_sharing_is_refused_before_it_grows() {
     );
     let tower = program(&text).unwrap();
     let all = vec![0xff; tower.slots().len().div_ceil(8)];
-    let refused = tower.kernels(&all, &KernelLimits { nodes: 512, places: 15 });
-    assert!(matches!(refused, Err(KernelTooLarge::Places { limit: 15, .. })), "{refused:?}");
-    assert_eq!(tower.kernels(&vec![0; all.len()], &KernelLimits::default()).unwrap().len(), 121);
+    let refused = tower.kernels(
+        &all,
+        &KernelLimits {
+            nodes: 512,
+            places: 15,
+        },
+    );
+    assert!(
+        matches!(refused, Err(KernelTooLarge::Places { limit: 15, .. })),
+        "{refused:?}"
+    );
+    assert_eq!(
+        tower
+            .kernels(&vec![0; all.len()], &KernelLimits::default())
+            .unwrap()
+            .len(),
+        121
+    );
 }

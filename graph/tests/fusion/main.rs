@@ -42,5 +42,8 @@ fn program(text: &str) -> Result<FusionProgram, FusionError> {
 
 /// The bits that fuse some slots of a program with at most 32.
 fn bits(slots: &[usize]) -> [u8; 4] {
-    slots.iter().fold(0_u32, |bits, slot| bits | 1 << slot).to_le_bytes()
+    slots
+        .iter()
+        .fold(0_u32, |bits, slot| bits | 1 << slot)
+        .to_le_bytes()
 }

@@ -8,10 +8,19 @@ use hlorank_graph::{FusionProgram, HloModule, Kernel, KernelLimits, Limits};
 fn kernels_are_those_that_are_measured() {
     let mut checked = 0;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/fusion");
-    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if file.extension().is_some_and(|ending| ending == "txt") {
-            let module = file.to_str().unwrap().replace(".kernels.txt", ".hlo_module.pb");
-            checked += check(&fs::read_to_string(&file).unwrap(), &fs::read(module).unwrap());
+            let module = file
+                .to_str()
+                .unwrap()
+                .replace(".kernels.txt", ".hlo_module.pb");
+            checked += check(
+                &fs::read_to_string(&file).unwrap(),
+                &fs::read(module).unwrap(),
+            );
         }
     }
     println!("{checked} kernels are equal");
@@ -25,8 +34,10 @@ fn check(expected: &str, module: &[u8]) -> usize {
     let configurations = expected.split("fused ").skip(1);
     let counts = configurations.map(|configuration| {
         let (bits, kernels) = configuration.split_once('\n').unwrap();
-        let bits: Vec<u8> =
-            (0..bits.len()).step_by(2).map(|at| u8::from_str_radix(&bits[at..at + 2], 16).unwrap()).collect();
+        let bits: Vec<u8> = (0..bits.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&bits[at..at + 2], 16).unwrap())
+            .collect();
         let found = program.kernels(&bits, &KernelLimits::default()).unwrap();
         let lines: Vec<String> = found.iter().map(|kernel| line(kernel, &module)).collect();
         assert_eq!(lines, kernels.lines().collect::<Vec<_>>());
@@ -37,7 +48,13 @@ fn check(expected: &str, module: &[u8]) -> usize {
 
 /// Writes a kernel as the files do, without the constants that it copies.
 fn line(kernel: &Kernel, module: &HloModule<'_>) -> String {
-    let computed = kernel.body.iter().filter(|&&node| module.describe(node).unwrap().opcode != "constant");
+    let computed = kernel
+        .body
+        .iter()
+        .filter(|&&node| module.describe(node).unwrap().opcode != "constant");
     let words = computed.map(ToString::to_string).chain(["<".to_owned()]);
-    words.chain(kernel.inputs.iter().map(ToString::to_string)).collect::<Vec<_>>().join(" ")
+    words
+        .chain(kernel.inputs.iter().map(ToString::to_string))
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
-use hlorank_graph::{FusionProgram, Graph, HloModule, Kernel, KernelLimits, Limits, SegmentedGraph, Task};
+use hlorank_graph::{
+    FusionProgram, Graph, HloModule, Kernel, KernelLimits, Limits, SegmentedGraph, Task,
+};
 use hlorank_proto::xla::{HloComputationProto, HloInstructionProto, HloModuleProto};
 use prost::Message as _;
 
@@ -16,7 +18,9 @@ fn kernels_have_the_features_of_modules_of_their_own() {
         let program = Prepared::read(&bytes);
         for seed in 0..CONFIGURATIONS {
             let fused = program.draw(seed);
-            let Ok(kernels) = program.fusion.kernels(&fused, &KernelLimits::default()) else { continue };
+            let Ok(kernels) = program.fusion.kernels(&fused, &KernelLimits::default()) else {
+                continue;
+            };
             check_covers(&program, &kernels);
             for kernel in &kernels {
                 let segment = kernel.segment(&program.graph);
@@ -25,21 +29,35 @@ fn kernels_have_the_features_of_modules_of_their_own() {
                     continue;
                 }
                 assert_eq!(segment.len(), kernel.len());
-                assert_eq!(featurized(&program.own_module(kernel)), segment, "{} {kernel:?}", path.display());
+                assert_eq!(
+                    featurized(&program.own_module(kernel)),
+                    segment,
+                    "{} {kernel:?}",
+                    path.display()
+                );
                 distinct.insert(segment.digest, kernel.len());
             }
         }
     }
     let largest = distinct.values().max();
-    println!("{checked} kernels, {} of them distinct, the largest of {largest:?} nodes", distinct.len());
-    assert!(checked > 10_000 && distinct.len() > 1_000, "{checked} kernels, {} distinct", distinct.len());
+    println!(
+        "{checked} kernels, {} of them distinct, the largest of {largest:?} nodes",
+        distinct.len()
+    );
+    assert!(
+        checked > 10_000 && distinct.len() > 1_000,
+        "{checked} kernels, {} distinct",
+        distinct.len()
+    );
 }
 
 /// Every value that a kernel reads is written by another kernel or takes no time.
 fn check_covers(program: &Prepared, kernels: &[Kernel]) {
     const FREE: [&str; 4] = ["constant", "get-tuple-element", "parameter", "tuple"];
     for input in kernels.iter().flat_map(|kernel| &kernel.inputs) {
-        let written = kernels.binary_search_by_key(input, |kernel| kernel.root).is_ok();
+        let written = kernels
+            .binary_search_by_key(input, |kernel| kernel.root)
+            .is_ok();
         assert!(
             written || FREE.contains(&program.instruction(*input).opcode.as_str()),
             "nothing writes {input}"
@@ -49,9 +67,12 @@ fn check_covers(program: &Prepared, kernels: &[Kernel]) {
 
 fn prepared_modules() -> Vec<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/data/fusion");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut modules: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|end| end == "pb")).collect();
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut modules: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|end| end == "pb"))
+        .collect();
     modules.sort();
     modules
 }
@@ -74,14 +95,20 @@ impl Prepared {
         let module = HloModule::read(bytes, &Limits::default()).unwrap();
         let fusion = FusionProgram::new(&module).unwrap();
         let graph = module.into_graph(Task::Tile, Vec::new()).unwrap();
-        Self { proto: HloModuleProto::decode(bytes).unwrap(), fusion, graph }
+        Self {
+            proto: HloModuleProto::decode(bytes).unwrap(),
+            fusion,
+            graph,
+        }
     }
 
     /// Random bits, of which more are set the larger the seed.
     fn draw(&self, seed: u64) -> Vec<u8> {
         let mut state = seed + 1;
         let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state >> 33
         };
         let slots = self.fusion.slots().len();
@@ -93,7 +120,10 @@ impl Prepared {
     }
 
     fn instructions(&self) -> impl Iterator<Item = &HloInstructionProto> {
-        self.proto.computations.iter().flat_map(|computation| &computation.instructions)
+        self.proto
+            .computations
+            .iter()
+            .flat_map(|computation| &computation.instructions)
     }
 
     fn instruction(&self, node: u32) -> &HloInstructionProto {
@@ -102,16 +132,27 @@ impl Prepared {
 
     /// A kernel written as a module: what it calls, then parameters and the body as the entry computation.
     fn own_module(&self, kernel: &Kernel) -> HloModuleProto {
-        let called = kernel.called.iter().map(|nodes| self.computation_at(nodes.start).clone());
-        let parameters = (0..).zip(&kernel.inputs).map(|(number, &input)| self.parameter(input, number));
-        let body = kernel.body.iter().map(|&node| self.instruction(node).clone());
+        let called = kernel
+            .called
+            .iter()
+            .map(|nodes| self.computation_at(nodes.start).clone());
+        let parameters = (0..)
+            .zip(&kernel.inputs)
+            .map(|(number, &input)| self.parameter(input, number));
+        let body = kernel
+            .body
+            .iter()
+            .map(|&node| self.instruction(node).clone());
         let entry = HloComputationProto {
             id: i64::MAX,
             root_id: self.instruction(kernel.root).id,
             instructions: parameters.chain(body).collect(),
             ..HloComputationProto::default()
         };
-        HloModuleProto { computations: called.chain([entry]).collect(), ..HloModuleProto::default() }
+        HloModuleProto {
+            computations: called.chain([entry]).collect(),
+            ..HloModuleProto::default()
+        }
     }
 
     fn computation_at(&self, node: u32) -> &HloComputationProto {

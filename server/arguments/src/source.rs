@@ -34,8 +34,16 @@ fn explained(
 ) -> Error {
     let expected = expected_number(&error);
     let source = source_of_value(&error, command, arguments, variable);
-    let mut error = if expected.is_some() { without_cause(&error, command) } else { error };
-    let tips: Vec<StyledStr> = expected.into_iter().chain(source).map(StyledStr::from).collect();
+    let mut error = if expected.is_some() {
+        without_cause(&error, command)
+    } else {
+        error
+    };
+    let tips: Vec<StyledStr> = expected
+        .into_iter()
+        .chain(source)
+        .map(StyledStr::from)
+        .collect();
     if !tips.is_empty() {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
@@ -77,30 +85,48 @@ fn source_of_value(
     if error.kind() == ErrorKind::InvalidUtf8 {
         return variable_without_utf8(command, variable);
     }
-    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
     let argument = find(command, &|argument| argument.to_string() == *shown)?;
     let flag = format!("--{}", argument.get_long()?);
-    let is_given = arguments.iter().filter_map(|text| text.to_str()).any(|text| {
-        let name = text.split_once('=').map_or(text, |(name, _)| name);
-        name == flag
-    });
+    let is_given = arguments
+        .iter()
+        .filter_map(|text| text.to_str())
+        .any(|text| {
+            let name = text.split_once('=').map_or(text, |(name, _)| name);
+            name == flag
+        });
     if is_given {
         return None;
     }
     let name = argument.get_env()?;
     let source = match variable(name) {
-        Some(_) => format!("the value is that of the environment variable {}", name.display()),
+        Some(_) => format!(
+            "the value is that of the environment variable {}",
+            name.display()
+        ),
         None => format!("the value is the default of {flag}; --help says where it comes from"),
     };
     Some(source)
 }
 
 /// Returns which variable cannot be read as text, of which clap's error names none.
-fn variable_without_utf8(command: &Command, variable: &dyn Fn(&OsStr) -> Option<OsString>) -> Option<String> {
-    let is_broken =
-        |argument: &Arg| argument.get_env().and_then(variable).is_some_and(|value| value.to_str().is_none());
+fn variable_without_utf8(
+    command: &Command,
+    variable: &dyn Fn(&OsStr) -> Option<OsString>,
+) -> Option<String> {
+    let is_broken = |argument: &Arg| {
+        argument
+            .get_env()
+            .and_then(variable)
+            .is_some_and(|value| value.to_str().is_none())
+    };
     let name = find(command, &is_broken)?.get_env()?;
-    Some(format!("the environment variable {} is not UTF-8", name.display()))
+    Some(format!(
+        "the environment variable {} is not UTF-8",
+        name.display()
+    ))
 }
 
 /// Finds an argument of a command or of one of its subcommands.
@@ -108,7 +134,11 @@ fn find<'a>(command: &'a Command, is_wanted: &dyn Fn(&Arg) -> bool) -> Option<&'
     command
         .get_arguments()
         .find(|argument| is_wanted(argument))
-        .or_else(|| command.get_subcommands().find_map(|subcommand| find(subcommand, is_wanted)))
+        .or_else(|| {
+            command
+                .get_subcommands()
+                .find_map(|subcommand| find(subcommand, is_wanted))
+        })
 }
 
 #[cfg(test)]
@@ -118,8 +148,12 @@ mod tests {
     use super::*;
 
     fn command() -> Command {
-        let port = Arg::new("port").long("port").env("HLORANK_NO_SUCH_VARIABLE").default_value("many");
-        Command::new("program").subcommand(Command::new("call").arg(port.value_parser(value_parser!(u16))))
+        let port = Arg::new("port")
+            .long("port")
+            .env("HLORANK_NO_SUCH_VARIABLE")
+            .default_value("many");
+        Command::new("program")
+            .subcommand(Command::new("call").arg(port.value_parser(value_parser!(u16))))
     }
 
     fn error_of(arguments: &[&str], value: Option<&str>) -> String {
@@ -133,7 +167,10 @@ mod tests {
     #[test]
     fn an_error_about_a_number_says_what_is_expected() {
         let error = error_of(&["program", "call", "--port", "few"], None);
-        assert!(error.contains("expected a whole number, such as 8"), "{error}");
+        assert!(
+            error.contains("expected a whole number, such as 8"),
+            "{error}"
+        );
         assert!(!error.contains("invalid digit"), "{error}");
     }
 
@@ -141,13 +178,22 @@ mod tests {
     fn an_error_about_a_value_names_the_variable_that_it_came_from() {
         // The test sets no variable of its process, and so the value itself is the default's.
         let error = error_of(&["program", "call"], Some("many"));
-        assert!(error.contains("invalid value 'many' for '--port"), "{error}");
-        assert!(error.contains("the environment variable HLORANK_NO_SUCH_VARIABLE"), "{error}");
+        assert!(
+            error.contains("invalid value 'many' for '--port"),
+            "{error}"
+        );
+        assert!(
+            error.contains("the environment variable HLORANK_NO_SUCH_VARIABLE"),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_error_about_an_argument_names_no_variable() {
-        for arguments in [&["program", "call", "--port", "few"][..], &["program", "call", "--port=few"]] {
+        for arguments in [
+            &["program", "call", "--port", "few"][..],
+            &["program", "call", "--port=few"],
+        ] {
             let error = error_of(arguments, Some("80"));
             assert!(error.contains("invalid value 'few' for '--port"), "{error}");
             assert!(!error.contains("HLORANK_NO_SUCH_VARIABLE"), "{error}");
@@ -157,6 +203,9 @@ mod tests {
     #[test]
     fn an_error_about_a_default_says_that_it_is_one() {
         let error = error_of(&["program", "call"], None);
-        assert!(error.contains("the value is the default of --port"), "{error}");
+        assert!(
+            error.contains("the value is the default of --port"),
+            "{error}"
+        );
     }
 }

@@ -20,14 +20,19 @@ const SIZES: [(&str, u128); 8] = [
 ];
 
 /// Units of durations, in milliseconds.
-const DURATIONS: [(&str, u128); 6] =
-    [("", 1_000), ("ms", 1), ("s", 1_000), ("m", 60_000), ("min", 60_000), ("h", 3_600_000)];
+const DURATIONS: [(&str, u128); 6] = [
+    ("", 1_000),
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("min", 60_000),
+    ("h", 3_600_000),
+];
 
 /// Maximum number of decimal places that are read.
 const MAX_DECIMALS: usize = 9;
 
-const NO_SIZE: &str =
-    "expected a number of bytes, alone or with B, kB, KiB, MB, MiB, GB or GiB, such as 67108864 or 64MiB";
+const NO_SIZE: &str = "expected a number of bytes, alone or with B, kB, KiB, MB, MiB, GB or GiB, such as 67108864 or 64MiB";
 const NO_DURATION: &str =
     "expected a number of seconds, or a number with ms, s, m, min or h, such as 30, 0.5 or 500ms";
 
@@ -52,7 +57,11 @@ pub fn bytes_within<N: TryFrom<u64>>(
         if allowed.contains(&size) {
             bytes(text)
         } else {
-            Err(format!("expected {} to {} bytes, found {size}", allowed.start(), allowed.end()))
+            Err(format!(
+                "expected {} to {} bytes, found {size}",
+                allowed.start(),
+                allowed.end()
+            ))
         }
     }
 }
@@ -62,11 +71,18 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text, &DURATIONS).ok_or(NO_DURATION)?;
     let too_long = || format!("expected at most {MAX_SECONDS} seconds");
     // A unit is a whole number of milliseconds, so a million of its parts are a whole number of nanoseconds.
-    let scaled = number.digits.checked_mul(unit * 1_000_000).ok_or_else(too_long)?;
+    let scaled = number
+        .digits
+        .checked_mul(unit * 1_000_000)
+        .ok_or_else(too_long)?;
     let nanoseconds = scaled / 10u128.pow(number.decimals);
     let nanoseconds = u64::try_from(nanoseconds).map_err(|_| too_long())?;
     let duration = Duration::from_nanos(nanoseconds);
-    if duration > Duration::from_secs(MAX_SECONDS) { Err(too_long()) } else { Ok(duration) }
+    if duration > Duration::from_secs(MAX_SECONDS) {
+        Err(too_long())
+    } else {
+        Ok(duration)
+    }
 }
 
 /// Reads a duration above zero.
@@ -83,18 +99,24 @@ fn whole_bytes(text: &str) -> Result<u64, String> {
     let scaled = number.digits.checked_mul(unit).ok_or_else(too_large)?;
     let divisor = 10u128.pow(number.decimals);
     if !scaled.is_multiple_of(divisor) {
-        return Err(format!("expected a whole number of bytes, and `{text}` is none"));
+        return Err(format!(
+            "expected a whole number of bytes, and `{text}` is none"
+        ));
     }
     u64::try_from(scaled / divisor).map_err(|_| too_large())
 }
 
 /// Splits a text into a number and the size of its unit.
 fn split(text: &str, units: &[(&str, u128)]) -> Option<(Decimal, u128)> {
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let named = unit.trim_start_matches(' ');
     let is_blank_without_unit = named.is_empty() && !unit.is_empty();
-    let (_, size) = units.iter().find(|(name, _)| *name == named && !is_blank_without_unit)?;
+    let (_, size) = units
+        .iter()
+        .find(|(name, _)| *name == named && !is_blank_without_unit)?;
     Some((decimal(number)?, *size))
 }
 
@@ -108,7 +130,10 @@ fn decimal(text: &str) -> Option<Decimal> {
         return None;
     }
     let digits = format!("{whole}{fraction}").parse().ok()?;
-    Some(Decimal { digits, decimals: u32::try_from(fraction.len()).ok()? })
+    Some(Decimal {
+        digits,
+        decimals: u32::try_from(fraction.len()).ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -118,17 +143,23 @@ mod tests {
     use super::*;
 
     fn vectors(name: &str) -> Vec<Value> {
-        let file: Value = serde_json::from_str(include_str!("../../../tests/data/units.json")).unwrap();
+        let file: Value =
+            serde_json::from_str(include_str!("../../../tests/data/units.json")).unwrap();
         file[name].as_array().unwrap().clone()
     }
 
     #[test]
     fn sizes_and_durations_are_read_as_the_shared_vectors_say() {
         for case in vectors("sizes") {
-            assert_eq!(bytes(case[0].as_str().unwrap()), Ok(case[1].as_u64().unwrap()), "{case}");
+            assert_eq!(
+                bytes(case[0].as_str().unwrap()),
+                Ok(case[1].as_u64().unwrap()),
+                "{case}"
+            );
         }
         for case in vectors("durations") {
-            let seconds = duration(case[0].as_str().unwrap()).map(|duration| duration.as_secs_f64());
+            let seconds =
+                duration(case[0].as_str().unwrap()).map(|duration| duration.as_secs_f64());
             assert_eq!(seconds, Ok(case[1].as_f64().unwrap()), "{case}");
         }
     }
@@ -150,8 +181,15 @@ mod tests {
         let within = bytes_within::<u32>(1_024..=2_048);
         assert_eq!(within("1KiB"), Ok(1_024));
         assert_eq!(within("2KiB"), Ok(2_048));
-        assert_eq!(within("3KiB"), Err("expected 1024 to 2048 bytes, found 3072".to_owned()));
-        assert!(bytes::<u32>("4GiB").unwrap_err().contains("4294967296 do not fit"));
+        assert_eq!(
+            within("3KiB"),
+            Err("expected 1024 to 2048 bytes, found 3072".to_owned())
+        );
+        assert!(
+            bytes::<u32>("4GiB")
+                .unwrap_err()
+                .contains("4294967296 do not fit")
+        );
         assert!(positive_duration("0ms").is_err());
     }
 }

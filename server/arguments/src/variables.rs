@@ -103,15 +103,23 @@ fn is_of_kubernetes(name: &str) -> bool {
     name.ends_with("_SERVICE_HOST")
         || name.contains("_SERVICE_PORT")
         || name.ends_with("_PORT")
-        || name.rsplit_once("_PORT_").is_some_and(|(_, port)| is_port(port))
+        || name
+            .rsplit_once("_PORT_")
+            .is_some_and(|(_, port)| is_port(port))
 }
 
 fn sentence(name: &str) -> String {
-    let likeness = |known: &&str| strsim::jaro_winkler(&name[PREFIX.len()..], &known[PREFIX.len()..]);
-    let closest = VARIABLES.iter().copied().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    let likeness =
+        |known: &&str| strsim::jaro_winkler(&name[PREFIX.len()..], &known[PREFIX.len()..]);
+    let closest = VARIABLES
+        .iter()
+        .copied()
+        .max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
     let meant = closest.filter(|known| likeness(known) >= MIN_LIKENESS);
     let hint = meant.map_or_else(String::new, |known| format!("; did you mean {known}?"));
-    format!("the environment variable {name} is ignored, because nothing of this version reads it{hint}")
+    format!(
+        "the environment variable {name} is ignored, because nothing of this version reads it{hint}"
+    )
 }
 
 #[cfg(test)]
@@ -126,8 +134,14 @@ mod tests {
     fn a_misspelled_variable_is_named_with_the_one_that_was_meant() {
         let found = sentences(&["HLORANK_METRIC_LISTEN", "HLORANK_LISTEN", "PATH"]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("HLORANK_METRIC_LISTEN is ignored"), "{found:?}");
-        assert!(found[0].ends_with("did you mean HLORANK_METRICS_LISTEN?"), "{found:?}");
+        assert!(
+            found[0].contains("HLORANK_METRIC_LISTEN is ignored"),
+            "{found:?}"
+        );
+        assert!(
+            found[0].ends_with("did you mean HLORANK_METRICS_LISTEN?"),
+            "{found:?}"
+        );
         assert!(!sentences(&["HLORANK_XYZ"])[0].contains("did you mean"));
     }
 

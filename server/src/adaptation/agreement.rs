@@ -92,14 +92,21 @@ impl Witness {
         }
         let sample = measurements.drawn(SAMPLE);
         let taught = cache.learn(prior, sample.clone());
-        Some(Self { measurements, sample, taught, is_own })
+        Some(Self {
+            measurements,
+            sample,
+            taught,
+            is_own,
+        })
     }
 
     /// How the order of its times agrees with what another's measurements predict.
     fn agreement_with(&self, other: &Self) -> Option<Agreement> {
         let taught = other.taught.as_ref()?;
         let points = pace::in_steps(8, &self.sample.points);
-        let predicted: Vec<f64> = points.map(|point| taught.predict(point).log_seconds).collect();
+        let predicted: Vec<f64> = points
+            .map(|point| taught.predict(point).log_seconds)
+            .collect();
         Some(Agreement::of(&self.sample.times, &predicted))
     }
 
@@ -118,7 +125,10 @@ impl Witness {
         let (mut shared, mut far) = (0, 0);
         let mut others = other.measurements.timed().peekable();
         for (point, time) in self.measurements.timed() {
-            while others.next_if(|(next, _)| next.compare(point) == Ordering::Less).is_some() {}
+            while others
+                .next_if(|(next, _)| next.compare(point) == Ordering::Less)
+                .is_some()
+            {}
             if let Some((_, other)) = others.next_if(|(next, _)| *next == point) {
                 shared += 1;
                 far += usize::from((time - other).abs() > libm::log(FACTOR));
@@ -131,7 +141,10 @@ impl Witness {
 impl Agreement {
     fn of(times: &[f64], predicted: &[f64]) -> Self {
         let tau = tau(times, predicted);
-        Self { tau, deviations: deviations_from_chance(tau, times.len()) }
+        Self {
+            tau,
+            deviations: deviations_from_chance(tau, times.len()),
+        }
     }
 }
 
@@ -140,7 +153,8 @@ impl Relation {
         if one.is_far_from(other) {
             return Self::Contradicts;
         }
-        let [Some(forth), Some(back)] = agreements.map(|each| each.map(|each| each.deviations)) else {
+        let [Some(forth), Some(back)] = agreements.map(|each| each.map(|each| each.deviations))
+        else {
             return Self::Neutral;
         };
         if forth > 0.0 && back > 0.0 {
@@ -149,7 +163,11 @@ impl Relation {
         // Both directions, since a few measurements may teach others nothing.
         let both = forth + back;
         let is_reversed = forth < 0.0 && back < 0.0 && both <= -SURE * std::f64::consts::SQRT_2;
-        if is_reversed { Self::Contradicts } else { Self::Neutral }
+        if is_reversed {
+            Self::Contradicts
+        } else {
+            Self::Neutral
+        }
     }
 
     fn vote(self) -> i32 {
@@ -167,7 +185,12 @@ pub(crate) fn verdicts(witnesses: &[Witness]) -> Vec<Verdict> {
     let count = witnesses.len();
     let agreements: Vec<Vec<Option<Agreement>>> = witnesses
         .iter()
-        .map(|one| witnesses.iter().map(|other| one.agreement_with(other)).collect())
+        .map(|one| {
+            witnesses
+                .iter()
+                .map(|other| one.agreement_with(other))
+                .collect()
+        })
         .collect();
     let relation = |one: usize, other: usize| {
         let both = [agreements[one][other], agreements[other][one]];
@@ -185,14 +208,16 @@ pub(crate) fn verdicts(witnesses: &[Witness]) -> Vec<Verdict> {
     order.sort_by_key(|&one| Reverse(standing(one)));
     let mut kept: Vec<usize> = Vec::new();
     for one in order {
-        let outvotes =
-            |&other: &usize| standing(other) > standing(one) && relation(one, other) == Relation::Contradicts;
+        let outvotes = |&other: &usize| {
+            standing(other) > standing(one) && relation(one, other) == Relation::Contradicts
+        };
         if !kept.iter().any(outvotes) {
             kept.push(one);
         }
     }
     let finding = |one: usize| {
-        let contradicts = |&other: &usize| other != one && relation(one, other) == Relation::Contradicts;
+        let contradicts =
+            |&other: &usize| other != one && relation(one, other) == Relation::Contradicts;
         match (kept.contains(&one), kept.iter().any(contradicts)) {
             (false, _) => Finding::Outvoted,
             (true, true) => Finding::Disputed,
@@ -200,8 +225,10 @@ pub(crate) fn verdicts(witnesses: &[Witness]) -> Vec<Verdict> {
         }
     };
     let verdict = |one: usize| {
-        let taus: Vec<f64> =
-            others(one).filter_map(|other| agreements[one][other]).map(|each| each.tau).collect();
+        let taus: Vec<f64> = others(one)
+            .filter_map(|other| agreements[one][other])
+            .map(|each| each.tau)
+            .collect();
         Verdict {
             measured: witnesses[one].measurements.measured(),
             agreement: mean(&taus),
@@ -211,7 +238,10 @@ pub(crate) fn verdicts(witnesses: &[Witness]) -> Vec<Verdict> {
     (0..count).map(verdict).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 reporters")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 reporters"
+)]
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
@@ -228,16 +258,28 @@ mod tests {
 
     fn tile(number: u32) -> Point {
         let bounds = vec![f64::from(number % 8), f64::from(number / 8)];
-        Point { score: f64::from(number * 5 % 40) / 10.0, bounds, ..Point::default() }
+        Point {
+            score: f64::from(number * 5 % 40) / 10.0,
+            bounds,
+            ..Point::default()
+        }
     }
 
     /// A reporter that measured some tiles.
-    fn witness(tiles: impl IntoIterator<Item = u32>, seconds: impl Fn(f64) -> f64, is_own: bool) -> Witness {
+    fn witness(
+        tiles: impl IntoIterator<Item = u32>,
+        seconds: impl Fn(f64) -> f64,
+        is_own: bool,
+    ) -> Witness {
         let time = |tile: &Point| libm::exp(0.4 * tile.score + 0.3 * tile.bounds[1]);
         let measured = |number| {
             let point = tile(number);
             let seconds = seconds(time(&point));
-            Measurement { point, seconds: Some(seconds), repeats: 1 }
+            Measurement {
+                point,
+                seconds: Some(seconds),
+                repeats: 1,
+            }
         };
         let measurements = Measurements::of(tiles.into_iter().map(measured).collect());
         let prior = Prior::of(Task::Tile, ScoreUnit::None);
@@ -253,22 +295,35 @@ mod tests {
     }
 
     fn findings(witnesses: &[Witness]) -> Vec<Finding> {
-        verdicts(witnesses).iter().map(|verdict| verdict.finding).collect()
+        verdicts(witnesses)
+            .iter()
+            .map(|verdict| verdict.finding)
+            .collect()
     }
 
     use Finding::{Agrees, Disputed, Outvoted};
 
     #[test]
     fn reporters_of_one_target_agree_whatever_they_measured() {
-        let witnesses =
-            [witness(0..12, right, false), witness(12..40, right, false), witness(5..30, right, false)];
+        let witnesses = [
+            witness(0..12, right, false),
+            witness(12..40, right, false),
+            witness(5..30, right, false),
+        ];
         assert_eq!(findings(&witnesses), [Agrees; 3]);
-        assert!(verdicts(&witnesses).iter().all(|verdict| verdict.agreement > 0.3));
+        assert!(
+            verdicts(&witnesses)
+                .iter()
+                .all(|verdict| verdict.agreement > 0.3)
+        );
     }
 
     #[test]
     fn an_inverted_reporter_is_outvoted_by_another_and_the_model() {
-        let witnesses = [witness(0..12, right, false), witness(11..40, inverted, false)];
+        let witnesses = [
+            witness(0..12, right, false),
+            witness(11..40, inverted, false),
+        ];
         assert_eq!(findings(&witnesses), [Agrees, Outvoted]);
         assert!(verdicts(&witnesses)[1].agreement < -0.4);
     }
@@ -283,11 +338,18 @@ mod tests {
     #[test]
     fn times_of_another_machine_are_outvoted_although_their_order_is_right() {
         let slower = |seconds: f64| 5.0 * right(seconds);
-        let witnesses =
-            [witness(0..20, right, false), witness(0..20, slower, false), witness(10..30, right, false)];
+        let witnesses = [
+            witness(0..20, right, false),
+            witness(0..20, slower, false),
+            witness(10..30, right, false),
+        ];
         assert_eq!(findings(&witnesses), [Agrees, Outvoted, Agrees]);
         let two = [witness(0..20, right, false), witness(0..20, slower, false)];
-        assert_eq!(findings(&two), [Disputed; 2], "nothing tells which is right");
+        assert_eq!(
+            findings(&two),
+            [Disputed; 2],
+            "nothing tells which is right"
+        );
     }
 
     #[test]
@@ -299,7 +361,11 @@ mod tests {
 
     #[test]
     fn fewer_than_five_configurations_are_not_compared() {
-        let measured = |number| Measurement { point: tile(number), seconds: Some(1.0), repeats: 1 };
+        let measured = |number| Measurement {
+            point: tile(number),
+            seconds: Some(1.0),
+            repeats: 1,
+        };
         let few = Measurements::of((0..4).map(measured).collect());
         let prior = Prior::of(Task::Tile, ScoreUnit::None);
         assert!(Witness::of(&AdaptedCache::default(), prior, few, false).is_none());

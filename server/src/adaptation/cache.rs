@@ -49,14 +49,30 @@ impl AdaptedCache {
 
 /// Identifies all that learning depends on.
 fn digest(prior: Prior, measurements: &Measurements) -> Digest {
-    let Measurements { points, times, counts, failed } = measurements;
+    let Measurements {
+        points,
+        times,
+        counts,
+        failed,
+    } = measurements;
     let numbers = |values: &[f64]| bytes(values.iter().map(|value| value.to_bits()));
     let mut parts = vec![numbers(&prior.numbers()), numbers(times), numbers(counts)];
     parts.extend(points.iter().chain(failed).map(|point: &Point| {
         let orders = point.orders.iter().copied();
-        bytes(orders.chain(point.bounds.iter().chain([&point.score]).map(|value| value.to_bits())))
+        bytes(
+            orders.chain(
+                point
+                    .bounds
+                    .iter()
+                    .chain([&point.score])
+                    .map(|value| value.to_bits()),
+            ),
+        )
     }));
-    Digest::of_parts("hlorank 2026 measurements that teach", parts.iter().map(Vec::as_slice))
+    Digest::of_parts(
+        "hlorank 2026 measurements that teach",
+        parts.iter().map(Vec::as_slice),
+    )
 }
 
 fn bytes(values: impl Iterator<Item = u64>) -> Vec<u8> {
@@ -72,19 +88,36 @@ mod tests {
 
     fn learned(cache: &AdaptedCache, seconds: [f64; 3]) -> Option<Arc<Adapted>> {
         let measurement = |(score, seconds)| {
-            let point = Point { score, bounds: vec![score], ..Point::default() };
-            Measurement { point, seconds: Some(seconds), repeats: 1 }
+            let point = Point {
+                score,
+                bounds: vec![score],
+                ..Point::default()
+            };
+            Measurement {
+                point,
+                seconds: Some(seconds),
+                repeats: 1,
+            }
         };
         let measured = [1.0, 2.0, 4.0].into_iter().zip(seconds).map(measurement);
-        cache.learn(Prior::of(Task::Tile, ScoreUnit::None), Measurements::of(measured.collect()))
+        cache.learn(
+            Prior::of(Task::Tile, ScoreUnit::None),
+            Measurements::of(measured.collect()),
+        )
     }
 
     #[test]
     fn the_same_measurements_are_learned_once() {
         let cache = AdaptedCache::default();
         let first = learned(&cache, [1.0, 2.0, 3.0]).unwrap();
-        assert!(Arc::ptr_eq(&first, &learned(&cache, [1.0, 2.0, 3.0]).unwrap()));
-        assert!(!Arc::ptr_eq(&first, &learned(&cache, [1.0, 2.0, 3.5]).unwrap()));
+        assert!(Arc::ptr_eq(
+            &first,
+            &learned(&cache, [1.0, 2.0, 3.0]).unwrap()
+        ));
+        assert!(!Arc::ptr_eq(
+            &first,
+            &learned(&cache, [1.0, 2.0, 3.5]).unwrap()
+        ));
         assert!(learned(&cache, [1.0; 3]).is_none());
     }
 }

@@ -46,7 +46,12 @@ impl Columns {
             let columns = partitions.all.iter().zip(&firsts);
             columns.map(move |(partition, (first, _))| first + partition.part[row] as usize)
         });
-        Self { of_parts: of_parts.collect(), scores, partitions: firsts, size }
+        Self {
+            of_parts: of_parts.collect(),
+            scores,
+            partitions: firsts,
+            size,
+        }
     }
 
     /// `[columns]` the relations of a configuration with a score, given the number of each tensor's partition and a measured
@@ -72,17 +77,28 @@ impl Columns {
     }
 
     fn rows(&self) -> impl Iterator<Item = (f64, &[usize])> {
-        self.scores.iter().enumerate().map(|(measured, &score)| (score, self.row(measured)))
+        self.scores
+            .iter()
+            .enumerate()
+            .map(|(measured, &score)| (score, self.row(measured)))
     }
 
     /// `[columns]` the deviation of what each column adds.
     fn deviations(&self, variances: &Variances<'_>) -> Vec<f64> {
         let mut deviations = vec![variances.offset.sqrt(), variances.groups[0].sqrt()];
-        let ends = self.partitions.iter().skip(1).map(|(first, _)| *first).chain([self.size]);
+        let ends = self
+            .partitions
+            .iter()
+            .skip(1)
+            .map(|(first, _)| *first)
+            .chain([self.size]);
         for (((first, tensors), end), variance) in
             self.partitions.iter().zip(ends).zip(&variances.groups[1..])
         {
-            deviations.extend(std::iter::repeat_n((tensors * variance).sqrt(), end - first));
+            deviations.extend(std::iter::repeat_n(
+                (tensors * variance).sqrt(),
+                end - first,
+            ));
         }
         deviations
     }
@@ -132,9 +148,17 @@ impl Columns {
 
     /// The sum of what a group's columns have.
     fn by_group<'a>(&'a self, columns: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
-        let ends = self.partitions.iter().skip(1).map(|(first, _)| *first).chain([self.size]);
-        let partitions =
-            self.partitions.iter().zip(ends).map(|((first, _), end)| columns[*first..end].iter().sum());
+        let ends = self
+            .partitions
+            .iter()
+            .skip(1)
+            .map(|(first, _)| *first)
+            .chain([self.size]);
+        let partitions = self
+            .partitions
+            .iter()
+            .zip(ends)
+            .map(|((first, _), end)| columns[*first..end].iter().sum());
         [columns[1]].into_iter().chain(partitions)
     }
 }
@@ -150,7 +174,9 @@ impl Covariance for Columns {
         let (size, noises) = (self.size, variances.noises);
         let deviations = self.deviations(variances);
         let mut matrix = self.products(noises.iter().map(|noise| noise.recip()));
-        let diagonal: Vec<f64> = (0..size).map(|column| matrix[column * size + column]).collect();
+        let diagonal: Vec<f64> = (0..size)
+            .map(|column| matrix[column * size + column])
+            .collect();
         for (row, own) in deviations.iter().enumerate() {
             for (value, other) in matrix[row * size..][..=row].iter_mut().zip(&deviations) {
                 *value *= own * other;
@@ -162,17 +188,29 @@ impl Covariance for Columns {
         let mut means = vec![0.0; size];
         // The second time corrects what rounding made of the first.
         for _ in 0..2 {
-            let left = self.left(residuals, &means).zip(noises).map(|(left, noise)| left / noise);
+            let left = self
+                .left(residuals, &means)
+                .zip(noises)
+                .map(|(left, noise)| left / noise);
             let mut step: Vec<f64> = self
                 .sums(left)
                 .into_iter()
                 .zip(&deviations)
                 .map(|(sum, deviation)| sum * deviation)
                 .collect();
-            step.iter_mut().zip(&means).zip(&deviations).for_each(|((step, mean), deviation)| {
-                *step -= if *deviation > 0.0 { mean / deviation } else { 0.0 };
-            });
-            for ((mean, step), deviation) in means.iter_mut().zip(factor.solve(&step)).zip(&deviations) {
+            step.iter_mut()
+                .zip(&means)
+                .zip(&deviations)
+                .for_each(|((step, mean), deviation)| {
+                    *step -= if *deviation > 0.0 {
+                        mean / deviation
+                    } else {
+                        0.0
+                    };
+                });
+            for ((mean, step), deviation) in
+                means.iter_mut().zip(factor.solve(&step)).zip(&deviations)
+            {
                 *mean += step * deviation;
             }
         }
@@ -182,12 +220,20 @@ impl Covariance for Columns {
             let known = self.variance(&inverse, &deviations, (score, parts)) / noise;
             precisions.push((1.0 - known).max(f64::EPSILON) / noise);
         }
-        let products: Vec<f64> = self.sums(weights.iter().copied()).iter().map(|sum| sum * sum).collect();
+        let products: Vec<f64> = self
+            .sums(weights.iter().copied())
+            .iter()
+            .map(|sum| sum * sum)
+            .collect();
         let traces: Vec<f64> = (0..size)
             .map(|column| {
                 let variance = deviations[column] * deviations[column];
                 let explained = 1.0 - inverse[column * size + column];
-                if variance * diagonal[column] < NOTHING { diagonal[column] } else { explained / variance }
+                if variance * diagonal[column] < NOTHING {
+                    diagonal[column]
+                } else {
+                    explained / variance
+                }
             })
             .collect();
         let explained = self.by_group(&products).zip(self.by_group(&traces));
@@ -196,7 +242,9 @@ impl Covariance for Columns {
             precisions,
             log_determinant: factor.log_determinant
                 + noises.iter().map(|noise| libm::log(*noise)).sum::<f64>(),
-            explained: explained.map(|(product, trace)| Explained { product, trace }).collect(),
+            explained: explained
+                .map(|(product, trace)| Explained { product, trace })
+                .collect(),
             means,
             factor,
         }
@@ -206,14 +254,26 @@ impl Covariance for Columns {
         let Solution { means, factor, .. } = solution;
         let (deviations, mut triangle) = (self.deviations(variances), factor.inverse);
         triangle.scale_columns(&deviations);
-        let of_columns = deviations.iter().map(|deviation| deviation * deviation).collect();
-        Posterior { means, triangle, of_columns }
+        let of_columns = deviations
+            .iter()
+            .map(|deviation| deviation * deviation)
+            .collect();
+        Posterior {
+            means,
+            triangle,
+            of_columns,
+        }
     }
 }
 
 impl Columns {
     /// The variance of a measured configuration after the measurements, given B⁻¹ and D.
-    fn variance(&self, inverse: &[f64], deviations: &[f64], (score, parts): (f64, &[usize])) -> f64 {
+    fn variance(
+        &self,
+        inverse: &[f64],
+        deviations: &[f64],
+        (score, parts): (f64, &[usize]),
+    ) -> f64 {
         let columns = [0, 1].iter().chain(parts);
         let scaled: Vec<f64> = columns
             .clone()
@@ -221,7 +281,11 @@ impl Columns {
             .collect();
         let rows = columns.clone().zip(&scaled).map(|(&row, own)| {
             let row = &inverse[row * self.size..][..self.size];
-            own * columns.clone().zip(&scaled).map(|(&column, other)| row[column] * other).sum::<f64>()
+            own * columns
+                .clone()
+                .zip(&scaled)
+                .map(|(&column, other)| row[column] * other)
+                .sum::<f64>()
         });
         rows.sum()
     }

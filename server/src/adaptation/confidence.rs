@@ -28,12 +28,19 @@ impl Confidence {
     /// Compares two models' scores of some configurations. `basis` has what was learned from measurements.
     pub(crate) fn of(task: Task, scores: Option<[&[f32]; 2]>, basis: Option<Basis>) -> Self {
         let agreement = scores.and_then(|scores| {
-            let [one, other] =
-                scores.map(|scores| scores.iter().map(|&score| score.into()).collect::<Vec<f64>>());
+            let [one, other] = scores.map(|scores| {
+                scores
+                    .iter()
+                    .map(|&score| score.into())
+                    .collect::<Vec<f64>>()
+            });
             let differ = |scores: &[f64]| scores.iter().any(|score| *score != scores[0]);
             (differ(&one) && differ(&other)).then(|| tau(&one, &other))
         });
-        Self { agreement, measure_first: measure_first(task, agreement, basis) }
+        Self {
+            agreement,
+            measure_first: measure_first(task, agreement, basis),
+        }
     }
 }
 
@@ -49,7 +56,10 @@ fn measure_first(task: Task, agreement: Option<f64>, basis: Option<Basis>) -> u3
 
 /// The number that belongs to the first tau that is reached.
 fn reached(numbers: &[(f64, u32)], tau: f64) -> u32 {
-    numbers.iter().find(|(least, _)| tau >= *least).map_or(LAYOUTS, |(_, number)| *number)
+    numbers
+        .iter()
+        .find(|(least, _)| tau >= *least)
+        .map_or(LAYOUTS, |(_, number)| *number)
 }
 
 #[cfg(test)]
@@ -60,25 +70,55 @@ mod tests {
     fn models_that_agree_need_few_measurements() {
         let (one, other) = ([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 9.0]);
         let agreed = Confidence::of(Task::Tile, Some([&one, &other]), None);
-        assert_eq!(agreed, Confidence { agreement: Some(1.0), measure_first: 3 });
+        assert_eq!(
+            agreed,
+            Confidence {
+                agreement: Some(1.0),
+                measure_first: 3
+            }
+        );
         let contrary = Confidence::of(Task::Tile, Some([&one, &[4.0, 3.0, 2.0, 1.0]]), None);
-        assert_eq!((contrary.agreement, contrary.measure_first), (Some(-1.0), 14));
-        assert_eq!(Confidence::of(Task::Layout, Some([&one, &other]), None).measure_first, 12);
+        assert_eq!(
+            (contrary.agreement, contrary.measure_first),
+            (Some(-1.0), 14)
+        );
+        assert_eq!(
+            Confidence::of(Task::Layout, Some([&one, &other]), None).measure_first,
+            12
+        );
     }
 
     #[test]
     fn equal_scores_and_no_second_model_tell_nothing() {
-        let unsure = Confidence { agreement: None, measure_first: 14 };
-        assert_eq!(Confidence::of(Task::Tile, Some([&[1.0, 1.0], &[1.0, 2.0]]), None), unsure);
+        let unsure = Confidence {
+            agreement: None,
+            measure_first: 14,
+        };
+        assert_eq!(
+            Confidence::of(Task::Tile, Some([&[1.0, 1.0], &[1.0, 2.0]]), None),
+            unsure
+        );
         assert_eq!(Confidence::of(Task::Tile, None, None), unsure);
     }
 
     #[test]
     fn measurements_tell_more_than_models() {
-        let basis =
-            |learned, left_out_tau| Basis { learned, trust: 1.0, noise: 0.1, left_out_tau, score_tau: 0.0 };
+        let basis = |learned, left_out_tau| Basis {
+            learned,
+            trust: 1.0,
+            noise: 0.1,
+            left_out_tau,
+            score_tau: 0.0,
+        };
         let number = |basis| Confidence::of(Task::Tile, None, Some(basis)).measure_first;
-        assert_eq!([number(basis(5, 0.9)), number(basis(5, 0.6)), number(basis(5, -0.2))], [2, 5, 11]);
+        assert_eq!(
+            [
+                number(basis(5, 0.9)),
+                number(basis(5, 0.6)),
+                number(basis(5, -0.2))
+            ],
+            [2, 5, 11]
+        );
         assert_eq!(number(basis(4, 0.9)), 14);
     }
 }

@@ -21,7 +21,11 @@ impl Effects {
     /// What the orders of a slot's tensors add.
     fn of_slot(&self, slot: usize, orders: impl Iterator<Item = u64>) -> f64 {
         let tensors = &self.tensors[slot * TENSORS..][..TENSORS];
-        tensors.iter().zip(orders).map(|(effects, order)| effects.get(&order).copied().unwrap_or(0.0)).sum()
+        tensors
+            .iter()
+            .zip(orders)
+            .map(|(effects, order)| effects.get(&order).copied().unwrap_or(0.0))
+            .sum()
     }
 
     pub(super) fn of_point(&self, point: &Point) -> f64 {
@@ -49,7 +53,9 @@ impl LayoutMeans {
     pub(super) fn of(effects: &Effects, failed: &[Point], batch: &LayoutBatch) -> Self {
         let table = |slot| {
             let entries = batch.table(slot).iter();
-            entries.map(|entry| effects.of_slot(slot, orders(*entry))).collect()
+            entries
+                .map(|entry| effects.of_slot(slot, orders(*entry)))
+                .collect()
         };
         Self {
             constant: effects.constant,
@@ -64,7 +70,11 @@ impl LayoutMeans {
         if self.failed.contain(row) {
             return f64::INFINITY;
         }
-        let slots = self.tables.iter().zip(row).map(|(table, &index)| table[usize::from(index)]);
+        let slots = self
+            .tables
+            .iter()
+            .zip(row)
+            .map(|(table, &index)| table[usize::from(index)]);
         self.constant + self.slope * score + slots.sum::<f64>()
     }
 }
@@ -72,7 +82,12 @@ impl LayoutMeans {
 impl LayoutRows {
     /// The points whose entries are in the tables of a batch.
     pub(crate) fn of(points: &[Point], batch: &LayoutBatch) -> Self {
-        Self(points.iter().filter_map(|point| row(point, batch)).collect())
+        Self(
+            points
+                .iter()
+                .filter_map(|point| row(point, batch))
+                .collect(),
+        )
     }
 
     pub(crate) fn contain(&self, row: &[u16]) -> bool {
@@ -84,7 +99,10 @@ impl LayoutRows {
 fn row(point: &Point, batch: &LayoutBatch) -> Option<Vec<u16>> {
     let slots = point.orders.chunks_exact(TENSORS).enumerate();
     let index = |(slot, wanted): (usize, &[u64])| {
-        let found = batch.table(slot).iter().position(|entry| orders(*entry).eq(wanted.iter().copied()));
+        let found = batch
+            .table(slot)
+            .iter()
+            .position(|entry| orders(*entry).eq(wanted.iter().copied()));
         found.and_then(|index| u16::try_from(index).ok())
     };
     slots.map(index).collect()
@@ -109,17 +127,32 @@ mod tests {
         let effects = Effects {
             constant: 1.0,
             slope: 0.5,
-            tensors: [(1, 2.0), (7, 4.0), (9, 8.0), (3, 16.0), (9, 32.0), (0, 64.0)]
-                .map(|effect| BTreeMap::from([effect]))
-                .to_vec(),
+            tensors: [
+                (1, 2.0),
+                (7, 4.0),
+                (9, 8.0),
+                (3, 16.0),
+                (9, 32.0),
+                (0, 64.0),
+            ]
+            .map(|effect| BTreeMap::from([effect]))
+            .to_vec(),
         };
-        let point = |first| Point { score: 3.0, orders: vec![first, 7, 0, 3, 7, 0], ..Point::default() };
+        let point = |first| Point {
+            score: 3.0,
+            orders: vec![first, 7, 0, 3, 7, 0],
+            ..Point::default()
+        };
         let means = LayoutMeans::of(&effects, &[], &batch);
         for (config, first) in [(0, 1), (1, 2)] {
             let mean = means.mean(3.0, batch.row(config));
             assert_eq!(mean.to_bits(), effects.of_point(&point(first)).to_bits());
         }
-        assert_eq!(effects.of_point(&point(2)), 1.0 + 1.5 + 4.0 + 16.0 + 64.0, "2 was not measured");
+        assert_eq!(
+            effects.of_point(&point(2)),
+            1.0 + 1.5 + 4.0 + 16.0 + 64.0,
+            "2 was not measured"
+        );
         let means = LayoutMeans::of(&effects, &[point(2), point(5)], &batch);
         assert_eq!(means.mean(3.0, batch.row(1)), f64::INFINITY);
         assert!(means.mean(3.0, batch.row(0)).is_finite());

@@ -72,11 +72,17 @@ impl Fit {
 
     /// How the measurements see a configuration.
     pub(super) fn relate(&self, kernel: &Kernel, scaled: &Scaled) -> Related {
-        self.posterior.relate(kernel.relations(scaled, &self.variances, self.offset))
+        self.posterior
+            .relate(kernel.relations(scaled, &self.variances, self.offset))
     }
 
     /// Mean and variance of a configuration, relative to the mean that the residuals are of, and without noise.
-    pub(super) fn predict(&self, kernel: &Kernel, scaled: &Scaled, related: &Related) -> (f64, f64) {
+    pub(super) fn predict(
+        &self,
+        kernel: &Kernel,
+        scaled: &Scaled,
+        related: &Related,
+    ) -> (f64, f64) {
         let variance = self.covariance(kernel, (scaled, related), (scaled, related));
         (self.posterior.mean(related), variance.max(0.0))
     }
@@ -94,12 +100,18 @@ impl Fit {
 
     /// `[measured]` how far each measurement is from what the others predict.
     pub(super) fn left_out(&self) -> impl Iterator<Item = f64> + '_ {
-        self.weights.iter().zip(&self.precisions).map(|(weight, precision)| weight / precision)
+        self.weights
+            .iter()
+            .zip(&self.precisions)
+            .map(|(weight, precision)| weight / precision)
     }
 }
 
 impl<'a> Learning<'a> {
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements and groups")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer than 2^53 measurements and groups"
+    )]
     fn of(
         kernel: &Kernel,
         covariance: &'a dyn Covariance,
@@ -111,27 +123,51 @@ impl<'a> Learning<'a> {
         let mut expected = vec![family; kernel.dense()];
         expected.resize(covariance.groups(), family / kernel.tensors().max(1) as f64);
         let (groups, trust) = (expected.clone(), vec![1.0; residuals.len()]);
-        Self { covariance, residuals, counts, expected, groups, noise: total / 10.0, total, trust }
+        Self {
+            covariance,
+            residuals,
+            counts,
+            expected,
+            groups,
+            noise: total / 10.0,
+            total,
+            trust,
+        }
     }
 
     /// The variance of each measurement.
     fn noises(&self) -> Vec<f64> {
         let noise = self.noise + MIN_NOISE * MIN_NOISE;
-        self.counts.iter().zip(&self.trust).map(|(count, trust)| noise / (count * trust)).collect()
+        self.counts
+            .iter()
+            .zip(&self.trust)
+            .map(|(count, trust)| noise / (count * trust))
+            .collect()
     }
 
     fn variances<'b>(&'b self, noises: &'b [f64]) -> Variances<'b> {
-        Variances { groups: &self.groups, offset: OFFSET * self.total, noises }
+        Variances {
+            groups: &self.groups,
+            offset: OFFSET * self.total,
+            noises,
+        }
     }
 
     /// Takes one step of majorization and minimization towards the variances that make the residuals most likely.
     fn improve(&mut self) {
         let noises = self.noises();
-        let solution = self.covariance.solve(&self.variances(&noises), self.residuals);
-        for ((group, expected), explained) in
-            self.groups.iter_mut().zip(&self.expected).zip(&solution.explained)
+        let solution = self
+            .covariance
+            .solve(&self.variances(&noises), self.residuals);
+        for ((group, expected), explained) in self
+            .groups
+            .iter_mut()
+            .zip(&self.expected)
+            .zip(&solution.explained)
         {
-            *group *= (explained.product / (explained.trace + expected.recip())).max(0.0).sqrt();
+            *group *= (explained.product / (explained.trace + expected.recip()))
+                .max(0.0)
+                .sqrt();
         }
         let (mut product, mut trace) = (0.0, 0.1 / self.total);
         for (place, weight) in solution.weights.iter().enumerate() {
@@ -174,10 +210,16 @@ impl<'a> Learning<'a> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 measurements"
+)]
 fn widening(weights: &[f64], precisions: &[f64]) -> f64 {
     let (width, count) = EXPECTED_WIDTH;
-    let squares = weights.iter().zip(precisions).map(|(weight, precision)| weight * weight / precision);
+    let squares = weights
+        .iter()
+        .zip(precisions)
+        .map(|(weight, precision)| weight * weight / precision);
     let mean = (count * width * width + squares.sum::<f64>()) / (count + weights.len() as f64);
     mean.sqrt().max(1.0)
 }

@@ -22,10 +22,17 @@ impl<'a> Gram<'a> {
         let mut dense = vec![Vec::with_capacity(measured.len() * measured.len()); kernel.dense()];
         for one in pace::in_steps(1, measured) {
             for other in measured {
-                dense.iter_mut().zip(kernel.alike(one, other)).for_each(|(group, alike)| group.push(alike));
+                dense
+                    .iter_mut()
+                    .zip(kernel.alike(one, other))
+                    .for_each(|(group, alike)| group.push(alike));
             }
         }
-        Self { size: measured.len(), dense, partitions: &partitions.all }
+        Self {
+            size: measured.len(),
+            dense,
+            partitions: &partitions.all,
+        }
     }
 
     /// Returns `[size, size]` the covariance of the measured configurations, each group with its variance.
@@ -33,7 +40,9 @@ impl<'a> Gram<'a> {
         let (dense, partitions) = variances.split_at(self.dense.len());
         let mut sum = vec![0.0; self.size * self.size];
         for (group, variance) in pace::in_steps(1, self.dense.iter()).zip(dense) {
-            sum.iter_mut().zip(group).for_each(|(sum, alike)| *sum += variance * alike);
+            sum.iter_mut()
+                .zip(group)
+                .for_each(|(sum, alike)| *sum += variance * alike);
         }
         for (partition, variance) in pace::in_steps(1, self.partitions).zip(partitions) {
             let shared = variance * partition.tensors;
@@ -65,7 +74,11 @@ impl<'a> Gram<'a> {
     fn weigh_products(&self, factors: &[f64]) -> Vec<f64> {
         let of_row = |row: &[f64], factor: &f64| factor * dot(row, factors);
         let dense = self.dense.iter().map(|group| {
-            group.chunks_exact(self.size).zip(factors).map(|(row, factor)| of_row(row, factor)).sum()
+            group
+                .chunks_exact(self.size)
+                .zip(factors)
+                .map(|(row, factor)| of_row(row, factor))
+                .sum()
         });
         let partitions = self.partitions.iter().map(|partition| {
             let mut sums = vec![0.0; partition.parts];
@@ -93,11 +106,18 @@ impl Covariance for Gram<'_> {
         }
         let factor = Factor::of(matrix, self.size);
         let (weights, inverse) = (factor.solve(residuals), factor.inverse());
-        let explained = self.weigh_products(&weights).into_iter().zip(self.weigh(&inverse));
+        let explained = self
+            .weigh_products(&weights)
+            .into_iter()
+            .zip(self.weigh(&inverse));
         Solution {
-            precisions: (0..self.size).map(|row| inverse[row * self.size + row]).collect(),
+            precisions: (0..self.size)
+                .map(|row| inverse[row * self.size + row])
+                .collect(),
             log_determinant: factor.log_determinant,
-            explained: explained.map(|(product, trace)| Explained { product, trace }).collect(),
+            explained: explained
+                .map(|(product, trace)| Explained { product, trace })
+                .collect(),
             means: weights.clone(),
             weights,
             factor,
@@ -106,7 +126,11 @@ impl Covariance for Gram<'_> {
 
     fn posterior(&self, _variances: &Variances<'_>, solution: Solution) -> Posterior {
         let Solution { means, factor, .. } = solution;
-        Posterior { means, triangle: factor.inverse, of_columns: Vec::new() }
+        Posterior {
+            means,
+            triangle: factor.inverse,
+            of_columns: Vec::new(),
+        }
     }
 }
 
@@ -118,9 +142,19 @@ mod tests {
     /// The first and the third tensor divide the configurations in the same way.
     fn kernel() -> Kernel {
         let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
-        let point =
-            |(score, orders): (f64, [u64; 3])| Point { score, orders: orders.to_vec(), ..Point::default() };
-        Kernel::of(&[0.0, 1.0, 2.0, 4.0].into_iter().zip(orders).map(point).collect::<Vec<_>>(), 1.0)
+        let point = |(score, orders): (f64, [u64; 3])| Point {
+            score,
+            orders: orders.to_vec(),
+            ..Point::default()
+        };
+        Kernel::of(
+            &[0.0, 1.0, 2.0, 4.0]
+                .into_iter()
+                .zip(orders)
+                .map(point)
+                .collect::<Vec<_>>(),
+            1.0,
+        )
     }
 
     #[test]
@@ -130,7 +164,10 @@ mod tests {
         let variances = [0.5, 2.0, 3.0];
         let covariance = gram.covariance(&variances);
         let factors = [1.0, -2.0, 0.5, 3.0];
-        let products: Vec<f64> = factors.iter().flat_map(|one| factors.map(|other| one * other)).collect();
+        let products: Vec<f64> = factors
+            .iter()
+            .flat_map(|one| factors.map(|other| one * other))
+            .collect();
         let weighed = gram.weigh(&products);
         for (row, one) in kernel.measured().iter().enumerate() {
             let expected = kernel.covariances(one, &kernel.of_tensors(&variances));
@@ -146,7 +183,10 @@ mod tests {
             .map(|row| {
                 let mut equal = alike[row].to_vec();
                 equal.dedup();
-                equal.iter().map(|&other| factors[row] * factors[other]).sum::<f64>()
+                equal
+                    .iter()
+                    .map(|&other| factors[row] * factors[other])
+                    .sum::<f64>()
             })
             .sum();
         assert!((weighed[1] - by_hand).abs() < 1e-12);

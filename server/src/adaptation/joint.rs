@@ -44,7 +44,10 @@ impl<'a> Joint<'a> {
     /// The candidates of these numbers, which have these points.
     pub(super) fn of(adapted: &'a Adapted, numbers: Vec<usize>, points: &[Point]) -> Self {
         let kernel = &adapted.kernel;
-        let scaled: Vec<Rc<Scaled>> = points.iter().map(|point| Rc::new(kernel.scaled(point))).collect();
+        let scaled: Vec<Rc<Scaled>> = points
+            .iter()
+            .map(|point| Rc::new(kernel.scaled(point)))
+            .collect();
         let conditioned = adapted.hypotheses.each_ref().map(|hypothesis| {
             let candidates = pace::in_steps(1, points).zip(&scaled);
             let new = |(point, scaled)| Posterior::of(kernel, hypothesis, point, scaled);
@@ -55,7 +58,12 @@ impl<'a> Joint<'a> {
                 believed: Vec::new(),
             }
         });
-        Self { numbers, kernel, conditioned, lowest: adapted.fastest }
+        Self {
+            numbers,
+            kernel,
+            conditioned,
+            lowest: adapted.fastest,
+        }
     }
 
     /// Takes the predicted time of a configuration for its measured one. Means stay as they are, and variances fall.
@@ -78,21 +86,35 @@ impl<'a> Joint<'a> {
 
     /// The candidate with the largest expected improvement, the first of several.
     pub(super) fn best(&self) -> Option<usize> {
-        let improvements = self.numbers.iter().enumerate().map(|(place, &number)| (self.at(place), number));
-        let larger = |best: (f64, usize), next: (f64, usize)| if next.0 > best.0 { next } else { best };
+        let improvements = self
+            .numbers
+            .iter()
+            .enumerate()
+            .map(|(place, &number)| (self.at(place), number));
+        let larger =
+            |best: (f64, usize), next: (f64, usize)| if next.0 > best.0 { next } else { best };
         improvements.reduce(larger).map(|(_, number)| number)
     }
 
     /// By how much a candidate is expected to lower the lowest ln(seconds); 0 for others.
     pub(super) fn improvement(&self, number: usize) -> f64 {
-        self.numbers.iter().position(|&each| each == number).map_or(0.0, |place| self.at(place))
+        self.numbers
+            .iter()
+            .position(|&each| each == number)
+            .map_or(0.0, |place| self.at(place))
     }
 
     fn at(&self, place: usize) -> f64 {
-        let parts = self.conditioned.each_ref().map(|each| (each.hypothesis.weight, &each.candidates[place]));
+        let parts = self
+            .conditioned
+            .each_ref()
+            .map(|each| (each.hypothesis.weight, &each.candidates[place]));
         let mean: f64 = parts.iter().map(|(weight, each)| weight * each.mean).sum();
         let spread = |each: &Posterior| each.variance + (each.mean - mean) * (each.mean - mean);
-        let variance: f64 = parts.iter().map(|(weight, each)| weight * spread(each)).sum();
+        let variance: f64 = parts
+            .iter()
+            .map(|(weight, each)| weight * spread(each))
+            .sum();
         expected_improvement(self.lowest - mean, variance.sqrt())
     }
 }
@@ -119,12 +141,26 @@ impl Posterior {
         let related = hypothesis.fit.relate(kernel, scaled);
         let (mean, variance) = hypothesis.fit.predict(kernel, scaled, &related);
         let (scaled, mean) = (Rc::clone(scaled), mean + hypothesis.mean_of(point));
-        Self { scaled, related, mean, variance, told: Vec::new() }
+        Self {
+            scaled,
+            related,
+            mean,
+            variance,
+            told: Vec::new(),
+        }
     }
 
     /// Lowers the variance by what another configuration, which is known up to a deviation, tells of this one.
-    fn condition(&mut self, kernel: &Kernel, hypothesis: &Hypothesis, (known, deviation): (&Self, f64)) {
-        let parts = ((&*self.scaled, &self.related), (&*known.scaled, &known.related));
+    fn condition(
+        &mut self,
+        kernel: &Kernel,
+        hypothesis: &Hypothesis,
+        (known, deviation): (&Self, f64),
+    ) {
+        let parts = (
+            (&*self.scaled, &self.related),
+            (&*known.scaled, &known.related),
+        );
         let before = hypothesis.fit.covariance(kernel, parts.0, parts.1);
         let told = (before - dot(&self.told[..known.told.len()], &known.told)) / deviation;
         self.told.push(told);

@@ -7,12 +7,18 @@ pub(super) fn tau(one: &[f64], other: &[f64]) -> f64 {
     for first in pace::in_steps(16, 0..one.len()) {
         for second in 0..first {
             let [of_one, of_other] = [one, other].map(|list| sign(list[first], list[second]));
-            for (sum, add) in sums.iter_mut().zip([of_one * of_other, of_one.abs(), of_other.abs()]) {
+            for (sum, add) in sums
+                .iter_mut()
+                .zip([of_one * of_other, of_one.abs(), of_other.abs()])
+            {
                 *sum += add;
             }
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 pairs")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer than 2^53 pairs"
+    )]
     let [agreed, untied_one, untied_other] = sums.map(|sum| sum as f64);
     let untied = (untied_one * untied_other).sqrt();
     if untied == 0.0 { 0.0 } else { agreed / untied }
@@ -24,7 +30,10 @@ pub(super) fn deviations_from_chance(tau: f64, measured: usize) -> f64 {
 }
 
 /// The variance of Kendall's tau of two orders that have nothing to do with each other.
-#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 measurements"
+)]
 pub(super) fn variance_by_chance(measured: usize) -> f64 {
     let measured = measured as f64;
     2.0 * (2.0 * measured + 5.0) / (9.0 * measured * (measured - 1.0))

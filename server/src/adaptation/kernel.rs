@@ -47,7 +47,10 @@ const VOLUME: f64 = 0.75;
 
 impl Kernel {
     /// The kernel of these measured configurations, of which there is at least one. Scores count in `score_unit`.
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer than 2^53 measurements"
+    )]
     pub(super) fn of(points: &[Point], score_unit: f64) -> Self {
         let mut dense = vec![Dense::Score];
         if !points[0].bounds.is_empty() {
@@ -59,7 +62,12 @@ impl Kernel {
             measured_with: vec![BTreeMap::new(); points[0].orders.len()],
             measured: Vec::new(),
             dense,
-            partitions: Partitions::of(&points.iter().map(|point| &point.orders[..]).collect::<Vec<_>>()),
+            partitions: Partitions::of(
+                &points
+                    .iter()
+                    .map(|point| &point.orders[..])
+                    .collect::<Vec<_>>(),
+            ),
             columns: None,
         };
         kernel.measured = points.iter().map(|point| kernel.scaled(point)).collect();
@@ -89,13 +97,19 @@ impl Kernel {
 
     /// Number of rows of the matrices that learning takes: the number of columns or of measured configurations.
     pub(super) fn size(&self) -> usize {
-        self.columns.as_ref().map_or(self.measured.len(), |_| Columns::count(&self.partitions))
+        self.columns
+            .as_ref()
+            .map_or(self.measured.len(), |_| Columns::count(&self.partitions))
     }
 
     /// Returns the variance of each dense group and of each tensor, given those of the dense groups and partitions.
     pub(super) fn of_tensors(&self, variances: &[f64]) -> Vec<f64> {
         let (dense, partitions) = variances.split_at(self.dense.len());
-        let of_tensor = self.partitions.of_tensor.iter().map(|&number| partitions[number]);
+        let of_tensor = self
+            .partitions
+            .of_tensor
+            .iter()
+            .map(|&number| partitions[number]);
         dense.iter().copied().chain(of_tensor).collect()
     }
 
@@ -108,9 +122,16 @@ impl Kernel {
             }
             return covariances;
         };
-        let tensors = self.measured_with.iter().zip(&scaled.orders).zip(&self.partitions.of_tensor);
+        let tensors = self
+            .measured_with
+            .iter()
+            .zip(&scaled.orders)
+            .zip(&self.partitions.of_tensor);
         let alike = |((with, order), &partition): ((&BTreeMap<u64, Vec<usize>>, &u64), &usize)| {
-            (partition, with.get(order).and_then(|numbers| numbers.first().copied()))
+            (
+                partition,
+                with.get(order).and_then(|numbers| numbers.first().copied()),
+            )
         };
         columns.relations(scaled.score, tensors.map(alike))
     }
@@ -136,7 +157,9 @@ impl Kernel {
         let tensors = self.measured_with.iter().enumerate();
         let sums = |(tensor, with): (usize, &BTreeMap<u64, Vec<usize>>)| {
             let sum = |numbers: &[usize]| numbers.iter().map(|&number| value(tensor, number)).sum();
-            with.iter().map(|(&order, numbers)| (order, sum(numbers))).collect()
+            with.iter()
+                .map(|(&order, numbers)| (order, sum(numbers)))
+                .collect()
         };
         tensors.map(sums).collect()
     }
@@ -144,7 +167,11 @@ impl Kernel {
     /// Returns what a line in the score adds per unit of the model's score, and at a score of 0, if its value at the measured
     /// configurations is weighted so.
     pub(super) fn line(&self, weights: &[f64]) -> (f64, f64) {
-        let values = self.measured.iter().zip(weights).map(|(each, weight)| each.score * weight);
+        let values = self
+            .measured
+            .iter()
+            .zip(weights)
+            .map(|(each, weight)| each.score * weight);
         let rise = values.sum::<f64>() / self.score_unit;
         (rise, -rise * self.mean_score)
     }
@@ -154,13 +181,20 @@ impl Kernel {
         let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
         Scaled {
             score: (point.score - self.mean_score) / self.score_unit,
-            coordinates: bounds.chain(volumes).map(|coordinate| coordinate / LENGTH_SCALE).collect(),
+            coordinates: bounds
+                .chain(volumes)
+                .map(|coordinate| coordinate / LENGTH_SCALE)
+                .collect(),
             orders: point.orders.clone(),
         }
     }
 
     /// How alike two configurations are in each dense group.
-    pub(super) fn alike<'a>(&'a self, one: &'a Scaled, other: &'a Scaled) -> impl Iterator<Item = f64> + 'a {
+    pub(super) fn alike<'a>(
+        &'a self,
+        one: &'a Scaled,
+        other: &'a Scaled,
+    ) -> impl Iterator<Item = f64> + 'a {
         self.dense.iter().map(|group| match group {
             Dense::Score => one.score * other.score,
             Dense::Bounds => matern(squared_distance(&one.coordinates, &other.coordinates)),
@@ -170,10 +204,15 @@ impl Kernel {
     /// The covariance of a configuration with every measured one, given the variance of each group.
     pub(super) fn covariances(&self, scaled: &Scaled, variances: &[f64]) -> Vec<f64> {
         let (dense, tensors) = variances.split_at(self.dense.len());
-        let weighted =
-            |other| self.alike(scaled, other).zip(dense).map(|(alike, variance)| alike * variance).sum();
+        let weighted = |other| {
+            self.alike(scaled, other)
+                .zip(dense)
+                .map(|(alike, variance)| alike * variance)
+                .sum()
+        };
         let mut covariances: Vec<f64> = self.measured.iter().map(weighted).collect();
-        for ((with, order), variance) in self.measured_with.iter().zip(&scaled.orders).zip(tensors) {
+        for ((with, order), variance) in self.measured_with.iter().zip(&scaled.orders).zip(tensors)
+        {
             for &number in with.get(order).into_iter().flatten() {
                 covariances[number] += variance;
             }
@@ -184,14 +223,29 @@ impl Kernel {
     /// The covariance of two configurations before anything is measured.
     pub(super) fn between(&self, one: &Scaled, other: &Scaled, variances: &[f64]) -> f64 {
         let (dense, tensors) = variances.split_at(self.dense.len());
-        let dense: f64 = self.alike(one, other).zip(dense).map(|(alike, variance)| alike * variance).sum();
-        let equal = one.orders.iter().zip(&other.orders).map(|(one, other)| one == other);
-        dense + equal.zip(tensors).map(|(equal, variance)| if equal { *variance } else { 0.0 }).sum::<f64>()
+        let dense: f64 = self
+            .alike(one, other)
+            .zip(dense)
+            .map(|(alike, variance)| alike * variance)
+            .sum();
+        let equal = one
+            .orders
+            .iter()
+            .zip(&other.orders)
+            .map(|(one, other)| one == other);
+        dense
+            + equal
+                .zip(tensors)
+                .map(|(equal, variance)| if equal { *variance } else { 0.0 })
+                .sum::<f64>()
     }
 }
 
 fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
-    one.iter().zip(other).map(|(one, other)| (one - other) * (one - other)).sum()
+    one.iter()
+        .zip(other)
+        .map(|(one, other)| (one - other) * (one - other))
+        .sum()
 }
 
 /// The Matérn 5/2 function of a squared distance.
@@ -212,20 +266,40 @@ mod tests {
 
     #[test]
     fn tiles_of_equal_volume_are_more_alike() {
-        let tile = |bounds: &[f64]| Point { bounds: bounds.to_vec(), ..Point::default() };
+        let tile = |bounds: &[f64]| Point {
+            bounds: bounds.to_vec(),
+            ..Point::default()
+        };
         let kernel = Kernel::of(&[tile(&[1.0, 2.0])], 1.0);
-        let alike = |bounds: &[f64]| kernel.covariances(&kernel.scaled(&tile(bounds)), &[0.0, 1.0])[0];
+        let alike =
+            |bounds: &[f64]| kernel.covariances(&kernel.scaled(&tile(bounds)), &[0.0, 1.0])[0];
         assert_eq!(alike(&[1.0, 2.0]), 1.0);
-        assert!(alike(&[2.0, 1.0]) > alike(&[2.0, 3.0]), "both bounds differ by as much");
+        assert!(
+            alike(&[2.0, 1.0]) > alike(&[2.0, 3.0]),
+            "both bounds differ by as much"
+        );
     }
 
     #[test]
     fn tensors_are_alike_if_their_orders_are_equal() {
-        let point = |orders: &[u64], score| Point { score, orders: orders.to_vec(), ..Point::default() };
+        let point = |orders: &[u64], score| Point {
+            score,
+            orders: orders.to_vec(),
+            ..Point::default()
+        };
         let kernel = Kernel::of(&[point(&[1, 2], 0.0), point(&[1, 3], 2.0)], 2.0);
-        assert_eq!((kernel.dense(), kernel.tensors(), kernel.families()), (1, 2, 2));
+        assert_eq!(
+            (kernel.dense(), kernel.tensors(), kernel.families()),
+            (1, 2, 2)
+        );
         let candidate = kernel.scaled(&point(&[1, 3], 1.0));
-        assert_eq!(kernel.covariances(&candidate, &[0.5, 0.25, 0.125]), [0.25, 0.375]);
-        assert_eq!(kernel.between(&candidate, &candidate, &[0.5, 0.25, 0.125]), 0.375);
+        assert_eq!(
+            kernel.covariances(&candidate, &[0.5, 0.25, 0.125]),
+            [0.25, 0.375]
+        );
+        assert_eq!(
+            kernel.between(&candidate, &candidate, &[0.5, 0.25, 0.125]),
+            0.375
+        );
     }
 }

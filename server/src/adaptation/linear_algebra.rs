@@ -9,7 +9,12 @@ const LANES: usize = 8;
 pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     let (one, other) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
-    let rest: f64 = one.remainder().iter().zip(other.remainder()).map(|(one, other)| one * other).sum();
+    let rest: f64 = one
+        .remainder()
+        .iter()
+        .zip(other.remainder())
+        .map(|(one, other)| one * other)
+        .sum();
     for (one, other) in one.zip(other) {
         for lane in 0..LANES {
             lanes[lane] += one[lane] * other[lane];
@@ -36,13 +41,17 @@ pub(super) struct Factor {
 impl Triangle {
     /// Returns the product with a vector.
     pub(super) fn reduce(&self, vector: &[f64]) -> Vec<f64> {
-        (0..self.size).map(|row| dot(&self.rows[row * self.size..][..=row], &vector[..=row])).collect()
+        (0..self.size)
+            .map(|row| dot(&self.rows[row * self.size..][..=row], &vector[..=row]))
+            .collect()
     }
 
     /// Multiplies each column by a factor.
     pub(super) fn scale_columns(&mut self, factors: &[f64]) {
         for row in self.rows.chunks_exact_mut(self.size.max(1)) {
-            row.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor);
+            row.iter_mut()
+                .zip(factors)
+                .for_each(|(value, factor)| *value *= factor);
         }
     }
 }
@@ -53,7 +62,10 @@ impl Factor {
         let mut log_determinant = 0.0;
         for row in pace::in_steps(1, 0..size) {
             for column in 0..=row {
-                let product = dot(&matrix[row * size..][..column], &matrix[column * size..][..column]);
+                let product = dot(
+                    &matrix[row * size..][..column],
+                    &matrix[column * size..][..column],
+                );
                 let left = matrix[row * size + column] - product;
                 // Rounding may leave less than nothing of a row that others determine.
                 matrix[row * size + column] = if row == column {
@@ -64,7 +76,13 @@ impl Factor {
             }
             log_determinant += 2.0 * libm::log(matrix[row * size + row]);
         }
-        Self { inverse: Triangle { size, rows: inverse_of(&matrix, size) }, log_determinant }
+        Self {
+            inverse: Triangle {
+                size,
+                rows: inverse_of(&matrix, size),
+            },
+            log_determinant,
+        }
     }
 
     /// Returns A⁻¹v.
@@ -98,7 +116,11 @@ fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
         let (above, from_row) = inverse.split_at_mut(row * size);
         let target = &mut from_row[..=row];
         for (column, &value) in triangle[row * size..][..row].iter().enumerate() {
-            add_scaled(&mut target[..=column], &above[column * size..][..=column], -value);
+            add_scaled(
+                &mut target[..=column],
+                &above[column * size..][..=column],
+                -value,
+            );
         }
         let diagonal = triangle[row * size + row];
         for value in target.iter_mut() {
@@ -110,7 +132,9 @@ fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
 }
 
 fn add_scaled(sums: &mut [f64], values: &[f64], factor: f64) {
-    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
+    sums.iter_mut()
+        .zip(values)
+        .for_each(|(sum, value)| *sum += factor * value);
 }
 
 #[cfg(test)]
@@ -124,15 +148,18 @@ mod tests {
             let distance = f64::from(u32::try_from(row.abs_diff(column)).unwrap());
             (-distance / 3.0).exp() + if row == column { 0.1 } else { 0.0 }
         };
-        let dense: Vec<f64> = (0..size * size).map(|place| matrix(place / size, place % size)).collect();
+        let dense: Vec<f64> = (0..size * size)
+            .map(|place| matrix(place / size, place % size))
+            .collect();
         let factor = Factor::of(dense.clone(), size);
         let inverse = factor.inverse();
         for row in 0..size {
             let solved = factor.solve(&dense[row * size..][..size]);
             for column in 0..size {
                 let unit = f64::from(u8::from(row == column));
-                let product: f64 =
-                    (0..size).map(|place| dense[row * size + place] * inverse[place * size + column]).sum();
+                let product: f64 = (0..size)
+                    .map(|place| dense[row * size + place] * inverse[place * size + column])
+                    .sum();
                 assert!((product - unit).abs() < 1e-12 && (solved[column] - unit).abs() < 1e-12);
             }
         }

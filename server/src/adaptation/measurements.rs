@@ -30,7 +30,9 @@ impl Measurements {
     pub(crate) fn of(mut measured: Vec<Measurement>) -> Self {
         let key = |each: &Measurement| (each.seconds.map(f64::to_bits), each.repeats);
         measured.sort_unstable_by(|one, other| {
-            one.point.compare(&other.point).then_with(|| key(one).cmp(&key(other)))
+            one.point
+                .compare(&other.point)
+                .then_with(|| key(one).cmp(&key(other)))
         });
         let mut all = Self::default();
         for same in measured.chunk_by(|one, other| one.point == other.point) {
@@ -42,8 +44,9 @@ impl Measurements {
     /// Adds the measurements of one configuration.
     fn add(&mut self, same: &[Measurement]) {
         let (mut sum, mut count) = (0.0, 0.0);
-        for (seconds, repeats) in
-            same.iter().filter_map(|each| Some((each.seconds?, f64::from(each.repeats))))
+        for (seconds, repeats) in same
+            .iter()
+            .filter_map(|each| Some((each.seconds?, f64::from(each.repeats))))
         {
             sum += repeats * libm::log(seconds);
             count += repeats;
@@ -68,7 +71,10 @@ impl Measurements {
         order[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
         order.truncate(count);
         order.sort_unstable();
-        self.points = order.iter().map(|&place| self.points[place].clone()).collect();
+        self.points = order
+            .iter()
+            .map(|&place| self.points[place].clone())
+            .collect();
         self.times = order.iter().map(|&place| self.times[place]).collect();
         self.counts = order.iter().map(|&place| self.counts[place]).collect();
         self
@@ -83,7 +89,10 @@ impl Measurements {
             order.sort_unstable();
         }
         Self {
-            points: order.iter().map(|&place| self.points[place].clone()).collect(),
+            points: order
+                .iter()
+                .map(|&place| self.points[place].clone())
+                .collect(),
             times: order.iter().map(|&place| self.times[place]).collect(),
             counts: order.iter().map(|&place| self.counts[place]).collect(),
             failed: Vec::new(),
@@ -108,7 +117,11 @@ impl Measurements {
 
 /// A number that depends on the configuration alone.
 fn draw(point: &Point) -> u64 {
-    let values = point.orders.iter().copied().chain(point.bounds.iter().map(|bound| bound.to_bits()));
+    let values = point
+        .orders
+        .iter()
+        .copied()
+        .chain(point.bounds.iter().map(|bound| bound.to_bits()));
     values.fold(0, |state, value| mix(state ^ value))
 }
 
@@ -117,22 +130,35 @@ mod tests {
     use super::*;
 
     fn measured(bound: f64, seconds: impl Into<Option<f64>>, repeats: u32) -> Measurement {
-        let point = Point { bounds: vec![bound], ..Point::default() };
-        Measurement { point, seconds: seconds.into(), repeats }
+        let point = Point {
+            bounds: vec![bound],
+            ..Point::default()
+        };
+        Measurement {
+            point,
+            seconds: seconds.into(),
+            repeats,
+        }
     }
 
     #[test]
     fn measurements_of_one_configuration_are_combined_by_their_repeats() {
-        let all =
-            Measurements::of(vec![measured(2.0, 1.0, 3), measured(1.0, 5.0, 1), measured(2.0, 16.0, 1)]);
+        let all = Measurements::of(vec![
+            measured(2.0, 1.0, 3),
+            measured(1.0, 5.0, 1),
+            measured(2.0, 16.0, 1),
+        ]);
         assert_eq!(all.times, [libm::log(5.0), libm::log(16.0) / 4.0]);
         assert_eq!(all.counts, [1.0, 4.0]);
     }
 
     #[test]
     fn a_failure_counts_if_there_is_no_time() {
-        let all =
-            Measurements::of(vec![measured(1.0, None, 1), measured(2.0, None, 1), measured(1.0, 2.0, 1)]);
+        let all = Measurements::of(vec![
+            measured(1.0, None, 1),
+            measured(2.0, None, 1),
+            measured(1.0, 2.0, 1),
+        ]);
         assert_eq!((all.points.len(), all.failed.len()), (1, 1));
         assert_eq!(all.failed[0].bounds, [2.0]);
     }
@@ -144,16 +170,25 @@ mod tests {
         assert_eq!(kept.times.len(), 20);
         let bound = |number: usize| kept.points[number].bounds[0];
         assert_eq!((bound(9), kept.times[9]), (10.0, libm::log(10.0)));
-        assert!(bound(10) > 11.0 || bound(19) > 30.0, "others than the next fastest");
+        assert!(
+            bound(10) > 11.0 || bound(19) > 30.0,
+            "others than the next fastest"
+        );
         let again = Measurements::of(all().rev().collect()).at_most(20);
         assert_eq!((again.points, again.times), (kept.points, kept.times));
-        assert_eq!(Measurements::of(all().collect()).at_most(100).times.len(), 100);
+        assert_eq!(
+            Measurements::of(all().collect()).at_most(100).times.len(),
+            100
+        );
     }
 
     #[test]
     fn three_times_that_differ_teach() {
         let times = |times: &[f64]| {
-            let all = times.iter().zip([1.0, 2.0, 3.0]).map(|(&time, bound)| measured(bound, time, 1));
+            let all = times
+                .iter()
+                .zip([1.0, 2.0, 3.0])
+                .map(|(&time, bound)| measured(bound, time, 1));
             Measurements::of(all.collect()).teach()
         };
         assert!(times(&[1.0, 1.0, 2.0]));

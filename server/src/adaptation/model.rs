@@ -81,16 +81,31 @@ impl Adapted {
             kernel = Kernel::of(&measurements.points, prior.score_unit());
         }
         let hypotheses = |covariance: &dyn Covariance| {
-            [prior.slope, 0.0].map(|slope| Hypothesis::of(slope, &kernel, covariance, &measurements, prior))
+            [prior.slope, 0.0]
+                .map(|slope| Hypothesis::of(slope, &kernel, covariance, &measurements, prior))
         };
         let mut hypotheses = match kernel.columns() {
             Some(columns) => hypotheses(columns),
             None => hypotheses(&Gram::of(&kernel, kernel.partitions())),
         };
         weigh(&mut hypotheses);
-        let (basis, effects) = (basis(&hypotheses, &measurements), effects(&kernel, &hypotheses));
-        let fastest = measurements.times.iter().copied().fold(f64::INFINITY, f64::min);
-        Some(Self { hypotheses, fastest, effects, failed: measurements.failed, basis, kernel })
+        let (basis, effects) = (
+            basis(&hypotheses, &measurements),
+            effects(&kernel, &hypotheses),
+        );
+        let fastest = measurements
+            .times
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        Some(Self {
+            hypotheses,
+            fastest,
+            effects,
+            failed: measurements.failed,
+            basis,
+            kernel,
+        })
     }
 
     pub(crate) fn basis(&self) -> Basis {
@@ -109,11 +124,21 @@ impl Adapted {
     }
 
     pub(crate) fn predict(&self, point: &Point) -> Prediction {
-        if self.failed.iter().any(|failed| failed.is_same_configuration(point)) {
-            return Prediction { log_seconds: f64::INFINITY, deviation: 0.0 };
+        if self
+            .failed
+            .iter()
+            .any(|failed| failed.is_same_configuration(point))
+        {
+            return Prediction {
+                log_seconds: f64::INFINITY,
+                deviation: 0.0,
+            };
         }
         let scaled = self.kernel.scaled(point);
-        let predicted = self.hypotheses.each_ref().map(|each| each.predict(&self.kernel, point, &scaled));
+        let predicted = self
+            .hypotheses
+            .each_ref()
+            .map(|each| each.predict(&self.kernel, point, &scaled));
         let expected = |value: &dyn Fn(&(f64, f64)) -> f64| -> f64 {
             self.hypotheses
                 .iter()
@@ -123,13 +148,22 @@ impl Adapted {
         };
         let mean = expected(&|(mean, _)| *mean);
         let variance = expected(&|(each, variance)| variance + (each - mean) * (each - mean));
-        let log_seconds = self.effects.as_ref().map_or(mean, |effects| effects.of_point(point));
-        Prediction { log_seconds, deviation: variance.sqrt() }
+        let log_seconds = self
+            .effects
+            .as_ref()
+            .map_or(mean, |effects| effects.of_point(point));
+        Prediction {
+            log_seconds,
+            deviation: variance.sqrt(),
+        }
     }
 }
 
 impl Hypothesis {
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer than 2^53 measurements"
+    )]
     fn of(
         slope: f64,
         kernel: &Kernel,
@@ -137,15 +171,28 @@ impl Hypothesis {
         measurements: &Measurements,
         prior: Prior,
     ) -> Self {
-        let Measurements { points, times, counts, .. } = measurements;
-        let mut residuals: Vec<f64> =
-            times.iter().zip(points).map(|(time, point)| time - slope * point.score).collect();
+        let Measurements {
+            points,
+            times,
+            counts,
+            ..
+        } = measurements;
+        let mut residuals: Vec<f64> = times
+            .iter()
+            .zip(points)
+            .map(|(time, point)| time - slope * point.score)
+            .collect();
         let mean = residuals.iter().sum::<f64>() / residuals.len() as f64;
         for residual in &mut residuals {
             *residual -= mean;
         }
         let fit = Fit::of(kernel, covariance, &residuals, counts, prior.spread);
-        Self { slope, mean, weight: 0.0, fit }
+        Self {
+            slope,
+            mean,
+            weight: 0.0,
+            fit,
+        }
     }
 
     /// The mean before anything is measured.
@@ -155,15 +202,23 @@ impl Hypothesis {
 
     /// Mean and widened variance of the ln(seconds) of a run.
     fn predict(&self, kernel: &Kernel, point: &Point, scaled: &Scaled) -> (f64, f64) {
-        let (mean, variance) = self.fit.predict(kernel, scaled, &self.fit.relate(kernel, scaled));
+        let (mean, variance) = self
+            .fit
+            .predict(kernel, scaled, &self.fit.relate(kernel, scaled));
         let widening = self.fit.widening;
-        (mean + self.mean_of(point), (variance + self.fit.noise) * widening * widening)
+        (
+            mean + self.mean_of(point),
+            (variance + self.fit.noise) * widening * widening,
+        )
     }
 }
 
 /// Sets the probability of each hypothesis after the measurements.
 fn weigh(hypotheses: &mut [Hypothesis; 2]) {
-    let best = hypotheses.iter().map(|each| each.fit.evidence).fold(f64::NEG_INFINITY, f64::max);
+    let best = hypotheses
+        .iter()
+        .map(|each| each.fit.evidence)
+        .fold(f64::NEG_INFINITY, f64::max);
     for (each, before) in hypotheses.iter_mut().zip(PROBABILITIES) {
         each.weight = before * libm::exp(each.fit.evidence - best);
     }
@@ -179,7 +234,13 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis; 2]) -> Option<Effects> {
         return None;
     }
     let (mut constant, mut slope) = (0.0, 0.0);
-    for Hypothesis { slope: own, mean, weight, fit } in hypotheses {
+    for Hypothesis {
+        slope: own,
+        mean,
+        weight,
+        fit,
+    } in hypotheses
+    {
         let (rise, start) = kernel.line(&fit.weights);
         let offset = fit.offset * fit.weights.iter().sum::<f64>();
         constant += weight * (mean + offset + fit.variances[0] * start);
@@ -191,16 +252,26 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis; 2]) -> Option<Effects> {
         };
         hypotheses.iter().map(of).sum()
     };
-    Some(Effects { constant, slope, tensors: kernel.by_order(of_configuration) })
+    Some(Effects {
+        constant,
+        slope,
+        tensors: kernel.by_order(of_configuration),
+    })
 }
 
 fn basis(hypotheses: &[Hypothesis; 2], Measurements { points, times, .. }: &Measurements) -> Basis {
     let mut predicted = times.clone();
     for each in hypotheses {
-        predicted.iter_mut().zip(each.fit.left_out()).for_each(|(time, error)| *time -= each.weight * error);
+        predicted
+            .iter_mut()
+            .zip(each.fit.left_out())
+            .for_each(|(time, error)| *time -= each.weight * error);
     }
     let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
-    let noise: f64 = hypotheses.iter().map(|each| each.weight * each.fit.noise).sum();
+    let noise: f64 = hypotheses
+        .iter()
+        .map(|each| each.weight * each.fit.noise)
+        .sum();
     Basis {
         learned: times.len(),
         trust: hypotheses[0].weight,

@@ -29,7 +29,11 @@ impl Partitions {
             let part = parts(orders.iter().map(|each| each[tensor]));
             let number = *known.entry(part.clone()).or_insert_with(|| {
                 let parts = part.iter().max().map_or(0, |&last| last as usize + 1);
-                partitions.all.push(Partition { part, parts, tensors: 0.0 });
+                partitions.all.push(Partition {
+                    part,
+                    parts,
+                    tensors: 0.0,
+                });
                 partitions.all.len() - 1
             });
             partitions.all[number].tensors += 1.0;
@@ -65,9 +69,17 @@ mod tests {
     fn tensors_that_divide_alike_are_one_partition() {
         let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
         let partitions = Partitions::of(&orders.each_ref().map(<[u64; 3]>::as_slice));
-        assert_eq!((partitions.of_tensor, partitions.all.len()), (vec![0, 1, 0], 2));
-        let [first, second] = &partitions.all[..] else { panic!("two partitions") };
-        assert_eq!((&first.part[..], first.parts, first.tensors), (&[0, 0, 1, 0][..], 2, 2.0));
+        assert_eq!(
+            (partitions.of_tensor, partitions.all.len()),
+            (vec![0, 1, 0], 2)
+        );
+        let [first, second] = &partitions.all[..] else {
+            panic!("two partitions")
+        };
+        assert_eq!(
+            (&first.part[..], first.parts, first.tensors),
+            (&[0, 0, 1, 0][..], 2, 2.0)
+        );
         assert_eq!((&second.part[..], second.tensors), (&[0, 1, 0, 0][..], 1.0));
     }
 }

@@ -31,15 +31,25 @@ impl Point {
         let size: usize = input.shape[1..].iter().product();
         let points = scores.enumerate().map(|(number, score)| {
             let (orders, bounds) = coordinates(&input.values, number * size, size);
-            Self { score: score.into(), orders, bounds }
+            Self {
+                score: score.into(),
+                orders,
+                bounds,
+            }
         });
         points.collect()
     }
 
     /// The point of a fusion, given the seconds that a model predicts.
     pub(crate) fn of_fusion(batch: &FusionBatch, config: usize, seconds: f32) -> Self {
-        let orders = (0..batch.slots()).map(|slot| u64::from(batch.is_fused(config, slot))).collect();
-        Self { score: log_seconds(seconds), orders, bounds: Vec::new() }
+        let orders = (0..batch.slots())
+            .map(|slot| u64::from(batch.is_fused(config, slot)))
+            .collect();
+        Self {
+            score: log_seconds(seconds),
+            orders,
+            bounds: Vec::new(),
+        }
     }
 
     /// The point of a configuration of a feature set. How alike two of them are is not known, so only equal ones are alike.
@@ -50,23 +60,36 @@ impl Point {
     ) -> Self {
         let bytes: Vec<u8> = batch.values(config).flat_map(f32::to_le_bytes).collect();
         let Digest(digest) = Digest::of_parts("hlorank 2026 node features", [bytes.as_slice()]);
-        let orders = digest.as_chunks::<8>().0.iter().map(|part| u64::from_le_bytes(*part)).collect();
+        let orders = digest
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|part| u64::from_le_bytes(*part))
+            .collect();
         let score = match unit {
             ScoreUnit::Seconds => log_seconds(score),
             ScoreUnit::None => score.into(),
         };
-        Self { score, orders, bounds: Vec::new() }
+        Self {
+            score,
+            orders,
+            bounds: Vec::new(),
+        }
     }
 
     /// `[3]` the logarithm of the product of each kind of bounds.
     pub(super) fn volumes(&self) -> impl Iterator<Item = f64> + '_ {
-        self.bounds.chunks(BOUNDS_OF.0).map(|kind| kind.iter().sum())
+        self.bounds
+            .chunks(BOUNDS_OF.0)
+            .map(|kind| kind.iter().sum())
     }
 
     /// A total order of points.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let numbers = |one: &[f64], other: &[f64]| {
-            one.iter().map(|value| value.to_bits()).cmp(other.iter().map(|value| value.to_bits()))
+            one.iter()
+                .map(|value| value.to_bits())
+                .cmp(other.iter().map(|value| value.to_bits()))
         };
         self.orders
             .cmp(&other.orders)
@@ -87,15 +110,21 @@ fn log_seconds(seconds: f32) -> f64 {
 
 fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Vec<u64>, Vec<f64>) {
     match values {
-        ConfigValues::Int64(values) => {
-            (values[start..][..size].chunks(ORDER_VALUES).map(order).collect(), Vec::new())
-        }
+        ConfigValues::Int64(values) => (
+            values[start..][..size]
+                .chunks(ORDER_VALUES)
+                .map(order)
+                .collect(),
+            Vec::new(),
+        ),
         ConfigValues::Float32(values) => {
             let (bounds, features) = BOUNDS_OF;
             let kinds = values[start..][..size].chunks(features);
             (
                 Vec::new(),
-                kinds.flat_map(|kind| kind[..bounds].iter().map(|&bound| logarithm(bound))).collect(),
+                kinds
+                    .flat_map(|kind| kind[..bounds].iter().map(|&bound| logarithm(bound)))
+                    .collect(),
             )
         }
     }
@@ -103,10 +132,9 @@ fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Vec<u64>, V
 
 /// The values −1..5 of an order of dimensions as one number in base 7, as in a `LayoutEntry`.
 fn order(values: &[i64]) -> u64 {
-    values
-        .iter()
-        .rev()
-        .fold(0, |number, value| number * 7 + value.saturating_add(1).clamp(0, 6).unsigned_abs())
+    values.iter().rev().fold(0, |number, value| {
+        number * 7 + value.saturating_add(1).clamp(0, 6).unsigned_abs()
+    })
 }
 
 /// Bounds that a tile does not have are 0.
@@ -123,7 +151,10 @@ mod tests {
         let mut values = vec![-1; 36];
         values[0] = 1;
         values[18..20].copy_from_slice(&[1, 0]);
-        let input = ConfigInput { shape: vec![2, 1, 18], values: ConfigValues::Int64(values) };
+        let input = ConfigInput {
+            shape: vec![2, 1, 18],
+            values: ConfigValues::Int64(values),
+        };
         let points = Point::of_input(&input, [0.5_f32, 2.0].into_iter());
         assert_eq!(points[0].orders, [2, 0, 0]);
         assert_eq!(points[1].orders, [2 + 7, 0, 0]);
@@ -135,7 +166,10 @@ mod tests {
     fn a_tile_has_the_logarithms_of_its_bounds() {
         let mut values = vec![0.0_f32; 24];
         (values[0], values[6], values[8]) = (4.0, 99.0, 1.0);
-        let input = ConfigInput { shape: vec![1, 24], values: ConfigValues::Float32(values) };
+        let input = ConfigInput {
+            shape: vec![1, 24],
+            values: ConfigValues::Float32(values),
+        };
         let points = Point::of_input(&input, [1.0_f32].into_iter());
         assert_eq!(points[0].bounds.len(), 18);
         assert_eq!(points[0].bounds[0], libm::log(4.0));
@@ -145,7 +179,10 @@ mod tests {
     #[test]
     fn a_volume_is_the_product_of_bounds_of_one_kind() {
         let bounds = [[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [4.0; 6], [0.0; 6]].concat();
-        let point = Point { bounds, ..Point::default() };
+        let point = Point {
+            bounds,
+            ..Point::default()
+        };
         assert_eq!(point.volumes().collect::<Vec<_>>(), [3.0, 24.0, 0.0]);
     }
 }

@@ -84,20 +84,32 @@ impl Pool {
         }
         let mut by_chance = 0.0;
         for left_out in 0..centered.len() {
-            let others = centered.iter().enumerate().filter(|(number, _)| *number != left_out);
+            let others = centered
+                .iter()
+                .enumerate()
+                .filter(|(number, _)| *number != left_out);
             let rises = rises(prior, others.map(|(_, graph)| graph));
-            let Centered { rows, times, scores } = &centered[left_out];
+            let Centered {
+                rows,
+                times,
+                scores,
+            } = &centered[left_out];
             let predicted: Vec<f64> = rows.iter().map(|row| dot(row, &rises)).collect();
             basis.left_out_tau += share(tau(times, &predicted), centered.len());
             basis.score_tau += share(tau(times, scores), centered.len());
-            by_chance += share(share(variance_by_chance(times.len()), centered.len()), centered.len());
+            by_chance += share(
+                share(variance_by_chance(times.len()), centered.len()),
+                centered.len(),
+            );
         }
         basis.refusal = match basis.left_out_tau {
             tau if tau <= SURE * by_chance.sqrt() => Some(PoolRefusal::NoBetterThanChance),
             tau if tau <= basis.score_tau + GAIN => Some(PoolRefusal::NoBetterThanModel),
             _ => None,
         };
-        let pool = || Self { rises: in_units(prior, rises(prior, centered.iter())) };
+        let pool = || Self {
+            rises: in_units(prior, rises(prior, centered.iter())),
+        };
         (basis.refusal.is_none().then(pool), basis)
     }
 
@@ -108,7 +120,10 @@ impl Pool {
 }
 
 impl Centered {
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer than 2^53 measurements"
+    )]
     fn of(prior: Prior, Measurements { points, times, .. }: &Measurements) -> Self {
         let mut rows: Vec<Vec<f64>> = points.iter().map(|point| row(prior, point)).collect();
         let (mut times, count) = (times.clone(), points.len() as f64);
@@ -122,25 +137,37 @@ impl Centered {
         for time in &mut times {
             *time -= mean;
         }
-        Self { rows, times, scores: points.iter().map(|point| point.score).collect() }
+        Self {
+            rows,
+            times,
+            scores: points.iter().map(|point| point.score).collect(),
+        }
     }
 }
 
 fn row(prior: Prior, point: &Point) -> Vec<f64> {
     let bounds = point.bounds.iter().map(|bound| bound / BOUNDS_UNIT);
-    [point.score / prior.score_unit()].into_iter().chain(bounds).collect()
+    [point.score / prior.score_unit()]
+        .into_iter()
+        .chain(bounds)
+        .collect()
 }
 
 /// What a unit of the score and of each bound adds: a Bayesian linear regression, in which the score is expected to add the
 /// spread, and the bounds nothing.
 fn rises<'a>(prior: Prior, graphs: impl Iterator<Item = &'a Centered>) -> Vec<f64> {
-    let (precision, mut products, mut sums) = (NOISE * NOISE / (RISE * RISE), Vec::new(), Vec::new());
+    let (precision, mut products, mut sums) =
+        (NOISE * NOISE / (RISE * RISE), Vec::new(), Vec::new());
     for graph in graphs {
         for (row, time) in graph.rows.iter().zip(&graph.times) {
             products.resize(row.len() * row.len(), 0.0);
             sums.resize(row.len(), 0.0);
             let left = time - prior.spread * row[0];
-            for ((sum, own), products) in sums.iter_mut().zip(row).zip(products.chunks_exact_mut(row.len())) {
+            for ((sum, own), products) in sums
+                .iter_mut()
+                .zip(row)
+                .zip(products.chunks_exact_mut(row.len()))
+            {
                 *sum += own * left;
                 for (product, other) in products.iter_mut().zip(row) {
                     *product += own * other;
@@ -165,7 +192,10 @@ fn in_units(prior: Prior, mut rises: Vec<f64>) -> Vec<f64> {
     rises
 }
 
-#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 kernels")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 kernels"
+)]
 fn share(tau: f64, kernels: usize) -> f64 {
     tau / kernels as f64
 }
@@ -175,24 +205,37 @@ mod tests {
     use super::*;
     use crate::adaptation::Measurement;
 
-    const PRIOR: Prior = Prior { slope: 0.05, spread: 0.3 };
+    const PRIOR: Prior = Prior {
+        slope: 0.05,
+        spread: 0.3,
+    };
 
     fn tile(number: u32) -> Point {
         let bounds = vec![f64::from(number % 4), f64::from(number / 4)];
-        Point { score: f64::from(number * 7 % 5), bounds, ..Point::default() }
+        Point {
+            score: f64::from(number * 7 % 5),
+            bounds,
+            ..Point::default()
+        }
     }
 
     /// Times that rise with the second bound and not with the score. Kernels differ in how long they take.
     fn kernel(size: u32, order: impl Fn(u32) -> u32) -> Measurements {
         let seconds = |number| 1e-3 * f64::from(size) * libm::exp(f64::from(order(number) / 4));
-        let each = |number| Measurement { point: tile(number), seconds: Some(seconds(number)), repeats: 1 };
+        let each = |number| Measurement {
+            point: tile(number),
+            seconds: Some(seconds(number)),
+            repeats: 1,
+        };
         Measurements::of((0..16).map(each).collect())
     }
 
     #[test]
     fn kernels_that_agree_teach_how_times_rise() {
         let (pool, basis) = Pool::of(PRIOR, &[1, 2, 3].map(|size| kernel(size, |number| number)));
-        let scores: Vec<f64> = (0..16).map(|number| pool.as_ref().unwrap().score(&tile(number))).collect();
+        let scores: Vec<f64> = (0..16)
+            .map(|number| pool.as_ref().unwrap().score(&tile(number)))
+            .collect();
         let times: Vec<f64> = (0..16).map(|number| f64::from(number / 4)).collect();
         println!("{basis:?}, tau {}", tau(&times, &scores));
         assert_eq!((basis.graphs, basis.measured), (3, 48));
@@ -204,21 +247,39 @@ mod tests {
     fn shuffled_times_make_no_pool() {
         let shuffled = [3, 5, 11].map(|factor| kernel(factor, move |number| number * factor % 16));
         let (pool, basis) = Pool::of(PRIOR, &shuffled);
-        assert_eq!((pool, basis.refusal), (None, Some(PoolRefusal::NoBetterThanChance)), "{basis:?}");
+        assert_eq!(
+            (pool, basis.refusal),
+            (None, Some(PoolRefusal::NoBetterThanChance)),
+            "{basis:?}"
+        );
     }
 
     #[test]
     fn kernels_that_the_model_predicts_as_well_are_no_pool() {
         let seconds = |number| libm::exp(f64::from(number * 7 % 5));
-        let each = |number| Measurement { point: tile(number), seconds: Some(seconds(number)), repeats: 1 };
+        let each = |number| Measurement {
+            point: tile(number),
+            seconds: Some(seconds(number)),
+            repeats: 1,
+        };
         let known = [(); 3].map(|()| Measurements::of((0..16).map(each).collect()));
         let (pool, basis) = Pool::of(PRIOR, &known);
-        assert_eq!((pool, basis.refusal), (None, Some(PoolRefusal::NoBetterThanModel)), "{basis:?}");
+        assert_eq!(
+            (pool, basis.refusal),
+            (None, Some(PoolRefusal::NoBetterThanModel)),
+            "{basis:?}"
+        );
     }
 
     #[test]
     fn one_kernel_is_no_pool() {
-        let (pool, basis) = Pool::of(PRIOR, &[kernel(1, |number| number), Measurements::default()]);
-        assert_eq!((pool, basis.graphs, basis.refusal), (None, 1, Some(PoolRefusal::TooFewKernels)));
+        let (pool, basis) = Pool::of(
+            PRIOR,
+            &[kernel(1, |number| number), Measurements::default()],
+        );
+        assert_eq!(
+            (pool, basis.graphs, basis.refusal),
+            (None, 1, Some(PoolRefusal::TooFewKernels))
+        );
     }
 }

@@ -33,13 +33,28 @@ impl Prior {
     /// Scores of a feature set without unit may have any scale, so little is expected of them.
     pub(crate) fn of(task: Task, unit: ScoreUnit) -> Self {
         match task {
-            Task::Layout => Self { slope: 0.038, spread: 0.2 },
-            Task::Tile => Self { slope: 0.076, spread: 0.5 },
+            Task::Layout => Self {
+                slope: 0.038,
+                spread: 0.2,
+            },
+            Task::Tile => Self {
+                slope: 0.076,
+                spread: 0.5,
+            },
             // The score is ln(seconds).
-            Task::Fusion => Self { slope: 1.0, spread: 0.2 },
+            Task::Fusion => Self {
+                slope: 1.0,
+                spread: 0.2,
+            },
             Task::FeatureSet => match unit {
-                ScoreUnit::Seconds => Self { slope: 1.0, spread: 0.5 },
-                ScoreUnit::None => Self { slope: 0.05, spread: 0.5 },
+                ScoreUnit::Seconds => Self {
+                    slope: 1.0,
+                    spread: 0.5,
+                },
+                ScoreUnit::None => Self {
+                    slope: 0.05,
+                    spread: 0.5,
+                },
             },
         }
     }

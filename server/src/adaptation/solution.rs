@@ -77,7 +77,14 @@ impl Posterior {
         if self.of_columns.is_empty() {
             return reduced;
         }
-        let columns = one.relations.iter().zip(&other.relations).zip(&self.of_columns);
-        columns.map(|((one, other), variance)| one * other * variance).sum::<f64>() - reduced
+        let columns = one
+            .relations
+            .iter()
+            .zip(&other.relations)
+            .zip(&self.of_columns);
+        columns
+            .map(|((one, other), variance)| one * other * variance)
+            .sum::<f64>()
+            - reduced
     }
 }

@@ -41,26 +41,41 @@ const FRUITLESS: u32 = 5;
 impl Wanted {
     /// Whether the suggestion after this many others is a random one, if none of them improves the fastest time.
     fn is_random(&self, others: usize) -> bool {
-        let fruitless = self.since_improvement.saturating_add(u32::try_from(others).unwrap_or(u32::MAX));
+        let fruitless = self
+            .since_improvement
+            .saturating_add(u32::try_from(others).unwrap_or(u32::MAX));
         fruitless > 0 && fruitless.is_multiple_of(FRUITLESS)
     }
 
     /// A number below `count`, at random, for the suggestion after this many others.
     fn draw(&self, others: usize, count: usize) -> usize {
         let parts = [self.seed, self.since_improvement.into(), others as u64];
-        below(parts.into_iter().fold(0, |state, part| mix(state ^ part)), count)
+        below(
+            parts.into_iter().fold(0, |state, part| mix(state ^ part)),
+            count,
+        )
     }
 
     /// Suggests the configurations that the model ranks first. `ranking` has those that may be suggested.
     pub(crate) fn by_model(&self, ranking: &[usize]) -> Vec<Suggestion> {
         let suggested = self.left(ranking).into_iter().take(self.count);
-        suggested.map(|config| Suggestion { config, reason: Reason::Model, improvement: 0.0 }).collect()
+        suggested
+            .map(|config| Suggestion {
+                config,
+                reason: Reason::Model,
+                improvement: 0.0,
+            })
+            .collect()
     }
 
     /// Leaves out what is being measured.
     fn left(&self, ranking: &[usize]) -> Vec<usize> {
         let pending: BTreeSet<usize> = self.pending.iter().copied().collect();
-        ranking.iter().copied().filter(|config| !pending.contains(config)).collect()
+        ranking
+            .iter()
+            .copied()
+            .filter(|config| !pending.contains(config))
+            .collect()
     }
 
     /// The suggestion after this many others, of which one is `left` at least.
@@ -72,7 +87,11 @@ impl Wanted {
         joint: &Joint<'_>,
     ) -> (usize, Reason) {
         if self.is_random(others) {
-            let among: Vec<usize> = left.iter().copied().filter(|config| drawn.contains(config)).collect();
+            let among: Vec<usize> = left
+                .iter()
+                .copied()
+                .filter(|config| drawn.contains(config))
+                .collect();
             let among = if among.is_empty() { left } else { &among };
             return (among[self.draw(others, among.len())], Reason::Random);
         }
@@ -106,7 +125,11 @@ impl Adapted {
                 joint.believe(&point);
             }
             let (config, reason) = wanted.next(suggestions.len(), &left, &candidates.drawn, &joint);
-            suggestions.push(Suggestion { config, reason, improvement: joint.improvement(config) });
+            suggestions.push(Suggestion {
+                config,
+                reason,
+                improvement: joint.improvement(config),
+            });
             left.retain(|&other| other != config);
             joint.remove(config);
             believed.push(config);
@@ -120,7 +143,10 @@ mod tests {
     use super::*;
     use crate::adaptation::{Measurement, Measurements, Prior};
 
-    const PRIOR: Prior = Prior { slope: 0.05, spread: 0.3 };
+    const PRIOR: Prior = Prior {
+        slope: 0.05,
+        spread: 0.3,
+    };
 
     /// Layouts of three tensors whose time is a sum over tensors.
     fn layout(number: usize) -> Point {
@@ -133,8 +159,8 @@ mod tests {
     }
 
     fn seconds(number: usize) -> f64 {
-        let parts =
-            [number % 3, number / 3 % 3 * 2, number / 9 % 3 * 5].map(|part| u32::try_from(part).unwrap());
+        let parts = [number % 3, number / 3 % 3 * 2, number / 9 % 3 * 5]
+            .map(|part| u32::try_from(part).unwrap());
         0.001 * libm::exp(f64::from(parts.iter().sum::<u32>()) / 10.0)
     }
 
@@ -148,13 +174,26 @@ mod tests {
     }
 
     fn wanted(count: usize) -> Wanted {
-        Wanted { count, pending: Vec::new(), since_improvement: 1, seed: 7 }
+        Wanted {
+            count,
+            pending: Vec::new(),
+            since_improvement: 1,
+            seed: 7,
+        }
     }
 
     fn suggested(measured: &[usize], wanted: &Wanted) -> Vec<Suggestion> {
-        let ranking: Vec<usize> = (0..27).rev().filter(|number| !measured.contains(number)).collect();
+        let ranking: Vec<usize> = (0..27)
+            .rev()
+            .filter(|number| !measured.contains(number))
+            .collect();
         let points = |numbers: &[usize]| numbers.iter().copied().map(layout).collect();
-        let candidates = Candidates { ranking: &ranking, considered: 100, drawn: 0..27, points: &points };
+        let candidates = Candidates {
+            ranking: &ranking,
+            considered: 100,
+            drawn: 0..27,
+            points: &points,
+        };
         adapted(measured).suggest(&candidates, wanted)
     }
 
@@ -162,7 +201,10 @@ mod tests {
     fn a_search_by_suggestions_finds_the_fastest() {
         let mut measured = vec![26, 13, 17];
         let fastest = |measured: &[usize]| {
-            measured.iter().copied().min_by(|one, other| seconds(*one).total_cmp(&seconds(*other)))
+            measured
+                .iter()
+                .copied()
+                .min_by(|one, other| seconds(*one).total_cmp(&seconds(*other)))
         };
         while fastest(&measured) != Some(0) {
             measured.push(suggested(&measured, &wanted(1))[0].config);
@@ -177,19 +219,43 @@ mod tests {
         let all = suggested(&measured, &wanted(4));
         let configs: BTreeSet<usize> = all.iter().map(|each| each.config).collect();
         assert_eq!(configs.len(), 4);
-        let pending = Wanted { pending: vec![all[0].config, all[1].config], ..wanted(2) };
+        let pending = Wanted {
+            pending: vec![all[0].config, all[1].config],
+            ..wanted(2)
+        };
         let next = suggested(&measured, &pending);
-        assert!(next.iter().all(|each| !pending.pending.contains(&each.config)), "{next:?}");
-        assert_eq!(next[0].config, all[2].config, "what is pending counts as what was suggested before");
+        assert!(
+            next.iter()
+                .all(|each| !pending.pending.contains(&each.config)),
+            "{next:?}"
+        );
+        assert_eq!(
+            next[0].config, all[2].config,
+            "what is pending counts as what was suggested before"
+        );
     }
 
     #[test]
     fn every_fifth_suggestion_without_improvement_is_random() {
-        let fruitless = Wanted { since_improvement: 4, ..wanted(7) };
-        let reasons: Vec<bool> =
-            suggested(&[26, 13, 17], &fruitless).iter().map(|each| each.reason == Reason::Random).collect();
+        let fruitless = Wanted {
+            since_improvement: 4,
+            ..wanted(7)
+        };
+        let reasons: Vec<bool> = suggested(&[26, 13, 17], &fruitless)
+            .iter()
+            .map(|each| each.reason == Reason::Random)
+            .collect();
         assert_eq!(reasons, [false, true, false, false, false, false, true]);
-        let drawn = |seed| suggested(&[26, 13, 17], &Wanted { seed, ..fruitless.clone() })[1].config;
+        let drawn = |seed| {
+            suggested(
+                &[26, 13, 17],
+                &Wanted {
+                    seed,
+                    ..fruitless.clone()
+                },
+            )[1]
+            .config
+        };
         assert_eq!(drawn(7), drawn(7));
         assert!((0..20).any(|seed| drawn(seed) != drawn(7)));
     }
@@ -197,10 +263,19 @@ mod tests {
     #[test]
     fn all_that_is_left_is_suggested() {
         let measured: Vec<usize> = (3..27).collect();
-        let configs: BTreeSet<usize> =
-            suggested(&measured, &wanted(64)).iter().map(|each| each.config).collect();
+        let configs: BTreeSet<usize> = suggested(&measured, &wanted(64))
+            .iter()
+            .map(|each| each.config)
+            .collect();
         assert_eq!(configs, BTreeSet::from([0, 1, 2]));
-        assert_eq!(wanted(2).by_model(&[5, 3, 4]).iter().map(|each| each.config).collect::<Vec<_>>(), [5, 3]);
+        assert_eq!(
+            wanted(2)
+                .by_model(&[5, 3, 4])
+                .iter()
+                .map(|each| each.config)
+                .collect::<Vec<_>>(),
+            [5, 3]
+        );
     }
 
     #[test]
@@ -210,6 +285,10 @@ mod tests {
         let mut joint = Joint::of(&adapted, vec![0, 1], &[layout(0), layout(1)]);
         let before = joint.improvement(1);
         joint.believe(&layout(1));
-        assert!(joint.improvement(1) < before / 2.0, "{} {before}", joint.improvement(1));
+        assert!(
+            joint.improvement(1) < before / 2.0,
+            "{} {before}",
+            joint.improvement(1)
+        );
     }
 }

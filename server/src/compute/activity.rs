@@ -16,7 +16,11 @@ pub(super) const INTERACTIVE_PERIOD: Duration = Duration::from_millis(100);
 
 impl Activity {
     pub(super) fn new() -> Self {
-        Self { panics: AtomicU64::new(0), started: Instant::now(), last_interactive: AtomicU64::new(0) }
+        Self {
+            panics: AtomicU64::new(0),
+            started: Instant::now(),
+            last_interactive: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn panicked(&self) {

@@ -41,7 +41,12 @@ pub(super) fn work_for<T>(
     caller: Arc<dyn Caller>,
     work: impl FnOnce() -> T,
 ) -> T {
-    let call = SmallCall { pool, worker, until: Instant::now() + AT_ONCE, caller };
+    let call = SmallCall {
+        pool,
+        worker,
+        until: Instant::now() + AT_ONCE,
+        caller,
+    };
     let _before = Before(SMALL_CALL.replace(Some(call)));
     work()
 }

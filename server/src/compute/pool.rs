@@ -49,7 +49,8 @@ impl ComputePool {
     pub fn new(workers: NonZeroUsize) -> io::Result<Self> {
         let pool = Self::without_threads(workers.get(), RunWatch::start()?, false);
         for worker in 0..workers.get() {
-            pool.threads.start(Worker(worker), format!("compute-{worker}"))?;
+            pool.threads
+                .start(Worker(worker), format!("compute-{worker}"))?;
         }
         Ok(pool)
     }
@@ -57,14 +58,24 @@ impl ComputePool {
     /// Starts a pool of one thread that uses the sessions of this worker.
     pub fn background(&self, worker: Worker) -> io::Result<Self> {
         let pool = Self::without_threads(1, Arc::clone(&self.threads.watch), true);
-        pool.threads.start(worker, "compute-background".to_owned())?;
+        pool.threads
+            .start(worker, "compute-background".to_owned())?;
         Ok(pool)
     }
 
     fn without_threads(workers: usize, watch: Arc<RunWatch>, is_background: bool) -> Self {
         let ((interactive, receiver), (bulk, bulk_receiver)) = (unbounded(), unbounded());
-        let threads = Threads::new(WorkQueue::new(receiver, bulk_receiver), watch, is_background);
-        Self { interactive, bulk, workers, threads }
+        let threads = Threads::new(
+            WorkQueue::new(receiver, bulk_receiver),
+            watch,
+            is_background,
+        );
+        Self {
+            interactive,
+            bulk,
+            workers,
+            threads,
+        }
     }
 
     /// Sets the maximum duration of a run of a session, of this pool and of the background pools that share its watch.
@@ -141,7 +152,11 @@ impl ComputePool {
     /// [`Self::drive`] began less than some milliseconds ago.
     #[must_use]
     pub fn at_once(&self, class: Class) -> Option<Worker> {
-        if class == Class::Interactive { at_once::worker(self.number()) } else { None }
+        if class == Class::Interactive {
+            at_once::worker(self.number())
+        } else {
+            None
+        }
     }
 
     /// Polls the future of a small call on a worker, which does the interactive work of the future at once for some
@@ -160,7 +175,11 @@ impl ComputePool {
             }
             let _entered = call.enter();
             let (waited, mut future) = (submitted.elapsed(), Box::pin(future));
-            let advance = || future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let advance = || {
+                future
+                    .as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop()))
+            };
             match at_once::work_for(pool, worker, Arc::new(reply.clone()), advance) {
                 Poll::Ready(value) => reply.send(Ok(Computed { value, waited })),
                 Poll::Pending => reply.send(Err((future, waited))),
@@ -168,7 +187,10 @@ impl ComputePool {
         });
         match receiver.await.map_err(|_| WorkerFailed)? {
             Ok(computed) => Ok(computed),
-            Err((future, waited)) => Ok(Computed { value: future.await, waited }),
+            Err((future, waited)) => Ok(Computed {
+                value: future.await,
+                waited,
+            }),
         }
     }
 
@@ -183,7 +205,10 @@ impl ComputePool {
         let (reply, receiver) = Reply::new();
         let (submitted, call) = (Instant::now(), Span::current());
         let threads = Arc::clone(&self.threads);
-        let queues = Queues { first: self.sender(class).clone(), later: self.bulk.clone() };
+        let queues = Queues {
+            first: self.sender(class).clone(),
+            later: self.bulk.clone(),
+        };
         self.spawn(class, move |worker| {
             let _entered = call.enter();
             if !reply.is_awaited() {
@@ -192,7 +217,9 @@ impl ComputePool {
             let waited = submitted.elapsed();
             let (awaited, caller) = (reply.clone(), at_once::caller());
             let is_gone = move || caller.as_ref().is_some_and(|caller| caller.is_gone());
-            let turns = Turns::new(threads, queues, worker, move || awaited.is_awaited() && !is_gone());
+            let turns = Turns::new(threads, queues, worker, move || {
+                awaited.is_awaited() && !is_gone()
+            });
             if let Some(value) = turns.run(|| work(worker)) {
                 reply.send(Computed { value, waited });
             }
@@ -218,7 +245,8 @@ impl ComputePool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, WorkerFailed> {
         let interrupt = Interrupt::new(Arc::new(|| ())).map_err(|_| WorkerFailed)?;
-        self.run_watched(Class::Bulk, Arc::new(interrupt), Some(max), |_, _| work()).await
+        self.run_watched(Class::Bulk, Arc::new(interrupt), Some(max), |_, _| work())
+            .await
     }
 
     async fn run_watched<T: Send + 'static>(
@@ -261,7 +289,15 @@ impl ComputePool {
         abandon: impl FnOnce() + Send + 'static,
     ) -> WatchedRun {
         let (is_needed, abandon) = (Box::new(is_needed), Box::new(abandon));
-        self.threads.watch_run(worker, Run { interrupt, is_needed, abandon, max: None })
+        self.threads.watch_run(
+            worker,
+            Run {
+                interrupt,
+                is_needed,
+                abandon,
+                max: None,
+            },
+        )
     }
 
     /// Tells it from other pools.

@@ -33,7 +33,14 @@ const LONG: Duration = Duration::from_millis(5);
 impl WorkQueue {
     pub(super) fn new(interactive: Receiver<Work>, bulk: Receiver<Work>) -> Self {
         let (interactive_time, bulk_time) = (Duration::ZERO, Duration::ZERO);
-        Self { interactive, bulk, last: None, in_a_row: 0, interactive_time, bulk_time }
+        Self {
+            interactive,
+            bulk,
+            last: None,
+            in_a_row: 0,
+            interactive_time,
+            bulk_time,
+        }
     }
 
     /// Whether no work waits.
@@ -48,7 +55,11 @@ impl WorkQueue {
         if !self.is_turn_of_bulk()
             && let Ok(work) = self.interactive.try_recv()
         {
-            self.in_a_row = if self.bulk.is_empty() { 0 } else { self.in_a_row + 1 };
+            self.in_a_row = if self.bulk.is_empty() {
+                0
+            } else {
+                self.in_a_row + 1
+            };
             return self.taken(Class::Interactive, Some(work));
         }
         self.in_a_row = 0;

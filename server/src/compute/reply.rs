@@ -23,7 +23,9 @@ impl<T> Reply<T> {
 
     /// Whether the result is not sent yet, and the task still waits for it.
     pub(super) fn is_awaited(&self) -> bool {
-        self.sender().as_ref().is_some_and(|sender| !sender.is_closed())
+        self.sender()
+            .as_ref()
+            .is_some_and(|sender| !sender.is_closed())
     }
 
     pub(super) fn send(&self, value: T) {
@@ -39,7 +41,9 @@ impl<T> Reply<T> {
 
 impl<T: Send> Caller for Reply<T> {
     fn is_gone(&self) -> bool {
-        self.sender().as_ref().is_some_and(oneshot::Sender::is_closed)
+        self.sender()
+            .as_ref()
+            .is_some_and(oneshot::Sender::is_closed)
     }
 
     fn abandon(&self) {

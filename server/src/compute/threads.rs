@@ -54,7 +54,11 @@ pub fn yield_to_others() {
 
 impl Thread {
     fn named(name: String) -> Self {
-        Self { name, left_behind: Arc::default(), handed_over: Arc::default() }
+        Self {
+            name,
+            left_behind: Arc::default(),
+            handed_over: Arc::default(),
+        }
     }
 }
 
@@ -62,7 +66,14 @@ impl Threads {
     pub(super) fn new(queue: WorkQueue, watch: Arc<RunWatch>, is_background: bool) -> Arc<Self> {
         let (activity, current) = (Activity::new(), Mutex::default());
         let displaced = AtomicUsize::new(0);
-        Arc::new(Self { queue, watch, activity, current, displaced, is_background })
+        Arc::new(Self {
+            queue,
+            watch,
+            activity,
+            current,
+            displaced,
+            is_background,
+        })
     }
 
     /// Starts the thread of a worker.
@@ -73,14 +84,21 @@ impl Threads {
     }
 
     /// Starts a thread, which has the low priority of the one before if `is_nice`.
-    fn start_thread(self: &Arc<Self>, worker: Worker, thread: Thread, is_nice: bool) -> io::Result<()> {
+    fn start_thread(
+        self: &Arc<Self>,
+        worker: Worker,
+        thread: Thread,
+        is_nice: bool,
+    ) -> io::Result<()> {
         let threads = Arc::clone(self);
-        thread::Builder::new().name(thread.name.clone()).spawn(move || {
-            if is_nice {
-                yield_to_others();
-            }
-            threads.work(worker, &thread);
-        })?;
+        thread::Builder::new()
+            .name(thread.name.clone())
+            .spawn(move || {
+                if is_nice {
+                    yield_to_others();
+                }
+                threads.work(worker, &thread);
+            })?;
         Ok(())
     }
 
@@ -124,7 +142,9 @@ impl Threads {
     /// succeeded.
     pub(super) fn hand_over(self: &Arc<Self>, worker: Worker) -> bool {
         let mut current = self.current();
-        let Some(before) = current.get(&worker.0).cloned() else { return false };
+        let Some(before) = current.get(&worker.0).cloned() else {
+            return false;
+        };
         let thread = Thread::named(before.name);
         // A new thread has the priority of the thread that starts it.
         if let Err(error) = self.start_thread(worker, thread.clone(), false) {
@@ -140,7 +160,9 @@ impl Threads {
     pub(super) fn displace(&self) -> bool {
         let workers = self.current().len();
         let more = |displaced: usize| (displaced < workers).then_some(displaced + 1);
-        self.displaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.displaced
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
     }
 
     /// Gives that right back.
@@ -164,9 +186,13 @@ impl Threads {
     /// Leaves the thread of a worker behind, and starts another one.
     fn replace(self: &Arc<Self>, worker: Worker) {
         let mut current = self.current();
-        let Some(before) = current.get(&worker.0).cloned() else { return };
+        let Some(before) = current.get(&worker.0).cloned() else {
+            return;
+        };
         if !self.watch.leave_behind() {
-            tracing::error!("a run hangs, and its thread is not replaced: too many threads hang already");
+            tracing::error!(
+                "a run hangs, and its thread is not replaced: too many threads hang already"
+            );
             return;
         }
         before.left_behind.store(true, Ordering::Release);

@@ -87,9 +87,16 @@ impl Turns {
         is_needed: impl Fn() -> bool + 'static,
     ) -> Self {
         let now = Instant::now();
-        let held = Mutex::new(Held { since: now, place: Place::Worker });
+        let held = Mutex::new(Held {
+            since: now,
+            place: Place::Worker,
+        });
         Self {
-            holder: Arc::new(TurnHolder { threads, worker, held }),
+            holder: Arc::new(TurnHolder {
+                threads,
+                worker,
+                held,
+            }),
             queues,
             waited: Cell::new(0),
             is_needed: Box::new(is_needed),
@@ -130,7 +137,11 @@ impl Turns {
     fn next_queue(&self) -> &Sender<Work> {
         let waited = self.waited.get();
         self.waited.set(waited.saturating_add(1));
-        if waited < FIRST_TURNS { &self.queues.first } else { &self.queues.later }
+        if waited < FIRST_TURNS {
+            &self.queues.first
+        } else {
+            &self.queues.later
+        }
     }
 
     fn check_needed(&self) {
@@ -156,7 +167,10 @@ impl Turns {
         let _ = self.next_queue().send(Box::new(next));
         self.holder.give_up();
         if let Ok(turn) = woken.recv() {
-            *self.holder.held() = Held { since: Instant::now(), place: Place::Turn(turn) };
+            *self.holder.held() = Held {
+                since: Instant::now(),
+                place: Place::Turn(turn),
+            };
         }
     }
 }
@@ -167,7 +181,10 @@ impl TakesTurns for TurnHolder {
     fn check(&self) {
         let mut held = self.held();
         let is_late = held.since.elapsed() >= LONGEST_STEP && self.threads.has_work();
-        if !is_late || matches!(held.place, Place::Displaced | Place::None) || !self.threads.displace() {
+        if !is_late
+            || matches!(held.place, Place::Displaced | Place::None)
+            || !self.threads.displace()
+        {
             return;
         }
         if matches!(held.place, Place::Worker) && !self.threads.hand_over(self.worker) {

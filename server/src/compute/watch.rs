@@ -80,12 +80,17 @@ impl RunWatch {
     pub(super) fn start() -> io::Result<Arc<Self>> {
         let watch = Arc::new(Self {
             max_run: AtomicU64::new(millis(MAX_RUN)),
-            runs: Mutex::new(Runs { next: 0, active: HashMap::new() }),
+            runs: Mutex::new(Runs {
+                next: 0,
+                active: HashMap::new(),
+            }),
             turns: Mutex::default(),
             left_behind: AtomicUsize::new(0),
         });
         let watched = Arc::downgrade(&watch);
-        thread::Builder::new().name("run-watch".to_owned()).spawn(move || check_until_dropped(&watched))?;
+        thread::Builder::new()
+            .name("run-watch".to_owned())
+            .spawn(move || check_until_dropped(&watched))?;
         Ok(watch)
     }
 
@@ -95,13 +100,21 @@ impl RunWatch {
     }
 
     pub(super) fn begin(self: &Arc<Self>, run: Run, is_background: bool) -> WatchedRun {
-        let active = Active { run, is_background, started: Instant::now(), stopped: None };
+        let active = Active {
+            run,
+            is_background,
+            started: Instant::now(),
+            stopped: None,
+        };
         let mut runs = self.runs();
         let number = runs.next;
         runs.next += 1;
         runs.active.insert(number, active);
         drop(runs);
-        WatchedRun { watch: Arc::clone(self), number }
+        WatchedRun {
+            watch: Arc::clone(self),
+            number,
+        }
     }
 
     /// Watches a computation that takes turns, until it is dropped.
@@ -112,7 +125,9 @@ impl RunWatch {
     /// Takes the right to leave a thread behind; returns whether there is one left.
     pub(super) fn leave_behind(&self) -> bool {
         let more = |left: usize| (left < MAX_LEFT_BEHIND).then_some(left + 1);
-        self.left_behind.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.left_behind
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
     }
 
     /// Gives that right back, when the thread has ended.
@@ -150,7 +165,13 @@ impl RunWatch {
             let hang = runs.active.extract_if(|_, active| active.hangs(max));
             hang.map(|(_, active)| active).collect()
         };
-        for Active { run: Run { interrupt, abandon, .. }, .. } in abandoned {
+        for Active {
+            run: Run {
+                interrupt, abandon, ..
+            },
+            ..
+        } in abandoned
+        {
             abandon();
             interrupt.abandoned();
         }

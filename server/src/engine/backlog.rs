@@ -74,8 +74,15 @@ impl Backlog {
     }
 
     fn of(workers: usize, device: &'static DeviceProfile) -> Arc<Self> {
-        let state = State { limit: usize::MAX, ..State::default() };
-        Arc::new(Self { workers, device, state: Mutex::new(state) })
+        let state = State {
+            limit: usize::MAX,
+            ..State::default()
+        };
+        Arc::new(Self {
+            workers,
+            device,
+            state: Mutex::new(state),
+        })
     }
 
     /// Limits the amount of queued work, in nodes.
@@ -93,8 +100,14 @@ impl Backlog {
         terms: Terms,
     ) -> Result<Work, EngineError> {
         let mut state = self.state();
-        let queued_call = Queued { model, graph, nodes };
-        if let (Some(deadline), Some(seconds)) = (terms.deadline, self.until_done(&state, queued_call)) {
+        let queued_call = Queued {
+            model,
+            graph,
+            nodes,
+        };
+        if let (Some(deadline), Some(seconds)) =
+            (terms.deadline, self.until_done(&state, queued_call))
+        {
             let estimate =
                 Duration::try_from_secs_f64(seconds / float(self.workers)).unwrap_or(Duration::MAX);
             let left = deadline.saturating_duration_since(Instant::now());
@@ -108,31 +121,56 @@ impl Backlog {
         let call = state.next;
         state.next += 1;
         state.calls.insert(call, queued_call);
-        Ok(Work { backlog: Arc::clone(self), call, model })
+        Ok(Work {
+            backlog: Arc::clone(self),
+            call,
+            model,
+        })
     }
 
     /// Refuses a call whose amount of work is not known yet if the queue is full.
     pub(super) fn check_room(&self, terms: Terms) -> Result<(), EngineError> {
         let state = self.state();
-        if terms.continues_request || state.has_room(1) { Ok(()) } else { Err(self.queue_full(&state, None)) }
+        if terms.continues_request || state.has_room(1) {
+            Ok(())
+        } else {
+            Err(self.queue_full(&state, None))
+        }
     }
 
     fn queue_full(&self, state: &State, nodes: Option<usize>) -> EngineError {
         let (queued, limit) = (state.nodes(), state.limit);
-        let excess = queued.saturating_add(nodes.unwrap_or(1)).saturating_sub(limit).min(queued);
+        let excess = queued
+            .saturating_add(nodes.unwrap_or(1))
+            .saturating_sub(limit)
+            .min(queued);
         let seconds = self.seconds(state) * float(excess) / float(queued * self.workers);
         let room_in = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        EngineError::QueueFull { nodes, queued, limit, room_in }
+        EngineError::QueueFull {
+            nodes,
+            queued,
+            limit,
+            room_in,
+        }
     }
 
     /// Records a run of a model over `nodes` nodes, padding included.
     pub(super) fn ran(&self, model: Digest, nodes: usize, took: Duration) {
         let now = Instant::now();
         let mut state = self.state();
-        let speed =
-            state.speeds.entry(model).or_insert(Speed { nodes: 0.0, seconds: 0.0, runs: 0, last: now });
+        let speed = state.speeds.entry(model).or_insert(Speed {
+            nodes: 0.0,
+            seconds: 0.0,
+            runs: 0,
+            last: now,
+        });
         if !speed.is_valid(now) {
-            *speed = Speed { nodes: 0.0, seconds: 0.0, runs: 0, last: now };
+            *speed = Speed {
+                nodes: 0.0,
+                seconds: 0.0,
+                runs: 0,
+                last: now,
+            };
         }
         speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes + self.device.run_nodes);
         speed.seconds = speed.seconds * EARLIER_WEIGHT + took.as_secs_f64();
@@ -159,7 +197,11 @@ impl Backlog {
 
     /// Time of one worker for all work whose model was measured.
     fn seconds(&self, state: &State) -> f64 {
-        state.calls.values().filter_map(|queued_call| self.seconds_of(state, *queued_call)).sum()
+        state
+            .calls
+            .values()
+            .filter_map(|queued_call| self.seconds_of(state, *queued_call))
+            .sum()
     }
 
     /// Time of one worker for a call, in full blocks; `None` if the model was not measured.
@@ -177,7 +219,11 @@ impl Backlog {
     fn until_done(&self, state: &State, call: Queued) -> Option<f64> {
         let own = self.seconds_of(state, call)?;
         let mut others: HashMap<Digest, f64> = HashMap::new();
-        for other in state.calls.values().filter(|other| other.graph != call.graph) {
+        for other in state
+            .calls
+            .values()
+            .filter(|other| other.graph != call.graph)
+        {
             let most = others.entry(other.graph).or_default();
             *most = most.max(self.seconds_of(state, *other).unwrap_or_default().min(own));
         }
@@ -191,7 +237,10 @@ impl Backlog {
 
 impl State {
     fn nodes(&self) -> usize {
-        self.calls.values().map(|queued_call| queued_call.nodes).fold(0, usize::saturating_add)
+        self.calls
+            .values()
+            .map(|queued_call| queued_call.nodes)
+            .fold(0, usize::saturating_add)
     }
 
     /// Returns whether `nodes` more may be queued. An empty queue accepts any amount.
@@ -228,7 +277,10 @@ impl Drop for Work {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "an estimate, and counts do not go so far")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an estimate, and counts do not go so far"
+)]
 fn float(count: usize) -> f64 {
     count as f64
 }
@@ -242,7 +294,10 @@ mod tests {
     const GRAPH: Digest = Digest([3; 32]);
 
     /// A device whose runs have no fixed cost.
-    const DEVICE: &DeviceProfile = &DeviceProfile { run_nodes: 0, ..*DeviceProfile::CPU };
+    const DEVICE: &DeviceProfile = &DeviceProfile {
+        run_nodes: 0,
+        ..*DeviceProfile::CPU
+    };
 
     /// A backlog of two workers, each of which takes a millisecond for a thousand nodes.
     fn measured() -> Arc<Backlog> {
@@ -254,7 +309,10 @@ mod tests {
     }
 
     fn now() -> Terms {
-        Terms { deadline: Some(Instant::now()), ..Terms::default() }
+        Terms {
+            deadline: Some(Instant::now()),
+            ..Terms::default()
+        }
     }
 
     /// Returns the estimated time for `nodes` nodes.
@@ -266,7 +324,10 @@ mod tests {
     }
 
     fn assert_near(one: Duration, other: Duration) {
-        assert!(one.abs_diff(other) < Duration::from_micros(1), "{one:?}, {other:?}");
+        assert!(
+            one.abs_diff(other) < Duration::from_micros(1),
+            "{one:?}, {other:?}"
+        );
     }
 
     #[test]
@@ -281,8 +342,11 @@ mod tests {
 
     #[test]
     fn small_runs_tell_the_time_of_large_ones() {
-        const RUNS: &DeviceProfile =
-            &DeviceProfile { run_nodes: 100, block_nodes: 1000, ..*DeviceProfile::CPU };
+        const RUNS: &DeviceProfile = &DeviceProfile {
+            run_nodes: 100,
+            block_nodes: 1000,
+            ..*DeviceProfile::CPU
+        };
         let [small, large] = [(10, 110), (1000, 1100)].map(|(nodes, micros)| {
             let backlog = Backlog::of(1, RUNS);
             (0..MIN_RUNS).for_each(|_| backlog.ran(MODEL, nodes, Duration::from_micros(micros)));
@@ -300,8 +364,12 @@ mod tests {
     #[test]
     fn calls_take_turns() {
         let backlog = measured();
-        let large = backlog.add(MODEL, Digest([4; 32]), 1_000_000, Terms::default()).unwrap();
-        let small = backlog.add(MODEL, Digest([5; 32]), 1_000, Terms::default()).unwrap();
+        let large = backlog
+            .add(MODEL, Digest([4; 32]), 1_000_000, Terms::default())
+            .unwrap();
+        let small = backlog
+            .add(MODEL, Digest([5; 32]), 1_000, Terms::default())
+            .unwrap();
         assert_near(estimate(&backlog, 10_000), Duration::from_micros(10_500));
         large.done(998_000);
         assert_near(estimate(&backlog, 10_000), Duration::from_micros(6_500));
@@ -312,10 +380,12 @@ mod tests {
     #[test]
     fn calls_about_one_graph_share() {
         let backlog = measured();
-        let same: Vec<_> =
-            (0..50).map(|_| backlog.add(MODEL, GRAPH, 10_000, Terms::default()).unwrap()).collect();
+        let same: Vec<_> = (0..50)
+            .map(|_| backlog.add(MODEL, GRAPH, 10_000, Terms::default()).unwrap())
+            .collect();
         assert_near(estimate(&backlog, 10_000), Duration::from_millis(5));
-        let others = [4_000, 6_000].map(|nodes| backlog.add(MODEL, OTHER, nodes, Terms::default()).unwrap());
+        let others =
+            [4_000, 6_000].map(|nodes| backlog.add(MODEL, OTHER, nodes, Terms::default()).unwrap());
         assert_near(estimate(&backlog, 10_000), Duration::from_millis(8));
         drop((same, others));
     }
@@ -334,10 +404,23 @@ mod tests {
         let backlog = measured();
         let soon = Instant::now() + Duration::from_secs(10);
         assert!(
-            backlog.add(MODEL, GRAPH, 10_000_000, Terms { deadline: Some(soon), ..Terms::default() }).is_ok()
+            backlog
+                .add(
+                    MODEL,
+                    GRAPH,
+                    10_000_000,
+                    Terms {
+                        deadline: Some(soon),
+                        ..Terms::default()
+                    }
+                )
+                .is_ok()
         );
         assert!(backlog.add(MODEL, GRAPH, 1_000_000, now()).is_err());
-        assert!(backlog.add(MODEL, GRAPH, 0, now()).is_ok(), "nothing to evaluate takes no time");
+        assert!(
+            backlog.add(MODEL, GRAPH, 0, now()).is_ok(),
+            "nothing to evaluate takes no time"
+        );
     }
 
     #[test]
@@ -346,7 +429,13 @@ mod tests {
         backlog.set_limit(100_000);
         let add = |nodes| backlog.add(MODEL, GRAPH, nodes, Terms::default());
         let alone = add(1_000_000).expect("nothing waits");
-        let Err(EngineError::QueueFull { nodes, queued, limit, room_in }) = add(1_000) else {
+        let Err(EngineError::QueueFull {
+            nodes,
+            queued,
+            limit,
+            room_in,
+        }) = add(1_000)
+        else {
             panic!("not refused");
         };
         assert_eq!((nodes, queued, limit), (Some(1_000), 1_000_000, 100_000));
@@ -356,8 +445,14 @@ mod tests {
             backlog.check_room(Terms::default()),
             Err(EngineError::QueueFull { nodes: None, .. })
         ));
-        let rest = Terms { continues_request: true, ..Terms::default() };
-        assert!(backlog.add(MODEL, GRAPH, 1_000, rest).is_ok(), "so is the rest of what was taken");
+        let rest = Terms {
+            continues_request: true,
+            ..Terms::default()
+        };
+        assert!(
+            backlog.add(MODEL, GRAPH, 1_000, rest).is_ok(),
+            "so is the rest of what was taken"
+        );
         alone.done(901_000);
         let fits = add(1_000).expect("there is room");
         assert_eq!(backlog.nodes(), (100_000, 100_000));

@@ -104,12 +104,16 @@ pub enum EngineError {
 impl EngineError {
     /// The graph cannot be padded as the model needs it.
     pub(super) fn pad_unknown(model: &ModelFacts) -> Self {
-        Self::PadUnknown { model: model.name.clone() }
+        Self::PadUnknown {
+            model: model.name.clone(),
+        }
     }
 
     /// Pruning keeps nothing of the graph.
     pub(super) fn nothing_kept(model: &ModelFacts) -> Self {
-        Self::NothingKept { model: model.name.clone() }
+        Self::NothingKept {
+            model: model.name.clone(),
+        }
     }
 }
 
@@ -119,7 +123,11 @@ pub(super) fn check_scores(model: &ModelFacts, scores: &[f32]) -> Result<(), Eng
         None => Ok(()),
         Some(config) => {
             let (model, score) = (model.name.clone(), scores[config]);
-            Err(EngineError::InvalidOutput { model, config, score })
+            Err(EngineError::InvalidOutput {
+                model,
+                config,
+                score,
+            })
         }
     }
 }

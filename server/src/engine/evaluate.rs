@@ -35,26 +35,46 @@ impl Engine {
     /// Evaluates everything anew, and counts nothing.
     #[must_use]
     pub fn without_cache(pool: Arc<ComputePool>) -> Self {
-        Self::with_cache(pool, EmbeddingCache::new(CacheBytes::default(), CacheSeries::noop()), Gauge::noop())
+        Self::with_cache(
+            pool,
+            EmbeddingCache::new(CacheBytes::default(), CacheSeries::noop()),
+            Gauge::noop(),
+        )
     }
 
     fn with_cache(pool: Arc<ComputePool>, cache: EmbeddingCache, waiting_rows: Gauge) -> Self {
         let backlog = Backlog::new(&pool);
-        let resources = Resources { pool, backlog, memory: Memory::new(usize::MAX) };
-        Self { segments: SegmentEvaluator::new(&resources, Arc::new(cache), waiting_rows), resources }
+        let resources = Resources {
+            pool,
+            backlog,
+            memory: Memory::new(usize::MAX),
+        };
+        Self {
+            segments: SegmentEvaluator::new(&resources, Arc::new(cache), waiting_rows),
+            resources,
+        }
     }
 
     /// Remembers the last batch of each of this many graphs for [`Self::recompute`].
     #[must_use]
     pub fn remembering(self, graphs: usize) -> Self {
-        Self { segments: self.segments.remembering(graphs), ..self }
+        Self {
+            segments: self.segments.remembering(graphs),
+            ..self
+        }
     }
 
     /// Limits the work that may be queued, in padded nodes, and the bytes that calls may hold.
     #[must_use]
     pub fn bounded(self, nodes: usize, bytes: usize) -> Self {
         self.resources.backlog.set_limit(nodes);
-        Self { resources: Resources { memory: Memory::new(bytes), ..self.resources }, ..self }
+        Self {
+            resources: Resources {
+                memory: Memory::new(bytes),
+                ..self.resources
+            },
+            ..self
+        }
     }
 
     /// The memory that calls hold.
@@ -94,7 +114,11 @@ impl Engine {
 
     /// Evaluates the rows that other versions of a model were asked for last by this version, on a pool beside the one
     /// that serves. Returns the number of graphs.
-    pub async fn recompute(&self, model: &Model, pool: Arc<ComputePool>) -> Result<usize, EngineError> {
+    pub async fn recompute(
+        &self,
+        model: &Model,
+        pool: Arc<ComputePool>,
+    ) -> Result<usize, EngineError> {
         match model.loaded() {
             LoadedModel::Segment(model) => self.segments.recompute(model, pool).await,
             LoadedModel::WholeGraph(_) => Ok(0),
@@ -113,7 +137,9 @@ impl Engine {
         match model.loaded() {
             LoadedModel::Segment(model) => {
                 let (graph, _held) = self.cut_for(model, graph, terms.class).await?;
-                self.segments.score(&self.resources, model, &graph, read, terms).await
+                self.segments
+                    .score(&self.resources, model, &graph, read, terms)
+                    .await
             }
             LoadedModel::WholeGraph(model) => {
                 whole_graph::score(&self.resources, model, graph, read, terms).await
@@ -132,7 +158,9 @@ impl Engine {
     ) -> Result<Vec<Vec<KernelTime>>, E> {
         match model.loaded() {
             LoadedModel::Segment(model) => {
-                self.segments.kernels(&self.resources, model, graph, read, terms).await
+                self.segments
+                    .kernels(&self.resources, model, graph, read, terms)
+                    .await
             }
             LoadedModel::WholeGraph(_) => Ok(Vec::new()),
         }
@@ -152,7 +180,10 @@ impl Engine {
         }
         let held = self.resources.memory.hold(graph.bytes())?;
         let whole = graph.whole.clone();
-        let cut = self.resources.pool.run(class, move |_| SegmentedGraph::cut(&whole, nodes));
+        let cut = self
+            .resources
+            .pool
+            .run(class, move |_| SegmentedGraph::cut(&whole, nodes));
         Ok((Arc::new(cut.await?.value), Some(held)))
     }
 }

@@ -48,7 +48,11 @@ fn merge<'a>(
     merged: &mut Vec<u32>,
 ) {
     while let ([one, ..], [other, ..]) = (first, second) {
-        let run = if compare(one, other).is_le() { &mut first } else { &mut second };
+        let run = if compare(one, other).is_le() {
+            &mut first
+        } else {
+            &mut second
+        };
         merged.extend(run.split_off_first());
         if merged.len().is_multiple_of(SORTED) {
             pace::pause();

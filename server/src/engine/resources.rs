@@ -40,7 +40,10 @@ impl Resources {
         chunks: Vec<Range<usize>>,
         class: Class,
         interrupt: Interrupt,
-        score: impl Fn(Worker, Range<usize>, &Interrupt) -> Result<T, ModelFailed> + Send + Sync + 'static,
+        score: impl Fn(Worker, Range<usize>, &Interrupt) -> Result<T, ModelFailed>
+        + Send
+        + Sync
+        + 'static,
     ) -> Result<Vec<T>, EngineError> {
         let (score, interrupt) = (Arc::new(score), StopOnDrop(Arc::new(interrupt)));
         let chunks = chunks.into_iter().map(|chunk| {
@@ -50,6 +53,9 @@ impl Resources {
             async { Ok::<_, EngineError>(scored.await??) }
         });
         // Enough that no worker is idle.
-        stream::iter(chunks).buffered(2 * self.pool.workers()).try_collect().await
+        stream::iter(chunks)
+            .buffered(2 * self.pool.workers())
+            .try_collect()
+            .await
     }
 }

@@ -9,8 +9,11 @@ const GRAPH_REQUESTS: Family<Counter, 2> = Family::new(
      while another call reads it is a hit",
 );
 
-const GRAPH_EVICTIONS: Family<Counter, 1> =
-    Family::new("hlorank_graph_cache_evictions_total", ["index"], "Entries evicted from the graph cache");
+const GRAPH_EVICTIONS: Family<Counter, 1> = Family::new(
+    "hlorank_graph_cache_evictions_total",
+    ["index"],
+    "Entries evicted from the graph cache",
+);
 
 const GRAPH_BYTES: Family<Gauge, 1> = Family::new(
     "hlorank_graph_cache_bytes",
@@ -18,8 +21,11 @@ const GRAPH_BYTES: Family<Gauge, 1> = Family::new(
     "Size of the graph cache in bytes. A graph in both indexes is held once and counted in both",
 );
 
-const GRAPH_MAX_BYTES: Family<Gauge, 1> =
-    Family::new("hlorank_graph_cache_max_bytes", ["index"], "Maximum size of the graph cache in bytes");
+const GRAPH_MAX_BYTES: Family<Gauge, 1> = Family::new(
+    "hlorank_graph_cache_max_bytes",
+    ["index"],
+    "Maximum size of the graph cache in bytes",
+);
 
 const GRAPH_ENTRIES: Family<Gauge, 1> = Family::new(
     "hlorank_graph_cache_entries",
@@ -39,14 +45,23 @@ const EMBEDDING_EVICTIONS: Family<Counter, 0> = Family::new(
     "Embeddings that were evicted, or did not fit in the cache",
 );
 
-const EMBEDDING_BYTES: Family<Gauge, 0> =
-    Family::new("hlorank_embedding_cache_bytes", [], "Size of the embedding cache in bytes, including keys");
+const EMBEDDING_BYTES: Family<Gauge, 0> = Family::new(
+    "hlorank_embedding_cache_bytes",
+    [],
+    "Size of the embedding cache in bytes, including keys",
+);
 
-const EMBEDDING_MAX_BYTES: Family<Gauge, 0> =
-    Family::new("hlorank_embedding_cache_max_bytes", [], "Maximum size of the embedding cache in bytes");
+const EMBEDDING_MAX_BYTES: Family<Gauge, 0> = Family::new(
+    "hlorank_embedding_cache_max_bytes",
+    [],
+    "Maximum size of the embedding cache in bytes",
+);
 
-const EMBEDDING_ENTRIES: Family<Gauge, 0> =
-    Family::new("hlorank_embedding_cache_entries", [], "Embeddings in the cache");
+const EMBEDDING_ENTRIES: Family<Gauge, 0> = Family::new(
+    "hlorank_embedding_cache_entries",
+    [],
+    "Embeddings in the cache",
+);
 
 /// Metrics of a cache, or of one index of a cache.
 #[derive(Clone)]
@@ -84,7 +99,10 @@ impl GraphCacheSeries {
             max_bytes: GRAPH_MAX_BYTES.series(recorder, [index]),
             entries: GRAPH_ENTRIES.series(recorder, [index]),
         };
-        Self { by_hash: index("hash"), by_source: index("source") }
+        Self {
+            by_hash: index("hash"),
+            by_source: index("source"),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 use std::marker::PhantomData;
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString};
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString,
+};
 use metrics_exporter_prometheus::PrometheusRecorder;
 
 use super::recorder::Recorder;
@@ -26,19 +28,39 @@ pub trait Handle {
 impl<H: Handle, const LABELS: usize> Family<H, LABELS> {
     /// Defines a metric. `name` begins with `hlorank_`, and ends with the base unit or, for a counter, with `_total`.
     #[must_use]
-    pub const fn new(name: &'static str, labels: [&'static str; LABELS], help: &'static str) -> Self {
-        Self { name, labels, help, handle: PhantomData }
+    pub const fn new(
+        name: &'static str,
+        labels: [&'static str; LABELS],
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            labels,
+            help,
+            handle: PhantomData,
+        }
     }
 
     /// Returns the series with these label values. A new series is zero.
     #[must_use]
     pub fn series(&self, recorder: &Recorder, values: [&str; LABELS]) -> H {
         let recorder = recorder.prometheus();
-        let labels =
-            self.labels.iter().zip(values).map(|(&label, value)| Label::new(label, value.to_owned()));
+        let labels = self
+            .labels
+            .iter()
+            .zip(values)
+            .map(|(&label, value)| Label::new(label, value.to_owned()));
         let key = Key::from_parts(self.name, labels.collect::<Vec<_>>());
-        H::describe(recorder, KeyName::from_const_str(self.name), self.help.into());
-        H::register(recorder, &key, &Metadata::new(module_path!(), Level::INFO, None))
+        H::describe(
+            recorder,
+            KeyName::from_const_str(self.name),
+            self.help.into(),
+        );
+        H::register(
+            recorder,
+            &key,
+            &Metadata::new(module_path!(), Level::INFO, None),
+        )
     }
 }
 
@@ -73,7 +95,10 @@ impl Handle for Histogram {
 }
 
 /// Sets a gauge to a count.
-#[expect(clippy::cast_precision_loss, reason = "exact up to 2^53, and no count here reaches that")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "exact up to 2^53, and no count here reaches that"
+)]
 pub fn set(gauge: &Gauge, count: u64) {
     gauge.set(count as f64);
 }

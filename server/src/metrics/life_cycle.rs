@@ -8,8 +8,11 @@ use super::{
 };
 use crate::model::{ModelState, REJECTION_REASONS, Rejection};
 
-const VERSIONS: Family<Gauge, 2> =
-    Family::new("hlorank_model_versions", ["model", "state"], "Versions of a model by life-cycle state");
+const VERSIONS: Family<Gauge, 2> = Family::new(
+    "hlorank_model_versions",
+    ["model", "state"],
+    "Versions of a model by life-cycle state",
+);
 
 const STABLE_VERSION: Family<Gauge, 1> = Family::new(
     "hlorank_model_stable_version",
@@ -66,7 +69,8 @@ pub struct VersionSeries {
 
 impl LoadingSeries {
     pub(super) fn new(recorder: &Recorder) -> Self {
-        let rejections = REJECTION_REASONS.map(|reason| (reason, REJECTIONS.series(recorder, [reason])));
+        let rejections =
+            REJECTION_REASONS.map(|reason| (reason, REJECTIONS.series(recorder, [reason])));
         Self {
             rejections: rejections.into(),
             load_seconds: LOAD_SECONDS.series(recorder, []),
@@ -75,9 +79,16 @@ impl LoadingSeries {
     }
 
     /// Counts an attempt to load a version of a model.
-    pub fn attempted(&self, model: &VersionSeries, rejection: Option<&Rejection>, duration: Duration) {
+    pub fn attempted(
+        &self,
+        model: &VersionSeries,
+        rejection: Option<&Rejection>,
+        duration: Duration,
+    ) {
         self.load_seconds.record(duration);
-        let Some(rejection) = rejection else { return model.loaded.increment(1) };
+        let Some(rejection) = rejection else {
+            return model.loaded.increment(1);
+        };
         model.rejected.increment(1);
         if let Some(counter) = self.rejections.get(rejection.reason) {
             counter.increment(1);
@@ -104,7 +115,10 @@ impl VersionSeries {
     /// Sets the number of versions in each state, the stable version and the canary.
     pub fn set_versions(&self, states: &[ModelState], stable: Option<u64>, canary: Option<u64>) {
         for (gauge, state) in self.states.iter().zip(ModelState::ALL) {
-            set(gauge, states.iter().filter(|other| **other == state).count() as u64);
+            set(
+                gauge,
+                states.iter().filter(|other| **other == state).count() as u64,
+            );
         }
         set(&self.stable, stable.unwrap_or(0));
         set(&self.canary, canary.unwrap_or(0));

@@ -8,13 +8,20 @@ const REQUESTS: Family<Gauge, 0> = Family::new(
     "Requests in flight; a stream is one request until it ends",
 );
 
-const MAX_REQUESTS: Family<Gauge, 0> =
-    Family::new("hlorank_max_requests", [], "Maximum number of requests in flight");
+const MAX_REQUESTS: Family<Gauge, 0> = Family::new(
+    "hlorank_max_requests",
+    [],
+    "Maximum number of requests in flight",
+);
 
-const QUEUED_TASKS: Family<Gauge, 0> =
-    Family::new("hlorank_compute_queue_tasks", [], "Tasks queued for a compute thread");
+const QUEUED_TASKS: Family<Gauge, 0> = Family::new(
+    "hlorank_compute_queue_tasks",
+    [],
+    "Tasks queued for a compute thread",
+);
 
-const THREADS: Family<Gauge, 0> = Family::new("hlorank_compute_threads", [], "Number of compute threads");
+const THREADS: Family<Gauge, 0> =
+    Family::new("hlorank_compute_threads", [], "Number of compute threads");
 
 const WORKER_PANICS: Family<Counter, 0> = Family::new(
     "hlorank_worker_panics_total",
@@ -22,8 +29,11 @@ const WORKER_PANICS: Family<Counter, 0> = Family::new(
     "Panics of compute threads. The thread is replaced; its task fails or is retried in parts",
 );
 
-const WAITING_ROWS: Family<Gauge, 0> =
-    Family::new("hlorank_waiting_rows", [], "Distinct rows that are queued or being evaluated");
+const WAITING_ROWS: Family<Gauge, 0> = Family::new(
+    "hlorank_waiting_rows",
+    [],
+    "Distinct rows that are queued or being evaluated",
+);
 
 const QUEUED_NODES: Family<Gauge, 0> = Family::new(
     "hlorank_queued_nodes",
@@ -31,8 +41,11 @@ const QUEUED_NODES: Family<Gauge, 0> = Family::new(
     "Queued work of calls in flight: rows still to be evaluated, times the padded nodes of each",
 );
 
-const MAX_QUEUED_NODES: Family<Gauge, 0> =
-    Family::new("hlorank_max_queued_nodes", [], "Maximum amount of queued work, in padded nodes");
+const MAX_QUEUED_NODES: Family<Gauge, 0> = Family::new(
+    "hlorank_max_queued_nodes",
+    [],
+    "Maximum amount of queued work, in padded nodes",
+);
 
 const CALL_BYTES: Family<Gauge, 0> = Family::new(
     "hlorank_call_bytes",
@@ -40,8 +53,11 @@ const CALL_BYTES: Family<Gauge, 0> = Family::new(
     "Bytes held by calls in flight: messages, embeddings, and answers until they are sent",
 );
 
-const MAX_CALL_BYTES: Family<Gauge, 0> =
-    Family::new("hlorank_max_call_bytes", [], "Maximum number of bytes held by calls in flight");
+const MAX_CALL_BYTES: Family<Gauge, 0> = Family::new(
+    "hlorank_max_call_bytes",
+    [],
+    "Maximum number of bytes held by calls in flight",
+);
 
 /// Metrics of the work that is in flight and queued.
 pub struct LoadSeries {

@@ -40,14 +40,25 @@ pub struct Method {
 impl Methods {
     pub(super) fn new(recorder: &Recorder, reasons: &[&'static str]) -> Self {
         let methods = methods().into_iter().map(|(service, name)| {
-            let (path, without_model) =
-                (format!("/{service}/{name}"), CallSeries::new(recorder, &name, NO_MODEL));
-            (path, Arc::new(Method { service, name, without_model }))
+            let (path, without_model) = (
+                format!("/{service}/{name}"),
+                CallSeries::new(recorder, &name, NO_MODEL),
+            );
+            (
+                path,
+                Arc::new(Method {
+                    service,
+                    name,
+                    without_model,
+                }),
+            )
         });
         let reasons = reasons.iter().copied().chain([OTHER]);
         Self {
             by_path: methods.collect(),
-            errors: reasons.map(|reason| (reason, ERRORS.series(recorder, [reason]))).collect(),
+            errors: reasons
+                .map(|reason| (reason, ERRORS.series(recorder, [reason])))
+                .collect(),
         }
     }
 
@@ -67,7 +78,9 @@ impl Methods {
         duration: Duration,
     ) {
         let of_model = model.and_then(|model| model.calls(&method.name));
-        of_model.unwrap_or(&method.without_model).ended(code, duration);
+        of_model
+            .unwrap_or(&method.without_model)
+            .ended(code, duration);
         if let Some(reason) = reason
             && let Some(counter) = self.errors.get(reason).or_else(|| self.errors.get(OTHER))
         {
@@ -80,11 +93,17 @@ impl Methods {
 fn methods() -> Vec<(String, String)> {
     let descriptors: FileDescriptorSet =
         prost::Message::decode(FILE_DESCRIPTOR_SET).expect("the descriptors were built in");
-    let files = descriptors.file.iter().filter(|file| file.package() == PACKAGE);
+    let files = descriptors
+        .file
+        .iter()
+        .filter(|file| file.package() == PACKAGE);
     let services = files.flat_map(|file| &file.service);
-    let methods = services.flat_map(|service| service.method.iter().map(move |method| (service, method)));
+    let methods =
+        services.flat_map(|service| service.method.iter().map(move |method| (service, method)));
     let service_name = |service: &str| format!("{PACKAGE}.{service}");
-    methods.map(|(service, method)| (service_name(service.name()), method.name().to_owned())).collect()
+    methods
+        .map(|(service, method)| (service_name(service.name()), method.name().to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -94,6 +113,11 @@ mod tests {
     #[test]
     fn methods_that_select_a_model_exist() {
         let names: Vec<String> = methods().into_iter().map(|(_, name)| name).collect();
-        assert!(RANKING.iter().all(|ranking| names.iter().any(|name| name == ranking)), "{names:?}");
+        assert!(
+            RANKING
+                .iter()
+                .all(|ranking| names.iter().any(|name| name == ranking)),
+            "{names:?}"
+        );
     }
 }

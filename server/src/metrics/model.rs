@@ -9,7 +9,8 @@ use super::{
 };
 use crate::outcome::Reuse;
 
-const CONFIGS: Family<Counter, 1> = Family::new("hlorank_configs_total", ["model"], "Scored configurations");
+const CONFIGS: Family<Counter, 1> =
+    Family::new("hlorank_configs_total", ["model"], "Scored configurations");
 
 const DISTINCT_CONFIGS: Family<Counter, 1> = Family::new(
     "hlorank_distinct_configs_total",
@@ -105,7 +106,8 @@ impl ModelSeries {
     /// Counts the configurations and rows of a scored batch.
     pub fn scored(&self, reuse: Reuse) {
         self.configs.increment(reuse.configs as u64);
-        self.distinct_configs.increment(reuse.distinct_configs as u64);
+        self.distinct_configs
+            .increment(reuse.distinct_configs as u64);
         self.segment_rows.increment(reuse.segment_rows as u64);
         self.rows_evaluated.increment(reuse.rows_evaluated as u64);
         self.rows_cached.increment(reuse.rows_cached() as u64);

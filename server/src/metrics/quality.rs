@@ -121,7 +121,11 @@ impl QualitySeries {
 
     /// Counts a replay.
     pub fn replayed(&self, succeeded: bool, duration: Duration) {
-        let counter = if succeeded { &self.replayed } else { &self.failed };
+        let counter = if succeeded {
+            &self.replayed
+        } else {
+            &self.failed
+        };
         counter.increment(1);
         self.replay_took(duration);
     }
@@ -141,7 +145,11 @@ impl QualitySeries {
             }
         }
         let current = QualitySummary::by_key(labelled);
-        for (_, series) in versions.series.iter().filter(|(of, _)| !current.contains_key(of)) {
+        for (_, series) in versions
+            .series
+            .iter()
+            .filter(|(of, _)| !current.contains_key(of))
+        {
             series.set(&QualitySummary::default());
         }
         for (of, summary) in current {

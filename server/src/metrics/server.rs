@@ -60,7 +60,9 @@ impl Metrics {
     pub fn new(reasons: &[&'static str]) -> Self {
         let recorder = Arc::new(Recorder::new());
         let digest = hlorank_graph::FeatureSet::TPUGRAPHS.digest().to_string();
-        BUILD_INFO.series(&recorder, [env!("CARGO_PKG_VERSION"), &digest]).set(1.0);
+        BUILD_INFO
+            .series(&recorder, [env!("CARGO_PKG_VERSION"), &digest])
+            .set(1.0);
         Self {
             methods: Methods::new(&recorder, reasons),
             stages: StageSeries::new(&recorder),
@@ -79,7 +81,12 @@ impl Metrics {
     /// Returns the metrics of a model of the registry. They are registered on the first call with its name, and stay
     /// after the model is removed.
     pub fn model(&self, name: &str) -> Arc<ModelSeries> {
-        if let Some(series) = self.models.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+        if let Some(series) = self
+            .models
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+        {
             return Arc::clone(series);
         }
         let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +106,9 @@ impl Metrics {
         drop(self);
         loop {
             tokio::time::sleep(UPKEEP_INTERVAL).await;
-            let Some(metrics) = metrics.upgrade() else { return };
+            let Some(metrics) = metrics.upgrade() else {
+                return;
+            };
             metrics.recorder.run_upkeep();
         }
     }

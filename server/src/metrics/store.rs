@@ -2,8 +2,11 @@ use metrics::{Counter, Gauge};
 
 use super::{family::Family, recorder::Recorder};
 
-const MEASUREMENTS: Family<Gauge, 0> =
-    Family::new("hlorank_measurements", [], "Measurements in the store; 0 without --measurements");
+const MEASUREMENTS: Family<Gauge, 0> = Family::new(
+    "hlorank_measurements",
+    [],
+    "Measurements in the store; 0 without --measurements",
+);
 
 const BYTES: Family<Gauge, 0> = Family::new(
     "hlorank_measurements_bytes",

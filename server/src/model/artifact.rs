@@ -11,8 +11,8 @@ use ort::session::Session;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ArtifactError, MemoryGrowth, interface::Interface, manifest::Manifest, manifest_error::MANIFEST_FILE,
-    onnx, whole_graph::MODEL,
+    ArtifactError, MemoryGrowth, interface::Interface, manifest::Manifest,
+    manifest_error::MANIFEST_FILE, onnx, whole_graph::MODEL,
 };
 use crate::runtime::Runtime;
 
@@ -44,26 +44,53 @@ impl Artifact {
         let manifest_bytes = read(folder, MANIFEST_FILE)?;
         let manifest = Manifest::read(&manifest_bytes)?;
         check_place(folder, &manifest)?;
-        let files = Files { folder, manifest: &manifest };
+        let files = Files {
+            folder,
+            manifest: &manifest,
+        };
         let expected = manifest.onnx_files();
         files.check_unused(&expected)?;
-        let onnx = expected.iter().map(|(file, interface)| Ok((*file, files.model(file, interface)?)));
+        let onnx = expected
+            .iter()
+            .map(|(file, interface)| Ok((*file, files.model(file, interface)?)));
         let onnx = onnx.collect::<Result<_, ArtifactError>>()?;
         let golden = files.checked(GOLDEN)?;
         let digest = Digest(*blake3::hash(&manifest_bytes).as_bytes());
-        Ok(Self { manifest, digest, onnx, golden })
+        Ok(Self {
+            manifest,
+            digest,
+            onnx,
+            golden,
+        })
     }
 
     /// Makes a session of one of its ONNX models.
-    pub(super) fn session(&self, file: &'static str, runtime: &Runtime) -> Result<Session, ArtifactError> {
-        let bytes = self.onnx.get(file).ok_or(ArtifactError::Unlisted { file })?;
-        runtime.session(bytes).map_err(|source| ArtifactError::Session { file, source })
+    pub(super) fn session(
+        &self,
+        file: &'static str,
+        runtime: &Runtime,
+    ) -> Result<Session, ArtifactError> {
+        let bytes = self
+            .onnx
+            .get(file)
+            .ok_or(ArtifactError::Unlisted { file })?;
+        runtime
+            .session(bytes)
+            .map_err(|source| ArtifactError::Session { file, source })
     }
 
     /// Finds out how the memory of a run of `model.onnx` grows.
     pub(super) fn growth(&self, runtime: &Runtime) -> Result<MemoryGrowth, ArtifactError> {
-        let bytes = self.onnx.get(MODEL).ok_or(ArtifactError::Unlisted { file: MODEL })?;
-        MemoryGrowth::measure(bytes, runtime, self.manifest.task(), self.manifest.features())
+        let bytes = self
+            .onnx
+            .get(MODEL)
+            .ok_or(ArtifactError::Unlisted { file: MODEL })?;
+        MemoryGrowth::measure(
+            bytes,
+            runtime,
+            self.manifest.task(),
+            self.manifest.features(),
+        )
     }
 
     /// BLAKE3 of the manifest, which holds the digest of every other file.
@@ -101,15 +128,25 @@ impl Files<'_> {
 
     /// Reads a file once, and checks the very bytes that will be used.
     fn checked(&self, file: &'static str) -> Result<Bytes, ArtifactError> {
-        let expected = self.manifest.files.get(file).ok_or(ArtifactError::Unlisted { file })?;
+        let expected = self
+            .manifest
+            .files
+            .get(file)
+            .ok_or(ArtifactError::Unlisted { file })?;
         self.digest_holds(file, expected)
     }
 
     /// Checks the listed files that the model does not use, too, so that what is listed is what was exported.
     fn check_unused(&self, used: &[(&'static str, Interface)]) -> Result<(), ArtifactError> {
         let is_used = |file: &str| file == GOLDEN || used.iter().any(|(used, _)| *used == file);
-        let unused = self.manifest.files.iter().filter(|(file, _)| !is_used(file));
-        unused.into_iter().try_for_each(|(file, expected)| self.digest_holds(file, expected).map(drop))
+        let unused = self
+            .manifest
+            .files
+            .iter()
+            .filter(|(file, _)| !is_used(file));
+        unused
+            .into_iter()
+            .try_for_each(|(file, expected)| self.digest_holds(file, expected).map(drop))
     }
 
     fn digest_holds(&self, file: &str, expected: &str) -> Result<Bytes, ArtifactError> {
@@ -118,16 +155,28 @@ impl Files<'_> {
         if Digest::from_hex(expected) == Some(found) {
             return Ok(bytes);
         }
-        Err(ArtifactError::Digest { file: file.to_owned(), found, expected: expected.to_owned() })
+        Err(ArtifactError::Digest {
+            file: file.to_owned(),
+            found,
+            expected: expected.to_owned(),
+        })
     }
 }
 
 /// Reads a file of a folder. Neither its name nor a link may lead out of the folder.
 fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
-    let outside = || ArtifactError::OutsideFolder { file: file.to_owned() };
-    let failed = |source| ArtifactError::File { file: file.to_owned(), source };
+    let outside = || ArtifactError::OutsideFolder {
+        file: file.to_owned(),
+    };
+    let failed = |source| ArtifactError::File {
+        file: file.to_owned(),
+        source,
+    };
     let mut parts = Path::new(file).components();
-    if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
+    if !matches!(
+        (parts.next(), parts.next()),
+        (Some(Component::Normal(_)), None)
+    ) {
         return Err(outside());
     }
     let folder = fs::canonicalize(folder).map_err(failed)?;
@@ -142,7 +191,11 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
     let opened = File::open(path).map_err(failed)?;
     let (found, limit) = (opened.metadata().map_err(failed)?.len(), max_bytes(file));
     if found > limit {
-        return Err(ArtifactError::FileTooLarge { file: file.to_owned(), found, limit });
+        return Err(ArtifactError::FileTooLarge {
+            file: file.to_owned(),
+            found,
+            limit,
+        });
     }
     let mut bytes = Vec::with_capacity(found.try_into().unwrap_or_default());
     // The file may grow while it is read.
@@ -160,8 +213,15 @@ fn max_bytes(file: &str) -> u64 {
 
 fn check_place(folder: &Path, manifest: &Manifest) -> Result<(), ArtifactError> {
     let mut parts = folder.iter().rev().map(|part| part.to_string_lossy());
-    let (version, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let (version, name) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
     let folder = format!("{name}/{version}");
     let named = format!("{}/{}", manifest.name, manifest.version);
-    if named == folder { Ok(()) } else { Err(ArtifactError::Misplaced { named, folder }) }
+    if named == folder {
+        Ok(())
+    } else {
+        Err(ArtifactError::Misplaced { named, folder })
+    }
 }

@@ -67,7 +67,9 @@ pub enum ArtifactError {
         detail: String,
     },
     /// The weights are in another file.
-    #[error("{file}: tensor `{tensor}` is kept in another file, `{location}`; export the model as one file")]
+    #[error(
+        "{file}: tensor `{tensor}` is kept in another file, `{location}`; export the model as one file"
+    )]
     ExternalData {
         /// The file.
         file: &'static str,
@@ -77,7 +79,9 @@ pub enum ArtifactError {
         location: String,
     },
     /// An operator is not one of ONNX's own.
-    #[error("{file} uses operator `{operator}` of domain `{domain}`; only ONNX's own operators are run")]
+    #[error(
+        "{file} uses operator `{operator}` of domain `{domain}`; only ONNX's own operators are run"
+    )]
     CustomOperator {
         /// The file.
         file: &'static str,
@@ -169,15 +173,22 @@ impl ArtifactError {
     /// Whether the error is transient: the process or the machine is short of file descriptors.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        let Self::File { source, .. } = self else { return false };
-        matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
+        let Self::File { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            Errno::from_io_error(source),
+            Some(Errno::MFILE | Errno::NFILE)
+        )
     }
 
     /// The reason in `UPPER_SNAKE_CASE`, which is stable.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => "FILE_MISSING",
+            Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                "FILE_MISSING"
+            }
             Self::File { .. } => "FILE_UNREADABLE",
             Self::FileTooLarge { .. } => "FILE_TOO_LARGE",
             Self::OutsideFolder { .. } => "FILE_OUTSIDE_FOLDER",

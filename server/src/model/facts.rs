@@ -17,6 +17,11 @@ pub struct ModelFacts {
 
 impl ModelFacts {
     pub(super) fn new(manifest: &Manifest, digest: Digest) -> Self {
-        Self { name: manifest.name.clone(), digest, task: manifest.task(), pad: manifest.pad() }
+        Self {
+            name: manifest.name.clone(),
+            digest,
+            task: manifest.task(),
+            pad: manifest.pad(),
+        }
     }
 }

@@ -39,7 +39,11 @@ pub(super) fn row_outlets(task: Task) -> Vec<Outlet> {
             outlet("config", Element::Int64, &[None, None]),
         ],
         Scope::Kernel | Scope::Program | Scope::EveryNode => {
-            vec![outlet("config", Element::Float32, &[None, Some(kind.width)])]
+            vec![outlet(
+                "config",
+                Element::Float32,
+                &[None, Some(kind.width)],
+            )]
         }
     }
 }
@@ -64,36 +68,77 @@ pub(super) fn config_outlet(task: Task, features: &ModelFeatures) -> Option<Outl
 
 /// An input or output; `None` in its shape stands for any size.
 pub(super) fn outlet(name: &'static str, element: Element, shape: &[Option<usize>]) -> Outlet {
-    Outlet { name, element, shape: shape.to_vec() }
+    Outlet {
+        name,
+        element,
+        shape: shape.to_vec(),
+    }
 }
 
 impl Interface {
     pub(super) fn new(inputs: Vec<Outlet>, output: Outlet) -> Self {
-        Self { inputs, output: Some(output), has_further_inputs: false }
+        Self {
+            inputs,
+            output: Some(output),
+            has_further_inputs: false,
+        }
     }
 
     /// A model whose outputs may have any names and shapes.
     pub(super) fn with_any_outputs(inputs: Vec<Outlet>) -> Self {
-        Self { inputs, output: None, has_further_inputs: false }
+        Self {
+            inputs,
+            output: None,
+            has_further_inputs: false,
+        }
     }
 
     /// Allows inputs of any names and shapes beside those of the interface.
     pub(super) fn and_further_inputs(self) -> Self {
-        Self { has_further_inputs: true, ..self }
+        Self {
+            has_further_inputs: true,
+            ..self
+        }
     }
 
     /// Checks the names, types and shapes of the inputs and outputs of a graph.
-    pub(super) fn check(&self, file: &'static str, graph: &GraphProto) -> Result<(), ArtifactError> {
+    pub(super) fn check(
+        &self,
+        file: &'static str,
+        graph: &GraphProto,
+    ) -> Result<(), ArtifactError> {
         // Older models list their weights among the inputs.
-        let weights: Vec<&str> = graph.initializer.iter().map(|weight| weight.name.as_str()).collect();
+        let weights: Vec<&str> = graph
+            .initializer
+            .iter()
+            .map(|weight| weight.name.as_str())
+            .collect();
         let is_own = |input: &&ValueInfoProto| {
-            let is_expected = self.inputs.iter().any(|expected| expected.name == input.name);
+            let is_expected = self
+                .inputs
+                .iter()
+                .any(|expected| expected.name == input.name);
             is_expected || !self.has_further_inputs
         };
-        let inputs = graph.input.iter().filter(|input| !weights.contains(&input.name.as_str()));
-        check_outlets(file, "inputs", &inputs.filter(is_own).collect::<Vec<_>>(), &self.inputs)?;
-        let Some(output) = &self.output else { return Ok(()) };
-        check_outlets(file, "outputs", &graph.output.iter().collect::<Vec<_>>(), std::slice::from_ref(output))
+        let inputs = graph
+            .input
+            .iter()
+            .filter(|input| !weights.contains(&input.name.as_str()));
+        check_outlets(
+            file,
+            "inputs",
+            &inputs.filter(is_own).collect::<Vec<_>>(),
+            &self.inputs,
+        )?;
+        let Some(output) = &self.output else {
+            return Ok(());
+        };
+        check_outlets(
+            file,
+            "outputs",
+            &graph.output.iter().collect::<Vec<_>>(),
+            std::slice::from_ref(output),
+        )
     }
 }
 
@@ -109,7 +154,12 @@ fn check_outlets(
     names.sort_unstable();
     if found_names != names {
         let (found, expected) = (found_names.join(", "), names.join(", "));
-        return Err(ArtifactError::Names { file, what, found, expected });
+        return Err(ArtifactError::Names {
+            file,
+            what,
+            found,
+            expected,
+        });
     }
     expected.iter().try_for_each(|expected| {
         let found = found.iter().find(|found| found.name == expected.name);
@@ -119,25 +169,52 @@ fn check_outlets(
 
 impl Outlet {
     fn check(&self, file: &'static str, found: &ValueInfoProto) -> Result<(), ArtifactError> {
-        let Self { name, element, ref shape } = *self;
+        let Self {
+            name,
+            element,
+            ref shape,
+        } = *self;
         let tensor = found.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
         let found_element = tensor.map_or(0, |tensor| tensor.elem_type);
         if found_element != element as i32 {
             let (found, expected) = (element_name(found_element), element_name(element as i32));
-            return Err(ArtifactError::Type { file, name, found: found.to_owned(), expected });
+            return Err(ArtifactError::Type {
+                file,
+                name,
+                found: found.to_owned(),
+                expected,
+            });
         }
-        let dimensions = tensor.and_then(|tensor| tensor.shape.as_ref()).map(|shape| &shape.dim);
-        let Some(dimensions) = dimensions.filter(|dimensions| dimensions.len() == shape.len()) else {
-            let found = dimensions.map_or("any number of".to_owned(), |found| found.len().to_string());
-            return Err(ArtifactError::Rank { file, name, found, expected: shape.len() });
+        let dimensions = tensor
+            .and_then(|tensor| tensor.shape.as_ref())
+            .map(|shape| &shape.dim);
+        let Some(dimensions) = dimensions.filter(|dimensions| dimensions.len() == shape.len())
+        else {
+            let found =
+                dimensions.map_or("any number of".to_owned(), |found| found.len().to_string());
+            return Err(ArtifactError::Rank {
+                file,
+                name,
+                found,
+                expected: shape.len(),
+            });
         };
-        for (dimension, (found, expected)) in
-            dimensions.iter().map(|found| found.dim_value).zip(shape).enumerate()
+        for (dimension, (found, expected)) in dimensions
+            .iter()
+            .map(|found| found.dim_value)
+            .zip(shape)
+            .enumerate()
         {
             // 0 is a size that is not fixed, which fits any.
             if found != 0 && usize::try_from(found).ok() != *expected {
                 let expected = expected.map_or("any size".to_owned(), |size| size.to_string());
-                return Err(ArtifactError::Shape { file, name, dimension, found, expected });
+                return Err(ArtifactError::Shape {
+                    file,
+                    name,
+                    dimension,
+                    found,
+                    expected,
+                });
             }
         }
         Ok(())
@@ -165,5 +242,8 @@ fn element_name(element: i32) -> &'static str {
         "complex128",
         "bfloat16",
     ];
-    usize::try_from(element).ok().and_then(|element| NAMES.get(element)).unwrap_or(&"another type")
+    usize::try_from(element)
+        .ok()
+        .and_then(|element| NAMES.get(element))
+        .unwrap_or(&"another type")
 }

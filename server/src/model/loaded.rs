@@ -30,7 +30,12 @@ impl Model {
     /// Loads and checks the artifact in a version's folder, with sessions for `workers` workers. Runs are not
     /// reported.
     pub fn load(folder: &Path, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
-        Self::new(Artifact::read(folder)?, runtime, workers, RunReports::none())
+        Self::new(
+            Artifact::read(folder)?,
+            runtime,
+            workers,
+            RunReports::none(),
+        )
     }
 
     /// Makes the sessions of an artifact for `workers` workers. Runs that go wrong are reported.
@@ -44,13 +49,16 @@ impl Model {
         let session = |file| artifact.session(file, runtime);
         let loaded = match artifact.manifest().kind().clone() {
             ModelKind::Segment(settings) => {
-                let sessions = PerWorker::new(workers, reports, || Sessions::new(session, &settings))?;
+                let sessions =
+                    PerWorker::new(workers, reports, || Sessions::new(session, &settings))?;
                 LoadedModel::Segment(Arc::new(SegmentModel::new(facts, settings, sessions)))
             }
             ModelKind::WholeGraph(settings) => {
                 let sessions = PerWorker::new(workers, reports, || session(MODEL))?;
                 let growth = artifact.growth(runtime)?;
-                LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(facts, settings, sessions, growth)))
+                LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(
+                    facts, settings, sessions, growth,
+                )))
             }
         };
         Ok(Self { artifact, loaded })

@@ -118,7 +118,12 @@ impl Manifest {
             return Err(ManifestError::NewerSchema { found: schema });
         }
         if let Some(Value::String(kind)) = kind {
-            check_field(KINDS.contains(&kind.as_str()), "kind", &kind, &KINDS.join(" or "))?;
+            check_field(
+                KINDS.contains(&kind.as_str()),
+                "kind",
+                &kind,
+                &KINDS.join(" or "),
+            )?;
         }
         let written: Written = serde_json::from_slice(json).map_err(unreadable)?;
         written.checked()
@@ -174,8 +179,12 @@ impl Written {
         let tasks = Task::ALL.map(Task::name).join(" or ");
         let task = require_field(Task::from_name(&self.task), "task", &self.task, &tasks)?;
         check_field(self.version > 0, "version", &self.version, "1 or more")?;
-        let (features, pad) =
-            read_features(task, &self.feature_digest, self.feature_set.as_ref(), self.pad_value.as_ref())?;
+        let (features, pad) = read_features(
+            task,
+            &self.feature_digest,
+            self.feature_set.as_ref(),
+            self.pad_value.as_ref(),
+        )?;
         let unit = match self.unit {
             None => ScoreUnit::None,
             Some(written) => {
@@ -184,13 +193,19 @@ impl Written {
             }
         };
         let kind = match self.kind {
-            WrittenKind::Segment(written) => ModelKind::Segment(written.checked(task, &self.files)?),
+            WrittenKind::Segment(written) => {
+                ModelKind::Segment(written.checked(task, &self.files)?)
+            }
             WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
         };
         let written = &self.training_data_digest;
         let digest = Digest::from_hex(written);
-        let training_data_digest =
-            require_field(digest, "training_data_digest", written, "64 hexadecimal digits")?;
+        let training_data_digest = require_field(
+            digest,
+            "training_data_digest",
+            written,
+            "64 hexadecimal digits",
+        )?;
         Ok(Manifest {
             name: self.name,
             version: self.version,
@@ -217,7 +232,10 @@ fn read_features(
     pad: Option<&Value>,
 ) -> Result<(ModelFeatures, Pad), ManifestError> {
     let found = Digest::from_hex(digest);
-    let mismatch = |expected| ManifestError::FeatureDigest { found: shortened(digest), expected };
+    let mismatch = |expected| ManifestError::FeatureDigest {
+        found: shortened(digest),
+        expected,
+    };
     if task.kind().scope == Scope::EveryNode {
         check_absent(pad, "pad_value", "none for a feature set")?;
         let named = Arc::new(read_named(named)?);
@@ -228,7 +246,9 @@ fn read_features(
     }
     check_absent(named, "feature_set", "none for models of HLO")?;
     let written = pad.map_or("not set".to_owned(), Value::to_string);
-    let pad = pad.and_then(Value::as_i64).and_then(|pad| Pad::from_value(i32::try_from(pad).ok()?));
+    let pad = pad
+        .and_then(Value::as_i64)
+        .and_then(|pad| Pad::from_value(i32::try_from(pad).ok()?));
     let pad = require_field(pad, "pad_value", &written, "0 or -1")?;
     let set = found.and_then(FeatureSet::by_digest);
     let set = set.ok_or_else(|| mismatch(FeatureSet::TPUGRAPHS.digest()))?;
@@ -239,8 +259,11 @@ fn read_named(written: Option<&Value>) -> Result<NamedFeatureSet, ManifestError>
     let expected = "an object with name, node_features and config_features";
     let found = written.map_or("not set".to_owned(), Value::to_string);
     let set = written.and_then(|written| WrittenFeatureSet::deserialize(written).ok());
-    let WrittenFeatureSet { name, node_features, config_features } =
-        require_field(set, "feature_set", &found, expected)?;
+    let WrittenFeatureSet {
+        name,
+        node_features,
+        config_features,
+    } = require_field(set, "feature_set", &found, expected)?;
     let set = NamedFeatureSet::new(name, node_features, config_features);
     set.map_err(|error| ManifestError::Field {
         field: "feature_set",

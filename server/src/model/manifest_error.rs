@@ -14,7 +14,9 @@ pub enum ManifestError {
     #[error("{MANIFEST_FILE} cannot be read: {0}")]
     Unreadable(String),
     /// A newer exporter wrote the manifest.
-    #[error("{MANIFEST_FILE} has schema {found}, this server reads up to {SCHEMA}; update the server")]
+    #[error(
+        "{MANIFEST_FILE} has schema {found}, this server reads up to {SCHEMA}; update the server"
+    )]
     NewerSchema {
         /// Format of the manifest.
         found: u32,
@@ -90,12 +92,19 @@ pub(super) fn require_field<T>(
 }
 
 /// Converts an error of serde, whose message quotes the file.
-#[expect(clippy::needless_pass_by_value, reason = "what a Result's error is mapped with")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "what a Result's error is mapped with"
+)]
 pub(super) fn unreadable(error: serde_json::Error) -> ManifestError {
     let message = error.to_string();
     let start = shortened(&message);
     if start == message {
         return ManifestError::Unreadable(message);
     }
-    ManifestError::Unreadable(format!("{start} at line {} column {}", error.line(), error.column()))
+    ManifestError::Unreadable(format!(
+        "{start} at line {} column {}",
+        error.line(),
+        error.column()
+    ))
 }

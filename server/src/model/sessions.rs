@@ -31,7 +31,10 @@ impl RunReports {
     /// Reports nothing.
     #[must_use]
     pub fn none() -> Self {
-        Self { failed: Counter::noop(), on_abandoned: Arc::new(|| ()) }
+        Self {
+            failed: Counter::noop(),
+            on_abandoned: Arc::new(|| ()),
+        }
     }
 }
 
@@ -53,7 +56,11 @@ enum Stopped {
 
 impl ModelFailed {
     fn new(file: &'static str, detail: String) -> Self {
-        Self { file, detail, stopped: None }
+        Self {
+            file,
+            detail,
+            stopped: None,
+        }
     }
 
     /// Whether the run was stopped because it took too long.
@@ -76,12 +83,18 @@ impl<S> PerWorker<S> {
         reports: RunReports,
         make: impl Fn() -> Result<S, ArtifactError>,
     ) -> Result<Self, ArtifactError> {
-        let sessions = (0..workers).map(|_| make().map(Mutex::new)).collect::<Result<_, _>>()?;
+        let sessions = (0..workers)
+            .map(|_| make().map(Mutex::new))
+            .collect::<Result<_, _>>()?;
         Ok(Self { sessions, reports })
     }
 
     /// Returns an interrupt for runs of a file that take at most `bytes` bytes. Large ones return their memory to the system.
-    pub(super) fn interrupt(&self, file: &'static str, bytes: usize) -> Result<Interrupt, ModelFailed> {
+    pub(super) fn interrupt(
+        &self,
+        file: &'static str,
+        bytes: usize,
+    ) -> Result<Interrupt, ModelFailed> {
         let interrupt = Interrupt::new(Arc::clone(&self.reports.on_abandoned));
         let interrupt = match interrupt {
             Ok(interrupt) if bytes > MAX_KEPT_BYTES => interrupt.returning_memory(),
@@ -102,7 +115,10 @@ impl<S> PerWorker<S> {
     ) -> Result<Vec<f32>, ModelFailed> {
         self.run_any(worker, file, interrupt, |sessions| match run(sessions)? {
             values if values.len() == expected => Ok(values),
-            values => Err(ort::Error::new(format!("it gave {} numbers, expected {expected}", values.len()))),
+            values => Err(ort::Error::new(format!(
+                "it gave {} numbers, expected {expected}",
+                values.len()
+            ))),
         })
     }
 
@@ -115,9 +131,9 @@ impl<S> PerWorker<S> {
         interrupt: &Interrupt,
         run: impl FnOnce(&mut S) -> ort::Result<T>,
     ) -> Result<T, ModelFailed> {
-        let values = self
-            .session(worker, file)
-            .and_then(|mut session| run(&mut session).map_err(|error| failed(file, &error, interrupt)));
+        let values = self.session(worker, file).and_then(|mut session| {
+            run(&mut session).map_err(|error| failed(file, &error, interrupt))
+        });
         values.inspect_err(|failed| {
             if !failed.is_unneeded() {
                 self.reports.failed.increment(1);
@@ -127,13 +143,18 @@ impl<S> PerWorker<S> {
 
     /// Locks the sessions of a worker. A worker runs one thing at a time, so that only a thread that was left behind can
     /// hold them.
-    fn session(&self, worker: Worker, file: &'static str) -> Result<MutexGuard<'_, S>, ModelFailed> {
+    fn session(
+        &self,
+        worker: Worker,
+        file: &'static str,
+    ) -> Result<MutexGuard<'_, S>, ModelFailed> {
         match self.sessions[worker.0 % self.sessions.len()].try_lock() {
             Ok(session) => Ok(session),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                Err(ModelFailed::new(file, "an earlier run with the same session hangs".to_owned()))
-            }
+            Err(TryLockError::WouldBlock) => Err(ModelFailed::new(
+                file,
+                "an earlier run with the same session hangs".to_owned(),
+            )),
         }
     }
 }
@@ -141,8 +162,16 @@ impl<S> PerWorker<S> {
 fn failed(file: &'static str, error: &ort::Error, interrupt: &Interrupt) -> ModelFailed {
     let failed = ModelFailed::new(file, error.to_string());
     if interrupt.is_expired() {
-        let detail = "the run was stopped, because it took longer than --max-run-seconds".to_owned();
-        return ModelFailed { detail, stopped: Some(Stopped::Expired), ..failed };
+        let detail =
+            "the run was stopped, because it took longer than --max-run-seconds".to_owned();
+        return ModelFailed {
+            detail,
+            stopped: Some(Stopped::Expired),
+            ..failed
+        };
     }
-    ModelFailed { stopped: interrupt.is_stopped().then_some(Stopped::Unneeded), ..failed }
+    ModelFailed {
+        stopped: interrupt.is_stopped().then_some(Stopped::Unneeded),
+        ..failed
+    }
 }

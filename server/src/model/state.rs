@@ -115,11 +115,18 @@ mod tests {
     #[test]
     fn the_readme_explains_every_reason() {
         let page = include_str!("../../../docs/model-versions.md");
-        let table = page.split("| reason | the check |").nth(1).unwrap().split("\n\n").next().unwrap();
+        let table = page
+            .split("| reason | the check |")
+            .nth(1)
+            .unwrap()
+            .split("\n\n")
+            .next()
+            .unwrap();
         // | reasons | the check |
         let reasons = table.lines().filter_map(|line| line.split('|').nth(1));
-        let explained: BTreeSet<&str> =
-            reasons.flat_map(|reasons| reasons.split('`').skip(1).step_by(2)).collect();
+        let explained: BTreeSet<&str> = reasons
+            .flat_map(|reasons| reasons.split('`').skip(1).step_by(2))
+            .collect();
         assert_eq!(explained, BTreeSet::from(REJECTION_REASONS));
     }
 }

@@ -5,7 +5,11 @@ use ort::{session::SessionInputValue, value::TensorRef};
 pub(super) fn config_value(input: &ConfigInput) -> ort::Result<SessionInputValue<'_>> {
     let shape = input.shape.as_slice();
     Ok(match &input.values {
-        ConfigValues::Float32(values) => TensorRef::from_array_view((shape, values.as_slice()))?.into(),
-        ConfigValues::Int64(values) => TensorRef::from_array_view((shape, values.as_slice()))?.into(),
+        ConfigValues::Float32(values) => {
+            TensorRef::from_array_view((shape, values.as_slice()))?.into()
+        }
+        ConfigValues::Int64(values) => {
+            TensorRef::from_array_view((shape, values.as_slice()))?.into()
+        }
     })
 }

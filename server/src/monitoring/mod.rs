@@ -75,10 +75,19 @@ const MAX_RENDERING: usize = 1;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Monitored {
-    pub(crate) fn new(metrics: &Arc<Metrics>, sessions: &Sessions, readiness: &Arc<Readiness>) -> Self {
+    pub(crate) fn new(
+        metrics: &Arc<Metrics>,
+        sessions: &Sessions,
+        readiness: &Arc<Readiness>,
+    ) -> Self {
         let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
         let rendering = Semaphore::new(MAX_RENDERING);
-        Self { metrics, sessions: sessions.clone(), readiness, rendering }
+        Self {
+            metrics,
+            sessions: sessions.clone(),
+            readiness,
+            rendering,
+        }
     }
 }
 
@@ -89,13 +98,22 @@ impl Monitoring {
         monitored: Monitored,
         hosts: AllowedHosts,
     ) -> Result<Self, StartError> {
-        let gate = ConnectionGate::new(MAX_CONNECTIONS, MAX_IDLE, &monitored.metrics.security.metrics);
+        let gate = ConnectionGate::new(
+            MAX_CONNECTIONS,
+            MAX_IDLE,
+            &monitored.metrics.security.metrics,
+        );
         let (page, openapi) = (page::page(), Bytes::from(openapi().to_string()));
         let router = Router::new()
             .route("/", get(async move || page.clone()))
             .route(
                 "/openapi.json",
-                get(async move || ([(header::CONTENT_TYPE, "application/json")], openapi.clone())),
+                get(async move || {
+                    (
+                        [(header::CONTENT_TYPE, "application/json")],
+                        openapi.clone(),
+                    )
+                }),
             )
             .route("/metrics", get(metrics))
             .route("/healthz", get(async || "ok\n"))
@@ -117,9 +135,14 @@ impl Monitoring {
 fn http() -> Http {
     let mut http = Http::new(TokioExecutor::new());
     let settings = &mut http.http1();
-    settings.timer(TokioTimer::new()).header_read_timeout(HEADERS_TIMEOUT).max_buf_size(MAX_HEADER_BYTES);
+    settings
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES);
     let header_bytes = u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX);
-    http.http2().timer(TokioTimer::new()).max_header_list_size(header_bytes);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(header_bytes);
     http
 }
 
@@ -127,16 +150,20 @@ fn http() -> Http {
 async fn check_host(State(hosts): State<AllowedHosts>, request: Request, next: Next) -> Response {
     match hosts.check(request.version(), request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(error @ HostError::NotAllowed { .. }) => {
-            (StatusCode::MISDIRECTED_REQUEST, format!("HOST_NOT_ALLOWED: {error}\n")).into_response()
-        }
+        Err(error @ HostError::NotAllowed { .. }) => (
+            StatusCode::MISDIRECTED_REQUEST,
+            format!("HOST_NOT_ALLOWED: {error}\n"),
+        )
+            .into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, format!("HOST_INVALID: {error}\n")).into_response(),
     }
 }
 
 async fn no_page(uri: Uri) -> impl IntoResponse {
-    let text =
-        format!("there is no page {}; pages are / /metrics /healthz /readyz /openapi.json\n", uri.path());
+    let text = format!(
+        "there is no page {}; pages are / /metrics /healthz /readyz /openapi.json\n",
+        uri.path()
+    );
     (StatusCode::NOT_FOUND, text)
 }
 
@@ -156,7 +183,10 @@ async fn note_request(request: Request, next: Next) -> Response {
 
 impl Readiness {
     pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, stopping: AtomicBool::new(false) }
+        Self {
+            registry,
+            stopping: AtomicBool::new(false),
+        }
     }
 
     /// Reports from now on that the server is stopping.
@@ -169,8 +199,15 @@ impl Readiness {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("the server is stopping".to_owned());
         }
-        let failing = self.registry.failing_default().map(|(_, error)| error.to_string());
-        failing.or_else(|| self.registry.serves_nothing().then(|| "no model serves".to_owned()))
+        let failing = self
+            .registry
+            .failing_default()
+            .map(|(_, error)| error.to_string());
+        failing.or_else(|| {
+            self.registry
+                .serves_nothing()
+                .then(|| "no model serves".to_owned())
+        })
     }
 }
 
@@ -181,7 +218,10 @@ async fn metrics(
     // An error would mean that the semaphore was closed, which it never is.
     let permit = monitored.rendering.acquire().await;
     // New connections do not replace the one whose metrics are rendered.
-    let working = request.extensions().get::<ConnectionActivity>().map(ConnectionActivity::begin);
+    let working = request
+        .extensions()
+        .get::<ConnectionActivity>()
+        .map(ConnectionActivity::begin);
     monitored.sessions.sample().await;
     // Rendering takes some milliseconds, which would block an async thread.
     let rendered = Arc::clone(&monitored);
@@ -194,6 +234,9 @@ async fn metrics(
 async fn ready(State(monitored): State<Arc<Monitored>>) -> impl IntoResponse {
     match monitored.readiness.obstacle() {
         None => (StatusCode::OK, "ready\n".to_owned()),
-        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+        Some(reason) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not ready: {reason}\n"),
+        ),
     }
 }

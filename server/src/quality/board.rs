@@ -21,7 +21,9 @@ pub(super) const MAX_GRAPHS: usize = 10_000;
 
 impl Board {
     pub(super) fn has(&self, model: Digest, subject: &Subject) -> bool {
-        self.versions().get(&model).is_some_and(|replayed| replayed.contains_key(subject))
+        self.versions()
+            .get(&model)
+            .is_some_and(|replayed| replayed.contains_key(subject))
     }
 
     pub(super) fn get(&self, model: Digest, subject: &Subject) -> Option<GraphQuality> {
@@ -29,7 +31,10 @@ impl Board {
     }
 
     pub(super) fn set(&self, model: Digest, subject: Subject, quality: Option<GraphQuality>) {
-        self.versions().entry(model).or_default().insert(subject, quality);
+        self.versions()
+            .entry(model)
+            .or_default()
+            .insert(subject, quality);
     }
 
     /// Forgets what was found for a graph whose measurements changed.
@@ -45,7 +50,8 @@ impl Board {
 
     /// Keeps only what was found for these graphs.
     pub(super) fn retain_subjects(&self, subjects: &BTreeSet<&Subject>) {
-        let retain = |replayed: &mut Replayed| replayed.retain(|subject, _| subjects.contains(subject));
+        let retain =
+            |replayed: &mut Replayed| replayed.retain(|subject, _| subjects.contains(subject));
         self.versions().values_mut().for_each(retain);
     }
 
@@ -58,7 +64,9 @@ impl Board {
     pub(super) fn graphs(&self, model: Digest) -> Vec<(String, GraphQuality)> {
         let versions = self.versions();
         let replayed = versions.get(&model).into_iter().flatten();
-        replayed.filter_map(|(subject, quality)| Some((subject.target.clone(), (*quality)?))).collect()
+        replayed
+            .filter_map(|(subject, quality)| Some((subject.target.clone(), (*quality)?)))
+            .collect()
     }
 
     fn versions(&self) -> MutexGuard<'_, BTreeMap<Digest, Replayed>> {

@@ -21,10 +21,18 @@ pub(super) fn intervals<const N: usize>(graphs: &[[f64; N]]) -> [[f64; 2]; N] {
         for _ in graphs {
             state = state.wrapping_add(1);
             let drawn = graphs[below(mix(state), graphs.len())];
-            sums.iter_mut().zip(drawn).for_each(|(sum, difference)| *sum += difference);
+            sums.iter_mut()
+                .zip(drawn)
+                .for_each(|(sum, difference)| *sum += difference);
         }
-        #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 graphs")]
-        means.iter_mut().zip(sums).for_each(|(means, sum)| means.push(sum / graphs.len() as f64));
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "there are far fewer than 2^53 graphs"
+        )]
+        means
+            .iter_mut()
+            .zip(sums)
+            .for_each(|(means, sum)| means.push(sum / graphs.len() as f64));
     }
     means.map(|mut means| {
         means.sort_unstable_by(f64::total_cmp);
@@ -57,7 +65,10 @@ mod tests {
         // 100 graphs, half 0 and half 1: the standard error of their mean is 0.05.
         let graphs: Vec<[f64; 1]> = (0..100).map(|graph| [f64::from(graph % 2)]).collect();
         let [[low, high]] = intervals(&graphs);
-        assert!((low - 0.4).abs() < 0.02 && (high - 0.6).abs() < 0.02, "{low} {high}");
+        assert!(
+            (low - 0.4).abs() < 0.02 && (high - 0.6).abs() < 0.02,
+            "{low} {high}"
+        );
         assert_eq!(intervals(&graphs), [[low, high]], "every time");
     }
 }

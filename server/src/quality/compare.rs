@@ -58,7 +58,11 @@ impl LiveQuality {
                 pairs.push([first, second]);
             }
         }
-        Ok(self.pool().run(Class::Bulk, move |_| Comparison::of(&pairs)).await?.value)
+        Ok(self
+            .pool()
+            .run(Class::Bulk, move |_| Comparison::of(&pairs))
+            .await?
+            .value)
     }
 }
 
@@ -67,18 +71,31 @@ impl Comparison {
         let version = |number: usize| pairs.iter().map(|pair| pair[number]).collect::<Vec<_>>();
         let versions = [0, 1].map(|number| QualitySummary::of(&version(number)));
         let difference = |[first, second]: &[GraphQuality; 2]| {
-            [second.tau - first.tau, second.ordered_pairs - first.ordered_pairs, second.regret - first.regret]
+            [
+                second.tau - first.tau,
+                second.ordered_pairs - first.ordered_pairs,
+                second.regret - first.regret,
+            ]
         };
         let differences: Vec<[f64; 3]> = pairs.iter().map(difference).collect();
-        let [tau, ordered_pairs, regret] =
-            if pairs.is_empty() { [[0.0; 2]; 3] } else { intervals(&differences) };
+        let [tau, ordered_pairs, regret] = if pairs.is_empty() {
+            [[0.0; 2]; 3]
+        } else {
+            intervals(&differences)
+        };
         let verdict = match tau {
             _ if pairs.len() < MIN_GRAPHS => Verdict::Undecided,
             [low, _] if low > 0.0 => Verdict::Second,
             [_, high] if high < 0.0 => Verdict::First,
             _ => Verdict::Undecided,
         };
-        Self { versions, tau, ordered_pairs, regret, verdict }
+        Self {
+            versions,
+            tau,
+            ordered_pairs,
+            regret,
+            verdict,
+        }
     }
 }
 
@@ -87,7 +104,13 @@ mod tests {
     use super::*;
 
     fn pairs(taus: &[[f64; 2]]) -> Vec<[GraphQuality; 2]> {
-        let quality = |tau| GraphQuality { measured: 3, tau, ordered_pairs: 0.5, regret: 0.1, time: None };
+        let quality = |tau| GraphQuality {
+            measured: 3,
+            tau,
+            ordered_pairs: 0.5,
+            regret: 0.1,
+            time: None,
+        };
         taus.iter().map(|pair| pair.map(quality)).collect()
     }
 
@@ -97,13 +120,19 @@ mod tests {
         let comparison = Comparison::of(&better);
         assert_eq!(comparison.verdict, Verdict::Second);
         assert!(comparison.tau[0] > 0.0 && comparison.regret == [0.0; 2]);
-        let swapped: Vec<_> = better.iter().map(|[first, second]| [*second, *first]).collect();
+        let swapped: Vec<_> = better
+            .iter()
+            .map(|[first, second]| [*second, *first])
+            .collect();
         assert_eq!(Comparison::of(&swapped).verdict, Verdict::First);
     }
 
     #[test]
     fn few_graphs_and_mixed_ones_decide_nothing() {
-        assert_eq!(Comparison::of(&pairs(&[[0.1, 0.9]; 4])).verdict, Verdict::Undecided);
+        assert_eq!(
+            Comparison::of(&pairs(&[[0.1, 0.9]; 4])).verdict,
+            Verdict::Undecided
+        );
         let mixed = pairs(&[[0.1, 0.5], [0.5, 0.1], [0.2, 0.5], [0.5, 0.3], [0.4, 0.4]]);
         assert_eq!(Comparison::of(&mixed).verdict, Verdict::Undecided);
         assert_eq!(Comparison::of(&[]).verdict, Verdict::Undecided);

@@ -30,7 +30,11 @@ const PAGE: usize = 1_000;
 
 impl LiveQuality {
     pub(crate) fn new(sessions: Sessions) -> Self {
-        Self { sessions, board: Board::default(), comparing: Semaphore::new(1) }
+        Self {
+            sessions,
+            board: Board::default(),
+            comparing: Semaphore::new(1),
+        }
     }
 
     /// Returns what is known of a version, by target.
@@ -55,7 +59,9 @@ impl LiveQuality {
         let (store, mut all) = (self.sessions.store()?, Vec::<(Subject, Task)>::new());
         loop {
             let after = all.last().map(|(subject, _)| subject.clone());
-            let page = store.subjects(after, PAGE.min(MAX_GRAPHS - all.len())).await?;
+            let page = store
+                .subjects(after, PAGE.min(MAX_GRAPHS - all.len()))
+                .await?;
             all.extend_from_slice(&page);
             if page.len() < PAGE || all.len() >= MAX_GRAPHS {
                 return Ok(all);
@@ -64,8 +70,15 @@ impl LiveQuality {
     }
 
     /// Replays the measurements of a graph on a target through some models of its task.
-    pub(super) async fn replay(&self, subject: &Subject, models: &[&Arc<Model>]) -> Result<(), SessionError> {
-        let list = self.sessions.measured_list(subject, None, MAX_REPLAYED).await?;
+    pub(super) async fn replay(
+        &self,
+        subject: &Subject,
+        models: &[&Arc<Model>],
+    ) -> Result<(), SessionError> {
+        let list = self
+            .sessions
+            .measured_list(subject, None, MAX_REPLAYED)
+            .await?;
         for model in models {
             let started = Instant::now();
             let quality = match &list {
@@ -84,14 +97,23 @@ impl LiveQuality {
         list: &MeasuredList,
     ) -> Result<Option<GraphQuality>, SessionError> {
         let scores = self.sessions.replay(model, list).await?;
-        Ok(GraphQuality::of(&scores, &list.seconds, model.manifest().unit()))
+        Ok(GraphQuality::of(
+            &scores,
+            &list.seconds,
+            model.manifest().unit(),
+        ))
     }
 }
 
 /// Whether a model takes the columns of a graph of a feature set.
 fn takes(model: &Model, list: &MeasuredList) -> bool {
-    match (model.manifest().features().named(), list.graph.whole.feature_graph()) {
-        (Some(set), Some(graph)) => set.name() == graph.set() && set.node_features().len() == graph.columns(),
+    match (
+        model.manifest().features().named(),
+        list.graph.whole.feature_graph(),
+    ) {
+        (Some(set), Some(graph)) => {
+            set.name() == graph.set() && set.node_features().len() == graph.columns()
+        }
         (named, graph) => named.is_none() && graph.is_none(),
     }
 }

@@ -56,7 +56,13 @@ impl Replays {
                 tracing::warn!(%error, "stored measurements were not replayed");
                 false
             });
-            let retry = async { if is_complete { pending().await } else { sleep(RETRY).await } };
+            let retry = async {
+                if is_complete {
+                    pending().await
+                } else {
+                    sleep(RETRY).await
+                }
+            };
             tokio::select! {
                 changed = self.store.changed() => self.forget(&changed),
                 alive = versions.changed() => {
@@ -83,12 +89,20 @@ impl Replays {
 
     /// Replays what the board lacks. Returns whether all succeeded.
     async fn pass(&self, budget: &Budget) -> Result<bool, SessionError> {
-        let (in_use, subjects) = (self.quality.registry().in_use(), self.quality.subjects().await?);
-        self.quality.board.retain_subjects(&subjects.iter().map(|(subject, _)| subject).collect());
+        let (in_use, subjects) = (
+            self.quality.registry().in_use(),
+            self.quality.subjects().await?,
+        );
+        self.quality
+            .board
+            .retain_subjects(&subjects.iter().map(|(subject, _)| subject).collect());
         let (mut is_complete, mut published) = (true, Instant::now());
         for (subject, task) in &subjects {
-            let of_task = in_use.iter().filter(|version| version.model.manifest().task() == *task);
-            let models: Vec<Arc<Model>> = of_task.map(|version| Arc::clone(&version.model)).collect();
+            let of_task = in_use
+                .iter()
+                .filter(|version| version.model.manifest().task() == *task);
+            let models: Vec<Arc<Model>> =
+                of_task.map(|version| Arc::clone(&version.model)).collect();
             let lacks = |model: &&Arc<Model>| !self.quality.board.has(model.digest(), subject);
             let lacking: Vec<&Arc<Model>> = models.iter().filter(lacks).collect();
             if lacking.is_empty() {
@@ -110,11 +124,16 @@ impl Replays {
     /// Sets the metrics, and forgets versions that are not loaded any more.
     fn publish(&self, in_use: &[VersionInUse]) {
         let reports = self.quality.registry().models();
-        let loaded: BTreeSet<_> =
-            reports.iter().filter_map(|report| Some(report.model.as_ref()?.digest())).collect();
+        let loaded: BTreeSet<_> = reports
+            .iter()
+            .filter_map(|report| Some(report.model.as_ref()?.digest()))
+            .collect();
         self.quality.board.retain_models(&loaded);
         let graphs = in_use.iter().map(|VersionInUse { role, model }| {
-            ((model.manifest().name.clone(), role.name()), self.quality.board.graphs(model.digest()))
+            (
+                (model.manifest().name.clone(), role.name()),
+                self.quality.board.graphs(model.digest()),
+            )
         });
         self.quality.series().publish(graphs);
     }

@@ -37,7 +37,10 @@ impl GraphQuality {
         if scores.len() < MIN_MEASURED {
             return None;
         }
-        let outcome = |(&score, &run_time): (&f32, &f64)| Outcome { run_time, score: score.into() };
+        let outcome = |(&score, &run_time): (&f32, &f64)| Outcome {
+            run_time,
+            score: score.into(),
+        };
         let outcomes: Vec<Outcome> = scores.iter().zip(seconds).map(outcome).collect();
         let pairs = PairCounts::of(&outcomes)?;
         Some(Self {
@@ -45,7 +48,9 @@ impl GraphQuality {
             tau: pairs.kendall_tau()?,
             ordered_pairs: pairs.ordered_pair_accuracy()?,
             regret: top_slowdown(&outcomes, 1)?,
-            time: (unit == ScoreUnit::Seconds).then(|| TimeQuality::of(&outcomes)).flatten(),
+            time: (unit == ScoreUnit::Seconds)
+                .then(|| TimeQuality::of(&outcomes))
+                .flatten(),
         })
     }
 }
@@ -53,7 +58,9 @@ impl GraphQuality {
 impl TimeQuality {
     /// Configurations without a score have none.
     fn of(outcomes: &[Outcome]) -> Option<Self> {
-        let logs = outcomes.iter().map(|outcome| libm::log(outcome.score / outcome.run_time));
+        let logs = outcomes
+            .iter()
+            .map(|outcome| libm::log(outcome.score / outcome.run_time));
         let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
         (!logs.is_empty()).then(|| Self {
             log_ratio: mean(logs.iter().copied()),
@@ -78,29 +85,50 @@ mod tests {
 
     #[test]
     fn a_perfect_order_has_tau_1_and_no_regret() {
-        let quality = GraphQuality::of(&[1.0, 2.0, 9.0], &[1e-3, 2e-3, 3e-3], ScoreUnit::None).unwrap();
-        assert_eq!((quality.measured, quality.tau, quality.ordered_pairs), (3, 1.0, 1.0));
+        let quality =
+            GraphQuality::of(&[1.0, 2.0, 9.0], &[1e-3, 2e-3, 3e-3], ScoreUnit::None).unwrap();
+        assert_eq!(
+            (quality.measured, quality.tau, quality.ordered_pairs),
+            (3, 1.0, 1.0)
+        );
         assert_eq!((quality.regret, quality.time), (0.0, None));
     }
 
     #[test]
     fn the_regret_is_that_of_the_lowest_score() {
-        let quality = GraphQuality::of(&[3.0, 1.0, 2.0], &[2.0, 3.0, 4.0], ScoreUnit::None).unwrap();
+        let quality =
+            GraphQuality::of(&[3.0, 1.0, 2.0], &[2.0, 3.0, 4.0], ScoreUnit::None).unwrap();
         assert_eq!((quality.regret, quality.ordered_pairs), (0.5, 1.0 / 3.0));
     }
 
     #[test]
     fn seconds_twice_as_long_as_measured_have_a_ratio_of_two() {
-        let quality = GraphQuality::of(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0], ScoreUnit::Seconds).unwrap();
-        let TimeQuality { log_ratio, log_error } = quality.time.unwrap();
+        let quality =
+            GraphQuality::of(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0], ScoreUnit::Seconds).unwrap();
+        let TimeQuality {
+            log_ratio,
+            log_error,
+        } = quality.time.unwrap();
         assert!((log_ratio - 2_f64.ln()).abs() < 1e-12 && (log_error - 2_f64.ln()).abs() < 1e-12);
     }
 
     #[test]
     fn lists_that_say_nothing_have_no_quality() {
-        assert_eq!(GraphQuality::of(&[1.0, 2.0], &[1.0, 2.0], ScoreUnit::None), None);
-        assert_eq!(GraphQuality::of(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0], ScoreUnit::None), None);
-        assert_eq!(GraphQuality::of(&[1.0, 2.0, 3.0], &[1.0; 3], ScoreUnit::None), None);
-        assert_eq!(GraphQuality::of(&[f32::NAN, 2.0, 3.0], &[1.0, 2.0, 3.0], ScoreUnit::None), None);
+        assert_eq!(
+            GraphQuality::of(&[1.0, 2.0], &[1.0, 2.0], ScoreUnit::None),
+            None
+        );
+        assert_eq!(
+            GraphQuality::of(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
+            None
+        );
+        assert_eq!(
+            GraphQuality::of(&[1.0, 2.0, 3.0], &[1.0; 3], ScoreUnit::None),
+            None
+        );
+        assert_eq!(
+            GraphQuality::of(&[f32::NAN, 2.0, 3.0], &[1.0, 2.0, 3.0], ScoreUnit::None),
+            None
+        );
     }
 }

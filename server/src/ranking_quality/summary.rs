@@ -43,9 +43,16 @@ impl QualitySummary {
     }
 
     /// Sums up graphs by key.
-    pub fn by_key<K: Ord>(graphs: impl IntoIterator<Item = (K, GraphQuality)>) -> BTreeMap<K, Self> {
+    pub fn by_key<K: Ord>(
+        graphs: impl IntoIterator<Item = (K, GraphQuality)>,
+    ) -> BTreeMap<K, Self> {
         let mut groups = BTreeMap::<K, Vec<GraphQuality>>::new();
-        graphs.into_iter().for_each(|(key, graph)| groups.entry(key).or_default().push(graph));
-        groups.into_iter().map(|(key, graphs)| (key, Self::of(&graphs))).collect()
+        graphs
+            .into_iter()
+            .for_each(|(key, graph)| groups.entry(key).or_default().push(graph));
+        groups
+            .into_iter()
+            .map(|(key, graphs)| (key, Self::of(&graphs)))
+            .collect()
     }
 }

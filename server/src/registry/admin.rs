@@ -94,46 +94,78 @@ impl Registry {
     pub async fn pin(&self, name: &str, version: u64) -> Result<(), AdminError> {
         let pin = move |policy: Policy, _| {
             let canary = policy.canary.filter(|split| split.version != version);
-            Ok(Policy { pinned: Some(version), canary })
+            Ok(Policy {
+                pinned: Some(version),
+                canary,
+            })
         };
         self.change(name, Some(version), pin).await
     }
 
     /// Makes the newest valid version serve every graph.
     pub async fn unpin(&self, name: &str) -> Result<(), AdminError> {
-        self.change(name, None, |_, _| Ok(Policy::default())).await?;
+        self.change(name, None, |_, _| Ok(Policy::default()))
+            .await?;
         self.scan().await
     }
 
     /// Pins the previously stable version, or else the next older one. Ends a canary.
     pub async fn rollback(&self, name: &str) -> Result<(), AdminError> {
         self.find(name).await?;
-        let target = self.shared.catalogue().get(name).and_then(Versions::rollback_target);
-        let version = target.ok_or_else(|| AdminError::NoOlderVersion { name: name.to_owned() })?;
-        let policy = Policy { pinned: Some(version), canary: None };
-        self.change(name, Some(version), move |_, _| Ok(policy)).await
+        let target = self
+            .shared
+            .catalogue()
+            .get(name)
+            .and_then(Versions::rollback_target);
+        let version = target.ok_or_else(|| AdminError::NoOlderVersion {
+            name: name.to_owned(),
+        })?;
+        let policy = Policy {
+            pinned: Some(version),
+            canary: None,
+        };
+        self.change(name, Some(version), move |_, _| Ok(policy))
+            .await
     }
 
     /// Makes a second version serve a share of the graphs, and pins the stable version. Loads and checks the canary
     /// first if it is not loaded.
     pub async fn set_canary(&self, name: &str, split: CanarySplit) -> Result<(), AdminError> {
         self.find(name).await?;
-        let (owned, stable) = (name.to_owned(), self.shared.catalogue().get(name).and_then(Versions::stable));
+        let (owned, stable) = (
+            name.to_owned(),
+            self.shared.catalogue().get(name).and_then(Versions::stable),
+        );
         let with_canary = move |stable: Option<u64>| match stable {
-            None => Err(AdminError::NothingServes { name: owned.clone() }),
-            Some(version) if version == split.version => {
-                Err(AdminError::ServesAlready { name: owned.clone(), version })
-            }
-            Some(_) => Ok(Policy { pinned: stable, canary: Some(split) }),
+            None => Err(AdminError::NothingServes {
+                name: owned.clone(),
+            }),
+            Some(version) if version == split.version => Err(AdminError::ServesAlready {
+                name: owned.clone(),
+                version,
+            }),
+            Some(_) => Ok(Policy {
+                pinned: stable,
+                canary: Some(split),
+            }),
         };
         // Checked before the canary is loaded, and again with the version that is stable after that.
         with_canary.clone()(stable)?;
-        self.change(name, Some(split.version), move |_, stable| with_canary(stable)).await
+        self.change(name, Some(split.version), move |_, stable| {
+            with_canary(stable)
+        })
+        .await
     }
 
     /// Makes the stable version serve every graph. It stays pinned.
     pub async fn end_canary(&self, name: &str) -> Result<(), AdminError> {
-        self.change(name, None, |policy, _| Ok(Policy { canary: None, ..policy })).await
+        self.change(name, None, |policy, _| {
+            Ok(Policy {
+                canary: None,
+                ..policy
+            })
+        })
+        .await
     }
 
     /// Loads the version that a change needs, and replaces the policy. `policy` computes the new policy from the previous
@@ -146,7 +178,9 @@ impl Registry {
     ) -> Result<(), AdminError> {
         self.find(name).await?;
         let begin = |catalogue: &mut Catalogue| Some(catalogue.get_mut(name)?.begin_change(needed));
-        let unknown = || AdminError::UnknownModel { name: name.to_owned() };
+        let unknown = || AdminError::UnknownModel {
+            name: name.to_owned(),
+        };
         let number = self.shared.change(begin).ok_or_else(unknown)?;
         let change = async {
             if let Some(version) = needed {
@@ -155,13 +189,19 @@ impl Registry {
             self.set_policy(name, number, policy).await
         };
         let made = change.await;
-        self.shared.with_model(name, |versions| versions.end_change(number));
+        self.shared
+            .with_model(name, |versions| versions.end_change(number));
         self.shared.wake();
         made
     }
 
     /// Waits until a version is loaded that the change with this number needs.
-    async fn wait_until_loaded(&self, name: &str, version: u64, number: u64) -> Result<(), AdminError> {
+    async fn wait_until_loaded(
+        &self,
+        name: &str,
+        version: u64,
+        number: u64,
+    ) -> Result<(), AdminError> {
         let mut changes = self.changes();
         if !self.is_loaded(name, version) {
             self.scan().await?;
@@ -169,7 +209,9 @@ impl Registry {
         let is_pending = || {
             let catalogue = self.shared.catalogue();
             let versions = catalogue.get(name);
-            versions.is_some_and(|versions| versions.is_last_change(number) && versions.is_pending(version))
+            versions.is_some_and(|versions| {
+                versions.is_last_change(number) && versions.is_pending(version)
+            })
         };
         while is_pending() {
             changes.changed().await.map_err(|_| AdminError::Stopping)?;
@@ -181,10 +223,16 @@ impl Registry {
             return Ok(());
         }
         let name = name.to_owned();
-        let report =
-            self.models().into_iter().find(|report| (&report.name, report.version) == (&name, version));
+        let report = self
+            .models()
+            .into_iter()
+            .find(|report| (&report.name, report.version) == (&name, version));
         Err(match report.map(|report| report.rejection) {
-            Some(Some(rejection)) => AdminError::Rejected { name, version, rejection },
+            Some(Some(rejection)) => AdminError::Rejected {
+                name,
+                version,
+                rejection,
+            },
             // It was not loaded, because a later change does not need it.
             Some(None) => AdminError::Superseded { name },
             None => AdminError::UnknownVersion { name, version },
@@ -192,7 +240,10 @@ impl Registry {
     }
 
     fn is_loaded(&self, name: &str, version: u64) -> bool {
-        self.shared.catalogue().get(name).is_some_and(|versions| versions.is_loaded(version))
+        self.shared
+            .catalogue()
+            .get(name)
+            .is_some_and(|versions| versions.is_loaded(version))
     }
 
     /// Scans the model folder if the name is unknown.
@@ -201,7 +252,13 @@ impl Registry {
         if !known() {
             self.scan().await?;
         }
-        if known() { Ok(()) } else { Err(AdminError::UnknownModel { name: name.to_owned() }) }
+        if known() {
+            Ok(())
+        } else {
+            Err(AdminError::UnknownModel {
+                name: name.to_owned(),
+            })
+        }
     }
 
     /// Makes the loader scan the folder, and waits until it has loaded every wanted version.
@@ -233,7 +290,11 @@ impl Registry {
                 return Err(AdminError::Stopping);
             }
             let stable = shared.catalogue().get(&name).map(|versions| {
-                if versions.is_last_change(number) { Ok(versions.stable()) } else { Err(()) }
+                if versions.is_last_change(number) {
+                    Ok(versions.stable())
+                } else {
+                    Err(())
+                }
             });
             let stable = match stable {
                 None => return Err(AdminError::UnknownModel { name }),

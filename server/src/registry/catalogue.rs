@@ -50,7 +50,9 @@ impl Catalogue {
     ) {
         self.ignored = ignored;
         for (name, versions) in &found {
-            let has_versions = versions.as_ref().is_some_and(|versions| !versions.is_empty());
+            let has_versions = versions
+                .as_ref()
+                .is_some_and(|versions| !versions.is_empty());
             if has_versions && !self.models.contains_key(name) {
                 let mut versions = Versions::new(name.clone(), self.retain);
                 versions.set_policy(self.policies.get(name));
@@ -65,7 +67,9 @@ impl Catalogue {
                 None => versions.found(&FoundVersions::new()),
             }
         }
-        let removed = self.models.extract_if(.., |_, versions| versions.is_empty());
+        let removed = self
+            .models
+            .extract_if(.., |_, versions| versions.is_empty());
         self.removed.extend(removed.map(|(name, _)| name));
     }
 
@@ -74,7 +78,9 @@ impl Catalogue {
         let unknown = |name: &&String| !self.models.contains_key(*name);
         let unknown = self.policies.iter().map(|(name, _)| name).filter(unknown);
         let unknown = unknown.map(|name| format!("policy.json: no model is named `{name}`"));
-        unknown.chain(self.models.values().filter_map(Versions::unmet)).collect()
+        unknown
+            .chain(self.models.values().filter_map(Versions::unmet))
+            .collect()
     }
 
     /// Returns what is in the model folder and never loaded.
@@ -111,7 +117,9 @@ impl Catalogue {
 
     /// Returns the model and version to load next.
     pub(super) fn next_to_load(&self) -> Option<(String, u64)> {
-        self.models.iter().find_map(|(name, versions)| Some((name.clone(), versions.next_to_load()?)))
+        self.models
+            .iter()
+            .find_map(|(name, versions)| Some((name.clone(), versions.next_to_load()?)))
     }
 
     pub(super) fn is_any_draining(&self) -> bool {
@@ -120,16 +128,22 @@ impl Catalogue {
 
     /// Returns whether [`Self::take_unused`] would take any model.
     pub(super) fn is_any_unused(&self) -> bool {
-        self.models.values().any(|versions| versions.has_unused(is_unused))
+        self.models
+            .values()
+            .any(|versions| versions.has_unused(is_unused))
     }
 
     /// Takes the models that no request can reach and that only this catalogue still holds.
     pub(super) fn take_unused(&mut self) -> Vec<Arc<Model>> {
-        self.models.values_mut().flat_map(|versions| versions.take_unused(is_unused)).collect()
+        self.models
+            .values_mut()
+            .flat_map(|versions| versions.take_unused(is_unused))
+            .collect()
     }
 
     pub(super) fn serving(&self) -> ServingSnapshot {
-        let served = |(name, versions): (&String, &Versions<_>)| Some((name.clone(), versions.served()?));
+        let served =
+            |(name, versions): (&String, &Versions<_>)| Some((name.clone(), versions.served()?));
         ServingSnapshot {
             models: self.models.iter().filter_map(served).collect(),
             defaults: self.defaults.clone(),
@@ -137,8 +151,12 @@ impl Catalogue {
     }
 
     /// Reports every version of every model, by name, then version.
-    pub(super) fn reports(&self) -> impl Iterator<Item = (&Versions<Arc<Model>>, VersionReport<Arc<Model>>)> {
-        self.models.values().flat_map(|versions| versions.reports().map(move |report| (versions, report)))
+    pub(super) fn reports(
+        &self,
+    ) -> impl Iterator<Item = (&Versions<Arc<Model>>, VersionReport<Arc<Model>>)> {
+        self.models
+            .values()
+            .flat_map(|versions| versions.reports().map(move |report| (versions, report)))
     }
 
     /// Sets the metrics of the states of all versions.
@@ -150,7 +168,10 @@ impl Catalogue {
             let states: Vec<ModelState> = versions.reports().map(|report| report.state).collect();
             let served = versions.served();
             let canary = served.and_then(|served| Some(served.canary?.0));
-            metrics.model(name).versions.set_versions(&states, versions.stable(), canary);
+            metrics
+                .model(name)
+                .versions
+                .set_versions(&states, versions.stable(), canary);
         }
     }
 

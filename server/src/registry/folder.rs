@@ -34,8 +34,13 @@ pub(super) type FoundVersions = BTreeMap<u64, Option<Digest>>;
 pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
     let mut found = FolderScan::default();
     let is_policy = |entry: &Entry| entry.path.file_name() == Some(OsStr::new(FILE_NAME));
-    for entry in entries(folder)?.into_iter().filter(|entry| !is_policy(entry)) {
-        let Some(name) = found.expect(folder, &entry, model_name) else { continue };
+    for entry in entries(folder)?
+        .into_iter()
+        .filter(|entry| !is_policy(entry))
+    {
+        let Some(name) = found.expect(folder, &entry, model_name) else {
+            continue;
+        };
         let path = entry.path;
         let versions = found.read(&path, || entries(&path)).map(|entries| {
             let entries = entries?;
@@ -46,12 +51,16 @@ pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
             Some(entries.into_iter().filter_map(version).collect::<Vec<_>>())
         });
         let versions = versions.map(|versions| {
-            let fingerprint = |(version, path): (u64, PathBuf)| match found.read(&path, || fingerprint(&path))
-            {
-                Ok(fingerprint) => Some((version, Some(fingerprint?))),
-                Err(Unreadable) => Some((version, None)),
-            };
-            versions.into_iter().flatten().filter_map(fingerprint).collect()
+            let fingerprint =
+                |(version, path): (u64, PathBuf)| match found.read(&path, || fingerprint(&path)) {
+                    Ok(fingerprint) => Some((version, Some(fingerprint?))),
+                    Err(Unreadable) => Some((version, None)),
+                };
+            versions
+                .into_iter()
+                .flatten()
+                .filter_map(fingerprint)
+                .collect()
         });
         found.models.insert(name, versions.ok());
     }
@@ -89,13 +98,20 @@ impl FolderScan {
             EntryKind::File => Err(Overlooked::File),
             EntryKind::DanglingLink => Err(Overlooked::DanglingLink),
         };
-        read.inspect_err(|why| self.overlook(folder, &entry.path, *why)).ok()
+        read.inspect_err(|why| self.overlook(folder, &entry.path, *why))
+            .ok()
     }
 
     fn overlook(&mut self, folder: &Path, path: &Path, why: Overlooked) {
         let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
         let shown = shortened(&relative.escape_debug().to_string());
-        self.overlooked.insert(shown, Seen { why, fingerprint: fingerprint(path).ok() });
+        self.overlooked.insert(
+            shown,
+            Seen {
+                why,
+                fingerprint: fingerprint(path).ok(),
+            },
+        );
     }
 
     /// Reads something from a folder. Returns `None` if it was removed in the meantime.
@@ -108,7 +124,8 @@ impl FolderScan {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                self.problems.push(format!("cannot read `{}`: {error}", path.display()));
+                self.problems
+                    .push(format!("cannot read `{}`: {error}", path.display()));
                 Err(Unreadable)
             }
         }
@@ -117,16 +134,25 @@ impl FolderScan {
 
 /// Returns the name of the model in a folder.
 fn model_name(folder: &Path) -> Result<String, Overlooked> {
-    let name = folder.file_name().and_then(OsStr::to_str).filter(|name| is_model_name(name));
+    let name = folder
+        .file_name()
+        .and_then(OsStr::to_str)
+        .filter(|name| is_model_name(name));
     name.map(str::to_owned).ok_or(Overlooked::ModelName)
 }
 
 /// Returns the number of the version in a folder.
 fn version(folder: &Path) -> Result<u64, Overlooked> {
     let name = folder.file_name().and_then(OsStr::to_str);
-    let version = name.and_then(version_number).ok_or(Overlooked::VersionName)?;
+    let version = name
+        .and_then(version_number)
+        .ok_or(Overlooked::VersionName)?;
     let manifest = folder.join(MANIFEST_FILE);
-    if is_there(&manifest, fs::Metadata::is_file) { Ok(version) } else { Err(Overlooked::NoManifest) }
+    if is_there(&manifest, fs::Metadata::is_file) {
+        Ok(version)
+    } else {
+        Err(Overlooked::NoManifest)
+    }
 }
 
 /// Returns the folder of a version.
@@ -136,7 +162,9 @@ pub(super) fn version_folder(folder: &Path, name: &str, version: u64) -> PathBuf
 
 /// Parses a version number: 1 or more, without a sign or leading zeros.
 fn version_number(name: &str) -> Option<u64> {
-    name.parse().ok().filter(|version: &u64| *version > 0 && version.to_string() == name)
+    name.parse()
+        .ok()
+        .filter(|version: &u64| *version > 0 && version.to_string() == name)
 }
 
 /// Returns what is in a folder, except names that begin with a dot: they are locks, and what tools keep for themselves.
@@ -147,7 +175,10 @@ fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
         if !entry.file_name().as_encoded_bytes().starts_with(b".")
             && let Some(kind) = entry_kind(&entry.path())
         {
-            entries.push(Entry { path: entry.path(), kind });
+            entries.push(Entry {
+                path: entry.path(),
+                kind,
+            });
         }
     }
     Ok(entries)
@@ -159,7 +190,9 @@ fn entry_kind(path: &Path) -> Option<EntryKind> {
         Ok(found) if found.is_dir() => Some(EntryKind::Folder),
         Ok(_) => Some(EntryKind::File),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Some(EntryKind::Folder),
-        Err(_) => fs::symlink_metadata(path).is_ok().then_some(EntryKind::DanglingLink),
+        Err(_) => fs::symlink_metadata(path)
+            .is_ok()
+            .then_some(EntryKind::DanglingLink),
     }
 }
 
@@ -178,11 +211,15 @@ fn fingerprint(folder: &Path) -> io::Result<Digest> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         // A dangling link counts as a file without size and time.
-        let file = fs::metadata(&path).ok().map(|file| (file.len(), file.modified().ok()));
+        let file = fs::metadata(&path)
+            .ok()
+            .map(|file| (file.len(), file.modified().ok()));
         files.push((path, file));
     }
     files.sort();
-    Ok(Digest(*blake3::hash(format!("{files:?}").as_bytes()).as_bytes()))
+    Ok(Digest(
+        *blake3::hash(format!("{files:?}").as_bytes()).as_bytes(),
+    ))
 }
 
 #[cfg(test)]
@@ -199,7 +236,12 @@ mod tests {
     }
 
     fn versions(folder: &Path) -> Vec<u64> {
-        scan(folder).unwrap().models["m"].as_ref().unwrap().keys().copied().collect()
+        scan(folder).unwrap().models["m"]
+            .as_ref()
+            .unwrap()
+            .keys()
+            .copied()
+            .collect()
     }
 
     #[test]
@@ -227,13 +269,24 @@ mod tests {
         for name in ["m/7", "ranker/1", "empty"] {
             fs::create_dir_all(path(name)).unwrap();
         }
-        for name in ["ranker/1/model.onnx", "loose.onnx", "m/loose.onnx", "policy.json"] {
+        for name in [
+            "ranker/1/model.onnx",
+            "loose.onnx",
+            "m/loose.onnx",
+            "policy.json",
+        ] {
             fs::write(path(name), "").unwrap();
         }
         std::os::unix::fs::symlink("nowhere", path("m/8")).unwrap();
         let found = scan(folder.path()).unwrap();
-        assert_eq!(found.models.keys().collect::<Vec<_>>(), ["empty", "m", "ranker"]);
-        let overlooked = found.overlooked.iter().map(|(path, seen)| (path.as_str(), seen.why));
+        assert_eq!(
+            found.models.keys().collect::<Vec<_>>(),
+            ["empty", "m", "ranker"]
+        );
+        let overlooked = found
+            .overlooked
+            .iter()
+            .map(|(path, seen)| (path.as_str(), seen.why));
         let expected = [
             ("a\\nb", Overlooked::ModelName),
             ("a\\u{202e}b", Overlooked::ModelName),
@@ -268,7 +321,11 @@ mod tests {
         std::os::unix::fs::symlink("n", folder.path().join("n")).unwrap();
         let found = scan(folder.path()).unwrap();
         assert!(found.models["m"].is_some() && found.models["n"].is_none());
-        assert!(found.problems.len() == 1 && found.problems[0].contains("/n`"), "{:?}", found.problems);
+        assert!(
+            found.problems.len() == 1 && found.problems[0].contains("/n`"),
+            "{:?}",
+            found.problems
+        );
     }
 
     #[test]

@@ -44,17 +44,29 @@ impl Registry {
             path: settings.folder.display().to_string(),
             source,
         })?;
-        settings.defaults.require_found(|name| found.models.contains_key(name));
+        settings
+            .defaults
+            .require_found(|name| found.models.contains_key(name));
         Policies::read(&settings.folder)?;
         let (wake, woken) = bounded(1);
         let shared = Arc::new(Shared::new(&settings, wake, metrics));
-        let registry = Self { shared: Arc::clone(&shared) };
+        let registry = Self {
+            shared: Arc::clone(&shared),
+        };
         let timers = Handle::current();
-        let versions = VersionLoader { shared: Arc::clone(&shared), settings, runtime, engine, timers };
+        let versions = VersionLoader {
+            shared: Arc::clone(&shared),
+            settings,
+            runtime,
+            engine,
+            timers,
+        };
         let lanes = Lanes::start(versions).map_err(RegistryError::Thread)?;
         let mut loader = Loader::new(shared, lanes, woken);
         loader.update();
-        while loader.is_loading() && (registry.failing_default().is_some() || registry.serves_nothing()) {
+        while loader.is_loading()
+            && (registry.failing_default().is_some() || registry.serves_nothing())
+        {
             loader.update_again();
         }
         registry.check_defaults()?;
@@ -90,7 +102,12 @@ impl Registry {
     fn missing_default(&self, task: Task) -> RegistryError {
         let name = self.shared.serving.load().defaults.name(task).to_owned();
         let reason = self.rejections(|of| of == name);
-        RegistryError::MissingDefault { name, task, path: self.shared.folder.display().to_string(), reason }
+        RegistryError::MissingDefault {
+            name,
+            task,
+            path: self.shared.folder.display().to_string(),
+            reason,
+        }
     }
 
     fn no_model(&self) -> RegistryError {
@@ -102,28 +119,52 @@ impl Registry {
 
     /// Says in parentheses why versions of some models were rejected; empty if none was.
     fn rejections(&self, is_of: impl Fn(&str) -> bool) -> String {
-        let reports = self.models().into_iter().filter(|report| is_of(&report.name));
-        let rejected = reports.filter_map(|report| Some((report.name, report.version, report.rejection?)));
+        let reports = self
+            .models()
+            .into_iter()
+            .filter(|report| is_of(&report.name));
+        let rejected =
+            reports.filter_map(|report| Some((report.name, report.version, report.rejection?)));
         let rejected: Vec<String> = rejected
-            .map(|(name, version, Rejection { message, .. })| format!("{name}/{version}: {message}"))
+            .map(|(name, version, Rejection { message, .. })| {
+                format!("{name}/{version}: {message}")
+            })
             .collect();
-        if rejected.is_empty() { String::new() } else { format!(" ({})", rejected.join("; ")) }
+        if rejected.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", rejected.join("; "))
+        }
     }
 
     /// Returns the versions that may answer a request for a model. An empty name means the default model of the task.
-    pub fn select(&self, name: &str, wanted: &Wanted, task: Task) -> Result<Selection, SelectError> {
+    pub fn select(
+        &self,
+        name: &str,
+        wanted: &Wanted,
+        task: Task,
+    ) -> Result<Selection, SelectError> {
         self.shared.serving.load().select(name, wanted, task)
     }
 
     /// Returns the versions that may answer a request about a graph of a feature set. An empty name means the default model of
     /// the set.
-    pub fn select_for_set(&self, name: &str, wanted: &Wanted, set: &str) -> Result<Selection, SelectError> {
+    pub fn select_for_set(
+        &self,
+        name: &str,
+        wanted: &Wanted,
+        set: &str,
+    ) -> Result<Selection, SelectError> {
         self.shared.serving.load().select_for_set(name, wanted, set)
     }
 
     /// Returns a version of a model, whatever its task; the stable one for [`Wanted::Any`].
     pub fn version(&self, name: &str, wanted: &Wanted) -> Result<Arc<Model>, SelectError> {
-        self.shared.serving.load().find(name, wanted).map(|selection| selection.stable)
+        self.shared
+            .serving
+            .load()
+            .find(name, wanted)
+            .map(|selection| selection.stable)
     }
 
     /// Returns the versions of all models that answer calls which name no version.
@@ -137,14 +178,18 @@ impl Registry {
     pub fn models(&self) -> Vec<ModelReport> {
         let (catalogue, serving) = (self.shared.catalogue(), self.shared.serving.load());
         let is_default = |model: &Model, name: &str| match model.manifest().features().named() {
-            Some(set) => serving.default_of_set(set.name()).is_ok_and(|default| default == name),
+            Some(set) => serving
+                .default_of_set(set.name())
+                .is_ok_and(|default| default == name),
             None => catalogue.defaults().name(model.manifest().task()) == name,
         };
         let reports = catalogue.reports().map(|(versions, report)| {
             let (policy, name) = (versions.policy(), versions.name());
             let model = report.model;
             let default = model.as_ref().is_some_and(|model| is_default(model, name));
-            let canary = policy.canary.filter(|split| split.version == report.version);
+            let canary = policy
+                .canary
+                .filter(|split| split.version == report.version);
             let canary = canary.filter(|_| report.state == ModelState::Serving);
             ModelReport {
                 name: name.to_owned(),
@@ -186,7 +231,12 @@ impl Registry {
                 && other.features() == own.features()
                 && other.training_data_digest() == own.training_data_digest()
         };
-        serving.models.values().map(|served| &served.stable.1).find(learned_the_same).map(Arc::clone)
+        serving
+            .models
+            .values()
+            .map(|served| &served.stable.1)
+            .find(learned_the_same)
+            .map(Arc::clone)
     }
 
     /// Stops the loader. Calls that wait for it fail, and nothing changes any more.

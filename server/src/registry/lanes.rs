@@ -45,7 +45,11 @@ impl Lanes {
     pub(super) fn start(loader: VersionLoader) -> io::Result<Self> {
         let loader = Arc::new(loader);
         let all = vec![Lane::start(&loader)?];
-        Ok(Self { loader, all, is_low_priority: false })
+        Ok(Self {
+            loader,
+            all,
+            is_low_priority: false,
+        })
     }
 
     /// Gives the threads that check versions a low priority.
@@ -57,7 +61,8 @@ impl Lanes {
     /// Starts to load a version, and waits for a while until that is done. Returns whether there was a free lane.
     pub(super) fn load(&mut self, name: &str, version: u64) -> bool {
         let loader = Arc::clone(&self.loader);
-        self.free_lane().is_some_and(|lane| lane.load(&loader, name, version))
+        self.free_lane()
+            .is_some_and(|lane| lane.load(&loader, name, version))
     }
 
     fn free_lane(&mut self) -> Option<&mut Lane> {
@@ -65,7 +70,9 @@ impl Lanes {
         if free.is_none() && self.all.len() < MAX_LANES {
             match Lane::start(&self.loader) {
                 Ok(lane) => self.all.push(lane),
-                Err(error) => tracing::warn!(%error, "no thread can be started to load another version"),
+                Err(error) => {
+                    tracing::warn!(%error, "no thread can be started to load another version")
+                }
             }
             if self.is_low_priority {
                 self.all.iter().for_each(Lane::yield_to_others);
@@ -84,26 +91,41 @@ impl Lane {
     fn start(loader: &Arc<VersionLoader>) -> io::Result<Self> {
         let (attempts, received) = bounded::<Attempt>(1);
         let (done, is_done) = bounded(1);
-        let engines = (0..loader.settings.workers).map(|worker| loader.validation_engine(Worker(worker)));
+        let engines =
+            (0..loader.settings.workers).map(|worker| loader.validation_engine(Worker(worker)));
         let engines = Arc::new(engines.collect::<io::Result<Vec<_>>>()?);
         let is_late = Arc::new(AtomicBool::new(false));
-        let (loader, own, late) = (Arc::clone(loader), Arc::clone(&engines), Arc::clone(&is_late));
-        thread::Builder::new().name("version-loader".to_owned()).spawn(move || {
-            for attempt in received {
-                loader.load(&own, &attempt);
-                own.iter().for_each(ValidationEngine::wait_until_free);
-                // An error means that the registry was dropped.
-                let _ = done.send(());
-                if late.swap(false, Ordering::AcqRel) {
-                    loader.shared.wake();
+        let (loader, own, late) = (
+            Arc::clone(loader),
+            Arc::clone(&engines),
+            Arc::clone(&is_late),
+        );
+        thread::Builder::new()
+            .name("version-loader".to_owned())
+            .spawn(move || {
+                for attempt in received {
+                    loader.load(&own, &attempt);
+                    own.iter().for_each(ValidationEngine::wait_until_free);
+                    // An error means that the registry was dropped.
+                    let _ = done.send(());
+                    if late.swap(false, Ordering::AcqRel) {
+                        loader.shared.wake();
+                    }
                 }
-            }
-        })?;
-        Ok(Self { attempts, done: is_done, engines, is_busy: false, is_late })
+            })?;
+        Ok(Self {
+            attempts,
+            done: is_done,
+            engines,
+            is_busy: false,
+            is_late,
+        })
     }
 
     fn yield_to_others(&self) {
-        self.engines.iter().for_each(ValidationEngine::yield_to_others);
+        self.engines
+            .iter()
+            .for_each(ValidationEngine::yield_to_others);
     }
 
     fn is_free(&mut self) -> bool {
@@ -112,7 +134,9 @@ impl Lane {
     }
 
     fn load(&mut self, loader: &VersionLoader, name: &str, version: u64) -> bool {
-        let Some(attempt) = loader.begin(name, version) else { return false };
+        let Some(attempt) = loader.begin(name, version) else {
+            return false;
+        };
         self.is_late.store(false, Ordering::Release);
         self.is_busy = self.attempts.send(attempt).is_ok();
         self.is_busy = self.is_busy && self.done.recv_timeout(PATIENCE).is_err();

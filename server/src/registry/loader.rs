@@ -10,8 +10,8 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes, overlooked::OverlookedPaths,
-    policy::Policies, shared::Shared, watch::FolderWatch,
+    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes,
+    overlooked::OverlookedPaths, policy::Policies, shared::Shared, watch::FolderWatch,
 };
 use crate::compute::yield_to_others;
 
@@ -54,27 +54,45 @@ const UNLOAD_INTERVAL: Duration = Duration::from_millis(100);
 impl Loader {
     pub(super) fn new(shared: Arc<Shared>, lanes: Lanes, woken: Receiver<()>) -> Self {
         let watch = FolderWatch::new(&shared.folder, shared.wake.clone());
-        Self { shared, lanes, woken, watch, problems: Vec::new(), overlooked: OverlookedPaths::default() }
+        Self {
+            shared,
+            lanes,
+            woken,
+            watch,
+            problems: Vec::new(),
+            overlooked: OverlookedPaths::default(),
+        }
     }
 
     /// Starts the thread, which runs until the registry stops.
     pub(super) fn spawn(mut self) -> io::Result<()> {
-        thread::Builder::new().name("model-loader".to_owned()).spawn(move || {
-            let _stop = StopOnDrop(Arc::clone(&self.shared));
-            // Calls are accepted from now on, and come first.
-            yield_to_others();
-            self.lanes.yield_to_others();
-            self.run();
-        })?;
+        thread::Builder::new()
+            .name("model-loader".to_owned())
+            .spawn(move || {
+                let _stop = StopOnDrop(Arc::clone(&self.shared));
+                // Calls are accepted from now on, and come first.
+                yield_to_others();
+                self.lanes.yield_to_others();
+                self.run();
+            })?;
         Ok(())
     }
 
     fn run(&mut self) {
         let mut scanned = Instant::now();
         while !self.shared.is_stopping() {
-            let due = self.lanes.loader.settings.poll.saturating_sub(scanned.elapsed());
+            let due = self
+                .lanes
+                .loader
+                .settings
+                .poll
+                .saturating_sub(scanned.elapsed());
             let draining = self.shared.catalogue().is_any_draining();
-            match self.woken.recv_timeout(if draining { due.min(UNLOAD_INTERVAL) } else { due }) {
+            match self.woken.recv_timeout(if draining {
+                due.min(UNLOAD_INTERVAL)
+            } else {
+                due
+            }) {
                 Err(_) if draining && !due.is_zero() => self.unload_unused(),
                 woken => {
                     if woken.is_ok() {
@@ -133,14 +151,24 @@ impl Loader {
             Ok(problems) => {
                 let poll = self.lanes.loader.settings.poll;
                 let unwatched = watched.err().map(|error| {
-                    format!("changes are not notified, so the folder is polled every {poll:?}: {error}")
+                    format!(
+                        "changes are not notified, so the folder is polled every {poll:?}: {error}"
+                    )
                 });
                 let unmet = self.shared.catalogue().unmet_policies();
-                problems.iter().cloned().chain(unwatched).chain(unmet).collect()
+                problems
+                    .iter()
+                    .cloned()
+                    .chain(unwatched)
+                    .chain(unmet)
+                    .collect()
             }
             Err(error) => vec![error.to_string()],
         };
-        for problem in problems.iter().filter(|problem| !self.problems.contains(problem)) {
+        for problem in problems
+            .iter()
+            .filter(|problem| !self.problems.contains(problem))
+        {
             tracing::warn!("model folder: {problem}");
         }
         self.problems = problems;
@@ -156,10 +184,15 @@ impl Loader {
         })?;
         let policies = self.read_policies();
         let settled = self.lanes.loader.settings.poll * SETTLED_POLLS;
-        let ignored = self.overlooked.update(found.overlooked, settled, Instant::now());
-        let never = ignored.iter().map(|path| format!("`{}` is never loaded: {}", path.path, path.reason));
+        let ignored = self
+            .overlooked
+            .update(found.overlooked, settled, Instant::now());
+        let never = ignored
+            .iter()
+            .map(|path| format!("`{}` is never loaded: {}", path.path, path.reason));
         let problems = found.problems.into_iter().chain(never).collect();
-        self.shared.change(|catalogue| catalogue.found(found.models, ignored));
+        self.shared
+            .change(|catalogue| catalogue.found(found.models, ignored));
         policies.map(|()| problems)
     }
 
@@ -167,7 +200,8 @@ impl Loader {
         let _lock = self.shared.lock_policies();
         let policies = Policies::read(&self.shared.folder)?;
         if self.shared.catalogue().policies() != &policies {
-            self.shared.change(|catalogue| catalogue.set_policies(policies));
+            self.shared
+                .change(|catalogue| catalogue.set_policies(policies));
         }
         Ok(())
     }

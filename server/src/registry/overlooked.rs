@@ -83,10 +83,15 @@ impl OverlookedPaths {
     ) -> Vec<IgnoredPath> {
         let before = std::mem::take(&mut self.0);
         let since = |path: &String, seen: &Seen| {
-            before.get(path).filter(|(before, _)| before == seen).map_or(now, |(_, since)| *since)
+            before
+                .get(path)
+                .filter(|(before, _)| before == seen)
+                .map_or(now, |(_, since)| *since)
         };
         let found = found.into_iter().take(MAX_PATHS);
-        self.0 = found.map(|(path, seen)| (path.clone(), (seen, since(&path, &seen)))).collect();
+        self.0 = found
+            .map(|(path, seen)| (path.clone(), (seen, since(&path, &seen))))
+            .collect();
         let is_settled =
             |(_, (_, since)): &(&String, &(Seen, Instant))| now.duration_since(*since) >= settled;
         let ignored = |(path, (seen, _)): (&String, &(Seen, Instant))| IgnoredPath {
@@ -111,11 +116,20 @@ mod tests {
         let (start, settled) = (Instant::now(), Duration::from_secs(20));
         let mut paths = OverlookedPaths::default();
         let mut seen = |files: u8, seconds: u64| {
-            let seen = Seen { why: Overlooked::NoManifest, fingerprint: Some(Digest([files; 32])) };
+            let seen = Seen {
+                why: Overlooked::NoManifest,
+                fingerprint: Some(Digest([files; 32])),
+            };
             let found = BTreeMap::from([("m/1".to_owned(), seen)]);
-            paths.update(found, settled, start + Duration::from_secs(seconds)).len()
+            paths
+                .update(found, settled, start + Duration::from_secs(seconds))
+                .len()
         };
-        assert_eq!([seen(1, 0), seen(1, 19), seen(2, 20), seen(2, 39)], [0; 4], "its files arrive");
+        assert_eq!(
+            [seen(1, 0), seen(1, 19), seen(2, 20), seen(2, 39)],
+            [0; 4],
+            "its files arrive"
+        );
         assert_eq!([seen(2, 40), seen(2, 50)], [1; 2]);
     }
 
@@ -125,9 +139,15 @@ mod tests {
             assert!(is_model_name(name), "{name}");
         }
         let long = "x".repeat(MAX_NAME + 1);
-        for name in
-            ["a\nb", "a\u{1b}[2J", "a\u{202e}b", "a\u{2066}b", "a\u{85}b", "a\u{200b}b", long.as_str()]
-        {
+        for name in [
+            "a\nb",
+            "a\u{1b}[2J",
+            "a\u{202e}b",
+            "a\u{2066}b",
+            "a\u{85}b",
+            "a\u{200b}b",
+            long.as_str(),
+        ] {
             assert!(!is_model_name(name), "{name:?}");
         }
     }

@@ -49,7 +49,10 @@ const MODE: u32 = 0o644;
 
 impl Policy {
     fn check(&self) -> Result<(), String> {
-        let versions = self.pinned.into_iter().chain(self.canary.map(|split| split.version));
+        let versions = self
+            .pinned
+            .into_iter()
+            .chain(self.canary.map(|split| split.version));
         if versions.into_iter().any(|version| version == 0) {
             return Err("version numbers start at 1".to_owned());
         }
@@ -69,12 +72,19 @@ impl Policies {
     }
 
     fn parse(folder: &Path, json: Option<&[u8]>) -> Result<Self, PolicyError> {
-        let malformed = |detail: String| PolicyError::Malformed { path: file_name(folder), detail };
-        let Some(json) = json else { return Ok(Self::default()) };
+        let malformed = |detail: String| PolicyError::Malformed {
+            path: file_name(folder),
+            detail,
+        };
+        let Some(json) = json else {
+            return Ok(Self::default());
+        };
         let policies: BTreeMap<String, Policy> =
             serde_json::from_slice(json).map_err(|error| malformed(error.to_string()))?;
         for (model, policy) in &policies {
-            policy.check().map_err(|detail| malformed(format!("{model}: {detail}")))?;
+            policy
+                .check()
+                .map_err(|detail| malformed(format!("{model}: {detail}")))?;
         }
         Ok(Self(policies))
     }
@@ -105,7 +115,10 @@ impl Policies {
                 return Ok(policies);
             }
         }
-        Err(PolicyError::Changing { path: file_name(folder) }.into())
+        Err(PolicyError::Changing {
+            path: file_name(folder),
+        }
+        .into())
     }
 
     fn set(&mut self, name: &str, policy: Policy) {
@@ -132,7 +145,8 @@ impl Policies {
         if read(folder)?.as_deref() != before {
             return Ok(false);
         }
-        new.persist(folder.join(FILE_NAME)).map_err(|error| unwritable(error.error))?;
+        new.persist(folder.join(FILE_NAME))
+            .map_err(|error| unwritable(error.error))?;
         Ok(true)
     }
 }
@@ -142,7 +156,10 @@ fn read(folder: &Path) -> Result<Option<Vec<u8>>, PolicyError> {
     match fs::read(folder.join(FILE_NAME)) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(PolicyError::Read { path: file_name(folder), detail: error.to_string() }),
+        Err(error) => Err(PolicyError::Read {
+            path: file_name(folder),
+            detail: error.to_string(),
+        }),
     }
 }
 
@@ -154,15 +171,30 @@ mod tests {
     fn a_written_policy_is_read_and_other_models_keep_theirs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
-        let pinned = Policy { pinned: Some(2), canary: Some(CanarySplit { version: 3, percent: 10 }) };
+        let pinned = Policy {
+            pinned: Some(2),
+            canary: Some(CanarySplit {
+                version: 3,
+                percent: 10,
+            }),
+        };
         let set = |name: &str, policy: &Policy| {
             let lock = PolicyLock::acquire(folder.path()).unwrap();
             Policies::change(&lock, name, |_| Ok::<_, PolicyError>(*policy)).unwrap()
         };
         set("a", &pinned);
-        set("b", &Policy { pinned: Some(7), canary: None });
+        set(
+            "b",
+            &Policy {
+                pinned: Some(7),
+                canary: None,
+            },
+        );
         let policies = Policies::read(folder.path()).unwrap();
-        assert_eq!((policies.get("a"), policies.get("b").pinned), (pinned, Some(7)));
+        assert_eq!(
+            (policies.get("a"), policies.get("b").pinned),
+            (pinned, Some(7))
+        );
         assert_eq!(policies.get("c"), Policy::default());
 
         set("a", &Policy::default());
@@ -177,22 +209,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pin = |model: usize| {
             let lock = PolicyLock::acquire(folder.path()).unwrap();
-            let policy = Policy { pinned: Some(1), canary: None };
-            Policies::change(&lock, &format!("m{model}"), |_| Ok::<_, PolicyError>(policy)).unwrap();
+            let policy = Policy {
+                pinned: Some(1),
+                canary: None,
+            };
+            Policies::change(&lock, &format!("m{model}"), |_| {
+                Ok::<_, PolicyError>(policy)
+            })
+            .unwrap();
         };
         std::thread::scope(|scope| {
             for writer in 0..WRITERS {
                 scope.spawn(move || (0..CHANGES).for_each(|change| pin(writer * CHANGES + change)));
             }
         });
-        assert_eq!(Policies::read(folder.path()).unwrap().iter().count(), WRITERS * CHANGES);
+        assert_eq!(
+            Policies::read(folder.path()).unwrap().iter().count(),
+            WRITERS * CHANGES
+        );
     }
 
     #[test]
     fn a_change_by_hand_is_kept_although_it_takes_no_lock() {
         let folder = tempfile::tempdir().unwrap();
-        let (lock, pinned) =
-            (PolicyLock::acquire(folder.path()).unwrap(), Policy { pinned: Some(2), canary: None });
+        let (lock, pinned) = (
+            PolicyLock::acquire(folder.path()).unwrap(),
+            Policy {
+                pinned: Some(2),
+                canary: None,
+            },
+        );
         let by_hand = |content: &str| fs::write(folder.path().join(FILE_NAME), content).unwrap();
         let changes = std::cell::Cell::new(0);
         let policies = Policies::change(&lock, "a", |_| {
@@ -201,14 +247,20 @@ mod tests {
             }
             Ok::<_, PolicyError>(pinned)
         });
-        assert_eq!((policies.unwrap().get("b").pinned, changes.get()), (Some(7), 2));
+        assert_eq!(
+            (policies.unwrap().get("b").pinned, changes.get()),
+            (Some(7), 2)
+        );
 
         let changing = Policies::change(&lock, "a", |_| {
             changes.set(changes.get() + 1);
             by_hand(&format!(r#"{{"b": {{"pinned": {}}}}}"#, changes.get()));
             Ok::<_, PolicyError>(pinned)
         });
-        assert!(matches!(changing, Err(PolicyError::Changing { .. })), "{changing:?}");
+        assert!(
+            matches!(changing, Err(PolicyError::Changing { .. })),
+            "{changing:?}"
+        );
     }
 
     #[test]
@@ -222,7 +274,10 @@ mod tests {
         ] {
             fs::write(folder.path().join(FILE_NAME), wrong).unwrap();
             let error = Policies::read(folder.path()).unwrap_err().to_string();
-            assert!(error.contains("policy.json") && error.contains("\"pinned\""), "{error}");
+            assert!(
+                error.contains("policy.json") && error.contains("\"pinned\""),
+                "{error}"
+            );
         }
     }
 }

@@ -43,7 +43,9 @@ pub enum PolicyError {
         waited: Duration,
     },
     /// Something that does not take the lock changes the file again and again.
-    #[error("`{path}` was changed while this change was written, so the policy was not changed; try again")]
+    #[error(
+        "`{path}` was changed while this change was written, so the policy was not changed; try again"
+    )]
     Changing {
         /// The file.
         path: String,
@@ -57,7 +59,10 @@ const EXAMPLE: &str = r#"{"NAME": {"pinned": 2, "canary": {"version": 3, "percen
 
 impl PolicyError {
     pub(super) fn unwritable(folder: &Path, error: &io::Error) -> Self {
-        Self::Write { path: file_name(folder), detail: error.to_string() }
+        Self::Write {
+            path: file_name(folder),
+            detail: error.to_string(),
+        }
     }
 }
 

@@ -50,7 +50,10 @@ impl PolicyLock {
         }
         // Only an error message shows it.
         let _ = write_holder(&mut file);
-        Ok(Self { folder: folder.to_owned(), _file: file })
+        Ok(Self {
+            folder: folder.to_owned(),
+            _file: file,
+        })
     }
 
     /// The model folder.
@@ -61,9 +64,16 @@ impl PolicyLock {
 
 /// Opens the file, or creates it. A file of another user may be read-only.
 fn open(path: &Path) -> io::Result<File> {
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path);
     match opened {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path).map_err(|_| error),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            File::open(path).map_err(|_| error)
+        }
         opened => opened,
     }
 }
@@ -71,13 +81,26 @@ fn open(path: &Path) -> io::Result<File> {
 fn write_holder(file: &mut File) -> io::Result<()> {
     let host = uname();
     file.set_len(0)?;
-    write!(file, "process {} on {}", process::id(), host.nodename().to_string_lossy())
+    write!(
+        file,
+        "process {} on {}",
+        process::id(),
+        host.nodename().to_string_lossy()
+    )
 }
 
 fn locked(path: &Path, waited: Duration) -> PolicyError {
     let holder = fs::read_to_string(path).unwrap_or_default();
-    let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
-    PolicyError::Locked { path: path.display().to_string(), holder, waited }
+    let holder = if holder.is_empty() {
+        "another process".to_owned()
+    } else {
+        holder
+    };
+    PolicyError::Locked {
+        path: path.display().to_string(),
+        holder,
+        waited,
+    }
 }
 
 #[cfg(test)]
@@ -88,8 +111,13 @@ mod tests {
     fn a_lock_that_another_holds_is_an_error_that_names_the_holder() {
         let folder = tempfile::tempdir().unwrap();
         let held = PolicyLock::acquire(folder.path()).unwrap();
-        let error = PolicyLock::acquire_within(folder.path(), Duration::ZERO).unwrap_err().to_string();
-        assert!(error.contains(&format!("process {} on ", process::id())), "{error}");
+        let error = PolicyLock::acquire_within(folder.path(), Duration::ZERO)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(&format!("process {} on ", process::id())),
+            "{error}"
+        );
         assert!(error.contains(".policy.lock"), "{error}");
         drop(held);
         PolicyLock::acquire_within(folder.path(), Duration::ZERO).unwrap();

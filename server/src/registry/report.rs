@@ -4,7 +4,10 @@ use crate::model::{Model, ModelState, Rejection};
 
 /// What is known about one version of one model.
 #[derive(Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and they combine freely")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and they combine freely"
+)]
 pub struct ModelReport {
     /// Name of the model.
     pub name: String,

@@ -50,7 +50,11 @@ impl Role {
 
     /// The role of a version that serves a percentage of the graphs beside the stable one.
     pub(super) fn beside_stable(percent: u8) -> Self {
-        if percent == 0 { Self::Shadow } else { Self::Canary }
+        if percent == 0 {
+            Self::Shadow
+        } else {
+            Self::Canary
+        }
     }
 }
 
@@ -123,7 +127,9 @@ pub enum SelectError {
         graph: String,
     },
     /// The model ranks configurations of another task.
-    #[error("model `{name}` ranks {model} configurations, but the batch holds {batch} configurations")]
+    #[error(
+        "model `{name}` ranks {model} configurations, but the batch holds {batch} configurations"
+    )]
     WrongTask {
         /// The model.
         name: String,
@@ -144,14 +150,19 @@ impl Selection {
     /// Leaves out a canary that takes other features than the stable version: it could not answer for a graph of these.
     pub(super) fn with_canary_of_same_features(mut self) -> Self {
         let features = self.stable.manifest().features();
-        self.canary = self.canary.filter(|(canary, _)| canary.manifest().features() == features);
+        self.canary = self
+            .canary
+            .filter(|(canary, _)| canary.manifest().features() == features);
         self
     }
 
     /// Returns the version that scores what the stable version answers.
     #[must_use]
     pub fn shadow(&self) -> Option<&Arc<Model>> {
-        self.canary.as_ref().filter(|(_, percent)| *percent == 0).map(|(shadow, _)| shadow)
+        self.canary
+            .as_ref()
+            .filter(|(_, percent)| *percent == 0)
+            .map(|(shadow, _)| shadow)
     }
 
     /// Returns the version that answers for a graph. It stays the same as long as the percentage does, and a canary
@@ -183,18 +194,27 @@ mod tests {
     #[test]
     fn a_canary_gets_its_percentage_of_graphs() {
         for percent in [1, 10, 50] {
-            let count = graphs().filter(|&graph| routes_to_canary(graph, percent)).count();
+            let count = graphs()
+                .filter(|&graph| routes_to_canary(graph, percent))
+                .count();
             let expected = usize::from(percent) * 100;
-            assert!(count.abs_diff(expected) < 200, "{count} of 10,000 at {percent} %");
+            assert!(
+                count.abs_diff(expected) < 200,
+                "{count} of 10,000 at {percent} %"
+            );
         }
         assert!(graphs().all(|graph| routes_to_canary(graph, 100) && !routes_to_canary(graph, 0)));
-        assert!(routes_to_canary(Digest([255; 32]), 100) && !routes_to_canary(Digest([255; 32]), 99));
+        assert!(
+            routes_to_canary(Digest([255; 32]), 100) && !routes_to_canary(Digest([255; 32]), 99)
+        );
     }
 
     #[test]
     fn a_growing_canary_keeps_its_graphs() {
         assert!(
-            graphs().filter(|&graph| routes_to_canary(graph, 10)).all(|graph| routes_to_canary(graph, 20))
+            graphs()
+                .filter(|&graph| routes_to_canary(graph, 10))
+                .all(|graph| routes_to_canary(graph, 20))
         );
     }
 }

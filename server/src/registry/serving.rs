@@ -33,12 +33,25 @@ impl ServingSnapshot {
     }
 
     /// Returns the versions that may answer a request for a model. An empty name means the default model of the task.
-    pub(super) fn select(&self, name: &str, wanted: &Wanted, task: Task) -> Result<Selection, SelectError> {
-        let name = if name.is_empty() { self.defaults.name(task) } else { name };
+    pub(super) fn select(
+        &self,
+        name: &str,
+        wanted: &Wanted,
+        task: Task,
+    ) -> Result<Selection, SelectError> {
+        let name = if name.is_empty() {
+            self.defaults.name(task)
+        } else {
+            name
+        };
         let selection = self.find(name, wanted)?;
         match selection.stable.manifest().task() {
             own if own == task => Ok(selection),
-            own => Err(SelectError::WrongTask { name: name.to_owned(), model: own, batch: task }),
+            own => Err(SelectError::WrongTask {
+                name: name.to_owned(),
+                model: own,
+                batch: task,
+            }),
         }
     }
 
@@ -50,7 +63,11 @@ impl ServingSnapshot {
         wanted: &Wanted,
         set: &str,
     ) -> Result<Selection, SelectError> {
-        let name = if name.is_empty() { self.default_of_set(set)? } else { name };
+        let name = if name.is_empty() {
+            self.default_of_set(set)?
+        } else {
+            name
+        };
         let selection = self.find(name, wanted)?;
         let manifest = selection.stable.manifest();
         let found = manifest.features().named();
@@ -74,51 +91,87 @@ impl ServingSnapshot {
         if let Some(name) = self.defaults.of_feature_set(set) {
             return Ok(name);
         }
-        let of_set = self.models.iter().filter(|(_, served)| set_of(&served.stable.1) == Some(set));
+        let of_set = self
+            .models
+            .iter()
+            .filter(|(_, served)| set_of(&served.stable.1) == Some(set));
         let names: Vec<&str> = of_set.map(|(name, _)| name.as_str()).collect();
         match names[..] {
             [name] => Ok(name),
             [] => Err(self.unknown_set(set)),
-            _ => Err(SelectError::SeveralOfFeatureSet { set: set.to_owned(), names: quoted(names) }),
+            _ => Err(SelectError::SeveralOfFeatureSet {
+                set: set.to_owned(),
+                names: quoted(names),
+            }),
         }
     }
 
     /// Returns the versions in use, by name of their model.
     pub(super) fn in_use(&self) -> Vec<VersionInUse> {
         let of_model = |served: &ServedVersions<Arc<Model>>| {
-            let of = |role, model: &Arc<Model>| VersionInUse { role, model: Arc::clone(model) };
+            let of = |role, model: &Arc<Model>| VersionInUse {
+                role,
+                model: Arc::clone(model),
+            };
             let beside = served.canary.as_ref();
             let canary = beside.map(|(_, model, percent)| of(Role::beside_stable(*percent), model));
-            [Some(of(Role::Stable, &served.stable.1)), canary].into_iter().flatten()
+            [Some(of(Role::Stable, &served.stable.1)), canary]
+                .into_iter()
+                .flatten()
         };
         self.models.values().flat_map(of_model).collect()
     }
 
     fn unknown_set(&self, set: &str) -> SelectError {
-        let served: BTreeSet<&str> =
-            self.models.values().filter_map(|served| set_of(&served.stable.1)).collect();
-        let served = if served.is_empty() { "none".to_owned() } else { quoted(served) };
-        SelectError::UnknownFeatureSet { set: set.to_owned(), served }
+        let served: BTreeSet<&str> = self
+            .models
+            .values()
+            .filter_map(|served| set_of(&served.stable.1))
+            .collect();
+        let served = if served.is_empty() {
+            "none".to_owned()
+        } else {
+            quoted(served)
+        };
+        SelectError::UnknownFeatureSet {
+            set: set.to_owned(),
+            served,
+        }
     }
 
     /// Returns the versions of a model that may answer a request, whatever its task.
     pub(super) fn find(&self, name: &str, wanted: &Wanted) -> Result<Selection, SelectError> {
-        let served = self.models.get(name).ok_or_else(|| self.unknown_name(name))?;
-        let one = |model: &Arc<Model>| Selection { stable: Arc::clone(model), canary: None };
+        let served = self
+            .models
+            .get(name)
+            .ok_or_else(|| self.unknown_name(name))?;
+        let one = |model: &Arc<Model>| Selection {
+            stable: Arc::clone(model),
+            canary: None,
+        };
         let (_, stable) = &served.stable;
         match wanted {
             Wanted::Any => Ok(Selection {
-                canary: served.canary.as_ref().map(|(_, model, percent)| (Arc::clone(model), *percent)),
+                canary: served
+                    .canary
+                    .as_ref()
+                    .map(|(_, model, percent)| (Arc::clone(model), *percent)),
                 ..one(stable)
             }),
             Wanted::Stable => Ok(one(stable)),
             Wanted::Canary => match &served.canary {
                 Some((_, canary, _)) => Ok(one(canary)),
-                None => Err(SelectError::NoCanary { name: name.to_owned() }),
+                None => Err(SelectError::NoCanary {
+                    name: name.to_owned(),
+                }),
             },
             Wanted::Version(version) => served.loaded.get(version).map(one).ok_or_else(|| {
                 let loaded: Vec<String> = served.loaded.keys().map(u64::to_string).collect();
-                SelectError::NotLoaded { name: name.to_owned(), version: *version, loaded: loaded.join(", ") }
+                SelectError::NotLoaded {
+                    name: name.to_owned(),
+                    version: *version,
+                    loaded: loaded.join(", "),
+                }
             }),
         }
     }
@@ -126,7 +179,10 @@ impl ServingSnapshot {
     fn unknown_name(&self, name: &str) -> SelectError {
         // A client may send a name of megabytes.
         let name = name.chars().take(MAX_SHOWN_NAME).collect();
-        SelectError::UnknownName { name, serving: quoted(self.models.keys()) }
+        SelectError::UnknownName {
+            name,
+            serving: quoted(self.models.keys()),
+        }
     }
 }
 
@@ -136,7 +192,10 @@ fn set_of(model: &Model) -> Option<&str> {
 }
 
 fn quoted(names: impl IntoIterator<Item: AsRef<str>>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    let names: Vec<String> = names
+        .into_iter()
+        .map(|name| format!("`{}`", name.as_ref()))
+        .collect();
     names.join(", ")
 }
 
@@ -151,5 +210,9 @@ fn is_same(one: &ServedVersions<Arc<Model>>, other: &ServedVersions<Arc<Model>>)
     Arc::ptr_eq(&one.stable.1, &other.stable.1)
         && same_canary
         && one.loaded.len() == other.loaded.len()
-        && one.loaded.values().zip(other.loaded.values()).all(|(one, other)| Arc::ptr_eq(one, other))
+        && one
+            .loaded
+            .values()
+            .zip(other.loaded.values())
+            .all(|(one, other)| Arc::ptr_eq(one, other))
 }

@@ -36,7 +36,11 @@ pub struct Defaults {
 impl Defaults {
     /// Requires the default models that the folder has.
     pub(super) fn require_found(&mut self, is_found: impl Fn(&str) -> bool) {
-        let found = self.tasks.iter().filter(|(_, name)| is_found(name)).map(|(task, _)| *task);
+        let found = self
+            .tasks
+            .iter()
+            .filter(|(_, name)| is_found(name))
+            .map(|(task, _)| *task);
         let missing: Vec<Task> = found.filter(|task| !self.required.contains(task)).collect();
         self.required.extend(missing);
     }
@@ -44,12 +48,18 @@ impl Defaults {
     /// Returns the name of a task's default model; empty if it has none.
     #[must_use]
     pub fn name(&self, task: Task) -> &str {
-        self.tasks.iter().find(|(of, _)| *of == task).map_or("", |(_, name)| name)
+        self.tasks
+            .iter()
+            .find(|(of, _)| *of == task)
+            .map_or("", |(_, name)| name)
     }
 
     /// Returns the name of the default model of a feature set, if it has one.
     #[must_use]
     pub fn of_feature_set(&self, set: &str) -> Option<&str> {
-        self.feature_sets.iter().find(|(of, _)| of == set).map(|(_, name)| name.as_str())
+        self.feature_sets
+            .iter()
+            .find(|(of, _)| of == set)
+            .map(|(_, name)| name.as_str())
     }
 }

@@ -11,7 +11,9 @@ use arc_swap::ArcSwap;
 use crossbeam_channel::Sender;
 use tokio::sync::watch;
 
-use super::{catalogue::Catalogue, serving::ServingSnapshot, settings::RegistrySettings, versions::Versions};
+use super::{
+    catalogue::Catalogue, serving::ServingSnapshot, settings::RegistrySettings, versions::Versions,
+};
 use crate::{
     metrics::Metrics,
     model::{Model, Rejection},
@@ -31,7 +33,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(settings: &RegistrySettings, wake: Sender<()>, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        settings: &RegistrySettings,
+        wake: Sender<()>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let catalogue = Catalogue::new(settings.defaults.clone(), settings.retain);
         Self {
             folder: settings.folder.clone(),
@@ -47,7 +53,9 @@ impl Shared {
 
     /// Locks the catalogue. Each of its operations leaves it consistent, so a panic elsewhere does not corrupt it.
     pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
-        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.catalogue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the catalogue, and publishes the versions that serve after that. Requests see all of a change or none.
@@ -67,7 +75,9 @@ impl Shared {
     }
 
     pub(super) fn lock_policies(&self) -> MutexGuard<'_, ()> {
-        self.policy_lock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.policy_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn with_model<T>(
@@ -84,14 +94,22 @@ impl Shared {
         let message = "a run did not end although it was stopped, and its thread was left behind; publish a version that \
                        answers this input, or reload to try again"
             .to_owned();
-        let rejection = Rejection { reason: "RUN_ABANDONED", message, transient: false };
+        let rejection = Rejection {
+            reason: "RUN_ABANDONED",
+            message,
+            transient: false,
+        };
         // The model is dropped after the catalogue is unlocked.
         drop(self.change(|catalogue| catalogue.get_mut(name)?.abandoned(version, rejection)));
         self.wake();
     }
 
     pub(super) fn stable(&self, name: &str) -> Option<Arc<Model>> {
-        self.serving.load().models.get(name).map(|served| Arc::clone(&served.stable.1))
+        self.serving
+            .load()
+            .models
+            .get(name)
+            .map(|served| Arc::clone(&served.stable.1))
     }
 
     pub(super) fn is_stopping(&self) -> bool {

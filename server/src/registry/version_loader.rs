@@ -58,8 +58,14 @@ impl VersionLoader {
 
     /// Begins an attempt; `None` if there is no such model any more.
     pub(super) fn begin(&self, name: &str, version: u64) -> Option<Attempt> {
-        let number = self.shared.with_model(name, |versions| versions.validating(version))?;
-        Some(Attempt { name: name.to_owned(), version, number })
+        let number = self
+            .shared
+            .with_model(name, |versions| versions.validating(version))?;
+        Some(Attempt {
+            name: name.to_owned(),
+            version,
+            number,
+        })
     }
 
     /// Loads a version, or rejects it. The result is dropped if the version was removed or changed meanwhile.
@@ -69,22 +75,41 @@ impl VersionLoader {
         let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
         let limit = LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted);
         let Attempt { name, version, .. } = attempt;
-        let loading = Loading { loader: self, engines, limit, name, version: *version };
+        let loading = Loading {
+            loader: self,
+            engines,
+            limit,
+            name,
+            version: *version,
+        };
         let prepared = catch_unwind(AssertUnwindSafe(|| loading.prepare()));
         let prepared = prepared.unwrap_or_else(|_| {
-            let message = "the server failed while it checked the artifact; its log says where".to_owned();
-            Err(Rejection { reason: "SERVER_FAILED", message, transient: false })
+            let message =
+                "the server failed while it checked the artifact; its log says where".to_owned();
+            Err(Rejection {
+                reason: "SERVER_FAILED",
+                message,
+                transient: false,
+            })
         });
         self.finish(attempt, prepared, started);
     }
 
     fn finish(&self, attempt: &Attempt, prepared: Result<Arc<Model>, Rejection>, started: Instant) {
-        let Attempt { name, version, number } = attempt;
+        let Attempt {
+            name,
+            version,
+            number,
+        } = attempt;
         if !is_current(&self.shared, attempt) {
             return;
         }
         let metrics = &self.shared.metrics;
-        metrics.loading.attempted(&metrics.model(name).versions, prepared.as_ref().err(), started.elapsed());
+        metrics.loading.attempted(
+            &metrics.model(name).versions,
+            prepared.as_ref().err(),
+            started.elapsed(),
+        );
         self.shared.with_model(name, |versions| {
             if versions.is_current(*version, *number) {
                 match prepared {
@@ -122,8 +147,11 @@ impl Loading<'_> {
         let (model, golden) = self.validate()?;
         let shared = &self.loader.shared;
         shared.with_model(self.name, |versions| versions.warming(self.version));
-        self.engines[1..].iter().try_for_each(|engine| golden.check(&model, engine, &self.limit))?;
-        let serves = |versions: &mut super::versions::Versions<_>| versions.would_serve(self.version);
+        self.engines[1..]
+            .iter()
+            .try_for_each(|engine| golden.check(&model, engine, &self.limit))?;
+        let serves =
+            |versions: &mut super::versions::Versions<_>| versions.would_serve(self.version);
         if shared.with_model(self.name, serves) == Some(true) {
             self.recompute(&model);
         }
@@ -135,19 +163,44 @@ impl Loading<'_> {
     fn validate(&self) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
         let shared = &self.loader.shared;
         let reference = shared.stable(self.name).or_else(|| {
-            let older = shared.catalogue().get(self.name).map(|versions| versions.older(self.version))?;
-            older.into_iter().take(MAX_REFERENCES as usize).rev().fold(None, |reference, older| {
-                let checked = self.within_part_of_the_limit().check(older, 1, reference.as_ref());
-                checked.ok().map(|(model, _)| model).or(reference)
-            })
+            let older = shared
+                .catalogue()
+                .get(self.name)
+                .map(|versions| versions.older(self.version))?;
+            older
+                .into_iter()
+                .take(MAX_REFERENCES as usize)
+                .rev()
+                .fold(None, |reference, older| {
+                    let checked =
+                        self.within_part_of_the_limit()
+                            .check(older, 1, reference.as_ref());
+                    checked.ok().map(|(model, _)| model).or(reference)
+                })
         });
-        self.check(self.version, self.loader.settings.workers, reference.as_ref())
+        self.check(
+            self.version,
+            self.loader.settings.workers,
+            reference.as_ref(),
+        )
     }
 
     /// The references take at most half of the time, so that one that hangs does not reject this version.
     fn within_part_of_the_limit(&self) -> Self {
-        let Self { loader, engines, name, version, .. } = *self;
-        Self { loader, engines, name, version, limit: self.limit.part(2 * MAX_REFERENCES) }
+        let Self {
+            loader,
+            engines,
+            name,
+            version,
+            ..
+        } = *self;
+        Self {
+            loader,
+            engines,
+            name,
+            version,
+            limit: self.limit.part(2 * MAX_REFERENCES),
+        }
     }
 
     /// Reads and checks a version, with sessions for `workers` workers. It must rank the same task as `reference`, and
@@ -163,10 +216,18 @@ impl Loading<'_> {
             let (found, expected) = (artifact.manifest().task(), other.manifest().task());
             if found != expected {
                 let version = other.manifest().version;
-                return Err(ValidationError::OtherTask { version, found, expected });
+                return Err(ValidationError::OtherTask {
+                    version,
+                    found,
+                    expected,
+                });
             }
         }
-        let model = self.model(artifact, workers, reports(&self.loader.shared, self.name, version))?;
+        let model = self.model(
+            artifact,
+            workers,
+            reports(&self.loader.shared, self.name, version),
+        )?;
         golden.check(&model, &self.engines[0], &self.limit)?;
         let older = reference.filter(|other| other.manifest().version < version);
         // An operator who pins a version accepts its time.
@@ -174,7 +235,12 @@ impl Loading<'_> {
             // The older version gets a session of its own, so that its requests do not wait.
             if let Ok(older) = self.model(older.artifact().clone(), 1, RunReports::none()) {
                 let max_slowdown = self.loader.settings.max_slowdown;
-                golden.compare_time((&model, &older), &self.engines[0], &self.limit, max_slowdown)?;
+                golden.compare_time(
+                    (&model, &older),
+                    &self.engines[0],
+                    &self.limit,
+                    max_slowdown,
+                )?;
             }
         }
         Ok((model, golden))
@@ -202,7 +268,9 @@ impl Loading<'_> {
 
     fn is_pinned(&self, version: u64) -> bool {
         let catalogue = self.loader.shared.catalogue();
-        catalogue.get(self.name).is_some_and(|versions| versions.policy().pinned == Some(version))
+        catalogue
+            .get(self.name)
+            .is_some_and(|versions| versions.policy().pinned == Some(version))
     }
 
     /// Evaluates the recent requests of the previous version, if the settings ask for that.
@@ -212,9 +280,19 @@ impl Loading<'_> {
         let recomputed = self.limit.wait(self.loader.engine.recompute(model, pool));
         let (name, version, took) = (&manifest.name, manifest.version, started.elapsed());
         match recomputed {
-            Ok(Ok(graphs)) => tracing::debug!(model = name, version, graphs, ?took, "embeddings recomputed"),
-            Ok(Err(error)) => tracing::warn!(model = name, version, %error, "embeddings were not recomputed"),
-            Err(error) => tracing::warn!(model = name, version, %error, "embeddings were not recomputed"),
+            Ok(Ok(graphs)) => tracing::debug!(
+                model = name,
+                version,
+                graphs,
+                ?took,
+                "embeddings recomputed"
+            ),
+            Ok(Err(error)) => {
+                tracing::warn!(model = name, version, %error, "embeddings were not recomputed")
+            }
+            Err(error) => {
+                tracing::warn!(model = name, version, %error, "embeddings were not recomputed")
+            }
         }
     }
 }

@@ -23,7 +23,11 @@ struct Watched {
 
 impl FolderWatch {
     pub(super) fn new(folder: &Path, wake: Sender<()>) -> Self {
-        Self { folder: folder.to_owned(), wake, watched: None }
+        Self {
+            folder: folder.to_owned(),
+            wake,
+            watched: None,
+        }
     }
 
     /// Starts to watch the folder, unless it is watched already.
@@ -36,14 +40,18 @@ impl FolderWatch {
             return Ok(());
         }
         let wake = self.wake.clone();
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if !event.is_ok_and(|event| event.kind.is_access()) {
-                // If the channel is full, the loader is about to scan.
-                let _ = wake.try_send(());
-            }
-        })?;
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                if !event.is_ok_and(|event| event.kind.is_access()) {
+                    // If the channel is full, the loader is about to scan.
+                    let _ = wake.try_send(());
+                }
+            })?;
         watcher.watch(&self.folder, RecursiveMode::Recursive)?;
-        self.watched = Some(Watched { identity, _watcher: watcher });
+        self.watched = Some(Watched {
+            identity,
+            _watcher: watcher,
+        });
         Ok(())
     }
 }

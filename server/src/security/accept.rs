@@ -22,7 +22,10 @@ pub(crate) struct AcceptBackoff {
 
 impl AcceptBackoff {
     /// Accepts a connection, after the delay if there is one.
-    pub(crate) async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    pub(crate) async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> io::Result<(TcpStream, SocketAddr)> {
         if let Some(retry_at) = self.retry_at {
             sleep_until(retry_at).await;
         }
@@ -32,12 +35,18 @@ impl AcceptBackoff {
     /// Starts the delay, unless the error concerns only one client that disconnected.
     pub(crate) fn note(&mut self, error: &io::Error) {
         use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+        if matches!(
+            error.kind(),
+            ConnectionAborted | ConnectionReset | Interrupted
+        ) {
             return;
         }
         let now = Instant::now();
         self.retry_at = Some(now + ACCEPT_RETRY_DELAY);
-        if self.warned_at.is_none_or(|warned_at| now.duration_since(warned_at) >= WARNING_INTERVAL) {
+        if self
+            .warned_at
+            .is_none_or(|warned_at| now.duration_since(warned_at) >= WARNING_INTERVAL)
+        {
             self.warned_at = Some(now);
             tracing::warn!(%error, "cannot take connections: open ones continue, new ones wait");
         }

@@ -43,8 +43,14 @@ struct Count {
 impl ConnectionActivity {
     /// Returns the activity of a new connection.
     pub(crate) fn new() -> Self {
-        let count = || Count { calls: 0, changed: Instant::now() };
-        Self(Arc::new(Mutex::new(Calls { open: count(), working: count() })))
+        let count = || Count {
+            calls: 0,
+            changed: Instant::now(),
+        };
+        Self(Arc::new(Mutex::new(Calls {
+            open: count(),
+            working: count(),
+        })))
     }
 
     /// Counts a call from its headers to the end of its answer.
@@ -60,7 +66,10 @@ impl ConnectionActivity {
 
     fn count(&self, stage: Stage) -> CountedCall {
         self.change(stage, |calls| calls + 1);
-        CountedCall { connection: self.clone(), stage }
+        CountedCall {
+            connection: self.clone(),
+            stage,
+        }
     }
 
     fn change(&self, stage: Stage, change: impl FnOnce(u32) -> u32) {
@@ -69,7 +78,10 @@ impl ConnectionActivity {
             Stage::Open => &mut calls.open,
             Stage::Working => &mut calls.working,
         };
-        *count = Count { calls: change(count.calls), changed: Instant::now() };
+        *count = Count {
+            calls: change(count.calls),
+            changed: Instant::now(),
+        };
     }
 
     /// Returns since when the server has worked for no call; `None` if it does.
@@ -131,13 +143,20 @@ mod tests {
     async fn a_connection_is_quiet_a_time_after_its_last_call() {
         let (activity, started) = (ConnectionActivity::new(), Instant::now());
         let calls = (activity.open(), activity.begin());
-        assert_eq!((activity.idle_since(), activity.quiet_since()), (None, None));
+        assert_eq!(
+            (activity.idle_since(), activity.quiet_since()),
+            (None, None)
+        );
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(15)).await;
             drop(calls);
         });
         activity.until_quiet(Duration::from_secs(10)).await;
-        assert!((25..=35).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+        assert!(
+            (25..=35).contains(&started.elapsed().as_secs()),
+            "{:?}",
+            started.elapsed()
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -33,7 +33,10 @@ impl<S> Layer<S> for AuthorizeLayer {
     type Service = Authorize<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Authorize { tokens: self.0.clone(), inner }
+        Authorize {
+            tokens: self.0.clone(),
+            inner,
+        }
     }
 }
 
@@ -65,7 +68,9 @@ where
             if holder.allows(Scope::Admin) {
                 request.extensions_mut().insert(AdminScope);
             }
-            request.extensions_mut().insert(TokenName(Arc::clone(&holder.name)));
+            request
+                .extensions_mut()
+                .insert(TokenName(Arc::clone(&holder.name)));
         }
         // No handler or log can disclose the token.
         request.headers_mut().remove(AUTHORIZATION);
@@ -88,13 +93,20 @@ fn required_scope(path: &str) -> Option<Scope> {
 }
 
 /// Returns the token that allows a call.
-fn authorize<'a>(tokens: &'a Tokens, headers: &HeaderMap, scope: Scope) -> Result<&'a Token, ServiceError> {
+fn authorize<'a>(
+    tokens: &'a Tokens,
+    headers: &HeaderMap,
+    scope: Scope,
+) -> Result<&'a Token, ServiceError> {
     let token = bearer(headers)?;
     let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
     if holder.allows(scope) {
         return Ok(holder);
     }
-    Err(ServiceError::ScopeMissing { name: holder.name.to_string(), scope })
+    Err(ServiceError::ScopeMissing {
+        name: holder.name.to_string(),
+        scope,
+    })
 }
 
 /// Returns the token of `authorization: Bearer TOKEN`.
@@ -103,7 +115,9 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], ServiceError> {
     let value = values.next().ok_or(ServiceError::TokenMissing)?;
     let split = value.as_bytes().split_at_checked(b"Bearer ".len());
     let token = split.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
-    let (_, token) = token.filter(|_| values.next().is_none()).ok_or(ServiceError::TokenUnreadable)?;
+    let (_, token) = token
+        .filter(|_| values.next().is_none())
+        .ok_or(ServiceError::TokenUnreadable)?;
     Ok(token.trim_ascii())
 }
 
@@ -121,7 +135,10 @@ mod tests {
         assert_eq!(token("bearer  abc "), Some(b"abc".to_vec()));
         assert_eq!(token("Basic abc"), None);
         assert_eq!(token("abc"), None);
-        assert!(matches!(bearer(&HeaderMap::new()), Err(ServiceError::TokenMissing)));
+        assert!(matches!(
+            bearer(&HeaderMap::new()),
+            Err(ServiceError::TokenMissing)
+        ));
         let mut twice = HeaderMap::new();
         twice.append(AUTHORIZATION, "Bearer a".parse().unwrap());
         twice.append(AUTHORIZATION, "Bearer b".parse().unwrap());
@@ -131,7 +148,10 @@ mod tests {
     #[test]
     fn every_service_but_health_requires_a_scope() {
         assert_eq!(required_scope("/grpc.health.v1.Health/Check"), None);
-        assert_eq!(required_scope("/hlorank.v1.ModelAdminService/Pin"), Some(Scope::Admin));
+        assert_eq!(
+            required_scope("/hlorank.v1.ModelAdminService/Pin"),
+            Some(Scope::Admin)
+        );
         for path in [
             "/hlorank.v1.CostModelService/DeleteMeasurements",
             "/hlorank.v1.CostModelService/GetMeasuredGraph",
@@ -139,7 +159,12 @@ mod tests {
         ] {
             assert_eq!(required_scope(path), Some(Scope::Admin));
         }
-        for path in ["/hlorank.v1.CostModelService/RankConfigs", "/no.such.Service/Method", "/", ""] {
+        for path in [
+            "/hlorank.v1.CostModelService/RankConfigs",
+            "/no.such.Service/Method",
+            "/",
+            "",
+        ] {
             assert_eq!(required_scope(path), Some(Scope::Read), "{path}");
         }
     }

@@ -34,23 +34,35 @@ where
 /// Returns why a request is no call.
 fn rejection<B>(request: &Request<B>) -> Option<ServiceError> {
     if request.method() != Method::POST {
-        return Some(ServiceError::HttpMethod { found: request.method().to_string() });
+        return Some(ServiceError::HttpMethod {
+            found: request.method().to_string(),
+        });
     }
     if is_json(request.headers()) {
         return None;
     }
     if !is_grpc(request.headers()) {
-        let found = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let found = request
+            .headers()
+            .get(CONTENT_TYPE)
+            .map(HeaderValue::as_bytes);
         let found = String::from_utf8_lossy(found.unwrap_or_default()).into_owned();
         return Some(ServiceError::ContentType { found });
     }
     let found = request.version();
-    (found != Version::HTTP_2).then(|| ServiceError::HttpVersion { found: format!("{found:?}") })
+    (found != Version::HTTP_2).then(|| ServiceError::HttpVersion {
+        found: format!("{found:?}"),
+    })
 }
 
 /// Returns whether the content type is that of gRPC with protobuf messages, with or without parameters.
 fn is_grpc(headers: &HeaderMap) -> bool {
-    let Some(text) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    let Some(text) = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
     let essence = text.split(';').next().unwrap_or_default().trim();
     let is = |expected: &str| essence.eq_ignore_ascii_case(expected);
     is("application/grpc") || is("application/grpc+proto")
@@ -62,12 +74,26 @@ mod tests {
 
     #[test]
     fn content_types_of_grpc_are_known() {
-        let is_grpc = |text| is_grpc(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(text))]));
-        for good in ["application/grpc", "application/grpc+proto", "Application/gRPC; charset=utf-8"] {
+        let is_grpc = |text| {
+            is_grpc(&HeaderMap::from_iter([(
+                CONTENT_TYPE,
+                HeaderValue::from_static(text),
+            )]))
+        };
+        for good in [
+            "application/grpc",
+            "application/grpc+proto",
+            "Application/gRPC; charset=utf-8",
+        ] {
             assert!(is_grpc(good), "{good}");
         }
-        for wrong in ["", "text/plain", "application/grpc-web", "application/grpc+json", "application/grpcx"]
-        {
+        for wrong in [
+            "",
+            "text/plain",
+            "application/grpc-web",
+            "application/grpc+json",
+            "application/grpcx",
+        ] {
             assert!(!is_grpc(wrong), "{wrong}");
         }
     }

@@ -36,8 +36,15 @@ impl TlsFiles {
     pub(super) fn of(settings: &SecuritySettings) -> Result<Option<Self>, CredentialError> {
         let needs = |given, missing| Err(CredentialError::Incomplete { given, missing });
         let client_ca = settings.tls_client_ca.0.clone();
-        match (settings.tls_certificate.0.clone(), settings.tls_key.0.clone()) {
-            (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key, client_ca })),
+        match (
+            settings.tls_certificate.0.clone(),
+            settings.tls_key.0.clone(),
+        ) {
+            (Some(certificate), Some(key)) => Ok(Some(Self {
+                certificate,
+                key,
+                client_ca,
+            })),
             (Some(_), None) => needs("--tls-certificate", "--tls-key"),
             (None, Some(_)) => needs("--tls-key", "--tls-certificate"),
             (None, None) if client_ca.is_some() => needs("--tls-client-ca", "--tls-certificate"),
@@ -56,7 +63,11 @@ impl TlsFiles {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
                 CredentialError::Mismatch { key, certificate }
             }
-            source => CredentialError::Tls { certificate, key, source },
+            source => CredentialError::Tls {
+                certificate,
+                key,
+                source,
+            },
         }
     }
 }
@@ -65,17 +76,22 @@ impl Source for TlsFiles {
     type Value = Tls;
 
     fn files(&self) -> Vec<&Path> {
-        [&self.certificate, &self.key].into_iter().chain(&self.client_ca).map(PathBuf::as_path).collect()
+        [&self.certificate, &self.key]
+            .into_iter()
+            .chain(&self.client_ca)
+            .map(PathBuf::as_path)
+            .collect()
     }
 
     fn build(&self, contents: &[Vec<u8>]) -> Result<Tls, CredentialError> {
         let chain = certificates(&self.certificate, &contents[0])?;
         let expiry = expiry(&self.certificate, &chain[0])?;
-        let key = PrivateKeyDer::from_pem_slice(&contents[1]).map_err(|source| CredentialError::Pem {
-            path: self.key.clone(),
-            expected: "private key",
-            source,
-        })?;
+        let key =
+            PrivateKeyDer::from_pem_slice(&contents[1]).map_err(|source| CredentialError::Pem {
+                path: self.key.clone(),
+                expected: "private key",
+                source,
+            })?;
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -93,9 +109,14 @@ impl Source for TlsFiles {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| self.unusable(error))?;
+        let mut config = builder
+            .with_single_cert(chain, key)
+            .map_err(|error| self.unusable(error))?;
         config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
-        Ok(Tls { config: Arc::new(config), expiry })
+        Ok(Tls {
+            config: Arc::new(config),
+            expiry,
+        })
     }
 }
 
@@ -106,22 +127,31 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>,
         [] => Err(rustls::pki_types::pem::Error::NoItemsFound),
         _ => Ok(certificates),
     });
-    found.map_err(|source| CredentialError::Pem { path: path.to_owned(), expected: "certificate", source })
+    found.map_err(|source| CredentialError::Pem {
+        path: path.to_owned(),
+        expected: "certificate",
+        source,
+    })
 }
 
 fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, CredentialError> {
     let mut authorities = RootCertStore::empty();
     for certificate in certificates(path, pem)? {
-        authorities.add(certificate).map_err(|error| CredentialError::ClientAuthority {
-            path: path.to_owned(),
-            detail: error.to_string(),
-        })?;
+        authorities
+            .add(certificate)
+            .map_err(|error| CredentialError::ClientAuthority {
+                path: path.to_owned(),
+                detail: error.to_string(),
+            })?;
     }
     Ok(authorities)
 }
 
 fn expiry(path: &Path, certificate: &CertificateDer<'_>) -> Result<Duration, CredentialError> {
-    let read = Certificate::from_der(certificate)
-        .map_err(|error| CredentialError::Certificate { path: path.to_owned(), detail: error.to_string() })?;
+    let read =
+        Certificate::from_der(certificate).map_err(|error| CredentialError::Certificate {
+            path: path.to_owned(),
+            detail: error.to_string(),
+        })?;
     Ok(read.tbs_certificate.validity.not_after.to_unix_duration())
 }

@@ -23,7 +23,10 @@ impl<S> Layer<S> for CheckHostLayer {
     type Service = CheckHost<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        CheckHost { hosts: self.0.clone(), inner }
+        CheckHost {
+            hosts: self.0.clone(),
+            inner,
+        }
     }
 }
 
@@ -41,9 +44,14 @@ where
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        match self.hosts.check(request.version(), request.uri(), request.headers()) {
+        match self
+            .hosts
+            .check(request.version(), request.uri(), request.headers())
+        {
             Ok(()) => Either::Left(self.inner.call(request)),
-            Err(error) => Either::Right(ready(Ok(Status::from(ServiceError::from(error)).into_http()))),
+            Err(error) => Either::Right(ready(Ok(
+                Status::from(ServiceError::from(error)).into_http()
+            ))),
         }
     }
 }

@@ -58,8 +58,17 @@ impl Connection {
     /// Returns a connection over a stream, which encrypts `info`'s connection or is it.
     pub(super) fn new(stream: Pin<Box<dyn Duplex>>, info: TcpConnectInfo) -> Self {
         let deadline = Box::pin(sleep(HANDSHAKE_TIMEOUT));
-        let preface = Some(ExpectedPreface { deadline, bytes: PREFACE_BYTES });
-        Self { stream, info, preface, read: 0, linger: None }
+        let preface = Some(ExpectedPreface {
+            deadline,
+            bytes: PREFACE_BYTES,
+        });
+        Self {
+            stream,
+            info,
+            preface,
+            read: 0,
+            linger: None,
+        }
     }
 }
 
@@ -76,8 +85,14 @@ impl AsyncRead for Connection {
         }
         let before = buffer.filled().len();
         let read = self.stream.as_mut().poll_read(context, buffer);
-        self.read = if read.is_pending() { 0 } else { self.read + buffer.filled().len() - before };
-        let Some(preface) = &mut self.preface else { return read };
+        self.read = if read.is_pending() {
+            0
+        } else {
+            self.read + buffer.filled().len() - before
+        };
+        let Some(preface) = &mut self.preface else {
+            return read;
+        };
         if read.is_pending() {
             ready!(preface.deadline.as_mut().poll(context));
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

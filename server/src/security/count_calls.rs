@@ -55,7 +55,12 @@ impl Call {
         // Health checks and reflection may last as long as the connection.
         let is_work = request.uri().path().starts_with("/hlorank.v1.");
         let open = connection.open();
-        Some(Arc::new(Self { connection, is_work, working: OnceLock::new(), _open: open }))
+        Some(Arc::new(Self {
+            connection,
+            is_work,
+            working: OnceLock::new(),
+            _open: open,
+        }))
     }
 
     /// Notes that a message of the client has been delivered.
@@ -81,9 +86,19 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Some(call) = Call::new(&request) else { return Box::pin(self.0.call(request)) };
-        let of_request = |inner, call| Body::new(RequestBody { inner, first: FirstMessage::default(), call });
-        let response = self.0.call(request.map(|inner| of_request(inner, Arc::clone(&call))));
+        let Some(call) = Call::new(&request) else {
+            return Box::pin(self.0.call(request));
+        };
+        let of_request = |inner, call| {
+            Body::new(RequestBody {
+                inner,
+                first: FirstMessage::default(),
+                call,
+            })
+        };
+        let response = self
+            .0
+            .call(request.map(|inner| of_request(inner, Arc::clone(&call))));
         let of_answer = |inner| Body::new(AnswerBody { inner, _call: call });
         Box::pin(async move { Ok(response.await?.map(of_answer)) })
     }
@@ -100,7 +115,9 @@ impl FirstMessage {
     fn is_complete(&self) -> bool {
         let [_, length @ ..] = self.prefix;
         let length = u32::from_be_bytes(length) as usize;
-        self.received.checked_sub(PREFIX_BYTES).is_some_and(|received| received >= length)
+        self.received
+            .checked_sub(PREFIX_BYTES)
+            .is_some_and(|received| received >= length)
     }
 }
 
@@ -165,7 +182,11 @@ mod tests {
             let mut message = FirstMessage::default();
             for data in bytes.chunks(size) {
                 message.add(data);
-                assert_eq!(message.is_complete(), message.received >= 8, "in steps of {size}");
+                assert_eq!(
+                    message.is_complete(),
+                    message.received >= 8,
+                    "in steps of {size}"
+                );
             }
         }
         assert!(!FirstMessage::default().is_complete());

@@ -24,7 +24,10 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Reads the files that settings name.
-    pub(crate) fn open(settings: &SecuritySettings, metrics: &Arc<Metrics>) -> Result<Self, CredentialError> {
+    pub(crate) fn open(
+        settings: &SecuritySettings,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, CredentialError> {
         let files = TlsFiles::of(settings)?;
         let tokens = settings.tokens.0.clone().map(TokenFile);
         let credentials = Self {
@@ -54,7 +57,11 @@ impl Credentials {
     /// Returns the layer that checks the hosts that calls name. A web page has no credentials, so calls with them need none.
     pub(crate) fn check_host(&self) -> CheckHostLayer {
         let has_credentials = self.tokens.is_some() || self.mutual;
-        CheckHostLayer(if has_credentials { AllowedHosts::all() } else { self.hosts.clone() })
+        CheckHostLayer(if has_credentials {
+            AllowedHosts::all()
+        } else {
+            self.hosts.clone()
+        })
     }
 
     /// Returns the layer that finds out whose calls these are.
@@ -85,7 +92,9 @@ impl Credentials {
         drop(self);
         loop {
             tokio::time::sleep(interval).await;
-            let Some(credentials) = credentials.upgrade() else { return };
+            let Some(credentials) = credentials.upgrade() else {
+                return;
+            };
             credentials.reload().await;
         }
     }
@@ -105,7 +114,10 @@ impl Credentials {
 
     fn show_expiry(&self) {
         if let Some(tls) = &self.tls {
-            self.metrics.security.certificate_expiry.set(tls.current().expiry.as_secs_f64());
+            self.metrics
+                .security
+                .certificate_expiry
+                .set(tls.current().expiry.as_secs_f64());
         }
     }
 }

@@ -24,8 +24,17 @@ pub(crate) struct ConnectionGate {
 
 impl ConnectionGate {
     /// Returns a gate for this number of unencrypted connections.
-    pub(crate) fn new(max_connections: usize, max_idle: Duration, series: &Arc<ConnectionSeries>) -> Self {
-        Self { slots: Slots::new(max_connections, series), tls: None, max_idle, series: Arc::clone(series) }
+    pub(crate) fn new(
+        max_connections: usize,
+        max_idle: Duration,
+        series: &Arc<ConnectionSeries>,
+    ) -> Self {
+        Self {
+            slots: Slots::new(max_connections, series),
+            tls: None,
+            max_idle,
+            series: Arc::clone(series),
+        }
     }
 
     /// Encrypts the connections if there is a certificate.

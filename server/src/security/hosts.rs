@@ -28,7 +28,9 @@ pub enum HostError {
     #[error("the request has no header host; HTTP/1.1 requires one, such as localhost:7070")]
     Missing,
     /// The host cannot be read, or is given twice.
-    #[error("host is {found:?}, expected one name or address with or without a port, such as localhost:7070")]
+    #[error(
+        "host is {found:?}, expected one name or address with or without a port, such as localhost:7070"
+    )]
     Invalid {
         /// What the request has.
         found: String,
@@ -55,16 +57,29 @@ enum Host {
 impl AllowedHosts {
     /// Allows every host.
     pub(super) fn all() -> Self {
-        Self { names: Vec::new(), allows_all: true }
+        Self {
+            names: Vec::new(),
+            allows_all: true,
+        }
     }
 
     /// Checks the hosts that a request names: its authority (`:authority`, or a target in absolute form), or else its
     /// header `host`. Browsers name one in every request; old load balancers check servers by HTTP/1.0 without one.
-    pub(crate) fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), HostError> {
-        let mut sent = headers.get_all(HOST).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    pub(crate) fn check(
+        &self,
+        version: Version,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), HostError> {
+        let mut sent = headers
+            .get_all(HOST)
+            .iter()
+            .map(|value| String::from_utf8_lossy(value.as_bytes()));
         let (header, another) = (sent.next(), sent.next());
         if let (Some(first), Some(second)) = (&header, another) {
-            return Err(HostError::Invalid { found: format!("{first}, {second}") });
+            return Err(HostError::Invalid {
+                found: format!("{first}, {second}"),
+            });
         }
         let Some(authority) = uri.authority() else {
             return match header {
@@ -77,17 +92,23 @@ impl AllowedHosts {
         if let Some(header) = header.filter(|_| version >= Version::HTTP_2)
             && Host::read(&header) != Host::read(authority.as_str())
         {
-            return Err(HostError::Invalid { found: format!("{header}, but :authority is {authority}") });
+            return Err(HostError::Invalid {
+                found: format!("{header}, but :authority is {authority}"),
+            });
         }
         self.allow(authority.as_str())
     }
 
     fn allow(&self, sent: &str) -> Result<(), HostError> {
         match Host::read(sent) {
-            None => Err(HostError::Invalid { found: sent.to_owned() }),
+            None => Err(HostError::Invalid {
+                found: sent.to_owned(),
+            }),
             Some(Host::Address) => Ok(()),
             Some(Host::Name(name)) if self.has(&name) => Ok(()),
-            Some(Host::Name(_)) => Err(HostError::NotAllowed { found: sent.to_owned() }),
+            Some(Host::Name(_)) => Err(HostError::NotAllowed {
+                found: sent.to_owned(),
+            }),
         }
     }
 
@@ -106,7 +127,10 @@ impl Host {
     /// Reads a host with or without a port; `None` if it is neither a name nor an address.
     fn read(sent: &str) -> Option<Self> {
         let sent = sent.trim();
-        let (host, port) = match sent.rfind(':').filter(|&colon| !sent[colon..].contains(']')) {
+        let (host, port) = match sent
+            .rfind(':')
+            .filter(|&colon| !sent[colon..].contains(']'))
+        {
             Some(colon) => (&sent[..colon], &sent[colon + 1..]),
             None => (sent, ""),
         };
@@ -114,11 +138,21 @@ impl Host {
             let is_number = port.bytes().all(|digit| digit.is_ascii_digit());
             port.parse::<u16>().ok().filter(|_| is_number)?;
         }
-        if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-            return address.parse::<IpAddr>().ok().filter(IpAddr::is_ipv6).map(|_| Self::Address);
+        if let Some(address) = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+        {
+            return address
+                .parse::<IpAddr>()
+                .ok()
+                .filter(IpAddr::is_ipv6)
+                .map(|_| Self::Address);
         }
         let name = host.strip_suffix('.').unwrap_or(host);
-        if name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4()) {
+        if name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_ipv4())
+        {
             return Some(Self::Address);
         }
         is_name(name).then(|| Self::Name(name.to_ascii_lowercase()))
@@ -127,7 +161,8 @@ impl Host {
 
 fn is_name(text: &str) -> bool {
     let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_');
-    text.split('.').all(|label| !label.is_empty() && label.bytes().all(is_letter))
+    text.split('.')
+        .all(|label| !label.is_empty() && label.bytes().all(is_letter))
 }
 
 impl FromStr for AllowedHosts {
@@ -143,7 +178,9 @@ impl FromStr for AllowedHosts {
             let dot = if name.len() < part.len() { "." } else { "" };
             match Host::read(name) {
                 _ if part == "*" => hosts.allows_all = true,
-                Some(Host::Name(read)) if !name.contains(':') => hosts.names.push(format!("{dot}{read}")),
+                Some(Host::Name(read)) if !name.contains(':') => {
+                    hosts.names.push(format!("{dot}{read}"))
+                }
                 _ => return Err(NoHosts(part.to_owned())),
             }
         }
@@ -157,7 +194,12 @@ impl fmt::Display for AllowedHosts {
             Some(name) => format!("*.{name}"),
             None => name.clone(),
         });
-        let parts: Vec<String> = self.allows_all.then(|| "*".to_owned()).into_iter().chain(names).collect();
+        let parts: Vec<String> = self
+            .allows_all
+            .then(|| "*".to_owned())
+            .into_iter()
+            .chain(names)
+            .collect();
         formatter.write_str(if parts.is_empty() { "off" } else { "" })?;
         formatter.write_str(&parts.join(","))
     }
@@ -174,7 +216,10 @@ mod tests {
         for host in hosts {
             headers.append(HOST, HeaderValue::from_str(host).unwrap());
         }
-        allowed.parse::<AllowedHosts>().unwrap().check(version, &uri.parse().unwrap(), &headers)
+        allowed
+            .parse::<AllowedHosts>()
+            .unwrap()
+            .check(version, &uri.parse().unwrap(), &headers)
     }
 
     fn of(allowed: &str, host: &str) -> Result<(), HostError> {
@@ -209,13 +254,25 @@ mod tests {
             "127.0.0.1.evil.example",
             "xlocalhost",
         ] {
-            assert!(matches!(of("off", host), Err(HostError::NotAllowed { .. })), "{host}");
+            assert!(
+                matches!(of("off", host), Err(HostError::NotAllowed { .. })),
+                "{host}"
+            );
             assert_eq!(of("*", host), Ok(()), "{host}");
         }
-        for host in ["hlorank", "HLORANK:7070", "a.svc.cluster.local.", "b.a.svc.cluster.local"] {
+        for host in [
+            "hlorank",
+            "HLORANK:7070",
+            "a.svc.cluster.local.",
+            "b.a.svc.cluster.local",
+        ] {
             assert_eq!(of("hlorank, *.svc.cluster.local", host), Ok(()), "{host}");
         }
-        for host in ["hlorank.evil.example", "svc.cluster.local", "xsvc.cluster.local"] {
+        for host in [
+            "hlorank.evil.example",
+            "svc.cluster.local",
+            "xsvc.cluster.local",
+        ] {
             assert!(of("hlorank,*.svc.cluster.local", host).is_err(), "{host}");
         }
     }
@@ -238,7 +295,10 @@ mod tests {
             "ö",
         ] {
             let refused = of("*", host);
-            assert!(matches!(refused, Err(HostError::Invalid { .. })), "{host}: {refused:?}");
+            assert!(
+                matches!(refused, Err(HostError::Invalid { .. })),
+                "{host}: {refused:?}"
+            );
         }
         let twice = check("*", Version::HTTP_11, "/", &["localhost", "localhost"]);
         assert!(matches!(twice, Err(HostError::Invalid { .. })));
@@ -248,17 +308,44 @@ mod tests {
     fn every_version_of_http_names_its_host_in_its_way() {
         let none = |version| check("off", version, "/", &[]);
         assert_eq!(none(Version::HTTP_11), Err(HostError::Missing));
-        assert_eq!((none(Version::HTTP_10), none(Version::HTTP_2)), (Ok(()), Ok(())));
+        assert_eq!(
+            (none(Version::HTTP_10), none(Version::HTTP_2)),
+            (Ok(()), Ok(()))
+        );
         let evil = "http://evil.example/";
         assert!(check("off", Version::HTTP_2, evil, &[]).is_err());
         assert!(
             check("off", Version::HTTP_11, evil, &["localhost"]).is_err(),
             "the target replaces the header"
         );
-        assert_eq!(check("off", Version::HTTP_11, "http://localhost/", &["evil.example"]), Ok(()));
-        let differ = check("*", Version::HTTP_2, "http://localhost:1/", &["evil.example"]);
-        assert!(matches!(differ, Err(HostError::Invalid { .. })), "{differ:?}");
-        assert_eq!(check("off", Version::HTTP_2, "http://localhost:1/", &["LOCALHOST"]), Ok(()));
+        assert_eq!(
+            check(
+                "off",
+                Version::HTTP_11,
+                "http://localhost/",
+                &["evil.example"]
+            ),
+            Ok(())
+        );
+        let differ = check(
+            "*",
+            Version::HTTP_2,
+            "http://localhost:1/",
+            &["evil.example"],
+        );
+        assert!(
+            matches!(differ, Err(HostError::Invalid { .. })),
+            "{differ:?}"
+        );
+        assert_eq!(
+            check(
+                "off",
+                Version::HTTP_2,
+                "http://localhost:1/",
+                &["LOCALHOST"]
+            ),
+            Ok(())
+        );
     }
 
     #[test]
@@ -266,7 +353,9 @@ mod tests {
         for text in ["off", "*", "hlorank", "hlorank,*.example.com"] {
             assert_eq!(text.parse::<AllowedHosts>().unwrap().to_string(), text);
         }
-        for wrong in ["", "a,", "a:7070", "http://a", "10.0.0.1", "*.", "a b", "**"] {
+        for wrong in [
+            "", "a,", "a:7070", "http://a", "10.0.0.1", "*.", "a b", "**",
+        ] {
             assert!(wrong.parse::<AllowedHosts>().is_err(), "{wrong}");
         }
     }

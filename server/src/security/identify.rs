@@ -31,7 +31,10 @@ impl<S> Layer<S> for IdentifyLayer {
     type Service = Identify<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Identify { proxies: Arc::clone(&self.0), inner }
+        Identify {
+            proxies: Arc::clone(&self.0),
+            inner,
+        }
     }
 }
 
@@ -59,8 +62,13 @@ fn caller<B>(proxies: &TrustedProxies, request: &Request<B>) -> Caller {
     if let Some(name) = request.extensions().get::<TokenName>() {
         return Caller::Token(name.clone());
     }
-    let peer = request.extensions().get::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
-    peer.map_or(Caller::Unknown, |peer| Caller::Address(proxies.client(peer.ip(), request.headers())))
+    let peer = request
+        .extensions()
+        .get::<TcpConnectInfo>()
+        .and_then(TcpConnectInfo::remote_addr);
+    peer.map_or(Caller::Unknown, |peer| {
+        Caller::Address(proxies.client(peer.ip(), request.headers()))
+    })
 }
 
 #[cfg(test)]
@@ -72,13 +80,18 @@ mod tests {
         let proxies = TrustedProxies::default();
         let mut request = Request::new(());
         assert_eq!(caller(&proxies, &request), Caller::Unknown);
-        let peer =
-            |port| TcpConnectInfo { local_addr: None, remote_addr: Some(([192, 0, 2, 7], port).into()) };
+        let peer = |port| TcpConnectInfo {
+            local_addr: None,
+            remote_addr: Some(([192, 0, 2, 7], port).into()),
+        };
         request.extensions_mut().insert(peer(1000));
         let one = caller(&proxies, &request);
         request.extensions_mut().insert(peer(2000));
         assert_eq!(caller(&proxies, &request), one, "whatever its port");
         request.extensions_mut().insert(TokenName("ci".into()));
-        assert_eq!(caller(&proxies, &request), Caller::Token(TokenName("ci".into())));
+        assert_eq!(
+            caller(&proxies, &request),
+            Caller::Token(TokenName("ci".into()))
+        );
     }
 }

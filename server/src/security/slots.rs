@@ -58,7 +58,11 @@ const MAX_CLOSING: usize = 32;
 
 impl Slots {
     pub(super) fn new(maximum: usize, series: &Arc<ConnectionSeries>) -> Arc<Self> {
-        Arc::new(Self { maximum, series: Arc::clone(series), table: Mutex::default() })
+        Arc::new(Self {
+            maximum,
+            series: Arc::clone(series),
+            table: Mutex::default(),
+        })
     }
 
     /// Returns a slot for a connection from an address. If all are taken, it is that of the connection which has been
@@ -74,9 +78,21 @@ impl Slots {
         let activity = ConnectionActivity::new();
         let id = table.next;
         table.next += 1;
-        table.occupied.insert(id, Occupied { address, activity: activity.clone(), evict });
+        table.occupied.insert(
+            id,
+            Occupied {
+                address,
+                activity: activity.clone(),
+                evict,
+            },
+        );
         self.series.open.increment(1);
-        Some(Slot { id, slots: Arc::clone(self), activity, eviction: Some(evicted) })
+        Some(Slot {
+            id,
+            slots: Arc::clone(self),
+            activity,
+            eviction: Some(evicted),
+        })
     }
 
     /// Ignores poisoning, because nothing panics while it holds the lock.
@@ -88,8 +104,14 @@ impl Slots {
 impl Table {
     /// Takes the slot of an idle connection away, if there is one.
     fn evict(&mut self) -> bool {
-        let Some(victim) = self.most_idle().and_then(|id| self.occupied.remove(&id)) else { return false };
-        let eviction = if self.closing < MAX_CLOSING { Eviction::Graceful } else { Eviction::Immediate };
+        let Some(victim) = self.most_idle().and_then(|id| self.occupied.remove(&id)) else {
+            return false;
+        };
+        let eviction = if self.closing < MAX_CLOSING {
+            Eviction::Graceful
+        } else {
+            Eviction::Immediate
+        };
         self.closing += 1;
         // An error means that the connection is closing already.
         let _ = victim.evict.send(eviction);
@@ -102,7 +124,11 @@ impl Table {
             *of_address.entry(connection.address).or_default() += 1;
         }
         let idle = self.occupied.iter().filter_map(|(&id, connection)| {
-            Some((Reverse(of_address[&connection.address]), connection.activity.idle_since()?, id))
+            Some((
+                Reverse(of_address[&connection.address]),
+                connection.activity.idle_since()?,
+                id,
+            ))
         });
         idle.min().map(|(_, _, id)| id)
     }
@@ -116,8 +142,12 @@ impl Slot {
 
     /// Waits until another connection gets the slot.
     pub(crate) async fn evicted(&mut self) -> Eviction {
-        let Some(eviction) = &mut self.eviction else { return pending().await };
-        let Ok(eviction) = eviction.await else { return pending().await };
+        let Some(eviction) = &mut self.eviction else {
+            return pending().await;
+        };
+        let Ok(eviction) = eviction.await else {
+            return pending().await;
+        };
         self.eviction = None;
         self.slots.series.evicted.increment(1);
         eviction
@@ -165,7 +195,10 @@ mod tests {
         let _header = crowd[1].activity().open();
         let _new = slots.take(OTHER).unwrap();
         let evicted: Vec<bool> = crowd.iter_mut().map(is_evicted).collect();
-        assert_eq!((evicted, is_evicted(&mut single)), (vec![false, true, false], false));
+        assert_eq!(
+            (evicted, is_evicted(&mut single)),
+            (vec![false, true, false], false)
+        );
     }
 
     #[test]

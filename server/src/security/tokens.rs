@@ -61,14 +61,21 @@ impl Source for TokenFile {
     }
 
     fn build(&self, contents: &[Vec<u8>]) -> Result<Tokens, CredentialError> {
-        let wrong = |line, detail| CredentialError::TokenLine { path: self.0.clone(), line, detail };
+        let wrong = |line, detail| CredentialError::TokenLine {
+            path: self.0.clone(),
+            line,
+            detail,
+        };
         let text = String::from_utf8_lossy(&contents[0]);
         let lines = (1..).zip(text.lines().map(str::trim));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let tokens = lines.map(|(number, line)| token(line).map_err(|detail| wrong(number, detail)));
+        let tokens =
+            lines.map(|(number, line)| token(line).map_err(|detail| wrong(number, detail)));
         match tokens.collect::<Result<Vec<Token>, _>>()? {
             // An empty file is more likely half written than intended.
-            tokens if tokens.is_empty() => Err(CredentialError::NoTokens { path: self.0.clone() }),
+            tokens if tokens.is_empty() => Err(CredentialError::NoTokens {
+                path: self.0.clone(),
+            }),
             tokens => Ok(Tokens(tokens)),
         }
     }
@@ -77,12 +84,18 @@ impl Source for TokenFile {
 /// Parses a line, or returns what is wrong with it.
 fn token(line: &str) -> Result<Token, &'static str> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [name, scopes, digest] = words[..] else { return Err("expected three words") };
-    let digest = digest.strip_prefix(ALGORITHM).ok_or("expected a digest that begins with sha256:")?;
+    let [name, scopes, digest] = words[..] else {
+        return Err("expected three words");
+    };
+    let digest = digest
+        .strip_prefix(ALGORITHM)
+        .ok_or("expected a digest that begins with sha256:")?;
     Ok(Token {
         name: name.into(),
         scopes: scopes.split(',').map(scope).collect::<Result<_, _>>()?,
-        digest: Digest::from_hex(digest).ok_or("expected a digest of 64 hexadecimal digits")?.0,
+        digest: Digest::from_hex(digest)
+            .ok_or("expected a digest of 64 hexadecimal digits")?
+            .0,
     })
 }
 
@@ -108,11 +121,13 @@ mod tests {
     use super::*;
 
     /// `printf %s secret | sha256sum`
-    const DIGEST_OF_SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+    const DIGEST_OF_SECRET: &str =
+        "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 
     fn tokens(text: &str) -> Result<Tokens, String> {
         let file = TokenFile(PathBuf::from("tokens"));
-        file.build(&[text.as_bytes().to_vec()]).map_err(|error| error.to_string())
+        file.build(&[text.as_bytes().to_vec()])
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -122,7 +137,12 @@ mod tests {
         let holder = tokens.holder(b"secret").unwrap();
         assert_eq!(&*holder.name, "ci");
         assert!(holder.allows(Scope::Read) && holder.allows(Scope::Admin));
-        for other in [b"".as_slice(), b"Secret", b"secret ", DIGEST_OF_SECRET.as_bytes()] {
+        for other in [
+            b"".as_slice(),
+            b"Secret",
+            b"secret ",
+            DIGEST_OF_SECRET.as_bytes(),
+        ] {
             assert!(tokens.holder(other).is_none());
         }
     }
@@ -138,15 +158,30 @@ mod tests {
     fn the_error_of_a_malformed_line_does_not_quote_it() {
         let wrong = [
             ("ci read", "expected three words"),
-            ("ci read secret", "expected a digest that begins with sha256:"),
-            ("ci read sha256:2bb8", "expected a digest of 64 hexadecimal digits"),
+            (
+                "ci read secret",
+                "expected a digest that begins with sha256:",
+            ),
+            (
+                "ci read sha256:2bb8",
+                "expected a digest of 64 hexadecimal digits",
+            ),
             ("ci write sha256:2bb8", "expected the scopes read or admin"),
-            (&format!("ci read sha256:{DIGEST_OF_SECRET}00"), "expected a digest of 64 hexadecimal digits"),
+            (
+                &format!("ci read sha256:{DIGEST_OF_SECRET}00"),
+                "expected a digest of 64 hexadecimal digits",
+            ),
         ];
         for (line, detail) in wrong {
             let error = tokens(&format!("# who\n{line}\n")).err().unwrap();
-            assert!(error.starts_with(&format!("line 2 of `tokens`: {detail}")), "{error}");
-            assert!(!error.contains("2bb8") && !error.contains("secret"), "{error}");
+            assert!(
+                error.starts_with(&format!("line 2 of `tokens`: {detail}")),
+                "{error}"
+            );
+            assert!(
+                !error.contains("2bb8") && !error.contains("secret"),
+                "{error}"
+            );
         }
         assert!(tokens("# nobody\n").err().unwrap().contains("has no token"));
     }

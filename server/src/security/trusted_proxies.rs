@@ -27,13 +27,18 @@ impl TrustedProxies {
     /// the first of them. Entries before one that is not an address are ignored, because no proxy vouches for them.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
-        let values: Vec<&str> =
-            headers.get_all(FORWARDED_FOR).iter().map(|value| value.to_str().unwrap_or_default()).collect();
+        let values: Vec<&str> = headers
+            .get_all(FORWARDED_FOR)
+            .iter()
+            .map(|value| value.to_str().unwrap_or_default())
+            .collect();
         for entry in values.iter().flat_map(|value| value.split(',')).rev() {
             if !self.trusts(client) {
                 break;
             }
-            let Some(named) = address(entry.trim()) else { break };
+            let Some(named) = address(entry.trim()) else {
+                break;
+            };
             client = named;
         }
         client
@@ -60,9 +65,15 @@ impl FromStr for TrustedProxies {
         }
         let network = |part: &str| {
             let single = || part.parse::<IpAddr>().ok().map(IpNet::from);
-            part.parse::<IpNet>().ok().or_else(single).ok_or_else(|| NoNetworks(part.to_owned()))
+            part.parse::<IpNet>()
+                .ok()
+                .or_else(single)
+                .ok_or_else(|| NoNetworks(part.to_owned()))
         };
-        text.split(',').map(|part| network(part.trim())).collect::<Result<_, _>>().map(Self)
+        text.split(',')
+            .map(|part| network(part.trim()))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 }
 
@@ -85,10 +96,15 @@ mod tests {
 
     fn client(peer: &str, forwarded: &[&'static str]) -> String {
         let proxies: TrustedProxies = "10.0.0.0/8,127.0.0.1,fd00::/8".parse().unwrap();
-        let headers = forwarded
-            .iter()
-            .map(|value| (http::HeaderName::from_static(FORWARDED_FOR), HeaderValue::from_static(value)));
-        proxies.client(peer.parse().unwrap(), &headers.collect()).to_string()
+        let headers = forwarded.iter().map(|value| {
+            (
+                http::HeaderName::from_static(FORWARDED_FOR),
+                HeaderValue::from_static(value),
+            )
+        });
+        proxies
+            .client(peer.parse().unwrap(), &headers.collect())
+            .to_string()
     }
 
     #[test]
@@ -96,9 +112,21 @@ mod tests {
         assert_eq!(client("127.0.0.1", &["192.0.2.7"]), "192.0.2.7");
         assert_eq!(client("::ffff:127.0.0.1", &["192.0.2.7:4000"]), "192.0.2.7");
         assert_eq!(client("fd00::1", &["[2001:db8::7]:4000"]), "2001:db8::7");
-        assert_eq!(client("10.0.0.1", &["192.0.2.7, 10.1.1.1"]), "192.0.2.7", "through two proxies");
-        assert_eq!(client("10.0.0.1", &["192.0.2.7", "10.1.1.1"]), "192.0.2.7", "in two headers");
-        assert_eq!(client("10.0.0.1", &["10.1.1.1"]), "10.1.1.1", "a client among the proxies");
+        assert_eq!(
+            client("10.0.0.1", &["192.0.2.7, 10.1.1.1"]),
+            "192.0.2.7",
+            "through two proxies"
+        );
+        assert_eq!(
+            client("10.0.0.1", &["192.0.2.7", "10.1.1.1"]),
+            "192.0.2.7",
+            "in two headers"
+        );
+        assert_eq!(
+            client("10.0.0.1", &["10.1.1.1"]),
+            "10.1.1.1",
+            "a client among the proxies"
+        );
         assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
     }
 
@@ -110,13 +138,19 @@ mod tests {
             "192.0.2.7",
             "the client sent the first"
         );
-        assert_eq!(client("127.0.0.1", &["198.51.100.1, nonsense"]), "127.0.0.1");
+        assert_eq!(
+            client("127.0.0.1", &["198.51.100.1, nonsense"]),
+            "127.0.0.1"
+        );
         let off = TrustedProxies::default();
         let headers = HeaderMap::from_iter([(
             http::HeaderName::from_static(FORWARDED_FOR),
             HeaderValue::from_static("192.0.2.7"),
         )]);
-        assert_eq!(off.client(IpAddr::from([127, 0, 0, 1]), &headers), IpAddr::from([127, 0, 0, 1]));
+        assert_eq!(
+            off.client(IpAddr::from([127, 0, 0, 1]), &headers),
+            IpAddr::from([127, 0, 0, 1])
+        );
     }
 
     #[test]
@@ -124,8 +158,21 @@ mod tests {
         for text in ["off", "10.0.0.0/8", "10.0.0.0/8,fd00::/8"] {
             assert_eq!(text.parse::<TrustedProxies>().unwrap().to_string(), text);
         }
-        for wrong in ["", "10.0.0.0/33", "proxy.example", "10.0.0.1,", "off,10.0.0.1"] {
-            assert!(wrong.parse::<TrustedProxies>().unwrap_err().to_string().contains("`off`"), "{wrong}");
+        for wrong in [
+            "",
+            "10.0.0.0/33",
+            "proxy.example",
+            "10.0.0.1,",
+            "off,10.0.0.1",
+        ] {
+            assert!(
+                wrong
+                    .parse::<TrustedProxies>()
+                    .unwrap_err()
+                    .to_string()
+                    .contains("`off`"),
+                "{wrong}"
+            );
         }
     }
 }

@@ -34,7 +34,11 @@ impl<S: Source> Watched<S> {
         let contents = read(&source);
         let seen = Mutex::new(digest(&contents));
         let current = ArcSwap::from_pointee(source.build(&contents?)?);
-        Ok(Self { source, current, seen })
+        Ok(Self {
+            source,
+            current,
+            seen,
+        })
     }
 
     pub(super) fn current(&self) -> Arc<S::Value> {
@@ -69,7 +73,10 @@ impl<S: Source> Watched<S> {
 
 fn read(source: &impl Source) -> Contents {
     let read = |path: &Path| {
-        fs::read(path).map_err(|source| CredentialError::Unreadable { path: path.to_owned(), source })
+        fs::read(path).map_err(|source| CredentialError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })
     };
     source.files().into_iter().map(read).collect()
 }

@@ -10,8 +10,8 @@ use super::ServiceError;
 use crate::{
     adaptation::{PoolBasis, PoolRefusal},
     session::{
-        ADAPT, Adaptation, Assessment, Contradiction, MeasurementError, MeasurementFields, SentMeasurements,
-        SentTimes, Session, SessionError, Sessions, WantedStored,
+        ADAPT, Adaptation, Assessment, Contradiction, MeasurementError, MeasurementFields,
+        SentMeasurements, SentTimes, Session, SessionError, Sessions, WantedStored,
     },
     store::Reporter,
 };
@@ -21,10 +21,25 @@ const MAX_TARGET_BYTES: usize = 256;
 
 /// Has a session learn from the measurements of its call, if it has some.
 pub(super) async fn adapt(session: &mut Session, adapt: Option<Adapt>) -> Result<(), ServiceError> {
-    let Some(Adapt { target, batch, seconds, repeats, failures, ids, use_stored, own_only }) = adapt else {
+    let Some(Adapt {
+        target,
+        batch,
+        seconds,
+        repeats,
+        failures,
+        ids,
+        use_stored,
+        own_only,
+    }) = adapt
+    else {
         return Ok(());
     };
-    let times = SentTimes { seconds, repeats, failures, ids };
+    let times = SentTimes {
+        seconds,
+        repeats,
+        failures,
+        ids,
+    };
     let sent = read_measurements(session.sessions(), &ADAPT, (target, batch), times).await?;
     let stored = match (use_stored, own_only) {
         (false, _) => WantedStored::Nothing,
@@ -80,14 +95,23 @@ pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), Serv
 
 fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), SessionError> {
     let (found, expected) = (failure.to_string(), "a MeasurementFailure");
-    let refused = |_| MeasurementError::OutOfRange { field, index, found, expected };
+    let refused = |_| MeasurementError::OutOfRange {
+        field,
+        index,
+        found,
+        expected,
+    };
     MeasurementFailure::try_from(failure).map_err(refused)?;
     Ok(())
 }
 
 /// Writes how far a ranking can be trusted.
 pub(super) fn confidence(assessment: Assessment) -> v1::Confidence {
-    let Assessment { confidence, other_model, unknown_opcodes } = assessment;
+    let Assessment {
+        confidence,
+        other_model,
+        unknown_opcodes,
+    } = assessment;
     v1::Confidence {
         unknown_opcodes: u32::try_from(unknown_opcodes).unwrap_or(u32::MAX),
         model_agreement: confidence.agreement,
@@ -98,7 +122,14 @@ pub(super) fn confidence(assessment: Assessment) -> v1::Confidence {
 
 /// Writes what predictions rest on.
 pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
-    let Adaptation { target, measured, stored, basis, pool, contradictions } = adaptation;
+    let Adaptation {
+        target,
+        measured,
+        stored,
+        basis,
+        pool,
+        contradictions,
+    } = adaptation;
     let stored_measurements = u32::try_from(stored).unwrap_or(u32::MAX);
     let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
     let pool = pool.map(|basis| self::pool(&basis));
@@ -124,10 +155,24 @@ pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
 }
 
 fn contradiction(contradiction: Contradiction) -> v1::Contradiction {
-    let Contradiction { reporter, measured, agreement, left_out } = contradiction;
-    let reporter = reporter.as_ref().map(Reporter::name).unwrap_or_default().to_owned();
+    let Contradiction {
+        reporter,
+        measured,
+        agreement,
+        left_out,
+    } = contradiction;
+    let reporter = reporter
+        .as_ref()
+        .map(Reporter::name)
+        .unwrap_or_default()
+        .to_owned();
     let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
-    v1::Contradiction { reporter, measured_configs, agreement, left_out }
+    v1::Contradiction {
+        reporter,
+        measured_configs,
+        agreement,
+        left_out,
+    }
 }
 
 fn pool(basis: &PoolBasis) -> v1::Pool {

@@ -58,7 +58,11 @@ impl<S> Layer<S> for AdmitCallsLayer {
     type Service = AdmitCalls<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AdmitCalls { inner, sessions: self.sessions.clone(), settings: self.settings }
+        AdmitCalls {
+            inner,
+            sessions: self.sessions.clone(),
+            settings: self.settings,
+        }
     }
 }
 
@@ -70,7 +74,11 @@ impl<S> AdmitCalls<S> {
             self.sessions.check(&caller, calls)?;
         }
         // What a stream has not read yet. Other calls read their message as it arrives.
-        let window = if kind.is_stream { self.settings.stream_window_bytes as usize } else { 0 };
+        let window = if kind.is_stream {
+            self.settings.stream_window_bytes as usize
+        } else {
+            0
+        };
         Ok(Arc::new(DeliveredCall {
             kind,
             place: self.sessions.open(&caller, window)?,
@@ -91,7 +99,11 @@ pub(super) fn caller(extensions: &Extensions) -> Caller {
 fn encoding<B>(request: &Request<B>, is_json: bool) -> Result<Option<Encoding>, ServiceError> {
     if let Some(query) = request.uri().query() {
         let expected = "/SERVICE/METHOD without a query string";
-        return Err(ServiceError::Header { name: ":path", found: format!("…?{query}"), expected });
+        return Err(ServiceError::Header {
+            name: ":path",
+            found: format!("…?{query}"),
+            expected,
+        });
     }
     Encoding::of(request.headers(), is_json)
 }
@@ -107,7 +119,10 @@ fn unreadable(error: ServiceError) -> Response<Body> {
 /// Returns who makes the call with these extensions.
 pub(super) fn client(extensions: &Extensions) -> Client {
     let reporter = Reporter::named(&caller(extensions).name()).expect("callers have names");
-    Client { reporter, is_admin: extensions.get::<AdminScope>().is_some() }
+    Client {
+        reporter,
+        is_admin: extensions.get::<AdminScope>().is_some(),
+    }
 }
 
 impl<S> Service<Request<Body>> for AdmitCalls<S>
@@ -135,14 +150,25 @@ where
         };
         request.extensions_mut().insert(call.place.clone());
         let arrival = self.sessions.arrive(call.caller.clone());
-        let opened = Opened { call: Arc::clone(&call), encoding, arrival };
+        let opened = Opened {
+            call: Arc::clone(&call),
+            encoding,
+            arrival,
+        };
         let response = self.inner.call(deliver(request, opened, self.settings));
         Box::pin(async {
             let mut response = response.await?;
             if let Some(method) = json {
-                response = answer_json(response, method, call.place.clone(), call.sessions.pool()).await;
+                response =
+                    answer_json(response, method, call.place.clone(), call.sessions.pool()).await;
             }
-            Ok(response.map(|body| Body::new(AnswerBody { body, rest: Bytes::new(), _call: call })))
+            Ok(response.map(|body| {
+                Body::new(AnswerBody {
+                    body,
+                    rest: Bytes::new(),
+                    _call: call,
+                })
+            }))
         })
     }
 }
@@ -156,7 +182,10 @@ impl http_body::Body for AnswerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if self.rest.is_empty() {
-            match ready!(Pin::new(&mut self.body).poll_frame(context)).transpose()?.map(Frame::into_data) {
+            match ready!(Pin::new(&mut self.body).poll_frame(context))
+                .transpose()?
+                .map(Frame::into_data)
+            {
                 Some(Ok(data)) if data.len() > PIECE_BYTES => self.rest = data,
                 Some(Ok(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Some(Err(trailers)) => return Poll::Ready(Some(Ok(trailers))),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hlorank_graph::SegmentedGraph;
-use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings};
+use hlorank_proto::v1::{
+    self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings,
+};
 
 use crate::{
     graphs::Warning,
@@ -28,7 +30,11 @@ pub(super) fn count(count: usize) -> u32 {
 /// The unit of the scores of a session. Those that are adapted to measurements are logarithms of seconds, whatever the
 /// model's are.
 pub(super) fn unit_of(session: &Session) -> v1::ScoreUnit {
-    if session.is_adapted() { v1::ScoreUnit::LogSeconds } else { session.model().manifest().unit().into() }
+    if session.is_adapted() {
+        v1::ScoreUnit::LogSeconds
+    } else {
+        session.model().manifest().unit().into()
+    }
 }
 
 impl From<ScoreUnit> for v1::ScoreUnit {
@@ -42,12 +48,18 @@ impl From<ScoreUnit> for v1::ScoreUnit {
 
 /// Writes the kernels of a configuration.
 pub(super) fn config_kernels(kernels: Vec<KernelTime>) -> v1::ConfigKernels {
-    let kernel = |KernelTime { node, computed_nodes, seconds }| v1::KernelTime {
+    let kernel = |KernelTime {
+                      node,
+                      computed_nodes,
+                      seconds,
+                  }| v1::KernelTime {
         node,
         computed_nodes: u32::try_from(computed_nodes).unwrap_or(u32::MAX),
         seconds,
     };
-    v1::ConfigKernels { kernels: kernels.into_iter().map(kernel).collect() }
+    v1::ConfigKernels {
+        kernels: kernels.into_iter().map(kernel).collect(),
+    }
 }
 
 /// Writes the time of each stage.
@@ -103,6 +115,9 @@ pub(super) fn configurable_node(node: &hlorank_graph::NodeDescription) -> Config
 
 impl From<Warning> for v1::Warning {
     fn from(warning: Warning) -> Self {
-        Self { reason: warning.reason.to_owned(), message: warning.message }
+        Self {
+            reason: warning.reason.to_owned(),
+            message: warning.message,
+        }
     }
 }

@@ -20,5 +20,8 @@ pub(super) async fn read_batch(
 
 /// Requires that a batch has configurations.
 pub(super) fn present(batch: Option<EncodedBatch>) -> Result<EncodedBatch, ServiceError> {
-    batch.ok_or(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT })
+    batch.ok_or(ServiceError::Missing {
+        field: "configs",
+        hint: CONFIGS_HINT,
+    })
 }

@@ -1,7 +1,9 @@
 //! Code, reason, and the field to blame of every error.
 
 use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
-use tonic::Code::{self, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted};
+use tonic::Code::{
+    self, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted,
+};
 
 use super::{DeliveryError, reason::Reason};
 use crate::{
@@ -17,33 +19,45 @@ pub(super) type Class = (Code, Reason, Option<&'static str>);
 pub(super) fn session(error: &SessionError) -> Class {
     match error {
         SessionError::GraphNotCached { .. } => (FailedPrecondition, Reason::GraphNotCached, None),
-        SessionError::GraphBytes { field, .. } => (InvalidArgument, Reason::GraphTooLarge, Some(field)),
+        SessionError::GraphBytes { field, .. } => {
+            (InvalidArgument, Reason::GraphTooLarge, Some(field))
+        }
         SessionError::Graph(error) => (InvalidArgument, graph_reason(error), Some("graph")),
         SessionError::Configuration { field, source } => {
             (InvalidArgument, configuration_reason(source), Some(field))
         }
         SessionError::Measurement(error) => measurement(error),
         SessionError::Store(error) => store(error),
-        SessionError::StreamTooLong { .. } => (InvalidArgument, Reason::StreamTooLong, Some("configs")),
-        SessionError::DeadlineExceeded { .. } => (Code::DeadlineExceeded, Reason::DeadlineExceeded, None),
-        SessionError::PartialUnsupported { .. } => {
-            (InvalidArgument, Reason::PartialUnsupported, Some("allow_partial"))
+        SessionError::StreamTooLong { .. } => {
+            (InvalidArgument, Reason::StreamTooLong, Some("configs"))
         }
+        SessionError::DeadlineExceeded { .. } => {
+            (Code::DeadlineExceeded, Reason::DeadlineExceeded, None)
+        }
+        SessionError::PartialUnsupported { .. } => (
+            InvalidArgument,
+            Reason::PartialUnsupported,
+            Some("allow_partial"),
+        ),
         SessionError::SourceUnsupported { .. } => {
             (InvalidArgument, Reason::SourceUnsupported, Some("source"))
         }
-        SessionError::ExplainUnsupported { .. } => {
-            (InvalidArgument, Reason::ExplainUnsupported, Some("explain_top"))
-        }
+        SessionError::ExplainUnsupported { .. } => (
+            InvalidArgument,
+            Reason::ExplainUnsupported,
+            Some("explain_top"),
+        ),
         SessionError::Select(SelectError::WrongTask { .. }) => {
             (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
         }
         SessionError::Select(SelectError::OtherFeatureSet { .. }) => {
             (InvalidArgument, Reason::FeatureSetMismatch, Some("model"))
         }
-        SessionError::Select(SelectError::UnknownFeatureSet { .. }) => {
-            (NotFound, Reason::FeatureSetUnknown, Some("graph.feature_graph.feature_set"))
-        }
+        SessionError::Select(SelectError::UnknownFeatureSet { .. }) => (
+            NotFound,
+            Reason::FeatureSetUnknown,
+            Some("graph.feature_graph.feature_set"),
+        ),
         SessionError::Select(_) => (NotFound, Reason::ModelNotFound, None),
         SessionError::Engine(error) => engine(error),
         SessionError::Worker(_) => (Internal, Reason::WorkerFailed, None),
@@ -61,15 +75,21 @@ fn measurement(error: &MeasurementError) -> Class {
         MeasurementError::TooMany { field, .. } => {
             (InvalidArgument, Reason::TooManyMeasurements, Some(field))
         }
-        MeasurementError::WrongCount { field, .. } => (InvalidArgument, Reason::WrongCount, Some(field)),
-        MeasurementError::OutOfRange { field, .. } => (InvalidArgument, Reason::ValueOutOfRange, Some(field)),
+        MeasurementError::WrongCount { field, .. } => {
+            (InvalidArgument, Reason::WrongCount, Some(field))
+        }
+        MeasurementError::OutOfRange { field, .. } => {
+            (InvalidArgument, Reason::ValueOutOfRange, Some(field))
+        }
     }
 }
 
 fn store(error: &StoreError) -> Class {
     match error {
         StoreError::Off => (FailedPrecondition, Reason::MeasurementsOff, None),
-        StoreError::Changed { .. } => (Code::AlreadyExists, Reason::MeasurementChanged, Some("ids")),
+        StoreError::Changed { .. } => {
+            (Code::AlreadyExists, Reason::MeasurementChanged, Some("ids"))
+        }
         StoreError::Full { .. } | StoreError::ShareFull { .. } => {
             (ResourceExhausted, Reason::MeasurementsFull, None)
         }
@@ -79,13 +99,23 @@ fn store(error: &StoreError) -> Class {
 
 fn engine(error: &EngineError) -> Class {
     match error {
-        EngineError::PadUnknown { .. } => (FailedPrecondition, Reason::PadUnknown, Some("graph.features")),
-        EngineError::NothingKept { .. } => (InvalidArgument, Reason::NothingToConfigure, Some("graph")),
-        EngineError::GraphTooLarge { .. } => (InvalidArgument, Reason::GraphTooLarge, Some("graph")),
+        EngineError::PadUnknown { .. } => (
+            FailedPrecondition,
+            Reason::PadUnknown,
+            Some("graph.features"),
+        ),
+        EngineError::NothingKept { .. } => {
+            (InvalidArgument, Reason::NothingToConfigure, Some("graph"))
+        }
+        EngineError::GraphTooLarge { .. } => {
+            (InvalidArgument, Reason::GraphTooLarge, Some("graph"))
+        }
         EngineError::TooManyRows(_) => (InvalidArgument, Reason::TooManyRows, Some("configs")),
         EngineError::QueueFull { .. } => (ResourceExhausted, Reason::QueueFull, None),
         EngineError::MemoryFull(_) => (ResourceExhausted, Reason::MemoryFull, None),
-        EngineError::DeadlineTooShort { .. } => (Code::DeadlineExceeded, Reason::DeadlineTooShort, None),
+        EngineError::DeadlineTooShort { .. } => {
+            (Code::DeadlineExceeded, Reason::DeadlineTooShort, None)
+        }
         EngineError::InvalidOutput { .. } => (Internal, Reason::ModelOutputInvalid, None),
         EngineError::Model(_) => (Internal, Reason::ModelFailed, None),
         EngineError::Worker(_) => (Internal, Reason::WorkerFailed, None),
@@ -97,7 +127,9 @@ pub(super) fn delivery(error: &DeliveryError) -> Class {
         DeliveryError::TooLarge { .. }
         | DeliveryError::DecompressedTooLarge { .. }
         | DeliveryError::RatioTooLarge { .. } => (ResourceExhausted, Reason::MessageTooLarge, None),
-        DeliveryError::Encoding { .. } => (Code::Unimplemented, Reason::CompressionUnsupported, None),
+        DeliveryError::Encoding { .. } => {
+            (Code::Unimplemented, Reason::CompressionUnsupported, None)
+        }
         // Becomes `CANCELLED` behind tonic: see `transport`.
         DeliveryError::Broken { .. } => (InvalidArgument, Reason::RequestBroken, None),
         DeliveryError::Ahead { .. } => (ResourceExhausted, Reason::StreamAhead, None),
@@ -120,13 +152,17 @@ pub(super) fn admin(error: &AdminError) -> Class {
         }
         AdminError::Rejected { .. } => (FailedPrecondition, Reason::ModelRejected, None),
         AdminError::NoOlderVersion { .. } => (FailedPrecondition, Reason::NoOlderVersion, None),
-        AdminError::ServesAlready { .. } => (FailedPrecondition, Reason::ServesAlready, Some("version")),
+        AdminError::ServesAlready { .. } => {
+            (FailedPrecondition, Reason::ServesAlready, Some("version"))
+        }
         AdminError::NothingServes { .. } => (FailedPrecondition, Reason::NothingServes, None),
         AdminError::Superseded { .. } => (Code::Aborted, Reason::Overtaken, None),
         AdminError::Policy(_) | AdminError::Scan(ScanError::Policy(_)) => {
             (FailedPrecondition, Reason::PolicyNotKept, None)
         }
-        AdminError::Scan(ScanError::Folder { .. }) => (FailedPrecondition, Reason::ModelsUnreadable, None),
+        AdminError::Scan(ScanError::Folder { .. }) => {
+            (FailedPrecondition, Reason::ModelsUnreadable, None)
+        }
         AdminError::Stopping => (Code::Unavailable, Reason::Stopping, None),
         AdminError::Failed => (Internal, Reason::WorkerFailed, None),
     }
@@ -150,7 +186,10 @@ fn graph_reason(error: &GraphError) -> Reason {
         GraphError::UnknownCallee { .. } => Reason::UnknownCallee,
         GraphError::UnknownEdgeNode { .. } => Reason::UnknownNode,
         GraphError::Cycle { .. } => Reason::GraphCycle,
-        GraphError::TooMany { kind: LimitKind::Edges, .. } => Reason::TooManyEdges,
+        GraphError::TooMany {
+            kind: LimitKind::Edges,
+            ..
+        } => Reason::TooManyEdges,
         GraphError::TooMany { .. } => Reason::TooManyNodes,
         GraphError::InstructionTooLarge { .. } => Reason::InstructionTooLarge,
         GraphError::TensorTooLarge { .. } => Reason::TensorTooLarge,
@@ -199,7 +238,9 @@ fn configuration_reason(error: &ConfigurationError) -> Reason {
         | ConfigurationError::NotFusible { .. }
         | ConfigurationError::NoSuchSlot { .. } => Reason::NodeNotConfigurable,
         ConfigurationError::SetTwice { .. } => Reason::NodeSetTwice,
-        ConfigurationError::WrongCount { .. } | ConfigurationError::WrongColumns { .. } => Reason::WrongCount,
+        ConfigurationError::WrongCount { .. } | ConfigurationError::WrongColumns { .. } => {
+            Reason::WrongCount
+        }
         ConfigurationError::TooLong { .. } => Reason::ListTooLong,
         ConfigurationError::DimensionTwice { .. } | ConfigurationError::NoSuchDimension { .. } => {
             Reason::LayoutInvalid

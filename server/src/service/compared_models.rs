@@ -14,24 +14,45 @@ use crate::{
 /// Checks that two models rank configurations of the same graphs.
 pub(super) fn check_tasks(first: &Model, second: &Model) -> Result<(), ServiceError> {
     let of = |model: &Model| {
-        (model.manifest().task(), model.manifest().features().named().map(|set| set.name().to_owned()))
+        (
+            model.manifest().task(),
+            model
+                .manifest()
+                .features()
+                .named()
+                .map(|set| set.name().to_owned()),
+        )
     };
     if of(first) == of(second) {
         return Ok(());
     }
     let [found, expected] = [second, first].map(|model| {
         let (name, (task, set)) = (&model.manifest().name, of(model));
-        let set = set.map(|set| format!(" of the feature set `{set}`")).unwrap_or_default();
+        let set = set
+            .map(|set| format!(" of the feature set `{set}`"))
+            .unwrap_or_default();
         format!("`{name}`, a model of {task} configurations{set}")
     });
-    Err(ServiceError::Invalid { field: "second", found, expected: format!("a model like {expected}") })
+    Err(ServiceError::Invalid {
+        field: "second",
+        found,
+        expected: format!("a model like {expected}"),
+    })
 }
 
 /// Writes a comparison.
-pub(super) fn comparison([first, second]: [&Model; 2], compared: &Comparison) -> CompareModelsResponse {
+pub(super) fn comparison(
+    [first, second]: [&Model; 2],
+    compared: &Comparison,
+) -> CompareModelsResponse {
     let [one, other] = &compared.versions;
     let mean = |first, second, [difference_low, difference_high]: [f64; 2]| {
-        Some(ComparedMean { first, second, difference_low, difference_high })
+        Some(ComparedMean {
+            first,
+            second,
+            difference_low,
+            difference_high,
+        })
     };
     CompareModelsResponse {
         first: Some(selector(first)),
@@ -39,7 +60,11 @@ pub(super) fn comparison([first, second]: [&Model; 2], compared: &Comparison) ->
         graphs: count(one.graphs),
         configs: count(one.measured),
         kendall_tau: mean(one.tau, other.tau, compared.tau),
-        ordered_pairs: mean(one.ordered_pairs, other.ordered_pairs, compared.ordered_pairs),
+        ordered_pairs: mean(
+            one.ordered_pairs,
+            other.ordered_pairs,
+            compared.ordered_pairs,
+        ),
         top_pick_regret: mean(one.regret, other.regret, compared.regret),
         verdict: v1::Verdict::from(compared.verdict).into(),
     }

@@ -9,7 +9,10 @@ const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 /// call, and compressing scores costs more than sending them on any network that a tuner would use.
 #[must_use]
 pub fn compress_like_request<B>(mut request: Request<B>) -> Request<B> {
-    let is_compressed = request.headers().get(ENCODING).is_some_and(|encoding| encoding != "identity");
+    let is_compressed = request
+        .headers()
+        .get(ENCODING)
+        .is_some_and(|encoding| encoding != "identity");
     if !is_compressed {
         request.headers_mut().remove(ACCEPT_ENCODING);
     }
@@ -27,7 +30,9 @@ mod tests {
             if let Some(encoding) = encoding {
                 request = request.header(ENCODING, encoding);
             }
-            compress_like_request(request.body(()).unwrap()).headers().contains_key(ACCEPT_ENCODING)
+            compress_like_request(request.body(()).unwrap())
+                .headers()
+                .contains_key(ACCEPT_ENCODING)
         };
         assert!(accepted(Some("zstd")));
         assert!(!accepted(Some("identity")) && !accepted(None));

@@ -10,8 +10,8 @@ use hlorank_proto::{
     },
     v1::{
         self, DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
-        GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse, PutGraphResponse,
-        RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
+        GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse,
+        PutGraphResponse, RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
     },
 };
 use tonic::{Extensions, Request, Response, Status, Streaming};
@@ -20,7 +20,9 @@ use super::{
     ServiceError,
     adapt_request::{adapt, adaptation, confidence},
     admit_calls::{caller, client},
-    answer::{config_kernels, configurable_node, reuse_counts, selector, stage_timings, summary, unit_of},
+    answer::{
+        config_kernels, configurable_node, reuse_counts, selector, stage_timings, summary, unit_of,
+    },
     batch_request::read_batch,
     deadline,
     graph_request::read_graph,
@@ -56,7 +58,12 @@ impl CostModel {
         // Calls that are not observed leave their record unread.
         let record = extensions.get::<CallRecord>().cloned().unwrap_or_default();
         let deadline = deadline::of_call(extensions);
-        Ok(Call { place, record, deadline, client: client(extensions) })
+        Ok(Call {
+            place,
+            record,
+            deadline,
+            client: client(extensions),
+        })
     }
 
     async fn rank(
@@ -80,10 +87,20 @@ impl CostModel {
         } else {
             session.score(batch).await?
         };
-        let Ranked { ranking, ranking_scores, scores, predicted_seconds, log_sd, .. } =
-            session.rank().await?;
+        let Ranked {
+            ranking,
+            ranking_scores,
+            scores,
+            predicted_seconds,
+            log_sd,
+            ..
+        } = session.rank().await?;
         let kernels = match again {
-            Some(batch) => session.explain(batch, &ranking[..explained.min(ranking.len())]).await?,
+            Some(batch) => {
+                session
+                    .explain(batch, &ranking[..explained.min(ranking.len())])
+                    .await?
+            }
             None => Vec::new(),
         };
         let assessment = match assessed {
@@ -91,11 +108,22 @@ impl CostModel {
             None => None,
         };
         session.shadow(shadowed);
-        let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..outcome.timings() };
+        let timings = Timings {
+            featurize: found.featurize,
+            total: started.elapsed(),
+            ..outcome.timings()
+        };
         session.record_scored(&timings);
         session.record_ranked(&timings);
-        let scores = if request.include_scores { scores } else { Vec::new() };
-        session.call().place.hold_only(answer_bytes(ranking.len() + log_sd.len(), scores.len()));
+        let scores = if request.include_scores {
+            scores
+        } else {
+            Vec::new()
+        };
+        session
+            .call()
+            .place
+            .hold_only(answer_bytes(ranking.len() + log_sd.len(), scores.len()));
         Ok(RankConfigsResponse {
             ranking,
             ranking_scores,
@@ -130,7 +158,11 @@ impl CostModel {
         let mut session = Session::open(&self.sessions, call, model, &found)?;
         adapt(&mut session, request.adapt).await?;
         let (scored, suggested, combined) = session.suggest(batch, wanted, source).await?;
-        let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..scored.timings() };
+        let timings = Timings {
+            featurize: found.featurize,
+            total: started.elapsed(),
+            ..scored.timings()
+        };
         session.record_scored(&timings);
         Ok(SuggestConfigsResponse {
             suggestions: suggested.iter().map(suggestion).collect(),
@@ -149,12 +181,21 @@ impl CostModel {
         request: PutGraphRequest,
         record: &CallRecord,
     ) -> Result<PutGraphResponse, ServiceError> {
-        let GraphOrigin::Sent(graph) = read_graph(&self.sessions, request.graph, None).await? else {
+        let GraphOrigin::Sent(graph) = read_graph(&self.sessions, request.graph, None).await?
+        else {
             let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text, features or feature_graph";
-            return Err(ServiceError::Missing { field: "graph.source", hint });
+            return Err(ServiceError::Missing {
+                field: "graph.source",
+                hint,
+            });
         };
         let (source, featurize) = self.sessions.read(graph).await?;
-        let Source { graph, nodes, warnings, .. } = source.as_ref();
+        let Source {
+            graph,
+            nodes,
+            warnings,
+            ..
+        } = source.as_ref();
         record.found(graph, featurize);
         Ok(PutGraphResponse {
             graph_hash: graph.hash.0.to_vec().into(),
@@ -171,14 +212,22 @@ const MAX_EXPLAINED: u32 = 16;
 fn read_explain_top(configs: u32) -> Result<usize, ServiceError> {
     if configs > MAX_EXPLAINED {
         let (found, expected) = (configs.to_string(), format!("at most {MAX_EXPLAINED}"));
-        return Err(ServiceError::Invalid { field: "explain_top", found, expected });
+        return Err(ServiceError::Invalid {
+            field: "explain_top",
+            found,
+            expected,
+        });
     }
     Ok(configs as usize)
 }
 
 /// What was unusual about a graph and about what predictions rest on.
 fn warnings(of_graph: Vec<Warning>, session: &mut Session) -> Vec<v1::Warning> {
-    of_graph.into_iter().chain(session.take_warnings()).map(v1::Warning::from).collect()
+    of_graph
+        .into_iter()
+        .chain(session.take_warnings())
+        .map(v1::Warning::from)
+        .collect()
 }
 
 #[tonic::async_trait]
@@ -196,7 +245,9 @@ impl CostModelService for CostModel {
         request: Request<SuggestConfigsRequest>,
     ) -> Result<Response<SuggestConfigsResponse>, Status> {
         let call = self.call(request.extensions())?;
-        Ok(Response::new(self.suggest(request.into_inner(), call).await?))
+        Ok(Response::new(
+            self.suggest(request.into_inner(), call).await?,
+        ))
     }
 
     type RankConfigsStreamStream = Answers;
@@ -215,7 +266,9 @@ impl CostModelService for CostModel {
         request: Request<PutGraphRequest>,
     ) -> Result<Response<PutGraphResponse>, Status> {
         let call = self.call(request.extensions())?;
-        Ok(Response::new(self.put(request.into_inner(), &call.record).await?))
+        Ok(Response::new(
+            self.put(request.into_inner(), &call.record).await?,
+        ))
     }
 
     async fn report_measurements(
@@ -223,7 +276,9 @@ impl CostModelService for CostModel {
         request: Request<ReportMeasurementsRequest>,
     ) -> Result<Response<ReportMeasurementsResponse>, Status> {
         let call = self.call(request.extensions())?;
-        Ok(Response::new(report(&self.sessions, request.into_inner(), &call).await?))
+        Ok(Response::new(
+            report(&self.sessions, request.into_inner(), &call).await?,
+        ))
     }
 
     async fn list_measurements(
@@ -231,20 +286,26 @@ impl CostModelService for CostModel {
         request: Request<ListMeasurementsRequest>,
     ) -> Result<Response<ListMeasurementsResponse>, Status> {
         let call = self.call(request.extensions())?;
-        Ok(Response::new(list(&self.sessions, request.into_inner(), &call).await?))
+        Ok(Response::new(
+            list(&self.sessions, request.into_inner(), &call).await?,
+        ))
     }
 
     async fn get_measured_graph(
         &self,
         request: Request<GetMeasuredGraphRequest>,
     ) -> Result<Response<GetMeasuredGraphResponse>, Status> {
-        Ok(Response::new(measurements_request::graph(&self.sessions, request.into_inner()).await?))
+        Ok(Response::new(
+            measurements_request::graph(&self.sessions, request.into_inner()).await?,
+        ))
     }
 
     async fn delete_measurements(
         &self,
         request: Request<DeleteMeasurementsRequest>,
     ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
-        Ok(Response::new(delete(&self.sessions, &request.into_inner()).await?))
+        Ok(Response::new(
+            delete(&self.sessions, &request.into_inner()).await?,
+        ))
     }
 }

@@ -33,7 +33,10 @@ const EARLY_MARGIN: Duration = Duration::from_millis(1);
 fn of_headers(headers: &HeaderMap) -> Result<Option<Deadline>, ServiceError> {
     let allowed = time_allowed(headers)?;
     let ends_after = |allowed: Duration| Instant::now() + allowed.saturating_sub(EARLY_MARGIN);
-    Ok(allowed.map(|allowed| Deadline { end: ends_after(allowed), allowed }))
+    Ok(allowed.map(|allowed| Deadline {
+        end: ends_after(allowed),
+        allowed,
+    }))
 }
 
 /// Returns the deadline of the call with these extensions.
@@ -42,7 +45,10 @@ pub(super) fn of_call(extensions: &Extensions) -> Option<Deadline> {
 }
 
 fn exceeded(deadline: Deadline) -> Status {
-    SessionError::DeadlineExceeded { allowed: deadline.allowed }.into()
+    SessionError::DeadlineExceeded {
+        allowed: deadline.allowed,
+    }
+    .into()
 }
 
 /// Returns the answers until the deadline, and then the error that it was exceeded.
@@ -109,8 +115,12 @@ fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, ServiceError> {
         "at most eight digits and a unit, such as 5S or 250m; units \
         are H, M, S, m (milliseconds), u and n",
     )?;
-    let connect =
-        read_header(headers, "connect-timeout-ms", connect_timeout, "milliseconds in at most ten digits")?;
+    let connect = read_header(
+        headers,
+        "connect-timeout-ms",
+        connect_timeout,
+        "milliseconds in at most ten digits",
+    )?;
     Ok(grpc.into_iter().chain(connect).min())
 }
 
@@ -165,9 +175,25 @@ mod tests {
         assert_eq!(allowed("150m"), Some(Duration::from_millis(150)));
         assert_eq!(allowed("7u"), Some(Duration::from_micros(7)));
         assert_eq!(allowed("99999999n"), Some(Duration::from_nanos(99_999_999)));
-        for wrong in ["", "1", "S", "1x", "1s", "1ms", "-1S", "+1S", "100000000S", "1.5S", " 1S", "1S, 1S"] {
+        for wrong in [
+            "",
+            "1",
+            "S",
+            "1x",
+            "1s",
+            "1ms",
+            "-1S",
+            "+1S",
+            "100000000S",
+            "1.5S",
+            " 1S",
+            "1S, 1S",
+        ] {
             let refused = time_allowed(&headers(wrong)).unwrap_err().to_string();
-            assert!(refused.contains("grpc-timeout") && refused.contains("5S or 250m"), "{wrong}: {refused}");
+            assert!(
+                refused.contains("grpc-timeout") && refused.contains("5S or 250m"),
+                "{wrong}: {refused}"
+            );
         }
         assert_eq!(time_allowed(&HeaderMap::new()).unwrap(), None);
     }
@@ -182,7 +208,10 @@ mod tests {
         let mut answers = Box::pin(end_at(deadline, Box::pin(every_second)));
         assert!(answers.next().await.unwrap().is_ok());
         assert!(answers.next().await.unwrap().is_ok());
-        assert_eq!(answers.next().await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
+        assert_eq!(
+            answers.next().await.unwrap().unwrap_err().code(),
+            Code::DeadlineExceeded
+        );
         assert!(answers.next().await.is_none());
     }
 
@@ -196,7 +225,10 @@ mod tests {
         *request.headers_mut() = headers(timeout);
         let started = Instant::now();
         let response = DeadlinesLayer.layer(slow).call(request).await.unwrap();
-        (Status::from_header_map(response.headers()), started.elapsed())
+        (
+            Status::from_header_map(response.headers()),
+            started.elapsed(),
+        )
     }
 
     #[tokio::test(start_paused = true)]
@@ -204,7 +236,10 @@ mod tests {
         let (status, took) = answered("1500m").await;
         let status = status.unwrap();
         assert_eq!(status.code(), Code::DeadlineExceeded);
-        assert_eq!(status.get_details_error_info().unwrap().reason, "DEADLINE_EXCEEDED");
+        assert_eq!(
+            status.get_details_error_info().unwrap().reason,
+            "DEADLINE_EXCEEDED"
+        );
         assert!(status.message().contains("1.5s"), "{}", status.message());
         assert!(took < Duration::from_millis(1500), "{took:?}");
     }

@@ -87,7 +87,9 @@ pub enum ServiceError {
         path: String,
     },
     /// The health of something else than a service or a model is asked for.
-    #[error("the server has no service and no model of this name: {message}; ListModels lists the models")]
+    #[error(
+        "the server has no service and no model of this name: {message}; ListModels lists the models"
+    )]
     UnknownService {
         /// The words of the health service.
         message: String,
@@ -165,8 +167,12 @@ impl From<ServiceError> for Status {
             details.add_bad_request_violation(field, message.clone());
         }
         // A message that is too large stays so, and a store that is full until someone deletes.
-        let stays =
-            [Reason::MessageTooLarge, Reason::MeasurementsFull, Reason::StreamAhead].contains(&reason);
+        let stays = [
+            Reason::MessageTooLarge,
+            Reason::MeasurementsFull,
+            Reason::StreamAhead,
+        ]
+        .contains(&reason);
         if code == Code::ResourceExhausted && !stays {
             let [least, most] = RETRY_DELAYS;
             let room_in = session.map(SessionError::room_in).unwrap_or_default();
@@ -220,8 +226,12 @@ impl ServiceError {
 
     fn classify(&self) -> Class {
         match self {
-            Self::Missing { field, .. } => (Code::InvalidArgument, Reason::FieldMissing, Some(field)),
-            Self::Invalid { field, .. } => (Code::InvalidArgument, Reason::FieldInvalid, Some(field)),
+            Self::Missing { field, .. } => {
+                (Code::InvalidArgument, Reason::FieldMissing, Some(field))
+            }
+            Self::Invalid { field, .. } => {
+                (Code::InvalidArgument, Reason::FieldInvalid, Some(field))
+            }
             Self::Session(error) | Self::Batch { source: error, .. } => classify::session(error),
             Self::UnknownModel { .. } | Self::UnknownVersion { .. } => {
                 (Code::NotFound, Reason::ModelNotFound, None)
@@ -240,7 +250,9 @@ impl ServiceError {
             Self::HttpMethod { .. } => (Code::Unimplemented, Reason::HttpMethodUnsupported, None),
             Self::ContentType { .. } => (Code::Unimplemented, Reason::ContentTypeUnsupported, None),
             Self::HttpVersion { .. } => (Code::Unimplemented, Reason::HttpVersionUnsupported, None),
-            Self::TokenMissing | Self::TokenUnreadable => (Code::Unauthenticated, Reason::TokenMissing, None),
+            Self::TokenMissing | Self::TokenUnreadable => {
+                (Code::Unauthenticated, Reason::TokenMissing, None)
+            }
             Self::TokenUnknown => (Code::Unauthenticated, Reason::TokenUnknown, None),
             Self::ScopeMissing { .. } => (Code::PermissionDenied, Reason::ScopeMissing, None),
         }

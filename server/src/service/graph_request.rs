@@ -20,13 +20,19 @@ pub(super) async fn read_graph(
 
 /// Requires that a request has a graph.
 pub(super) fn present<T>(graph: Option<T>) -> Result<T, ServiceError> {
-    graph.ok_or(ServiceError::Missing { field: "graph", hint: GRAPH_HINT })
+    graph.ok_or(ServiceError::Missing {
+        field: "graph",
+        hint: GRAPH_HINT,
+    })
 }
 
 /// Returns where a graph comes from.
 pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin, ServiceError> {
     let named = read_task(graph.task)?;
-    let source = graph.source.ok_or(ServiceError::Missing { field: "graph.source", hint: GRAPH_HINT })?;
+    let source = graph.source.ok_or(ServiceError::Missing {
+        field: "graph.source",
+        hint: GRAPH_HINT,
+    })?;
     let content = match GraphContent::of(source) {
         Ok(content) => content,
         Err(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
@@ -37,7 +43,11 @@ pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin
         hint: "TASK_TILE for a kernel, TASK_LAYOUT for a module whose layouts are tuned, TASK_FUSION for a program \
                before fusion",
     })?;
-    Ok(GraphOrigin::Sent(SentGraph { content, task, configurable: graph.configurable_nodes }))
+    Ok(GraphOrigin::Sent(SentGraph {
+        content,
+        task,
+        configurable: graph.configurable_nodes,
+    }))
 }
 
 fn read_task(task: i32) -> Result<Option<Task>, ServiceError> {
@@ -50,7 +60,13 @@ fn read_task(task: i32) -> Result<Option<Task>, ServiceError> {
         field: "graph.task",
         found: task.to_string(),
         expected: Task::ALL
-            .map(|task| format!("{} ({})", task.kind().wire.as_str_name(), task.kind().number()))
+            .map(|task| {
+                format!(
+                    "{} ({})",
+                    task.kind().wire.as_str_name(),
+                    task.kind().number()
+                )
+            })
             .join(" or "),
     })?;
     Ok(Some(known))

@@ -4,9 +4,9 @@ use hlorank_graph::{ConfigurationError, Configurations, Digest, Limits};
 use hlorank_proto::{
     received::ReportMeasurementsRequest,
     v1::{
-        self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
-        GetMeasuredGraphResponse, GraphMeasurements, ListMeasurementsRequest, ListMeasurementsResponse,
-        ReportMeasurementsResponse,
+        self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
+        GetMeasuredGraphRequest, GetMeasuredGraphResponse, GraphMeasurements,
+        ListMeasurementsRequest, ListMeasurementsResponse, ReportMeasurementsResponse,
     },
 };
 
@@ -37,11 +37,24 @@ pub(super) async fn report(
 ) -> Result<ReportMeasurementsResponse, ServiceError> {
     // Before the graph is read.
     sessions.store().map_err(SessionError::from)?;
-    let ReportMeasurementsRequest { graph, target, batch, seconds, repeats, failures, ids, reporter } =
-        request;
+    let ReportMeasurementsRequest {
+        graph,
+        target,
+        batch,
+        seconds,
+        repeats,
+        failures,
+        ids,
+        reporter,
+    } = request;
     let reporter = reporter_of(&reporter, &call.client)?;
     let task = read_batch(sessions, batch.clone()).await?.task();
-    let times = SentTimes { seconds, repeats, failures, ids };
+    let times = SentTimes {
+        seconds,
+        repeats,
+        failures,
+        ids,
+    };
     let sent = read_measurements(sessions, &REPORT, (target, batch), times).await?;
     let origin = read_graph(sessions, graph, Some(task)).await?;
     let found = sessions.find(origin, &call.record).await?;
@@ -61,29 +74,56 @@ pub(super) async fn list(
     call: &Call,
 ) -> Result<ListMeasurementsResponse, ServiceError> {
     let store = sessions.store().map_err(SessionError::from)?;
-    let ListMeasurementsRequest { target, graph_hash, page_size, page_token } = request;
+    let ListMeasurementsRequest {
+        target,
+        graph_hash,
+        page_size,
+        page_token,
+    } = request;
     let graph = read_filter(&target, &graph_hash)?;
     let [usual, most] = PAGE_SIZES;
     let count = if page_size == 0 { usual } else { page_size };
     if count > most {
         let (found, expected) = (count.to_string(), format!("at most {most}"));
-        return Err(ServiceError::Invalid { field: "page_size", found, expected });
+        return Err(ServiceError::Invalid {
+            field: "page_size",
+            found,
+            expected,
+        });
     }
     call.place.hold(PAGE_BYTES).map_err(SessionError::from)?;
-    let chosen = Chosen { target: Some(target).filter(|target| !target.is_empty()), graph, reporter: None };
+    let chosen = Chosen {
+        target: Some(target).filter(|target| !target.is_empty()),
+        graph,
+        reporter: None,
+    };
     let after = Some(page_token.to_vec()).filter(|token| !token.is_empty());
-    let page = store.list(&chosen, after, count as usize).await.map_err(SessionError::from)?;
+    let page = store
+        .list(&chosen, after, count as usize)
+        .await
+        .map_err(SessionError::from)?;
     let Page { measurements, next } = page;
     let client = call.client.clone();
     let write = move || {
         let same = |one: &Kept, other: &Kept| one.0 == other.0 && one.1.task == other.1.task;
-        let parts = measurements.chunk_by(same).map(|part| graph_measurements(part, &client));
+        let parts = measurements
+            .chunk_by(same)
+            .map(|part| graph_measurements(part, &client));
         parts.collect::<Result<_, _>>()
     };
-    let written = sessions.pool().run(Class::Bulk, move |_| write()).await.map_err(SessionError::from)?.value;
-    let written = written.map_err(|error: ConfigurationError| StoreError::Failed(error.to_string()));
+    let written = sessions
+        .pool()
+        .run(Class::Bulk, move |_| write())
+        .await
+        .map_err(SessionError::from)?
+        .value;
+    let written =
+        written.map_err(|error: ConfigurationError| StoreError::Failed(error.to_string()));
     let graphs = written.map_err(SessionError::from)?;
-    Ok(ListMeasurementsResponse { graphs, next_page_token: next.unwrap_or_default().into() })
+    Ok(ListMeasurementsResponse {
+        graphs,
+        next_page_token: next.unwrap_or_default().into(),
+    })
 }
 
 /// Returns the graph of measurements.
@@ -95,7 +135,9 @@ pub(super) async fn graph(
     check_target("target", &target)?;
     let graph = read_hash("graph_hash", &graph_hash)?;
     let kept = sessions.kept_graph(Subject { target, graph }).await?;
-    Ok(GetMeasuredGraphResponse { graph: kept.map(|(graph, _)| graph) })
+    Ok(GetMeasuredGraphResponse {
+        graph: kept.map(|(graph, _)| graph),
+    })
 }
 
 /// Deletes measurements.
@@ -104,7 +146,11 @@ pub(super) async fn delete(
     request: &DeleteMeasurementsRequest,
 ) -> Result<DeleteMeasurementsResponse, ServiceError> {
     let store = sessions.store().map_err(SessionError::from)?;
-    let DeleteMeasurementsRequest { target, graph_hash, reporter } = request;
+    let DeleteMeasurementsRequest {
+        target,
+        graph_hash,
+        reporter,
+    } = request;
     let reporter = Reporter::named(reporter);
     // All targets are never deleted by mistake.
     if reporter.is_none() || !target.is_empty() {
@@ -112,7 +158,14 @@ pub(super) async fn delete(
     }
     let graph = read_filter(target, graph_hash)?;
     let target = Some(target.clone()).filter(|target| !target.is_empty());
-    let deleted = store.delete(&Chosen { target, graph, reporter }).await.map_err(SessionError::from)?;
+    let deleted = store
+        .delete(&Chosen {
+            target,
+            graph,
+            reporter,
+        })
+        .await
+        .map_err(SessionError::from)?;
     Ok(DeleteMeasurementsResponse { deleted })
 }
 
@@ -123,7 +176,9 @@ const MAX_REPORTER_BYTES: usize = 256;
 
 /// Returns the reporter that a request names, if its client may name another; the client if it names none.
 fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
-    let Some(named) = Reporter::named(name) else { return Ok(client.reporter.clone()) };
+    let Some(named) = Reporter::named(name) else {
+        return Ok(client.reporter.clone());
+    };
     if name.len() > MAX_REPORTER_BYTES {
         return Err(ServiceError::Invalid {
             field: "reporter",
@@ -133,7 +188,10 @@ fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
     }
     if named != client.reporter && !client.is_admin {
         let name = client.reporter.name().to_owned();
-        return Err(ServiceError::ScopeMissing { name, scope: Scope::Admin });
+        return Err(ServiceError::ScopeMissing {
+            name,
+            scope: Scope::Admin,
+        });
     }
     Ok(named)
 }
@@ -148,19 +206,32 @@ fn read_filter(target: &str, graph_hash: &[u8]) -> Result<Option<Digest>, Servic
 }
 
 /// Writes measurements of one graph on one target.
-fn graph_measurements(kept: &[Kept], client: &Client) -> Result<GraphMeasurements, ConfigurationError> {
+fn graph_measurements(
+    kept: &[Kept],
+    client: &Client,
+) -> Result<GraphMeasurements, ConfigurationError> {
     let (Subject { target, graph }, Measurement { task, .. }) = &kept[0];
-    let configs = kept.iter().map(|(_, measurement)| measurement.config.as_slice());
+    let configs = kept
+        .iter()
+        .map(|(_, measurement)| measurement.config.as_slice());
     let configurations = Configurations::from_canonical(*task, configs, &Limits::default())?;
     let outcomes = || kept.iter().map(|(_, measurement)| measurement.outcome);
     Ok(GraphMeasurements {
         target: target.clone(),
         graph_hash: graph.0.to_vec().into(),
-        batch: Some(ConfigBatch { configs: Some(configurations.to_smallest_form()) }),
+        batch: Some(ConfigBatch {
+            configs: Some(configurations.to_smallest_form()),
+        }),
         seconds: outcomes().map(|outcome| outcome.seconds).collect(),
         repeats: outcomes().map(|outcome| outcome.repeats).collect(),
         failures: outcomes().map(|outcome| outcome.failure).collect(),
-        ids: kept.iter().map(|(_, measurement)| measurement.id.clone().into()).collect(),
-        reporters: kept.iter().map(|(_, each)| client.shown(each.reporter.as_ref()).to_owned()).collect(),
+        ids: kept
+            .iter()
+            .map(|(_, measurement)| measurement.id.clone().into())
+            .collect(),
+        reporters: kept
+            .iter()
+            .map(|(_, each)| client.shown(each.reporter.as_ref()).to_owned())
+            .collect(),
     })
 }

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hlorank_graph::{NamedFeatureSet, Task};
 use hlorank_proto::v1::{
-    self, CompareModelsRequest, CompareModelsResponse, GetModelRequest, GetModelResponse, ListModelsRequest,
-    ListModelsResponse, ModelSelector, model_service_server::ModelService,
+    self, CompareModelsRequest, CompareModelsResponse, GetModelRequest, GetModelResponse,
+    ListModelsRequest, ListModelsResponse, ModelSelector, model_service_server::ModelService,
 };
 use tonic::{Request, Response, Status};
 
@@ -42,13 +42,28 @@ impl Models {
 
     /// Describes every version of every model, by name, then version.
     pub(super) fn all(&self) -> Vec<v1::Model> {
-        self.registry.models().into_iter().map(|report| self.describe(report)).collect()
+        self.registry
+            .models()
+            .into_iter()
+            .map(|report| self.describe(report))
+            .collect()
     }
 
     fn describe(&self, report: ModelReport) -> v1::Model {
-        let summaries = report.model.as_ref().map(|model| self.quality.summaries(model.digest()));
-        let live_quality = summaries.into_iter().flatten().take(MAX_TARGETS).map(live_quality).collect();
-        v1::Model { live_quality, ..report.into() }
+        let summaries = report
+            .model
+            .as_ref()
+            .map(|model| self.quality.summaries(model.digest()));
+        let live_quality = summaries
+            .into_iter()
+            .flatten()
+            .take(MAX_TARGETS)
+            .map(live_quality)
+            .collect();
+        v1::Model {
+            live_quality,
+            ..report.into()
+        }
     }
 
     /// Returns a version that a request names.
@@ -68,7 +83,9 @@ impl Models {
         let mut versions = self.registry.models();
         versions.retain(|report| report.name == name);
         if versions.is_empty() {
-            return Err(ServiceError::UnknownModel { name: name.to_owned() });
+            return Err(ServiceError::UnknownModel {
+                name: name.to_owned(),
+            });
         }
         let wanted = |report: &ModelReport| match version {
             0 => report.stable,
@@ -77,7 +94,10 @@ impl Models {
         versions
             .into_iter()
             .find(wanted)
-            .ok_or_else(|| ServiceError::UnknownVersion { name: name.to_owned(), version })
+            .ok_or_else(|| ServiceError::UnknownVersion {
+                name: name.to_owned(),
+                version,
+            })
     }
 }
 
@@ -88,8 +108,13 @@ impl ModelService for Models {
         _: Request<ListModelsRequest>,
     ) -> Result<Response<ListModelsResponse>, Status> {
         let ignored = self.registry.ignored().into_iter();
-        let ignored = ignored.map(|IgnoredPath { path, reason }| v1::IgnoredPath { path, reason }).collect();
-        Ok(Response::new(ListModelsResponse { models: self.all(), ignored }))
+        let ignored = ignored
+            .map(|IgnoredPath { path, reason }| v1::IgnoredPath { path, reason })
+            .collect();
+        Ok(Response::new(ListModelsResponse {
+            models: self.all(),
+            ignored,
+        }))
     }
 
     async fn get_model(
@@ -99,19 +124,29 @@ impl ModelService for Models {
         let GetModelRequest { name, version } = request.into_inner();
         check_name(&name)?;
         let model = self.find(&name, version)?;
-        Ok(Response::new(GetModelResponse { model: Some(self.describe(model)) }))
+        Ok(Response::new(GetModelResponse {
+            model: Some(self.describe(model)),
+        }))
     }
 
     async fn compare_models(
         &self,
         request: Request<CompareModelsRequest>,
     ) -> Result<Response<CompareModelsResponse>, Status> {
-        let CompareModelsRequest { first, second, target } = request.into_inner();
+        let CompareModelsRequest {
+            first,
+            second,
+            target,
+        } = request.into_inner();
         let first = self.loaded("first", first)?;
         let second = self.loaded("second", second)?;
         check_tasks(&first, &second)?;
         let target = Some(target.as_str()).filter(|target| !target.is_empty());
-        let compared = self.quality.compare([&first, &second], target).await.map_err(ServiceError::from)?;
+        let compared = self
+            .quality
+            .compare([&first, &second], target)
+            .await
+            .map_err(ServiceError::from)?;
         Ok(Response::new(comparison([&first, &second], &compared)))
     }
 }
@@ -136,7 +171,10 @@ fn live_quality((target, summary): (String, QualitySummary)) -> v1::LiveQuality 
 pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     if name.is_empty() {
         let hint = "give the name of a model; ListModels lists them";
-        return Err(ServiceError::Missing { field: "name", hint });
+        return Err(ServiceError::Missing {
+            field: "name",
+            hint,
+        });
     }
     Ok(())
 }
@@ -144,7 +182,11 @@ pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
 /// Returns the version of a model that a request asks for.
 pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
     let invalid = |field, found: &dyn ToString, expected: &str| {
-        Err(ServiceError::Invalid { field, found: found.to_string(), expected: expected.to_owned() })
+        Err(ServiceError::Invalid {
+            field,
+            found: found.to_string(),
+            expected: expected.to_owned(),
+        })
     };
     match (selector.version, selector.label.as_str()) {
         (0, "") => Ok(Wanted::Any),
@@ -152,7 +194,11 @@ pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
         (0, "canary") => Ok(Wanted::Canary),
         (version, "") => Ok(Wanted::Version(version)),
         // The label is not quoted because it may be megabytes long.
-        (0, _) => invalid("model.label", &"an unknown label", "stable, canary or nothing"),
+        (0, _) => invalid(
+            "model.label",
+            &"an unknown label",
+            "stable, canary or nothing",
+        ),
         (version, _) => invalid("model.version", &version, "0 together with a label"),
     }
 }
@@ -166,13 +212,17 @@ pub(super) async fn find(
     record: &CallRecord,
 ) -> Result<(FoundGraph, SelectedModel), ServiceError> {
     if task == Task::FeatureSet {
-        let found = sessions.find(read_graph(sessions, graph, Some(task)).await?, record).await?;
+        let found = sessions
+            .find(read_graph(sessions, graph, Some(task)).await?, record)
+            .await?;
         let model = select_for(sessions, selector, &found, record)?;
         return Ok((found, model));
     }
     let selector = selector.unwrap_or_default();
     let model = sessions.select(&selector.name, &wanted(&selector)?, task, record)?;
-    let found = sessions.find(read_graph(sessions, graph, Some(task)).await?, record).await?;
+    let found = sessions
+        .find(read_graph(sessions, graph, Some(task)).await?, record)
+        .await?;
     Ok((found, model))
 }
 
@@ -184,7 +234,12 @@ pub(super) fn select_for(
     record: &CallRecord,
 ) -> Result<SelectedModel, ServiceError> {
     let selector = selector.unwrap_or_default();
-    Ok(sessions.select_for(&selector.name, &wanted(&selector)?, &found.graph.whole, record)?)
+    Ok(sessions.select_for(
+        &selector.name,
+        &wanted(&selector)?,
+        &found.graph.whole,
+        record,
+    )?)
 }
 
 impl From<ModelReport> for v1::Model {
@@ -197,10 +252,14 @@ impl From<ModelReport> for v1::Model {
             default_for_task: report.stable && report.default_for_task,
             state: v1::ModelState::from(report.state).into(),
             state_since: Some(report.since.into()),
-            rejection: report.rejection.map(|Rejection { reason, message, .. }| v1::ModelRejection {
-                reason: reason.to_owned(),
-                message,
-            }),
+            rejection: report.rejection.map(
+                |Rejection {
+                     reason, message, ..
+                 }| v1::ModelRejection {
+                    reason: reason.to_owned(),
+                    message,
+                },
+            ),
             canary_percent: report.canary_percent.unwrap_or(0).into(),
             shadow: report.canary_percent == Some(0),
             pinned: report.pinned,
@@ -220,9 +279,15 @@ fn loaded(model: &Model) -> v1::Model {
         digest: model.digest().0.to_vec().into(),
         feature_digest: manifest.features().digest().0.to_vec().into(),
         feature_set: manifest.features().named().map(feature_set),
-        pad_value: if manifest.pad() == hlorank_graph::Pad::Zero { 0 } else { -1 },
+        pad_value: if manifest.pad() == hlorank_graph::Pad::Zero {
+            0
+        } else {
+            -1
+        },
         training_data_digest: manifest.training_data_digest().0.to_vec().into(),
-        measured_quality: quality.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect(),
+        measured_quality: quality
+            .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
+            .collect(),
         licence: manifest.licence.clone(),
         kind: manifest.kind().to_string(),
         unit: v1::ScoreUnit::from(manifest.unit()).into(),

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use hlorank_proto::v1::{
-    self, PinRequest, PinResponse, ReloadRequest, ReloadResponse, RollbackRequest, RollbackResponse,
-    SetCanaryRequest, SetCanaryResponse, UnpinRequest, UnpinResponse,
+    self, PinRequest, PinResponse, ReloadRequest, ReloadResponse, RollbackRequest,
+    RollbackResponse, SetCanaryRequest, SetCanaryResponse, UnpinRequest, UnpinResponse,
     model_admin_service_server::ModelAdminService,
 };
 use tonic::{Request, Response, Status};
@@ -43,7 +43,9 @@ impl ModelAdmin {
 #[tonic::async_trait]
 impl ModelAdminService for ModelAdmin {
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
-        let models = self.change("", |registry, _| async move { registry.reload().await }).await?;
+        let models = self
+            .change("", |registry, _| async move { registry.reload().await })
+            .await?;
         Ok(Response::new(ReloadResponse { models }))
     }
 
@@ -51,15 +53,25 @@ impl ModelAdminService for ModelAdmin {
         let PinRequest { name, version } = request.into_inner();
         check_name(&name)?;
         check_version(version)?;
-        let pin = |registry: Arc<Registry>, name: String| async move { registry.pin(&name, version).await };
-        Ok(Response::new(PinResponse { models: self.change(&name, pin).await? }))
+        let pin = |registry: Arc<Registry>, name: String| async move {
+            registry.pin(&name, version).await
+        };
+        Ok(Response::new(PinResponse {
+            models: self.change(&name, pin).await?,
+        }))
     }
 
-    async fn unpin(&self, request: Request<UnpinRequest>) -> Result<Response<UnpinResponse>, Status> {
+    async fn unpin(
+        &self,
+        request: Request<UnpinRequest>,
+    ) -> Result<Response<UnpinResponse>, Status> {
         let UnpinRequest { name } = request.into_inner();
         check_name(&name)?;
-        let unpin = |registry: Arc<Registry>, name: String| async move { registry.unpin(&name).await };
-        Ok(Response::new(UnpinResponse { models: self.change(&name, unpin).await? }))
+        let unpin =
+            |registry: Arc<Registry>, name: String| async move { registry.unpin(&name).await };
+        Ok(Response::new(UnpinResponse {
+            models: self.change(&name, unpin).await?,
+        }))
     }
 
     async fn rollback(
@@ -68,15 +80,23 @@ impl ModelAdminService for ModelAdmin {
     ) -> Result<Response<RollbackResponse>, Status> {
         let RollbackRequest { name } = request.into_inner();
         check_name(&name)?;
-        let rollback = |registry: Arc<Registry>, name: String| async move { registry.rollback(&name).await };
-        Ok(Response::new(RollbackResponse { models: self.change(&name, rollback).await? }))
+        let rollback =
+            |registry: Arc<Registry>, name: String| async move { registry.rollback(&name).await };
+        Ok(Response::new(RollbackResponse {
+            models: self.change(&name, rollback).await?,
+        }))
     }
 
     async fn set_canary(
         &self,
         request: Request<SetCanaryRequest>,
     ) -> Result<Response<SetCanaryResponse>, Status> {
-        let SetCanaryRequest { name, version, percent, shadow } = request.into_inner();
+        let SetCanaryRequest {
+            name,
+            version,
+            percent,
+            shadow,
+        } = request.into_inner();
         check_name(&name)?;
         let split = canary_split(version, percent, shadow)?;
         let set = |registry: Arc<Registry>, name: String| async move {
@@ -85,12 +105,18 @@ impl ModelAdminService for ModelAdmin {
                 None => registry.end_canary(&name).await,
             }
         };
-        Ok(Response::new(SetCanaryResponse { models: self.change(&name, set).await? }))
+        Ok(Response::new(SetCanaryResponse {
+            models: self.change(&name, set).await?,
+        }))
     }
 }
 
 /// Checks the split of `SetCanary`. `None` ends the canary or the shadow.
-fn canary_split(version: u64, percent: u32, shadow: bool) -> Result<Option<CanarySplit>, ServiceError> {
+fn canary_split(
+    version: u64,
+    percent: u32,
+    shadow: bool,
+) -> Result<Option<CanarySplit>, ServiceError> {
     match (u8::try_from(percent), shadow) {
         (Ok(0), false) => Ok(None),
         (Ok(percent @ 0), true) | (Ok(percent @ 1..=100), false) => {
@@ -108,7 +134,10 @@ fn canary_split(version: u64, percent: u32, shadow: bool) -> Result<Option<Canar
 fn check_version(version: u64) -> Result<(), ServiceError> {
     if version == 0 {
         let hint = "give the version, from 1; ListModels lists them";
-        return Err(ServiceError::Missing { field: "version", hint });
+        return Err(ServiceError::Missing {
+            field: "version",
+            hint,
+        });
     }
     Ok(())
 }

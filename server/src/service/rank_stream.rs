@@ -33,7 +33,8 @@ use crate::{
 
 /// The answers of a stream. Each is made when the transport has room for it, and only then is the next message read.
 /// Dropping the answers drops the work that has not started.
-pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<RankConfigsStreamResponse, Status>> + Send>>;
+pub(super) type Answers =
+    Pin<Box<dyn Stream<Item = Result<RankConfigsStreamResponse, Status>> + Send>>;
 
 type Messages = Streaming<RankConfigsStreamRequest>;
 
@@ -69,23 +70,36 @@ impl Stage {
                 (Answer::Started(started), Self::Started(Box::new(batches)))
             }
             Self::Started(mut batches) => match batches.next().await? {
-                Some(batch) => (Answer::Scores(batches.score(batch).await?), Self::Started(batches)),
+                Some(batch) => (
+                    Answer::Scores(batches.score(batch).await?),
+                    Self::Started(batches),
+                ),
                 None => (Answer::Ranking(batches.rank().await?), Self::Ranked),
             },
             Self::Ranked => return Ok(None),
         };
-        Ok(Some((RankConfigsStreamResponse { part: Some(answer) }, stage)))
+        Ok(Some((
+            RankConfigsStreamResponse { part: Some(answer) },
+            stage,
+        )))
     }
 }
 
 impl RankStream {
     pub(super) fn new(sessions: Sessions, messages: Messages, call: Call) -> Self {
-        Self { sessions, messages, call }
+        Self {
+            sessions,
+            messages,
+            call,
+        }
     }
 
     pub(super) fn answers(self) -> Answers {
         let deadline = self.call.deadline;
-        let answers: Answers = Box::pin(stream::try_unfold(Stage::Opened(Box::new(self)), Stage::next));
+        let answers: Answers = Box::pin(stream::try_unfold(
+            Stage::Opened(Box::new(self)),
+            Stage::next,
+        ));
         match deadline {
             Some(deadline) => Box::pin(end_at(deadline, answers)),
             None => answers,
@@ -96,18 +110,29 @@ impl RankStream {
     async fn start(mut self) -> Result<(RankConfigsStarted, Batches), Status> {
         let Some(Part::Start(start)) = message(&mut self.messages).await? else {
             let hint = "the first message of a stream gives the graph";
-            return Err(ServiceError::Missing { field: "start", hint }.into());
+            return Err(ServiceError::Missing {
+                field: "start",
+                hint,
+            }
+            .into());
         };
         let (started, sessions, record) = (Instant::now(), &self.sessions, &self.call.record);
-        let found = sessions.find(read_graph(sessions, start.graph, None).await?, record).await?;
+        let found = sessions
+            .find(read_graph(sessions, start.graph, None).await?, record)
+            .await?;
         let model = select_for(sessions, start.model, &found, record)?;
-        let session = Session::open(sessions, self.call, model, &found).map_err(ServiceError::from)?;
+        let session =
+            Session::open(sessions, self.call, model, &found).map_err(ServiceError::from)?;
         let session = session.limited_to(sessions.bounds().stream_configs as usize);
         let mut session = session.ranking(start.top_k);
         adapt(&mut session, start.adapt).await?;
         let warnings = found.warnings.into_iter().chain(session.take_warnings());
         let warnings: Vec<v1::Warning> = warnings.map(v1::Warning::from).collect();
-        let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..Timings::default() };
+        let timings = Timings {
+            featurize: found.featurize,
+            total: started.elapsed(),
+            ..Timings::default()
+        };
         let answer = RankConfigsStarted {
             model: Some(selector(session.model())),
             graph_hash: found.graph.hash.0.to_vec().into(),
@@ -116,7 +141,14 @@ impl RankStream {
             adaptation: session.adaptation().map(adaptation),
             unit: unit_of(&session).into(),
         };
-        Ok((answer, Batches { messages: self.messages, session, warnings }))
+        Ok((
+            answer,
+            Batches {
+                messages: self.messages,
+                session,
+                warnings,
+            },
+        ))
     }
 }
 
@@ -132,7 +164,12 @@ impl Batches {
             Some(Part::Start(_)) => {
                 let found = "sent again".to_owned();
                 let expected = "one, at the beginning of the stream".to_owned();
-                Err(ServiceError::Invalid { field: "start", found, expected }.into())
+                Err(ServiceError::Invalid {
+                    field: "start",
+                    found,
+                    expected,
+                }
+                .into())
             }
         }
     }
@@ -158,7 +195,11 @@ impl Batches {
         let (batch, first) = (self.session.batches(), self.session.scores().len());
         match error {
             ServiceError::Session(source @ SessionError::Configuration { .. }) => {
-                ServiceError::Batch { batch, first, source }
+                ServiceError::Batch {
+                    batch,
+                    first,
+                    source,
+                }
             }
             error => error,
         }
@@ -167,12 +208,25 @@ impl Batches {
     async fn rank(mut self) -> Result<StreamRanking, ServiceError> {
         if self.session.batches() == 0 {
             let hint = "send at least one before closing the stream";
-            return Err(ServiceError::Missing { field: "batch", hint });
+            return Err(ServiceError::Missing {
+                field: "batch",
+                hint,
+            });
         }
         let closed = Instant::now();
-        let Ranked { ranking, ranking_scores, predicted_seconds, log_sd, waited, .. } =
-            self.session.rank().await?;
-        let unusual = self.session.take_warnings().into_iter().map(v1::Warning::from);
+        let Ranked {
+            ranking,
+            ranking_scores,
+            predicted_seconds,
+            log_sd,
+            waited,
+            ..
+        } = self.session.rank().await?;
+        let unusual = self
+            .session
+            .take_warnings()
+            .into_iter()
+            .map(v1::Warning::from);
         let timings = ranking_timings(waited, closed.elapsed());
         self.session.record_ranked(&timings);
         Ok(StreamRanking {
@@ -190,11 +244,21 @@ impl Batches {
 }
 
 fn ranking_timings(queue: Duration, total: Duration) -> Timings {
-    Timings { queue, rank: total.saturating_sub(queue), total, ..Timings::default() }
+    Timings {
+        queue,
+        rank: total.saturating_sub(queue),
+        total,
+        ..Timings::default()
+    }
 }
 
 async fn message(messages: &mut Messages) -> Result<Option<Part>, Status> {
-    let Some(message) = messages.message().await.map_err(explained)? else { return Ok(None) };
+    let Some(message) = messages.message().await.map_err(explained)? else {
+        return Ok(None);
+    };
     let hint = "set start in the first message of a stream, and batch in every other";
-    Ok(Some(message.part.ok_or(ServiceError::Missing { field: "part", hint })?))
+    Ok(Some(message.part.ok_or(ServiceError::Missing {
+        field: "part",
+        hint,
+    })?))
 }

@@ -121,8 +121,9 @@ mod tests {
         // | code | reasons | meaning |, unlike the table of warnings, which has two columns.
         let rows = page.lines().filter(|line| line.split('|').count() == 5);
         let reasons = rows.filter_map(|line| line.split('|').nth(2));
-        let explained: BTreeSet<&str> =
-            reasons.flat_map(|reasons| reasons.split('`').skip(1).step_by(2)).collect();
+        let explained: BTreeSet<&str> = reasons
+            .flat_map(|reasons| reasons.split('`').skip(1).step_by(2))
+            .collect();
         assert_eq!(explained, BTreeSet::from(REASONS));
     }
 }

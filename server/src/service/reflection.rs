@@ -48,11 +48,23 @@ impl Reflection {
     fn file_of_symbol(&self, name: &str) -> Option<FileDescriptor> {
         let pool = &self.pool;
         let declared = |name: &str| {
-            let service = || pool.get_service_by_name(name).map(|found| found.parent_file());
-            let message = || pool.get_message_by_name(name).map(|found| found.parent_file());
+            let service = || {
+                pool.get_service_by_name(name)
+                    .map(|found| found.parent_file())
+            };
+            let message = || {
+                pool.get_message_by_name(name)
+                    .map(|found| found.parent_file())
+            };
             let described = || pool.get_enum_by_name(name).map(|found| found.parent_file());
-            let extension = || pool.get_extension_by_name(name).map(|found| found.parent_file());
-            service().or_else(message).or_else(described).or_else(extension)
+            let extension = || {
+                pool.get_extension_by_name(name)
+                    .map(|found| found.parent_file())
+            };
+            service()
+                .or_else(message)
+                .or_else(described)
+                .or_else(extension)
         };
         declared(name).or_else(|| {
             let (parent, member) = name.rsplit_once('.')?;
@@ -63,10 +75,13 @@ impl Reflection {
     fn has_member(&self, parent: &str, member: &str) -> bool {
         let pool = &self.pool;
         let of_message = pool.get_message_by_name(parent).is_some_and(|parent| {
-            parent.get_field_by_name(member).is_some() || parent.oneofs().any(|oneof| oneof.name() == member)
+            parent.get_field_by_name(member).is_some()
+                || parent.oneofs().any(|oneof| oneof.name() == member)
         });
-        let of_enum =
-            || pool.get_enum_by_name(parent).is_some_and(|parent| parent.get_value_by_name(member).is_some());
+        let of_enum = || {
+            pool.get_enum_by_name(parent)
+                .is_some_and(|parent| parent.get_value_by_name(member).is_some())
+        };
         let of_service = || {
             pool.get_service_by_name(parent)
                 .is_some_and(|parent| parent.methods().any(|method| method.name() == member))
@@ -83,7 +98,12 @@ impl Reflection {
     /// Returns the numbers of the extensions of a message, which almost none has.
     fn extensions(&self, message: &str) -> Option<Vec<i32>> {
         let message = self.pool.get_message_by_name(message)?;
-        Some(message.extensions().filter_map(|extension| i32::try_from(extension.number()).ok()).collect())
+        Some(
+            message
+                .extensions()
+                .filter_map(|extension| i32::try_from(extension.number()).ok())
+                .collect(),
+        )
     }
 }
 
@@ -93,8 +113,9 @@ macro_rules! reflection {
         mod $version {
             use super::*;
             use pb::$version::{
-                ErrorResponse, ExtensionNumberResponse, FileDescriptorResponse, ListServiceResponse,
-                ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
+                ErrorResponse, ExtensionNumberResponse, FileDescriptorResponse,
+                ListServiceResponse, ServerReflectionRequest, ServerReflectionResponse,
+                ServiceResponse,
                 server_reflection_request::MessageRequest as Question,
                 server_reflection_response::MessageResponse as Answer,
                 server_reflection_server::{ServerReflection, ServerReflectionServer},
@@ -130,8 +151,16 @@ macro_rules! reflection {
                 reflection: &Reflection,
                 question: ServerReflectionRequest,
             ) -> ServerReflectionResponse {
-                let answer = question.message_request.as_ref().map(|asked| answer_to(reflection, asked));
-                let no_question = || error(Code::InvalidArgument, "message_request is missing".to_owned());
+                let answer = question
+                    .message_request
+                    .as_ref()
+                    .map(|asked| answer_to(reflection, asked));
+                let no_question = || {
+                    error(
+                        Code::InvalidArgument,
+                        "message_request is missing".to_owned(),
+                    )
+                };
                 ServerReflectionResponse {
                     valid_host: question.host.clone(),
                     message_response: Some(answer.unwrap_or_else(no_question)),
@@ -148,17 +177,27 @@ macro_rules! reflection {
                     Question::FileContainingExtension(asked) => {
                         let (message, number) = (&asked.containing_type, asked.extension_number);
                         let name = format!("{message}, {number}");
-                        file(reflection.file_of_extension(message, number), "extension", &name)
+                        file(
+                            reflection.file_of_extension(message, number),
+                            "extension",
+                            &name,
+                        )
                     }
-                    Question::AllExtensionNumbersOfType(name) => match reflection.extensions(name) {
-                        Some(numbers) => Answer::AllExtensionNumbersResponse(ExtensionNumberResponse {
-                            base_type_name: name.clone(),
-                            extension_number: numbers,
-                        }),
-                        None => not_found("message", name),
-                    },
+                    Question::AllExtensionNumbersOfType(name) => {
+                        match reflection.extensions(name) {
+                            Some(numbers) => {
+                                Answer::AllExtensionNumbersResponse(ExtensionNumberResponse {
+                                    base_type_name: name.clone(),
+                                    extension_number: numbers,
+                                })
+                            }
+                            None => not_found("message", name),
+                        }
+                    }
                     Question::ListServices(_) => {
-                        let service = |name: &&str| ServiceResponse { name: (*name).to_owned() };
+                        let service = |name: &&str| ServiceResponse {
+                            name: (*name).to_owned(),
+                        };
                         let service = reflection.services.iter().map(service).collect();
                         Answer::ListServicesResponse(ListServiceResponse { service })
                     }
@@ -166,9 +205,13 @@ macro_rules! reflection {
             }
 
             fn file(found: Option<FileDescriptor>, kind: &str, name: &str) -> Answer {
-                let Some(found) = found else { return not_found(kind, name) };
+                let Some(found) = found else {
+                    return not_found(kind, name);
+                };
                 let file_descriptor_proto = vec![found.encode_to_vec()];
-                Answer::FileDescriptorResponse(FileDescriptorResponse { file_descriptor_proto })
+                Answer::FileDescriptorResponse(FileDescriptorResponse {
+                    file_descriptor_proto,
+                })
             }
 
             fn not_found(kind: &str, name: &str) -> Answer {
@@ -176,7 +219,10 @@ macro_rules! reflection {
             }
 
             fn error(code: Code, error_message: String) -> Answer {
-                Answer::ErrorResponse(ErrorResponse { error_code: code.into(), error_message })
+                Answer::ErrorResponse(ErrorResponse {
+                    error_code: code.into(),
+                    error_message,
+                })
             }
         }
     };
@@ -206,12 +252,24 @@ mod tests {
             V1,
             V1ALPHA,
         ] {
-            let file = reflection.file_of_symbol(symbol).unwrap_or_else(|| panic!("{symbol}"));
+            let file = reflection
+                .file_of_symbol(symbol)
+                .unwrap_or_else(|| panic!("{symbol}"));
             for import in file.dependencies() {
-                assert!(reflection.file(import.name()).is_some(), "{symbol} imports {}", import.name());
+                assert!(
+                    reflection.file(import.name()).is_some(),
+                    "{symbol} imports {}",
+                    import.name()
+                );
             }
         }
-        for unknown in ["", ".", "hlorank.v1.Nothing", "hlorank.v1.RankConfigsRequest.nothing", "google"] {
+        for unknown in [
+            "",
+            ".",
+            "hlorank.v1.Nothing",
+            "hlorank.v1.RankConfigsRequest.nothing",
+            "google",
+        ] {
             assert!(reflection.file_of_symbol(unknown).is_none(), "{unknown}");
         }
     }

@@ -21,7 +21,13 @@ pub(super) fn read_wanted(
     seed: u64,
     configs: usize,
 ) -> Result<Wanted, ServiceError> {
-    let invalid = |field, found: String, expected| Err(ServiceError::Invalid { field, found, expected });
+    let invalid = |field, found: String, expected| {
+        Err(ServiceError::Invalid {
+            field,
+            found,
+            expected,
+        })
+    };
     if count > MAX_COUNT {
         return invalid("count", count.to_string(), format!("at most {MAX_COUNT}"));
     }
@@ -37,7 +43,12 @@ pub(super) fn read_wanted(
         return invalid("pending", unknown.to_string(), expected);
     }
     let pending = pending.iter().map(|&config| config as usize).collect();
-    Ok(Wanted { count: count.max(1) as usize, pending, since_improvement, seed })
+    Ok(Wanted {
+        count: count.max(1) as usize,
+        pending,
+        since_improvement,
+        seed,
+    })
 }
 
 /// What to combine; `None` to choose from the batch itself.
@@ -56,7 +67,11 @@ pub(super) fn read_source(source: i32) -> Result<Option<Combined>, ServiceError>
 
 #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
 pub(super) fn suggestion(suggested: &Suggested) -> v1::Suggestion {
-    let Suggested { suggestion, score, deviation } = suggested;
+    let Suggested {
+        suggestion,
+        score,
+        deviation,
+    } = suggested;
     let reason = match suggestion.reason {
         Reason::Model => SuggestionReason::Model,
         Reason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
@@ -84,10 +99,15 @@ mod tests {
 
     #[test]
     fn what_is_too_much_or_unknown_is_named() {
-        let refusal =
-            |count, pending: &[u32]| read_wanted([count, 0], pending, 0, 5).unwrap_err().to_string();
+        let refusal = |count, pending: &[u32]| {
+            read_wanted([count, 0], pending, 0, 5)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(refusal(65, &[]).contains("count is 65, expected at most 64"));
-        assert!(refusal(1, &[4, 5]).contains("pending is 5, expected numbers of the 5 configurations"));
+        assert!(
+            refusal(1, &[4, 5]).contains("pending is 5, expected numbers of the 5 configurations")
+        );
         assert!(refusal(1, &[0; 257]).contains("pending is 257 long"));
     }
 }

@@ -68,19 +68,36 @@ fn explain(status: &Status, uri: Option<&Uri>) -> Option<Status> {
                 status.message()
             );
             let metadata = HashMap::from([("limit".to_owned(), "--max-message-bytes".to_owned())]);
-            error(Code::ResourceExhausted, Reason::MessageTooLarge.name(), metadata, message)
+            error(
+                Code::ResourceExhausted,
+                Reason::MessageTooLarge.name(),
+                metadata,
+                message,
+            )
         }
         Code::Internal => {
-            let message =
-                format!("the request is not a readable message of this method: {}", status.message());
-            error(Code::InvalidArgument, Reason::RequestMalformed.name(), HashMap::new(), message)
+            let message = format!(
+                "the request is not a readable message of this method: {}",
+                status.message()
+            );
+            error(
+                Code::InvalidArgument,
+                Reason::RequestMalformed.name(),
+                HashMap::new(),
+                message,
+            )
         }
         Code::Unimplemented => {
             let path = uri?.path().to_owned();
             Some(ServiceError::UnknownMethod { path }.into())
         }
         // Of the health service, which is not ours.
-        Code::NotFound => Some(ServiceError::UnknownService { message: status.message().to_owned() }.into()),
+        Code::NotFound => Some(
+            ServiceError::UnknownService {
+                message: status.message().to_owned(),
+            }
+            .into(),
+        ),
         _ => None,
     }
 }

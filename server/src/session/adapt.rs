@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     adaptation::{
-        Adapted, AdaptedCache, Basis, LayoutMeans, MAX_SIZE, Point, Pool, PoolBasis, Prediction, Prior,
+        Adapted, AdaptedCache, Basis, LayoutMeans, MAX_SIZE, Point, Pool, PoolBasis, Prediction,
+        Prior,
     },
     compute::{Class, ComputePool},
     engine::{Engine, Terms, rank},
@@ -108,7 +109,10 @@ impl Learned {
     /// What it rests on, as far as the client may know.
     pub(super) fn adaptation(&self, client: &Client) -> Adaptation {
         let basis = self.adapted.as_ref().map(|adapted| adapted.basis());
-        let basis = basis.map(|basis| Basis { trust: basis.trust * self.judged.undisputed(), ..basis });
+        let basis = basis.map(|basis| Basis {
+            trust: basis.trust * self.judged.undisputed(),
+            ..basis
+        });
         let mut contradictions = self.judged.contradictions.clone();
         for contradiction in &mut contradictions {
             let shown = client.shown(contradiction.reporter.as_ref());
@@ -127,7 +131,10 @@ impl Learned {
     /// What predicts run times; `None` if the model's scores do.
     pub(super) fn taught(&self) -> Option<Taught> {
         let pool = self.pooled.as_ref().and_then(|pooled| pooled.pool.clone());
-        let taught = Taught { pool, adapted: self.adapted.clone() };
+        let taught = Taught {
+            pool,
+            adapted: self.adapted.clone(),
+        };
         (taught.pool.is_some() || taught.adapted.is_some()).then_some(taught)
     }
 
@@ -149,7 +156,10 @@ impl Learned {
 /// Bytes that learning takes: about eight matrices, and what the measured configurations have in each slot.
 pub(super) fn learning_bytes(measurements: usize, slots: usize) -> usize {
     let size = measurements.min(MAX_SIZE);
-    8 * size_of::<f64>() * size * size + measurements.saturating_mul(slots).saturating_mul(SLOT_BYTES)
+    8 * size_of::<f64>() * size * size
+        + measurements
+            .saturating_mul(slots)
+            .saturating_mul(SLOT_BYTES)
 }
 
 /// Returns the point of each measured configuration, given its score.
@@ -159,8 +169,14 @@ pub(super) fn points_of_measured(
     (unit, pool): (ScoreUnit, Option<&Pool>),
 ) -> Vec<Point> {
     let all: Vec<usize> = (0..configurations.len()).collect();
-    let scores = Scores { values: scores, unit, pool };
-    pace::in_steps(1, all.chunks(AT_ONCE)).flat_map(|some| points(configurations, some, &scores)).collect()
+    let scores = Scores {
+        values: scores,
+        unit,
+        pool,
+    };
+    pace::in_steps(1, all.chunks(AT_ONCE))
+        .flat_map(|some| points(configurations, some, &scores))
+        .collect()
 }
 
 /// What is expected before anything is learned from measurements.
@@ -177,13 +193,21 @@ pub(super) fn learn(
     (measured, points): (&Measured, Arc<Vec<Point>>),
     lesson: Lesson,
 ) -> Learned {
-    let Lesson { target, pooled, judged, held } = lesson;
+    let Lesson {
+        target,
+        pooled,
+        judged,
+        held,
+    } = lesson;
     let kept = measured.kept(|reporter| judged.keeps(reporter));
     let measurements = measurements(measured, &points, &kept);
     Learned {
         target,
         measured: measurements.measured(),
-        stored: kept.iter().filter(|&&number| !measured.is_sent(number)).count(),
+        stored: kept
+            .iter()
+            .filter(|&&number| !measured.is_sent(number))
+            .count(),
         judged,
         adapted: cache.learn(prior, measurements.at_most(MAX_LEARNED)),
         pooled,
@@ -210,15 +234,28 @@ pub(super) async fn score(
 ) -> Result<Scored, SessionError> {
     let Some(taught) = taught else {
         let evaluation = engine.score(model, graph, read, terms).await?;
-        return Ok(Scored { evaluation, deviations: Vec::new() });
+        return Ok(Scored {
+            evaluation,
+            deviations: Vec::new(),
+        });
     };
-    let all = engine.pool().run(terms.class, move |_| read()).await?.value?;
+    let all = engine
+        .pool()
+        .run(terms.class, move |_| read())
+        .await?
+        .value?;
     let configurations = all.clone();
     let read = move || Ok::<_, SessionError>(configurations);
     let mut evaluation = engine.score(model, graph, read, terms).await?;
-    let (terms, all) = ((terms.class, top_k), (Arc::new(all), model.manifest().unit()));
+    let (terms, all) = (
+        (terms.class, top_k),
+        (Arc::new(all), model.manifest().unit()),
+    );
     let deviations = predict(engine.pool(), taught, all, &mut evaluation, terms).await?;
-    Ok(Scored { evaluation, deviations })
+    Ok(Scored {
+        evaluation,
+        deviations,
+    })
 }
 
 /// Replaces the scores of evaluated configurations by the means of their ln(seconds). Returns the deviations, of which
@@ -231,7 +268,12 @@ async fn predict(
     (class, top_k): (Class, u32),
 ) -> Result<Vec<f32>, SessionError> {
     let scores = std::mem::take(&mut evaluation.scores);
-    let batch = Arc::new(Batch { taught: taught.clone(), configurations, scores, unit });
+    let batch = Arc::new(Batch {
+        taught: taught.clone(),
+        configurations,
+        scores,
+        unit,
+    });
     evaluation.scores = batch.means(pool, class).await?;
     if taught.adapted.is_none() {
         return Ok(Vec::new());
@@ -255,13 +297,22 @@ pub(super) async fn predicted_means(
     (configurations, scores, unit): (Arc<Configurations>, Vec<f32>, ScoreUnit),
     class: Class,
 ) -> Result<Vec<f32>, SessionError> {
-    let batch = Arc::new(Batch { taught: taught.clone(), configurations, scores, unit });
+    let batch = Arc::new(Batch {
+        taught: taught.clone(),
+        configurations,
+        scores,
+        unit,
+    });
     batch.means(pool, class).await
 }
 
 impl Batch {
     /// The mean of every configuration.
-    async fn means(self: &Arc<Self>, pool: &ComputePool, class: Class) -> Result<Vec<f32>, SessionError> {
+    async fn means(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+    ) -> Result<Vec<f32>, SessionError> {
         let batch = Arc::clone(self);
         match pool.run(class, move |_| batch.layout_means()).await?.value {
             Some(means) => self.means_of_layouts(pool, class, Arc::new(means)).await,
@@ -272,7 +323,9 @@ impl Batch {
     fn layout_means(&self) -> Option<LayoutMeans> {
         match &*self.configurations {
             Configurations::Layout(batch) => self.taught.adapted.as_ref()?.layout_means(batch),
-            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => None,
+            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
+                None
+            }
         }
     }
 
@@ -285,15 +338,23 @@ impl Batch {
         let mut all = Vec::with_capacity(self.scores.len());
         for start in (0..self.scores.len()).step_by(MEANS_AT_ONCE) {
             let (batch, means) = (Arc::clone(self), Arc::clone(&means));
-            all.extend(pool.run(class, move |_| batch.some_layouts(&means, start)).await?.value);
+            all.extend(
+                pool.run(class, move |_| batch.some_layouts(&means, start))
+                    .await?
+                    .value,
+            );
         }
         Ok(all)
     }
 
     fn some_layouts(&self, means: &LayoutMeans, start: usize) -> Vec<f32> {
-        let Configurations::Layout(batch) = &*self.configurations else { return Vec::new() };
+        let Configurations::Layout(batch) = &*self.configurations else {
+            return Vec::new();
+        };
         let scores = self.scores[start..].iter().take(MEANS_AT_ONCE).enumerate();
-        scores.map(|(place, &score)| finite(means.mean(score.into(), batch.row(start + place)))).collect()
+        scores
+            .map(|(place, &score)| finite(means.mean(score.into(), batch.row(start + place))))
+            .collect()
     }
 
     async fn means_of_distinct(
@@ -302,7 +363,10 @@ impl Batch {
         class: Class,
     ) -> Result<Vec<f32>, SessionError> {
         let batch = Arc::clone(self);
-        let distinct = pool.run(class, move |_| batch.configurations.batch().distinct()).await?.value;
+        let distinct = pool
+            .run(class, move |_| batch.configurations.batch().distinct())
+            .await?
+            .value;
         let mut means = Vec::with_capacity(distinct.first.len());
         for some in distinct.first.chunks(AT_ONCE) {
             let predictions = self.predict(pool, class, some.to_vec()).await?;
@@ -321,9 +385,15 @@ impl Batch {
         let batch = Arc::clone(self);
         let predict = move || {
             let pool = batch.taught.pool.as_deref();
-            let scores = Scores { values: &batch.scores, unit: batch.unit, pool };
+            let scores = Scores {
+                values: &batch.scores,
+                unit: batch.unit,
+                pool,
+            };
             let points = points(&batch.configurations, &numbers, &scores);
-            pace::in_steps(1, &points).map(|point| batch.taught.predict(point)).collect()
+            pace::in_steps(1, &points)
+                .map(|point| batch.taught.predict(point))
+                .collect()
         };
         Ok(pool.run(class, move |_| predict()).await?.value)
     }
@@ -332,13 +402,22 @@ impl Batch {
 impl Taught {
     /// Predicts the run time of a configuration; without deviation if only other kernels taught.
     fn predict(&self, point: &Point) -> Prediction {
-        let by_pool = || Prediction { log_seconds: point.score, deviation: 0.0 };
-        self.adapted.as_ref().map_or_else(by_pool, |adapted| adapted.predict(point))
+        let by_pool = || Prediction {
+            log_seconds: point.score,
+            deviation: 0.0,
+        };
+        self.adapted
+            .as_ref()
+            .map_or_else(by_pool, |adapted| adapted.predict(point))
     }
 }
 
 /// The points of the configurations of these numbers.
-pub(super) fn points(configurations: &Configurations, numbers: &[usize], scores: &Scores<'_>) -> Vec<Point> {
+pub(super) fn points(
+    configurations: &Configurations,
+    numbers: &[usize],
+    scores: &Scores<'_>,
+) -> Vec<Point> {
     let Scores { values, unit, pool } = *scores;
     match configurations {
         Configurations::Fusion(batch) => {
@@ -346,7 +425,8 @@ pub(super) fn points(configurations: &Configurations, numbers: &[usize], scores:
             numbers.iter().map(point).collect()
         }
         Configurations::FeatureSet(batch) => {
-            let point = |&number: &usize| Point::of_node_features(batch, number, (values[number], unit));
+            let point =
+                |&number: &usize| Point::of_node_features(batch, number, (values[number], unit));
             numbers.iter().map(point).collect()
         }
         Configurations::Layout(_) | Configurations::Tile(_) => {

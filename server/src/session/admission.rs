@@ -68,7 +68,11 @@ pub enum AdmissionLimit {
 
 impl Admission {
     pub(crate) fn new(limit: u32, caller_limit: u32) -> Self {
-        Self { limit, caller_limit, in_flight: Arc::default() }
+        Self {
+            limit,
+            caller_limit,
+            in_flight: Arc::default(),
+        }
     }
 
     /// Admits a request, or rejects it immediately if a limit is reached.
@@ -77,7 +81,10 @@ impl Admission {
         let of_caller = self.of_caller(&in_flight, &caller)?;
         in_flight.requests += 1;
         in_flight.callers.insert(caller.clone(), of_caller + 1);
-        Ok(Admitted { caller, in_flight: Arc::clone(&self.in_flight) })
+        Ok(Admitted {
+            caller,
+            in_flight: Arc::clone(&self.in_flight),
+        })
     }
 
     /// Returns the limit that another request of this client would exceed now.
@@ -157,9 +164,15 @@ mod tests {
     fn a_caller_is_limited_before_the_total_is_reached() {
         let admission = Admission::new(3, 2);
         let [_one, two] = [(); 2].map(|()| admission.admit(caller("a")).unwrap());
-        assert!(matches!(admission.admit(caller("a")), Err(AdmissionLimit::Client(2))));
+        assert!(matches!(
+            admission.admit(caller("a")),
+            Err(AdmissionLimit::Client(2))
+        ));
         let _other = admission.admit(caller("b")).unwrap();
-        assert!(matches!(admission.admit(caller("b")), Err(AdmissionLimit::Server(3))));
+        assert!(matches!(
+            admission.admit(caller("b")),
+            Err(AdmissionLimit::Server(3))
+        ));
         drop(two);
         assert!(admission.admit(caller("a")).is_ok());
         assert_eq!(admission.requests(), 2);

@@ -43,7 +43,12 @@ pub(crate) struct Arrival {
 
 impl Arrivals {
     pub(crate) fn new(limit: u32, caller_limit: u32) -> Self {
-        Self { limit, caller_limit, calls: Arc::default(), clock: Arc::default() }
+        Self {
+            limit,
+            caller_limit,
+            calls: Arc::default(),
+            clock: Arc::default(),
+        }
     }
 
     /// Adds a call. If a limit is reached, a call of the same client makes room, or one of the client that has the most.
@@ -52,14 +57,29 @@ impl Arrivals {
         let moved = Arc::new(AtomicU64::new(number));
         let mut calls = self.lock();
         self.make_room(&mut calls, &caller);
-        let waiting = Waiting { moved: Arc::clone(&moved), displaced: sender };
-        calls.entry(caller.clone()).or_default().insert(number, waiting);
+        let waiting = Waiting {
+            moved: Arc::clone(&moved),
+            displaced: sender,
+        };
+        calls
+            .entry(caller.clone())
+            .or_default()
+            .insert(number, waiting);
         drop(calls);
-        Arrival { caller, number, arrivals: self.clone(), moved, displaced }
+        Arrival {
+            caller,
+            number,
+            arrivals: self.clone(),
+            moved,
+            displaced,
+        }
     }
 
     fn make_room(&self, calls: &mut Calls, caller: &Caller) {
-        if calls.get(caller).is_some_and(|own| own.len() >= self.caller_limit as usize) {
+        if calls
+            .get(caller)
+            .is_some_and(|own| own.len() >= self.caller_limit as usize)
+        {
             displace(calls, caller, AdmissionLimit::Client(self.caller_limit));
         } else if calls.values().map(HashMap::len).sum::<usize>() >= self.limit as usize
             && let Some((most, _)) = calls.iter().max_by_key(|(_, calls)| calls.len())
@@ -82,8 +102,12 @@ impl Arrivals {
 /// Ends the call of a client that has sent nothing for longest.
 fn displace(calls: &mut Calls, caller: &Caller, limit: AdmissionLimit) {
     let Some(own) = calls.get(caller) else { return };
-    let slowest = own.iter().min_by_key(|(_, waiting)| waiting.moved.load(Ordering::Relaxed));
-    let Some(number) = slowest.map(|(&number, _)| number) else { return };
+    let slowest = own
+        .iter()
+        .min_by_key(|(_, waiting)| waiting.moved.load(Ordering::Relaxed));
+    let Some(number) = slowest.map(|(&number, _)| number) else {
+        return;
+    };
     if let Some(waiting) = remove(calls, caller, number) {
         // An error means that the call has just ended.
         let _ = waiting.displaced.send(limit);
@@ -155,14 +179,21 @@ mod tests {
         let mut many = [(); 2].map(|()| arrivals.add(caller("many")));
         let _new = arrivals.add(caller("new"));
         assert_eq!(displaced(&mut few), None);
-        assert_eq!(many.each_mut().map(displaced), [Some(AdmissionLimit::Server(3)), None]);
+        assert_eq!(
+            many.each_mut().map(displaced),
+            [Some(AdmissionLimit::Server(3)), None]
+        );
     }
 
     #[test]
     fn a_caller_without_arriving_calls_has_no_entry() {
         let arrivals = Arrivals::new(3, 1);
         let displaced = arrivals.add(caller("a"));
-        drop((arrivals.add(caller("a")), arrivals.add(caller("b")), displaced));
+        drop((
+            arrivals.add(caller("a")),
+            arrivals.add(caller("b")),
+            displaced,
+        ));
         assert!(arrivals.lock().is_empty());
     }
 }

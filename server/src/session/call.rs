@@ -26,7 +26,11 @@ pub(crate) struct Call {
 
 impl Place {
     pub(super) fn new(held: Held, window: Held) -> Self {
-        Self { held: Arc::new(Mutex::new(held)), _window: Arc::new(window), admitted: Arc::default() }
+        Self {
+            held: Arc::new(Mutex::new(held)),
+            _window: Arc::new(window),
+            admitted: Arc::default(),
+        }
     }
 
     /// Counts the call as in flight. Only the first call of this function has an effect.

@@ -31,11 +31,19 @@ impl Session {
             let field = batch.field();
             let read = self.reader_from(batch, field, 0);
             let spread = move || Ok::<_, SessionError>(spread(&read()?));
-            let some = self.sessions().engine().pool().run(Class::Bulk, move |_| spread()).await?.value?;
+            let some = self
+                .sessions()
+                .engine()
+                .pool()
+                .run(Class::Bulk, move |_| spread())
+                .await?
+                .value?;
             let own = self.model_scores(self.model(), some.clone()).await?;
             scores = Some([own, self.model_scores(other, some).await?]);
         }
-        let compared = scores.as_ref().map(|[own, other]| [own.as_slice(), other.as_slice()]);
+        let compared = scores
+            .as_ref()
+            .map(|[own, other]| [own.as_slice(), other.as_slice()]);
         let basis = self.adaptation().and_then(|adaptation| adaptation.basis);
         let confidence = Confidence::of(self.graph().task, compared, basis);
         Ok(Assessment {
@@ -50,7 +58,10 @@ impl Session {
         model: &Model,
         configurations: Configurations,
     ) -> Result<Vec<f32>, SessionError> {
-        let terms = Terms { continues_request: true, ..self.terms(Class::Interactive) };
+        let terms = Terms {
+            continues_request: true,
+            ..self.terms(Class::Interactive)
+        };
         let (engine, graph) = (self.sessions().engine(), self.shared_graph());
         let read = move || Ok::<_, SessionError>(configurations);
         Ok(engine.score(model, &graph, read, terms).await?.scores)

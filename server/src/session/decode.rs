@@ -17,7 +17,10 @@ impl Sessions {
         let limit = self.bounds().limits.configs;
         let read = move |batch| {
             let batch = EncodedBatch::of(&batch);
-            let batch = batch.map_err(|source| SessionError::Configuration { field: "batch", source })?;
+            let batch = batch.map_err(|source| SessionError::Configuration {
+                field: "batch",
+                source,
+            })?;
             match &batch {
                 Some(batch) if batch.count() > limit => Err(too_many(batch, limit)),
                 _ => Ok(batch),
@@ -29,7 +32,10 @@ impl Sessions {
     /// Decodes an encoded graph.
     pub(crate) async fn graph(&self, graph: Bytes) -> Result<v1::Graph, SessionError> {
         let limits = self.bounds().limits;
-        self.decode(graph, move |graph| decode_graph(graph, &limits).map_err(SessionError::Graph)).await
+        self.decode(graph, move |graph| {
+            decode_graph(graph, &limits).map_err(SessionError::Graph)
+        })
+        .await
     }
 
     /// Runs the decoder of a part of a message: on a worker if the part is large, because decoding takes milliseconds.
@@ -41,11 +47,21 @@ impl Sessions {
         if encoded.len() <= SMALL_PART_BYTES {
             return decode(encoded);
         }
-        self.engine().pool().run(Class::Bulk, move |_| decode(encoded)).await?.value
+        self.engine()
+            .pool()
+            .run(Class::Bulk, move |_| decode(encoded))
+            .await?
+            .value
     }
 }
 
 fn too_many(batch: &EncodedBatch, limit: usize) -> SessionError {
-    let source = ConfigurationError::TooMany { found: batch.count(), limit };
-    SessionError::Configuration { field: batch.field(), source }
+    let source = ConfigurationError::TooMany {
+        found: batch.count(),
+        limit,
+    };
+    SessionError::Configuration {
+        field: batch.field(),
+        source,
+    }
 }

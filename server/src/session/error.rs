@@ -7,7 +7,8 @@ use super::{
     limit::{Limit, configuration_limit, graph_limit, hint},
 };
 use crate::{
-    compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError, store::StoreError,
+    compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError,
+    store::StoreError,
 };
 
 /// The reason why a session was not opened, or a batch was not scored.
@@ -20,7 +21,9 @@ pub enum SessionError {
         hash: Digest,
     },
     /// A module or text is too long.
-    #[error("{field} has {found} bytes, at most {limit} are accepted; raise --max-graph-bytes on the server")]
+    #[error(
+        "{field} has {found} bytes, at most {limit} are accepted; raise --max-graph-bytes on the server"
+    )]
     GraphBytes {
         /// The field that holds it.
         field: &'static str,
@@ -60,7 +63,9 @@ pub enum SessionError {
         limit: usize,
     },
     /// The call took longer than its client allowed.
-    #[error("the call took longer than the {allowed:?} that grpc-timeout allows; allow more, or send less")]
+    #[error(
+        "the call took longer than the {allowed:?} that grpc-timeout allows; allow more, or send less"
+    )]
     DeadlineExceeded {
         /// The time that the client allowed.
         allowed: Duration,
@@ -141,14 +146,26 @@ impl SessionError {
             Self::Measurement(MeasurementError::TooMany { found, limit, .. }) => {
                 Some(Limit::fixed(Some(*found), *limit))
             }
-            Self::Store(StoreError::Full { held, needed, limit }) => {
-                of("--max-measurements-bytes", Some(bytes(held.saturating_add(*needed))), bytes(*limit))
+            Self::Store(StoreError::Full {
+                held,
+                needed,
+                limit,
+            }) => of(
+                "--max-measurements-bytes",
+                Some(bytes(held.saturating_add(*needed))),
+                bytes(*limit),
+            ),
+            Self::Store(StoreError::ShareFull { found, allowed, .. }) => of(
+                "--max-measurements-bytes",
+                Some(bytes(*found)),
+                bytes(*allowed),
+            ),
+            Self::StreamTooLong { found, limit, .. } => {
+                of("--max-stream-configs", Some(*found), *limit)
             }
-            Self::Store(StoreError::ShareFull { found, allowed, .. }) => {
-                of("--max-measurements-bytes", Some(bytes(*found)), bytes(*allowed))
+            Self::Engine(EngineError::QueueFull { limit, .. }) => {
+                of("--max-queued-nodes", None, *limit)
             }
-            Self::StreamTooLong { found, limit, .. } => of("--max-stream-configs", Some(*found), *limit),
-            Self::Engine(EngineError::QueueFull { limit, .. }) => of("--max-queued-nodes", None, *limit),
             Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {
                 of("--max-call-bytes", None, *limit)
             }
@@ -190,7 +207,11 @@ mod tests {
 
     #[test]
     fn an_invalid_score_is_named_by_its_number_in_the_call() {
-        let error = EngineError::InvalidOutput { model: "tile".to_owned(), config: 3, score: f32::NAN };
+        let error = EngineError::InvalidOutput {
+            model: "tile".to_owned(),
+            config: 3,
+            score: f32::NAN,
+        };
         let error = SessionError::from(error).numbered_after(1000).to_string();
         assert!(error.contains("NaN for configuration 1003"), "{error}");
     }

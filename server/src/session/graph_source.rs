@@ -60,7 +60,11 @@ impl GraphContent {
             Self::Features(_) | Self::FeatureGraph(_) => return None,
         };
         let task = v1::Task::from(Task::Fusion).into();
-        Some(v1::Graph { source: Some(source), task, configurable_nodes: Vec::new() })
+        Some(v1::Graph {
+            source: Some(source),
+            task,
+            configurable_nodes: Vec::new(),
+        })
     }
 }
 
@@ -76,14 +80,24 @@ impl SentGraph {
             GraphContent::Text(text) => ("graph.hlo_text", text.len()),
             GraphContent::Features(features) => {
                 let (nodes, edges) = (features.node_opcode.len(), features.edge_index.len() / 2);
-                return GraphArrays::check_sizes(nodes, edges, &bounds.limits).map_err(SessionError::Graph);
+                return GraphArrays::check_sizes(nodes, edges, &bounds.limits)
+                    .map_err(SessionError::Graph);
             }
             GraphContent::FeatureGraph(graph) => {
                 let (nodes, edges) = (graph.nodes as usize, graph.edges.len() / 2);
-                return GraphArrays::check_sizes(nodes, edges, &bounds.limits).map_err(SessionError::Graph);
+                return GraphArrays::check_sizes(nodes, edges, &bounds.limits)
+                    .map_err(SessionError::Graph);
             }
         };
-        if found > limit { Err(SessionError::GraphBytes { field, found, limit }) } else { Ok(()) }
+        if found > limit {
+            Err(SessionError::GraphBytes {
+                field,
+                found,
+                limit,
+            })
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns whether reading it takes so little time that it comes before other work.
@@ -91,16 +105,26 @@ impl SentGraph {
         let bytes = match &self.content {
             GraphContent::Module(bytes) => bytes.len(),
             GraphContent::Text(text) => text.len(),
-            GraphContent::Features(features) => features.node_feat.len() + 4 * features.edge_index.len(),
+            GraphContent::Features(features) => {
+                features.node_feat.len() + 4 * features.edge_index.len()
+            }
             GraphContent::FeatureGraph(graph) => graph.node_features.len() + 4 * graph.edges.len(),
         };
-        if bytes > INTERACTIVE_GRAPH_BYTES { Class::Bulk } else { Class::Interactive }
+        if bytes > INTERACTIVE_GRAPH_BYTES {
+            Class::Bulk
+        } else {
+            Class::Interactive
+        }
     }
 
     /// Returns a digest of the bytes of the graph and of all that is sent with them.
     pub(super) fn digest(&self) -> Digest {
         let task = self.task.to_string();
-        let configurable: Vec<u8> = self.configurable.iter().flat_map(|node| node.to_le_bytes()).collect();
+        let configurable: Vec<u8> = self
+            .configurable
+            .iter()
+            .flat_map(|node| node.to_le_bytes())
+            .collect();
         let mut parts: Vec<&[u8]> = vec![task.as_bytes(), &configurable];
         let (edges, pad, nodes);
         match &self.content {
@@ -108,12 +132,20 @@ impl SentGraph {
             // Two parts, so that it is not the digest of a module of these bytes.
             GraphContent::Text(text) => parts.extend([&b"text"[..], text.as_bytes()]),
             GraphContent::Features(features) => {
-                edges = features.edge_index.iter().flat_map(|node| node.to_le_bytes()).collect::<Vec<u8>>();
+                edges = features
+                    .edge_index
+                    .iter()
+                    .flat_map(|node| node.to_le_bytes())
+                    .collect::<Vec<u8>>();
                 pad = features.pad_value.to_le_bytes();
                 parts.extend([&features.node_opcode[..], &features.node_feat, &edges, &pad]);
             }
             GraphContent::FeatureGraph(graph) => {
-                edges = graph.edges.iter().flat_map(|node| node.to_le_bytes()).collect::<Vec<u8>>();
+                edges = graph
+                    .edges
+                    .iter()
+                    .flat_map(|node| node.to_le_bytes())
+                    .collect::<Vec<u8>>();
                 nodes = graph.nodes.to_le_bytes();
                 parts.extend([
                     &b"set"[..],
@@ -130,16 +162,29 @@ impl SentGraph {
     /// Reads, featurizes, prunes and cuts the graph.
     pub(crate) fn read(self, limits: &Limits) -> Result<Source, GraphError> {
         let source = match &self.content {
-            GraphContent::Module(bytes) => {
-                read_module(HloModule::read(bytes, limits)?, self.task, self.configurable)
+            GraphContent::Module(bytes) => read_module(
+                HloModule::read(bytes, limits)?,
+                self.task,
+                self.configurable,
+            ),
+            GraphContent::Text(text) => read_module(
+                HloModule::read_text(text, limits)?,
+                self.task,
+                self.configurable,
+            ),
+            GraphContent::Features(features) => {
+                read_features(features, self.task, self.configurable, limits)
             }
-            GraphContent::Text(text) => {
-                read_module(HloModule::read_text(text, limits)?, self.task, self.configurable)
-            }
-            GraphContent::Features(features) => read_features(features, self.task, self.configurable, limits),
             GraphContent::FeatureGraph(graph) => read_feature_graph(graph, self.task, limits),
         }?;
-        let program = if self.task == Task::Fusion { self.content.into_program() } else { None };
-        Ok(Source { program: program.map(Arc::new), ..source })
+        let program = if self.task == Task::Fusion {
+            self.content.into_program()
+        } else {
+            None
+        };
+        Ok(Source {
+            program: program.map(Arc::new),
+            ..source
+        })
     }
 }

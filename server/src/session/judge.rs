@@ -51,7 +51,8 @@ pub(super) async fn judge(
     }
     let (mut names, mut witnesses) = (Vec::new(), Vec::new());
     for (reporter, numbers) in groups {
-        let (measured, points, cache) = (Arc::clone(measured), Arc::clone(points), Arc::clone(cache));
+        let (measured, points, cache) =
+            (Arc::clone(measured), Arc::clone(points), Arc::clone(cache));
         let is_own = measured.is_sent(numbers[0]);
         let learn = move |_| {
             let measurements = measurements(&measured, &points, &numbers);
@@ -62,7 +63,10 @@ pub(super) async fn judge(
             witnesses.push(witness);
         }
     }
-    let verdicts = pool.run(Class::Bulk, move |_| verdicts(&witnesses)).await?.value;
+    let verdicts = pool
+        .run(Class::Bulk, move |_| verdicts(&witnesses))
+        .await?
+        .value;
     Ok(Judged::of(names, &verdicts))
 }
 
@@ -74,15 +78,26 @@ fn groups(measured: &Measured) -> Vec<(Option<Reporter>, Vec<usize>)> {
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     // What was sent comes first in its group.
-    groups.sort_by_key(|(_, numbers)| (!measured.is_sent(numbers[0]), std::cmp::Reverse(numbers.len())));
+    groups.sort_by_key(|(_, numbers)| {
+        (
+            !measured.is_sent(numbers[0]),
+            std::cmp::Reverse(numbers.len()),
+        )
+    });
     groups.truncate(MAX_COMPARED);
     groups
 }
 
 /// The measurements of these numbers.
-pub(super) fn measurements(measured: &Measured, points: &[Point], numbers: &[usize]) -> Measurements {
+pub(super) fn measurements(
+    measured: &Measured,
+    points: &[Point],
+    numbers: &[usize],
+) -> Measurements {
     // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let finite = numbers.iter().filter(|number| points[**number].score.is_finite());
+    let finite = numbers
+        .iter()
+        .filter(|number| points[**number].score.is_finite());
     let measured = finite.map(|&number| {
         let outcome = measured.outcomes[number];
         Measurement {
@@ -96,9 +111,16 @@ pub(super) fn measurements(measured: &Measured, points: &[Point], numbers: &[usi
 
 impl Judged {
     fn of(names: Vec<Option<Reporter>>, verdicts: &[Verdict]) -> Self {
-        let mut judged = Self { compared: names.len(), ..Self::default() };
+        let mut judged = Self {
+            compared: names.len(),
+            ..Self::default()
+        };
         for (reporter, verdict) in names.into_iter().zip(verdicts) {
-            let &Verdict { measured, agreement, finding } = verdict;
+            let &Verdict {
+                measured,
+                agreement,
+                finding,
+            } = verdict;
             if finding == Finding::Agrees {
                 continue;
             }
@@ -106,14 +128,22 @@ impl Judged {
             if left_out {
                 judged.left_out.push(reporter.clone());
             }
-            judged.contradictions.push(Contradiction { reporter, measured, agreement, left_out });
+            judged.contradictions.push(Contradiction {
+                reporter,
+                measured,
+                agreement,
+                left_out,
+            });
         }
         judged
     }
 
     /// Whether the measurements of a reporter are learned from.
     pub(super) fn keeps(&self, reporter: Option<&Reporter>) -> bool {
-        !self.left_out.iter().any(|left_out| left_out.as_ref() == reporter)
+        !self
+            .left_out
+            .iter()
+            .any(|left_out| left_out.as_ref() == reporter)
     }
 
     /// The share of the compared reporters that have no contradiction.
@@ -135,12 +165,22 @@ impl Judged {
             self.contradictions.len(),
             self.compared
         );
-        for Contradiction { reporter, measured, agreement, left_out } in &self.contradictions {
+        for Contradiction {
+            reporter,
+            measured,
+            agreement,
+            left_out,
+        } in &self.contradictions
+        {
             let name = match client.shown(reporter.as_ref()) {
                 "" => "another client".to_owned(),
                 name => format!("`{name}`"),
             };
-            let used = if *left_out { "left out, because others outvote it" } else { "used" };
+            let used = if *left_out {
+                "left out, because others outvote it"
+            } else {
+                "used"
+            };
             // Writing to a string never fails.
             let _ = write!(
                 message,
@@ -151,6 +191,9 @@ impl Judged {
         message.push_str(
             "; set adapt.own_only to learn from your own measurements alone, or have those of a reporter deleted",
         );
-        Some(Warning { reason: "MEASUREMENTS_CONTRADICT", message })
+        Some(Warning {
+            reason: "MEASUREMENTS_CONTRADICT",
+            message,
+        })
     }
 }

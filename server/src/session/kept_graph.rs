@@ -29,16 +29,25 @@ pub(super) fn keep(
     if message.encoded_len() > MAX_GRAPH_BYTES {
         return Ok(None);
     }
-    let message = zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))?;
+    let message =
+        zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))?;
     let (task, structure, reporter) = (graph.task(), graph.structure(), Some(reporter));
-    Ok(Some(KeptGraph { task, structure, message, reporter }))
+    Ok(Some(KeptGraph {
+        task,
+        structure,
+        message,
+        reporter,
+    }))
 }
 
 /// Returns the message of a graph of the store.
 pub(super) fn message_of(kept: &KeptGraph, limits: &Limits) -> Result<v1::Graph, SessionError> {
     let mut message = Vec::new();
-    let read = zstd::Decoder::new(&*kept.message)
-        .and_then(|decoder| decoder.take(MAX_GRAPH_BYTES as u64).read_to_end(&mut message));
+    let read = zstd::Decoder::new(&*kept.message).and_then(|decoder| {
+        decoder
+            .take(MAX_GRAPH_BYTES as u64)
+            .read_to_end(&mut message)
+    });
     read.map_err(|error| failed(&error))?;
     decode_graph(message.into(), limits).map_err(SessionError::Graph)
 }
@@ -49,10 +58,18 @@ pub(super) fn graph_of(
     hash: Digest,
     limits: &Limits,
 ) -> Result<Arc<SegmentedGraph>, SessionError> {
-    let v1::Graph { source, configurable_nodes, .. } = message_of(kept, limits)?;
+    let v1::Graph {
+        source,
+        configurable_nodes,
+        ..
+    } = message_of(kept, limits)?;
     let content = source.and_then(|source| GraphContent::of(source).ok());
     let content = content.ok_or_else(|| failed(&"a kept graph has no content"))?;
-    let sent = SentGraph { content, task: kept.task, configurable: configurable_nodes };
+    let sent = SentGraph {
+        content,
+        task: kept.task,
+        configurable: configurable_nodes,
+    };
     let source = sent.read(limits).map_err(SessionError::Graph)?;
     if source.graph.hash != hash {
         return Err(failed(&"a kept graph has another hash"));

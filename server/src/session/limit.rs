@@ -15,7 +15,11 @@ pub(crate) struct Limit {
 impl Limit {
     /// A limit that a setting of the server raises.
     pub(crate) fn of(setting: &'static str, found: Option<usize>, allowed: usize) -> Self {
-        Self { setting: Some(setting), found, allowed }
+        Self {
+            setting: Some(setting),
+            found,
+            allowed,
+        }
     }
 
     /// A limit that the crate `graph` checks.
@@ -31,7 +35,11 @@ impl Limit {
 
     /// A limit that no setting raises.
     pub(super) fn fixed(found: Option<usize>, allowed: usize) -> Self {
-        Self { setting: None, found, allowed }
+        Self {
+            setting: None,
+            found,
+            allowed,
+        }
     }
 
     /// Returns `limit`, `found` and `allowed`, as far as they are known, for the `ErrorInfo`.
@@ -41,22 +49,30 @@ impl Limit {
             ("found", self.found.map(|found| found.to_string())),
             ("allowed", Some(self.allowed.to_string())),
         ];
-        entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+        entries
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+            .collect()
     }
 }
 
 /// Returns what a message of `graph` leaves out: the setting of the server that raises the exceeded limit.
 pub(super) fn hint(limit: Option<Limit>) -> String {
     let setting = limit.and_then(|limit| limit.setting);
-    setting.map_or_else(String::new, |setting| format!(", or raise {setting} on the server"))
+    setting.map_or_else(String::new, |setting| {
+        format!(", or raise {setting} on the server")
+    })
 }
 
 pub(super) fn graph_limit(error: &GraphError) -> Option<Limit> {
     match error {
         GraphError::TooMany { kind, limit, .. } => Some(Limit::of_graph(*kind, None, *limit)),
-        GraphError::InstructionTooLarge { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
+        GraphError::InstructionTooLarge { found, limit, .. } => {
+            Some(Limit::fixed(Some(*found), *limit))
+        }
         GraphError::Text {
-            source: TextError::ListTooLong { limit } | TextError::TooDeep { limit }, ..
+            source: TextError::ListTooLong { limit } | TextError::TooDeep { limit },
+            ..
         } => Some(Limit::fixed(None, *limit)),
         _ => None,
     }
@@ -67,11 +83,21 @@ pub(super) fn configuration_limit(error: &ConfigurationError) -> Option<Limit> {
         ConfigurationError::TooMany { found, limit } => {
             Some(Limit::of_graph(LimitKind::Configs, Some(*found), *limit))
         }
-        ConfigurationError::TooManyEntries { configs, slots, limit } => {
+        ConfigurationError::TooManyEntries {
+            configs,
+            slots,
+            limit,
+        } => {
             let found = configs.saturating_mul(*slots);
-            Some(Limit::of_graph(LimitKind::ConfigEntries, Some(found), *limit))
+            Some(Limit::of_graph(
+                LimitKind::ConfigEntries,
+                Some(found),
+                *limit,
+            ))
         }
-        ConfigurationError::TooLong { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
+        ConfigurationError::TooLong { found, limit, .. } => {
+            Some(Limit::fixed(Some(*found), *limit))
+        }
         _ => None,
     }
 }

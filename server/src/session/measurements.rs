@@ -129,19 +129,43 @@ impl SentMeasurements {
         times: &SentTimes,
     ) -> Result<Self, MeasurementError> {
         let count = batch.as_ref().map_or(0, EncodedBatch::count);
-        let &MeasurementFields { batch: field, limit, hint, .. } = fields;
+        let &MeasurementFields {
+            batch: field,
+            limit,
+            hint,
+            ..
+        } = fields;
         if count > limit {
-            return Err(MeasurementError::TooMany { field, found: count, limit, hint });
+            return Err(MeasurementError::TooMany {
+                field,
+                found: count,
+                limit,
+                hint,
+            });
         }
         let outcomes = times.outcomes(fields, count)?;
         let ids = times.ids(fields, &outcomes)?;
-        Ok(Self { target, batch, outcomes, ids })
+        Ok(Self {
+            target,
+            batch,
+            outcomes,
+            ids,
+        })
     }
 }
 
 impl SentTimes {
-    fn outcomes(&self, fields: &MeasurementFields, count: usize) -> Result<Vec<Outcome>, MeasurementError> {
-        let Self { seconds, repeats, failures, .. } = self;
+    fn outcomes(
+        &self,
+        fields: &MeasurementFields,
+        count: usize,
+    ) -> Result<Vec<Outcome>, MeasurementError> {
+        let Self {
+            seconds,
+            repeats,
+            failures,
+            ..
+        } = self;
         check_count(fields.seconds, seconds.len(), count)?;
         if !repeats.is_empty() {
             check_count(fields.repeats, repeats.len(), count)?;
@@ -170,18 +194,34 @@ impl SentTimes {
             return Ok(outcomes.iter().map(Outcome::id).collect());
         }
         check_count(fields.ids, self.ids.len(), outcomes.len())?;
-        let wrong = self.ids.iter().position(|id| !(1..=MAX_ID_BYTES).contains(&id.len()));
+        let wrong = self
+            .ids
+            .iter()
+            .position(|id| !(1..=MAX_ID_BYTES).contains(&id.len()));
         if let Some(index) = wrong {
             let found = format!("{} bytes long", self.ids[index].len());
             let (field, expected) = (fields.ids, "1 to 64 bytes");
-            return Err(MeasurementError::OutOfRange { field, index, found, expected });
+            return Err(MeasurementError::OutOfRange {
+                field,
+                index,
+                found,
+                expected,
+            });
         }
         Ok(self.ids.iter().map(|id| id.to_vec()).collect())
     }
 }
 
 fn check_count(field: &'static str, found: usize, expected: usize) -> Result<(), MeasurementError> {
-    if found == expected { Ok(()) } else { Err(MeasurementError::WrongCount { field, found, expected }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(MeasurementError::WrongCount {
+            field,
+            found,
+            expected,
+        })
+    }
 }
 
 fn check_seconds(
@@ -198,13 +238,27 @@ fn check_seconds(
         false if (shortest..=longest).contains(&seconds) => return Ok(seconds),
         false => "from 1e-12 to 1e9, or 0 and a failure",
     };
-    Err(MeasurementError::OutOfRange { field, index, found: seconds.to_string(), expected })
+    Err(MeasurementError::OutOfRange {
+        field,
+        index,
+        found: seconds.to_string(),
+        expected,
+    })
 }
 
 fn check_repeats(field: &'static str, index: usize, repeats: u32) -> Result<u32, MeasurementError> {
     let (found, expected) = (repeats.to_string(), "from 1 to 1000000");
-    let refused = MeasurementError::OutOfRange { field, index, found, expected };
-    if (1..=MAX_REPEATS).contains(&repeats) { Ok(repeats) } else { Err(refused) }
+    let refused = MeasurementError::OutOfRange {
+        field,
+        index,
+        found,
+        expected,
+    };
+    if (1..=MAX_REPEATS).contains(&repeats) {
+        Ok(repeats)
+    } else {
+        Err(refused)
+    }
 }
 
 #[cfg(test)]
@@ -217,13 +271,26 @@ mod tests {
         failures: &[i32],
     ) -> Result<Vec<Outcome>, MeasurementError> {
         let (seconds, repeats, failures) = (seconds.to_vec(), repeats.to_vec(), failures.to_vec());
-        SentTimes { seconds, repeats, failures, ids: Vec::new() }.outcomes(&ADAPT, 2)
+        SentTimes {
+            seconds,
+            repeats,
+            failures,
+            ids: Vec::new(),
+        }
+        .outcomes(&ADAPT, 2)
     }
 
     #[test]
     fn repeats_are_1_and_nothing_failed_by_default() {
-        let outcome = |seconds, failure| Outcome { seconds, repeats: 1, failure };
-        assert_eq!(outcomes(&[1.0, 2.0], &[], &[]).unwrap(), [outcome(1.0, 0), outcome(2.0, 0)]);
+        let outcome = |seconds, failure| Outcome {
+            seconds,
+            repeats: 1,
+            failure,
+        };
+        assert_eq!(
+            outcomes(&[1.0, 2.0], &[], &[]).unwrap(),
+            [outcome(1.0, 0), outcome(2.0, 0)]
+        );
         let failed = outcomes(&[1.0, 0.0], &[1, 1], &[0, 2]).unwrap();
         assert_eq!(failed, [outcome(1.0, 0), outcome(0.0, 2)]);
     }
@@ -232,27 +299,59 @@ mod tests {
     fn impossible_times_are_named_by_number() {
         for seconds in [0.0, -1.0, f64::NAN, 1e300, f64::INFINITY, 1e-300] {
             let error = outcomes(&[1.0, seconds], &[], &[]).unwrap_err().to_string();
-            assert!(error.contains("adapt.seconds[1]") && error.contains("1e-12"), "{error}");
+            assert!(
+                error.contains("adapt.seconds[1]") && error.contains("1e-12"),
+                "{error}"
+            );
         }
-        assert!(outcomes(&[1.0, 1.0], &[], &[0, 1]).is_err(), "a failure has no time");
+        assert!(
+            outcomes(&[1.0, 1.0], &[], &[0, 1]).is_err(),
+            "a failure has no time"
+        );
     }
 
     #[test]
     fn lists_have_a_value_for_each_configuration() {
-        assert!(outcomes(&[1.0], &[], &[]).unwrap_err().to_string().contains("1 values for 2"));
-        assert!(outcomes(&[1.0, 2.0], &[1], &[]).unwrap_err().to_string().contains("adapt.repeats"));
-        assert!(outcomes(&[1.0, 2.0], &[], &[1]).unwrap_err().to_string().contains("adapt.failures"));
         assert!(
-            outcomes(&[1.0, 2.0], &[1, 0], &[]).unwrap_err().to_string().contains("adapt.repeats[1] is 0")
+            outcomes(&[1.0], &[], &[])
+                .unwrap_err()
+                .to_string()
+                .contains("1 values for 2")
+        );
+        assert!(
+            outcomes(&[1.0, 2.0], &[1], &[])
+                .unwrap_err()
+                .to_string()
+                .contains("adapt.repeats")
+        );
+        assert!(
+            outcomes(&[1.0, 2.0], &[], &[1])
+                .unwrap_err()
+                .to_string()
+                .contains("adapt.failures")
+        );
+        assert!(
+            outcomes(&[1.0, 2.0], &[1, 0], &[])
+                .unwrap_err()
+                .to_string()
+                .contains("adapt.repeats[1] is 0")
         );
     }
 
     #[test]
     fn ids_are_given_or_made_of_outcomes() {
-        let outcomes = [Outcome { seconds: 1.0, repeats: 1, failure: 0 }; 2];
+        let outcomes = [Outcome {
+            seconds: 1.0,
+            repeats: 1,
+            failure: 0,
+        }; 2];
         let ids = |ids: &[&'static [u8]]| {
             let ids = ids.iter().map(|id| Bytes::from_static(id)).collect();
-            SentTimes { ids, ..SentTimes::default() }.ids(&REPORT, &outcomes)
+            SentTimes {
+                ids,
+                ..SentTimes::default()
+            }
+            .ids(&REPORT, &outcomes)
         };
         assert_eq!(ids(&[b"a", b"b"]).unwrap(), [b"a", b"b"]);
         assert_eq!(ids(&[]).unwrap(), [outcomes[0].id(), outcomes[0].id()]);
@@ -262,6 +361,11 @@ mod tests {
         ] {
             assert!(refused.unwrap_err().to_string().contains(expected));
         }
-        assert!(ids(&[b"a"]).unwrap_err().to_string().contains("ids has 1 values for 2"));
+        assert!(
+            ids(&[b"a"])
+                .unwrap_err()
+                .to_string()
+                .contains("ids has 1 values for 2")
+        );
     }
 }

@@ -49,7 +49,9 @@ pub(crate) use graph_source::{GraphContent, GraphOrigin, SentGraph};
 pub(crate) use judge::Contradiction;
 pub(crate) use limit::Limit;
 pub use measurements::MeasurementError;
-pub(crate) use measurements::{ADAPT, MAX_REPORT, MeasurementFields, REPORT, SentMeasurements, SentTimes};
+pub(crate) use measurements::{
+    ADAPT, MAX_REPORT, MeasurementFields, REPORT, SentMeasurements, SentTimes,
+};
 pub(crate) use replay::MeasuredList;
 pub(crate) use score::{Ranked, Session, answer_bytes};
 pub use sessions::Sessions;

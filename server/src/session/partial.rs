@@ -39,10 +39,21 @@ pub(super) async fn score_in_time(
 ) -> Result<Scored, SessionError> {
     let score = |range: Range<usize>| {
         let (all, first, taught) = (Arc::clone(&all), range.start, taught.clone());
-        let terms = Terms { deadline: None, class, continues_request: first > 0 };
+        let terms = Terms {
+            deadline: None,
+            class,
+            continues_request: first > 0,
+        };
         async move {
             let select = move || Ok(all.select(&range.collect::<Vec<_>>()));
-            adapt::score(engine, (model, graph), select, terms, (taught.as_ref(), top_k)).await
+            adapt::score(
+                engine,
+                (model, graph),
+                select,
+                terms,
+                (taught.as_ref(), top_k),
+            )
+            .await
         }
         .map_err(move |error: SessionError| error.numbered_after(first))
     };
@@ -57,10 +68,14 @@ pub(super) async fn score_in_time(
         }
         ready(Ok(()))
     };
-    let slices = stream::iter(slices(all.len(), slice_size(model))).map(score).buffered(AT_ONCE);
+    let slices = stream::iter(slices(all.len(), slice_size(model)))
+        .map(score)
+        .buffered(AT_ONCE);
     match timeout_at(scoring_end(deadline), slices.try_for_each(add)).await {
         Ok(Err(error)) => Err(error),
-        Ok(Ok(())) | Err(_) => scored.ok_or(SessionError::DeadlineExceeded { allowed: deadline.allowed }),
+        Ok(Ok(())) | Err(_) => scored.ok_or(SessionError::DeadlineExceeded {
+            allowed: deadline.allowed,
+        }),
     }
 }
 
@@ -78,7 +93,9 @@ fn slice_size(model: &Model) -> usize {
 }
 
 fn slices(count: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..count).step_by(size).map(move |start| start..count.min(start + size))
+    (0..count)
+        .step_by(size)
+        .map(move |start| start..count.min(start + size))
 }
 
 #[cfg(test)]
@@ -95,7 +112,12 @@ mod tests {
     #[test]
     fn some_of_the_time_is_kept_for_the_answer() {
         let end = Instant::now() + Duration::from_hours(1);
-        let kept = |seconds| end - scoring_end(Deadline { end, allowed: Duration::from_secs(seconds) });
+        let kept = |seconds| {
+            end - scoring_end(Deadline {
+                end,
+                allowed: Duration::from_secs(seconds),
+            })
+        };
         assert_eq!(kept(1), Duration::from_millis(100));
         assert_eq!(kept(60), Duration::from_millis(250));
     }

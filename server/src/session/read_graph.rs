@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hlorank_graph::{
-    FeatureGraph, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Scope, SegmentedGraph,
-    Task, is_made_by_optimization, is_usually_configurable, opcode_name,
+    FeatureGraph, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Scope,
+    SegmentedGraph, Task, is_made_by_optimization, is_usually_configurable, opcode_name,
 };
 use hlorank_proto::v1::{self, GraphFeatures};
 
@@ -23,7 +23,12 @@ pub(super) fn read_module(
     graph.check_range()?;
     warnings.extend(unusual_nodes(&graph));
     warnings.extend(optimized_module(&graph));
-    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings, program: None })
+    Ok(Source {
+        graph: Arc::new(SegmentedGraph::new(&graph)),
+        nodes,
+        warnings,
+        program: None,
+    })
 }
 
 /// Makes the graph of arrays.
@@ -48,7 +53,12 @@ pub(super) fn read_features(
         tensor_ranks: Vec::new(),
     };
     let nodes = graph.configurable().iter().map(node).collect();
-    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings, program: None })
+    Ok(Source {
+        graph: Arc::new(SegmentedGraph::new(&graph)),
+        nodes,
+        warnings,
+        program: None,
+    })
 }
 
 /// Makes the graph of a feature set. Its nodes have no descriptions.
@@ -62,7 +72,12 @@ pub(super) fn read_feature_graph(
     }
     let graph = FeatureGraph::of_message(graph, limits)?;
     let graph = SegmentedGraph::new(&Graph::of_features(graph));
-    Ok(Source { graph: Arc::new(graph), nodes: Vec::new(), warnings: Vec::new(), program: None })
+    Ok(Source {
+        graph: Arc::new(graph),
+        nodes: Vec::new(),
+        warnings: Vec::new(),
+        program: None,
+    })
 }
 
 fn configurable_or_default(task: Task, configurable: Vec<u32>, arrays: &GraphArrays) -> Vec<u32> {
@@ -77,10 +92,18 @@ fn unknown_opcodes(nodes: usize, names: &[&str]) -> Vec<Warning> {
         return Vec::new();
     }
     let shown: Vec<&str> = names.iter().copied().take(8).collect();
-    let names = if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) };
-    let message =
-        format!("{nodes} nodes have an opcode that the model does not know{names}; they count as unknown");
-    vec![Warning { reason: "UNKNOWN_OPCODES", message }]
+    let names = if shown.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", shown.join(", "))
+    };
+    let message = format!(
+        "{nodes} nodes have an opcode that the model does not know{names}; they count as unknown"
+    );
+    vec![Warning {
+        reason: "UNKNOWN_OPCODES",
+        message,
+    }]
 }
 
 /// Warns about configurable nodes whose layouts no model was trained with.
@@ -96,7 +119,11 @@ fn unusual_nodes(graph: &Graph) -> Option<Warning> {
 /// Warns about a module after optimization, if its layouts are chosen: models learn from modules before it, since layouts
 /// are assigned early. Kernels, whose tiles are chosen, may contain fusions.
 fn optimized_module(graph: &Graph) -> Option<Warning> {
-    let count = graph.opcodes().iter().filter(|opcode| is_made_by_optimization(**opcode)).count();
+    let count = graph
+        .opcodes()
+        .iter()
+        .filter(|opcode| is_made_by_optimization(**opcode))
+        .count();
     (graph.task() == Task::Layout && count > 0).then(|| Warning {
         reason: "OPTIMIZED_MODULE",
         message: format!(

@@ -43,15 +43,24 @@ impl Sessions {
         reporter: Option<Reporter>,
         count: usize,
     ) -> Result<Option<MeasuredList>, SessionError> {
-        let Some(kept) = self.store()?.graph(subject.clone()).await? else { return Ok(None) };
+        let Some(kept) = self.store()?.graph(subject.clone()).await? else {
+            return Ok(None);
+        };
         let chosen = Chosen::of_subject(subject).by(reporter);
         let measurements = self.some_measurements(&chosen, count).await?;
         let (hash, limits) = (subject.graph, self.bounds().limits);
         let graph = match self.cached(hash).await {
             Some(graph) => graph,
-            None => self.pool().run(Class::Bulk, move |_| graph_of(&kept, hash, &limits)).await?.value?,
+            None => {
+                self.pool()
+                    .run(Class::Bulk, move |_| graph_of(&kept, hash, &limits))
+                    .await?
+                    .value?
+            }
         };
-        let columns = measurements.first().map(|first| first.config.len() / (4 * graph.slots().max(1)));
+        let columns = measurements
+            .first()
+            .map(|first| first.config.len() / (4 * graph.slots().max(1)));
         let memory = self.engine().memory();
         let held = [
             memory.hold(graph.bytes())?,
@@ -66,17 +75,31 @@ impl Sessions {
         &self,
         subject: Subject,
     ) -> Result<Option<(v1::Graph, Held)>, SessionError> {
-        let Some(kept) = self.store()?.graph(subject).await? else { return Ok(None) };
-        let held = self.engine().memory().hold(MAX_GRAPH_BYTES.min(RATIO * kept.message.len()))?;
+        let Some(kept) = self.store()?.graph(subject).await? else {
+            return Ok(None);
+        };
+        let held = self
+            .engine()
+            .memory()
+            .hold(MAX_GRAPH_BYTES.min(RATIO * kept.message.len()))?;
         let limits = self.bounds().limits;
         let read = move |kept: &KeptGraph| message_of(kept, &limits);
-        let message = self.pool().run(Class::Bulk, move |_| read(&kept)).await?.value?;
+        let message = self
+            .pool()
+            .run(Class::Bulk, move |_| read(&kept))
+            .await?
+            .value?;
         Ok(Some((message, held)))
     }
 
     /// Scores a list, behind all other work.
-    pub(crate) async fn replay(&self, model: &Model, list: &MeasuredList) -> Result<Vec<f32>, SessionError> {
-        self.score_in_background(model, &list.graph, list.configurations.clone()).await
+    pub(crate) async fn replay(
+        &self,
+        model: &Model,
+        list: &MeasuredList,
+    ) -> Result<Vec<f32>, SessionError> {
+        self.score_in_background(model, &list.graph, list.configurations.clone())
+            .await
     }
 
     /// Scores configurations of a graph, behind all other work.
@@ -88,7 +111,11 @@ impl Sessions {
     ) -> Result<Vec<f32>, SessionError> {
         let read = move || Ok::<_, SessionError>(configurations);
         let deadline = Some(Instant::now() + MAX_TIME);
-        let terms = Terms { deadline, class: Class::Bulk, continues_request: false };
+        let terms = Terms {
+            deadline,
+            class: Class::Bulk,
+            continues_request: false,
+        };
         Ok(self.engine().score(model, graph, read, terms).await?.scores)
     }
 
@@ -101,7 +128,11 @@ impl Sessions {
         loop {
             let left = count - some.len();
             let page = store.list(chosen, after, left).await?;
-            some.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
+            some.extend(
+                page.measurements
+                    .into_iter()
+                    .map(|(_, measurement)| measurement),
+            );
             after = page.next;
             if after.is_none() || some.len() >= count {
                 return Ok(some);
@@ -121,8 +152,10 @@ impl MeasuredList {
         measurements: &[Measurement],
         held: [Held; 2],
     ) -> Result<Option<Self>, SessionError> {
-        let succeeded: Vec<&Measurement> =
-            measurements.iter().filter(|each| each.outcome.failure == 0).collect();
+        let succeeded: Vec<&Measurement> = measurements
+            .iter()
+            .filter(|each| each.outcome.failure == 0)
+            .collect();
         let same = |one: &&Measurement, other: &&Measurement| one.config == other.config;
         let (mut configs, mut seconds) = (Vec::new(), Vec::new());
         for repeated in pace::in_steps(64, succeeded.chunk_by(same)) {
@@ -134,9 +167,16 @@ impl MeasuredList {
         }
         let read = Configurations::from_canonical(graph.task, configs, &Limits::default());
         let checked = read.and_then(|read| read.check(&graph.whole).map(|()| read));
-        let configurations =
-            checked.map_err(|source| SessionError::Configuration { field: "measurements", source })?;
-        Ok(Some(Self { graph, configurations, seconds, _held: held }))
+        let configurations = checked.map_err(|source| SessionError::Configuration {
+            field: "measurements",
+            source,
+        })?;
+        Ok(Some(Self {
+            graph,
+            configurations,
+            seconds,
+            _held: held,
+        }))
     }
 }
 

@@ -122,7 +122,10 @@ impl Session {
 
     /// Limits the number of configurations of all batches together.
     pub(crate) fn limited_to(self, max_configs: usize) -> Self {
-        Self { max_configs, ..self }
+        Self {
+            max_configs,
+            ..self
+        }
     }
 
     /// The model version that scores.
@@ -176,7 +179,10 @@ impl Session {
     /// What was unusual about what the call's predictions rest on, and about its configurations.
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
         let unscored = self.unscored.take().map(too_large);
-        std::mem::take(&mut self.warnings).into_iter().chain(unscored).collect()
+        std::mem::take(&mut self.warnings)
+            .into_iter()
+            .chain(unscored)
+            .collect()
     }
 
     /// Whether scores are adapted to measurements.
@@ -186,7 +192,9 @@ impl Session {
 
     /// What predictions rest on, if the call sent measurements.
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
-        self.learned.as_ref().map(|learned| learned.adaptation(&self.call.client))
+        self.learned
+            .as_ref()
+            .map(|learned| learned.adaptation(&self.call.client))
     }
 
     /// Scores the next batch of a stream.
@@ -194,14 +202,32 @@ impl Session {
         let asked = Instant::now();
         let (first, field) = (self.scores.len(), batch.field());
         let class = self.accept(&batch, field)?;
-        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
+        let (engine, read) = (
+            Arc::clone(self.sessions.engine()),
+            self.reader(batch, field),
+        );
         let (terms, taught, top_k) = (self.terms(class), self.taught(), self.top_k);
-        let (own, model, graph) = (Arc::clone(&engine), Arc::clone(&self.model), Arc::clone(&self.graph));
-        let score =
-            async move { adapt::score(&own, (&model, &graph), read, terms, (taught.as_ref(), top_k)).await };
+        let (own, model, graph) = (
+            Arc::clone(&engine),
+            Arc::clone(&self.model),
+            Arc::clone(&self.graph),
+        );
+        let score = async move {
+            adapt::score(
+                &own,
+                (&model, &graph),
+                read,
+                terms,
+                (taught.as_ref(), top_k),
+            )
+            .await
+        };
         let scored = match class {
             Class::Interactive => {
-                let Computed { value: mut scored, waited } = engine.pool().drive(score).await?;
+                let Computed {
+                    value: mut scored,
+                    waited,
+                } = engine.pool().drive(score).await?;
                 if let Ok(scored) = &mut scored {
                     scored.evaluation.stages.waited += waited;
                 }
@@ -209,7 +235,10 @@ impl Session {
             }
             Class::Bulk => score.await,
         };
-        let Scored { evaluation, deviations } = scored.map_err(|error| error.numbered_after(first))?;
+        let Scored {
+            evaluation,
+            deviations,
+        } = scored.map_err(|error| error.numbered_after(first))?;
         self.deviations.extend(deviations);
         Ok(self.take(evaluation, asked))
     }
@@ -217,7 +246,11 @@ impl Session {
     /// The terms of the next batch.
     pub(super) fn terms(&self, class: Class) -> Terms {
         let deadline = self.call.deadline.map(Deadline::instant);
-        Terms { deadline, class, continues_request: self.batches > 0 }
+        Terms {
+            deadline,
+            class,
+            continues_request: self.batches > 0,
+        }
     }
 
     fn taught(&self) -> Option<Taught> {
@@ -226,21 +259,33 @@ impl Session {
 
     /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
     /// if the call has none. Fails if the model needs the whole batch.
-    pub(crate) async fn score_in_time(&mut self, batch: EncodedBatch) -> Result<ScoredBatch, SessionError> {
+    pub(crate) async fn score_in_time(
+        &mut self,
+        batch: EncodedBatch,
+    ) -> Result<ScoredBatch, SessionError> {
         let manifest = self.model.manifest();
         if !manifest.kind().allows_partial() {
-            return Err(SessionError::PartialUnsupported { model: manifest.name.clone() });
+            return Err(SessionError::PartialUnsupported {
+                model: manifest.name.clone(),
+            });
         }
-        let Some(deadline) = self.call.deadline else { return self.score(batch).await };
+        let Some(deadline) = self.call.deadline else {
+            return self.score(batch).await;
+        };
         let asked = Instant::now();
         let (sent, field) = (batch.count(), batch.field());
         let class = self.accept(&batch, field)?;
-        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
+        let (engine, read) = (
+            Arc::clone(self.sessions.engine()),
+            self.reader(batch, field),
+        );
         let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
         let terms = (deadline, class);
         let taught = (self.taught(), self.top_k);
-        let Scored { evaluation, deviations } =
-            score_in_time(&engine, &self.model, &self.graph, all, terms, taught).await?;
+        let Scored {
+            evaluation,
+            deviations,
+        } = score_in_time(&engine, &self.model, &self.graph, all, terms, taught).await?;
         self.deviations.extend(deviations);
         if evaluation.scores.len() < sent {
             self.series.ranked_in_part();
@@ -250,7 +295,14 @@ impl Session {
 
     /// Number of configuration columns that the model takes, if it names them.
     fn columns(&self) -> Option<usize> {
-        Some(self.model.manifest().features().named()?.config_features().len())
+        Some(
+            self.model
+                .manifest()
+                .features()
+                .named()?
+                .config_features()
+                .len(),
+        )
     }
 
     /// Checks the width of a batch, holds memory for it, and returns its class.
@@ -265,7 +317,9 @@ impl Session {
         let planned = self.graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
         // The engine gets a copy of configurations whose run times are predicted.
         let copies = if self.learned.is_some() { 2 } else { 1 };
-        self.call.place.hold(copies * batch.read_bytes(self.graph.slots(), limits) + count * planned)?;
+        self.call
+            .place
+            .hold(copies * batch.read_bytes(self.graph.slots(), limits) + count * planned)?;
         Ok(class_of(count))
     }
 
@@ -292,14 +346,23 @@ impl Session {
             let read = read.and_then(|read| read.check(&graph.whole).map(|()| read));
             let read = read.map_err(|source| SessionError::Configuration { field, source })?;
             match first + read.len() {
-                found if found > limit => Err(SessionError::StreamTooLong { batch, found, limit }),
+                found if found > limit => Err(SessionError::StreamTooLong {
+                    batch,
+                    found,
+                    limit,
+                }),
                 _ => Ok(read),
             }
         }
     }
 
     fn take(&mut self, evaluation: Evaluation, asked: Instant) -> ScoredBatch {
-        let Evaluation { scores, reuse, unscored, stages } = evaluation;
+        let Evaluation {
+            scores,
+            reuse,
+            unscored,
+            stages,
+        } = evaluation;
         self.unscored = UnscoredConfigs::joined(self.unscored, unscored, self.scores.len());
         self.series.scored(reuse);
         self.call.record.scored(reuse, asked, &stages);
@@ -311,8 +374,17 @@ impl Session {
         } else {
             self.scores.extend(scores);
         }
-        self.call.place.hold_only(answer_bytes(self.scores.len() + self.deviations.len(), self.scores.len()));
-        ScoredBatch { first, configs, reuse, asked, stages }
+        self.call.place.hold_only(answer_bytes(
+            self.scores.len() + self.deviations.len(),
+            self.scores.len(),
+        ));
+        ScoredBatch {
+            first,
+            configs,
+            reuse,
+            asked,
+            stages,
+        }
     }
 
     /// Ranks everything that was scored.
@@ -322,20 +394,42 @@ impl Session {
         let top_k = self.top_k as usize;
         let rank = move || {
             let ranking = rank(&scores, top_k);
-            let ranking_scores: Vec<f32> = ranking.iter().map(|&config| scores[config as usize]).collect();
+            let ranking_scores: Vec<f32> = ranking
+                .iter()
+                .map(|&config| scores[config as usize])
+                .collect();
             (ranking, ranking_scores, scores)
         };
-        let Computed { value: (ranking, ranking_scores, scores), waited } = match class {
+        let Computed {
+            value: (ranking, ranking_scores, scores),
+            waited,
+        } = match class {
             // Too little to hand to a worker.
-            Class::Interactive => Computed { value: rank(), waited: Duration::ZERO },
-            Class::Bulk => self.sessions.engine().pool().run(Class::Bulk, move |_| rank()).await?,
+            Class::Interactive => Computed {
+                value: rank(),
+                waited: Duration::ZERO,
+            },
+            Class::Bulk => {
+                self.sessions
+                    .engine()
+                    .pool()
+                    .run(Class::Bulk, move |_| rank())
+                    .await?
+            }
         };
         self.call.record.ranked(started + waited);
         let (predicted_seconds, log_sd) = match self.model.manifest().unit() {
             ScoreUnit::Seconds if deviations.is_empty() => (ranking_scores.clone(), Vec::new()),
             _ => run_times(&ranking, &ranking_scores, &deviations),
         };
-        Ok(Ranked { ranking, ranking_scores, scores, predicted_seconds, log_sd, waited })
+        Ok(Ranked {
+            ranking,
+            ranking_scores,
+            scores,
+            predicted_seconds,
+            log_sd,
+            waited,
+        })
     }
 
     /// Returns the kernels of some configurations of a batch that was scored, and their predicted seconds.
@@ -357,8 +451,13 @@ impl Session {
             let numbers: Vec<usize> = configs.iter().map(|&config| config as usize).collect();
             Ok::<_, SessionError>(read()?.select(&numbers))
         };
-        let terms = Terms { continues_request: true, ..self.terms(Class::Interactive) };
-        engine.kernels(&self.model, &self.graph, chosen, terms).await
+        let terms = Terms {
+            continues_request: true,
+            ..self.terms(Class::Interactive)
+        };
+        engine
+            .kernels(&self.model, &self.graph, chosen, terms)
+            .await
     }
 
     /// Records the stage times of an answer with scores.
@@ -382,13 +481,19 @@ impl ScoredBatch {
 /// Checks that the nodes of a graph of a feature set have the columns that the model takes.
 fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), SessionError> {
     let manifest = model.manifest();
-    let (Some(set), Some(graph)) = (manifest.features().named(), graph.whole.feature_graph()) else {
+    let (Some(set), Some(graph)) = (manifest.features().named(), graph.whole.feature_graph())
+    else {
         return Ok(());
     };
     match (graph.columns(), set.node_features().len()) {
         (found, expected) if found != expected => {
             let (set, model) = (set.name().to_owned(), manifest.name.clone());
-            Err(SessionError::Graph(GraphError::WrongColumns { found, set, model, expected }))
+            Err(SessionError::Graph(GraphError::WrongColumns {
+                found,
+                set,
+                model,
+                expected,
+            }))
         }
         _ => Ok(()),
     }
@@ -400,8 +505,17 @@ fn run_times(ranking: &[u32], scores: &[f32], deviations: &[f32]) -> (Vec<f32>, 
         return (Vec::new(), Vec::new());
     }
     #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
-    let seconds = scores.iter().map(|&score| libm::exp(score.into()) as f32).collect();
-    (seconds, ranking.iter().map(|&config| deviations[config as usize]).collect())
+    let seconds = scores
+        .iter()
+        .map(|&score| libm::exp(score.into()) as f32)
+        .collect();
+    (
+        seconds,
+        ranking
+            .iter()
+            .map(|&config| deviations[config as usize])
+            .collect(),
+    )
 }
 
 /// Warns about configurations whose kernels are too large.
@@ -410,11 +524,18 @@ fn too_large(UnscoredConfigs { count, first }: UnscoredConfigs) -> Warning {
         "{count} configurations have an infinite score; configuration {}: {}",
         first.config, first.reason
     );
-    Warning { reason: "KERNEL_TOO_LARGE", message }
+    Warning {
+        reason: "KERNEL_TOO_LARGE",
+        message,
+    }
 }
 
 fn class_of(configs: usize) -> Class {
-    if configs > INTERACTIVE_CONFIGS { Class::Bulk } else { Class::Interactive }
+    if configs > INTERACTIVE_CONFIGS {
+        Class::Bulk
+    } else {
+        Class::Interactive
+    }
 }
 
 /// Returns the number of bytes of a ranking and of scores, and of the message that holds them.

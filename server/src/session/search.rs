@@ -65,22 +65,35 @@ impl Session {
         let engine = self.sessions().engine();
         let (graph, pending, seed) = (self.shared_graph(), take(&mut wanted.pending), wanted.seed);
         wanted.pending = (0..pending.len()).collect();
-        let begin =
-            move |_| begin(&from, &pending, |batch, ranking| Space::of(&graph, batch, ranking, combined));
+        let begin = move |_| {
+            begin(&from, &pending, |batch, ranking| {
+                Space::of(&graph, batch, ranking, combined)
+            })
+        };
         let (space, mut visited) = engine.pool().run(Class::Bulk, begin).await?.value?;
         let row_bytes = self.graph().slots() * size_of::<u16>() + CONFIG_BYTES;
-        let held = engine.memory().hold((STEPS * space.changes() + CONSIDERED + DRAWN) * row_bytes)?;
+        let held = engine
+            .memory()
+            .hold((STEPS * space.changes() + CONSIDERED + DRAWN) * row_bytes)?;
         let mut reuse = Reuse::default();
         let mut lowest = visited.lowest();
         for _ in 0..STEPS {
             let (row, predicted) = (visited.row(lowest).to_vec(), visited.log_seconds[lowest]);
             let (changes, rows) = space.single_changes(&row);
             let singles = visited.log_seconds.len();
-            self.visit(&space, rows, &mut visited, &mut reuse, terms).await?;
-            let better =
-                space.best_of_places(&changes, |each| predicted - visited.log_seconds[singles + each]);
-            self.visit(&space, space.changed_together(&row, &better), &mut visited, &mut reuse, terms)
+            self.visit(&space, rows, &mut visited, &mut reuse, terms)
                 .await?;
+            let better = space.best_of_places(&changes, |each| {
+                predicted - visited.log_seconds[singles + each]
+            });
+            self.visit(
+                &space,
+                space.changed_together(&row, &better),
+                &mut visited,
+                &mut reuse,
+                terms,
+            )
+            .await?;
             if better.is_empty() {
                 break;
             }
@@ -88,9 +101,15 @@ impl Session {
         }
         let start = visited.log_seconds.len();
         let drawn = space.random(visited.row(lowest), DRAWN, seed);
-        self.visit(&space, drawn, &mut visited, &mut reuse, terms).await?;
+        self.visit(&space, drawn, &mut visited, &mut reuse, terms)
+            .await?;
         let drawn = start..visited.log_seconds.len();
-        Ok(Found { visited: visited.into_predicted(&space)?, drawn, reuse, held })
+        Ok(Found {
+            visited: visited.into_predicted(&space)?,
+            drawn,
+            reuse,
+            held,
+        })
     }
 
     /// Scores rows and adds them to those that were visited.
@@ -122,10 +141,14 @@ fn begin(
     space: impl FnOnce(&LayoutBatch, &[usize]) -> Space,
 ) -> Result<(Space, Visited), SessionError> {
     let Configurations::Layout(batch) = &*from.configurations else {
-        let why = "a tile belongs to a whole kernel, so that there are no parts to combine".to_owned();
+        let why =
+            "a tile belongs to a whole kernel, so that there are no parts to combine".to_owned();
         return Err(SessionError::SourceUnsupported { why });
     };
-    let ranking: Vec<usize> = rank(&from.log_seconds, 0).into_iter().map(|config| config as usize).collect();
+    let ranking: Vec<usize> = rank(&from.log_seconds, 0)
+        .into_iter()
+        .map(|config| config as usize)
+        .collect();
     let mut visited = Visited::default();
     for &config in pending.iter().chain(ranking.iter().take(CONSIDERED)) {
         visited.rows.extend_from_slice(batch.row(config));
@@ -136,7 +159,12 @@ fn begin(
 }
 
 fn layouts(space: &Space, rows: Vec<u16>) -> Result<LayoutBatch, SessionError> {
-    space.batch(rows).map_err(|source| SessionError::Configuration { field: "batch", source })
+    space
+        .batch(rows)
+        .map_err(|source| SessionError::Configuration {
+            field: "batch",
+            source,
+        })
 }
 
 impl Visited {
@@ -147,11 +175,17 @@ impl Visited {
 
     /// The number of the combination with the lowest predicted time.
     fn lowest(&self) -> usize {
-        rank(&self.log_seconds, 1).first().map_or(0, |&number| number as usize)
+        rank(&self.log_seconds, 1)
+            .first()
+            .map_or(0, |&number| number as usize)
     }
 
     fn into_predicted(self, space: &Space) -> Result<Predicted, SessionError> {
         let configurations = Arc::new(Configurations::Layout(layouts(space, self.rows)?));
-        Ok(Predicted { configurations, scores: self.scores, log_seconds: self.log_seconds })
+        Ok(Predicted {
+            configurations,
+            scores: self.scores,
+            log_seconds: self.log_seconds,
+        })
     }
 }

@@ -103,7 +103,14 @@ impl Sessions {
 
     /// Sets the gauges to the current state.
     pub async fn sample(&self) {
-        let Shared { engine, graphs, admission, bounds, metrics, .. } = &*self.0;
+        let Shared {
+            engine,
+            graphs,
+            admission,
+            bounds,
+            metrics,
+            ..
+        } = &*self.0;
         graphs.sample().await;
         let load = &metrics.load;
         engine.sample(load);
@@ -171,12 +178,16 @@ impl Sessions {
 
     /// Rejects a call if it could not be admitted now.
     pub(crate) fn check(&self, caller: &Caller, calls: Calls) -> Result<(), SessionError> {
-        self.admission(calls).check(caller).map_err(|reached| self.rejection(reached))
+        self.admission(calls)
+            .check(caller)
+            .map_err(|reached| self.rejection(reached))
     }
 
     /// Admits a call, or rejects it immediately if a limit is reached.
     pub(crate) fn admit(&self, caller: Caller, calls: Calls) -> Result<Admitted, SessionError> {
-        self.admission(calls).admit(caller).map_err(|reached| self.rejection(reached))
+        self.admission(calls)
+            .admit(caller)
+            .map_err(|reached| self.rejection(reached))
     }
 
     fn admission(&self, calls: Calls) -> &Admission {
@@ -188,9 +199,10 @@ impl Sessions {
 
     fn rejection(&self, reached: AdmissionLimit) -> SessionError {
         match reached {
-            AdmissionLimit::Server(limit) => {
-                SessionError::Overloaded { limit, half_done_in: self.0.engine.half_done_in() }
-            }
+            AdmissionLimit::Server(limit) => SessionError::Overloaded {
+                limit,
+                half_done_in: self.0.engine.half_done_in(),
+            },
             AdmissionLimit::Client(limit) => SessionError::ClientLimit { limit },
         }
     }
@@ -217,7 +229,12 @@ impl Sessions {
         let Some(features) = graph.feature_graph() else {
             return self.select(name, wanted, graph.task(), record);
         };
-        Ok(self.selected(self.0.registry.select_for_set(name, wanted, features.set())?, record))
+        Ok(self.selected(
+            self.0
+                .registry
+                .select_for_set(name, wanted, features.set())?,
+            record,
+        ))
     }
 
     fn selected(&self, selection: Selection, record: &CallRecord) -> SelectedModel {
@@ -234,14 +251,29 @@ impl Sessions {
     ) -> Result<FoundGraph, SessionError> {
         let found = match origin {
             GraphOrigin::Hash(hash) => {
-                let source = self.0.graphs.get(hash).await.ok_or(SessionError::GraphNotCached { hash })?;
+                let source = self
+                    .0
+                    .graphs
+                    .get(hash)
+                    .await
+                    .ok_or(SessionError::GraphNotCached { hash })?;
                 let (graph, program) = (Arc::clone(&source.graph), source.program.clone());
-                FoundGraph { graph, warnings: Vec::new(), program, featurize: Duration::ZERO }
+                FoundGraph {
+                    graph,
+                    warnings: Vec::new(),
+                    program,
+                    featurize: Duration::ZERO,
+                }
             }
             GraphOrigin::Sent(graph) => {
                 let (source, featurize) = self.read(graph).await?;
                 let (graph, program) = (Arc::clone(&source.graph), source.program.clone());
-                FoundGraph { graph, warnings: source.warnings.clone(), program, featurize }
+                FoundGraph {
+                    graph,
+                    warnings: source.warnings.clone(),
+                    program,
+                    featurize,
+                }
             }
         };
         record.found(&found.graph, found.featurize);
@@ -259,14 +291,29 @@ impl Sessions {
     }
 
     /// Returns the source of a graph from the cache, or reads it, and how long reading took.
-    pub(crate) async fn read(&self, graph: SentGraph) -> Result<(Arc<Source>, Duration), SessionError> {
-        let Shared { engine, graphs, bounds, metrics, .. } = &*self.0;
+    pub(crate) async fn read(
+        &self,
+        graph: SentGraph,
+    ) -> Result<(Arc<Source>, Duration), SessionError> {
+        let Shared {
+            engine,
+            graphs,
+            bounds,
+            metrics,
+            ..
+        } = &*self.0;
         graph.check(bounds)?;
         let (class, limits) = (graph.class(), bounds.limits);
         let (digest, graph) = match class {
             // Too little to hand to a worker, which may be in the middle of a run.
             Class::Interactive => (graph.digest(), graph),
-            Class::Bulk => engine.pool().run(class, move |_| (graph.digest(), graph)).await?.value,
+            Class::Bulk => {
+                engine
+                    .pool()
+                    .run(class, move |_| (graph.digest(), graph))
+                    .await?
+                    .value
+            }
         };
         let mut featurize = Duration::ZERO;
         let read = async {

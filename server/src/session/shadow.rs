@@ -9,7 +9,8 @@ use hlorank_graph::{
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{
-    Bounds, Session, SessionError, Sessions, confidence::spread, score::CONFIG_BYTES, shadowed::ShadowedBatch,
+    Bounds, Session, SessionError, Sessions, confidence::spread, score::CONFIG_BYTES,
+    shadowed::ShadowedBatch,
 };
 use crate::compute::Class;
 
@@ -21,18 +22,32 @@ impl Session {
 
     /// Hands the copy of a batch to the shadow of the version that scored it, unless the shadow is busy.
     pub(crate) fn shadow(&self, copy: Option<EncodedBatch>) {
-        let (Some(batch), Some(shadow)) = (copy, self.shadow_version()) else { return };
+        let (Some(batch), Some(shadow)) = (copy, self.shadow_version()) else {
+            return;
+        };
         let (sessions, series, graph) = (self.sessions(), self.series(), self.shared_graph());
         let place = match sessions.shadowed().waiting.try_reserve() {
             Ok(place) => place,
             Err(TrySendError::Full(())) => return series.shadow.skipped.increment(1),
             Err(TrySendError::Closed(())) => return,
         };
-        match sessions.engine().memory().hold(bytes(&batch, &graph, sessions.bounds())) {
+        match sessions
+            .engine()
+            .memory()
+            .hold(bytes(&batch, &graph, sessions.bounds()))
+        {
             Err(_) => series.shadow.skipped.increment(1),
             Ok(held) => {
-                let (stable, shadow, series) = (self.shared_model(), Arc::clone(shadow), Arc::clone(series));
-                place.send(ShadowedBatch { batch, graph, stable, shadow, series, held });
+                let (stable, shadow, series) =
+                    (self.shared_model(), Arc::clone(shadow), Arc::clone(series));
+                place.send(ShadowedBatch {
+                    batch,
+                    graph,
+                    stable,
+                    shadow,
+                    series,
+                    held,
+                });
             }
         }
     }
@@ -41,7 +56,9 @@ impl Session {
 /// Bytes of a batch, which can outlive its call, while two versions score it.
 fn bytes(batch: &EncodedBatch, graph: &SegmentedGraph, bounds: &Bounds) -> usize {
     let planned = graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
-    batch.message_bytes() + 2 * batch.read_bytes(graph.slots(), &bounds.limits) + batch.count() * planned
+    batch.message_bytes()
+        + 2 * batch.read_bytes(graph.slots(), &bounds.limits)
+        + batch.count() * planned
 }
 
 impl Sessions {
@@ -64,15 +81,25 @@ impl Sessions {
     }
 
     async fn shadow_scores(&self, batch: ShadowedBatch) -> Result<[Vec<f32>; 2], SessionError> {
-        let ShadowedBatch { batch, graph, stable, shadow, .. } = &batch;
+        let ShadowedBatch {
+            batch,
+            graph,
+            stable,
+            shadow,
+            ..
+        } = &batch;
         let (encoded, whole, limits) = (batch.clone(), Arc::clone(graph), self.bounds().limits);
         let read = move || -> Result<Configurations, SessionError> {
             let field = encoded.field();
             let read = encoded.read(whole.task, &whole.configurable, &limits);
-            Ok(spread(&read.map_err(|source| SessionError::Configuration { field, source })?))
+            Ok(spread(&read.map_err(|source| {
+                SessionError::Configuration { field, source }
+            })?))
         };
         let some = self.pool().run(Class::Bulk, move |_| read()).await?.value?;
-        let stable = self.score_in_background(stable, graph, some.clone()).await?;
+        let stable = self
+            .score_in_background(stable, graph, some.clone())
+            .await?;
         Ok([stable, self.score_in_background(shadow, graph, some).await?])
     }
 }
@@ -80,10 +107,14 @@ impl Sessions {
 /// Numbers of pairs that the shadow orders as the stable version does, and of other pairs. Pairs that the stable version gives
 /// equal scores are not counted.
 fn pairs(stable: &[f32], shadow: &[f32]) -> [u64; 2] {
-    let outcome =
-        |(&stable, &shadow): (&f32, &f32)| Outcome { run_time: stable.into(), score: shadow.into() };
+    let outcome = |(&stable, &shadow): (&f32, &f32)| Outcome {
+        run_time: stable.into(),
+        score: shadow.into(),
+    };
     let outcomes: Vec<Outcome> = stable.iter().zip(shadow).map(outcome).collect();
-    let Some(pairs) = PairCounts::of(&outcomes) else { return [0; 2] };
+    let Some(pairs) = PairCounts::of(&outcomes) else {
+        return [0; 2];
+    };
     let same = pairs.concordant();
     [same, pairs.all - pairs.equal_run_times - same]
 }

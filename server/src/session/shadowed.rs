@@ -26,13 +26,19 @@ pub(super) struct Shadowed {
 impl Default for Shadowed {
     fn default() -> Self {
         let (waiting, receiver) = mpsc::channel(1);
-        Self { waiting, receiver: Mutex::new(Some(receiver)) }
+        Self {
+            waiting,
+            receiver: Mutex::new(Some(receiver)),
+        }
     }
 }
 
 impl Shadowed {
     /// The other end, once. Nothing waits after it is dropped.
     pub(super) fn take_receiver(&self) -> Option<Receiver<ShadowedBatch>> {
-        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.receiver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 }

@@ -50,7 +50,11 @@ impl Combined {
     /// The slots of each place of a graph.
     fn places(self, graph: &SegmentedGraph) -> Vec<Vec<usize>> {
         match self {
-            Self::Segments => graph.occurrences.iter().map(|each| each.slots.clone()).collect(),
+            Self::Segments => graph
+                .occurrences
+                .iter()
+                .map(|each| each.slots.clone())
+                .collect(),
             Self::Nodes => (0..graph.slots()).map(|slot| vec![slot]).collect(),
         }
     }
@@ -68,11 +72,17 @@ impl Space {
         let rows = &ranking[..ranking.len().min(COMBINED)];
         let mut slots = combined.places(graph);
         slots.retain(|slots| {
-            rows.iter().any(|&row| at(batch.row(row), slots).ne(at(batch.row(rows[0]), slots)))
+            rows.iter()
+                .any(|&row| at(batch.row(row), slots).ne(at(batch.row(rows[0]), slots)))
         });
         let most = (combined.changes() / slots.len().max(1)).max(1) + 1;
-        let places = pace::in_steps(1, slots).map(|slots| Place::of(batch, rows, slots, most)).collect();
-        Self { batch: batch.clone(), places }
+        let places = pace::in_steps(1, slots)
+            .map(|slots| Place::of(batch, rows, slots, most))
+            .collect();
+        Self {
+            batch: batch.clone(),
+            places,
+        }
     }
 
     /// A batch of rows of this space.
@@ -91,7 +101,10 @@ impl Space {
         for (number, place) in self.places.iter().enumerate() {
             for option in 0..place.options.len() {
                 if at(row, &place.slots).ne(place.options[option].iter().copied()) {
-                    changes.push(Change { place: number, option });
+                    changes.push(Change {
+                        place: number,
+                        option,
+                    });
                     self.changed(row, &changes[changes.len() - 1..], &mut rows);
                 }
             }
@@ -100,7 +113,11 @@ impl Space {
     }
 
     /// The best change of each place, if it is an improvement by `gain`, best first.
-    pub(super) fn best_of_places(&self, changes: &[Change], gain: impl Fn(usize) -> f32) -> Vec<Change> {
+    pub(super) fn best_of_places(
+        &self,
+        changes: &[Change],
+        gain: impl Fn(usize) -> f32,
+    ) -> Vec<Change> {
         let mut best: Vec<Option<(f32, Change)>> = vec![None; self.places.len()];
         for (number, change) in changes.iter().enumerate() {
             let (gain, best) = (gain(number), &mut best[change.place]);
@@ -128,7 +145,10 @@ impl Space {
         for _ in 0..count {
             let draw = |(number, place): (usize, &Place)| {
                 state = mix(state);
-                Change { place: number, option: below(state, place.options.len()) }
+                Change {
+                    place: number,
+                    option: below(state, place.options.len()),
+                }
             };
             let drawn: Vec<Change> = self.places.iter().enumerate().map(draw).collect();
             self.changed(row, &drawn, &mut rows);
@@ -178,14 +198,21 @@ mod tests {
     /// Returns a space of three nodes whose first two are one segment, of four layouts.
     fn space(combined: Combined) -> Space {
         let entry = |number| LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap();
-        let tables = vec![vec![entry(1), entry(2)], vec![entry(3), entry(4)], vec![entry(5), entry(6)]];
+        let tables = vec![
+            vec![entry(1), entry(2)],
+            vec![entry(3), entry(4)],
+            vec![entry(5), entry(6)],
+        ];
         let rows = vec![0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0];
         let batch = LayoutBatch::new(4, tables, rows, &Limits::default()).unwrap();
         let places = match combined {
             Combined::Segments => vec![vec![0, 1], vec![2]],
             Combined::Nodes => vec![vec![0], vec![1], vec![2]],
         };
-        let places = places.into_iter().map(|slots| Place::of(&batch, &[0, 1, 2, 3], slots, 10)).collect();
+        let places = places
+            .into_iter()
+            .map(|slots| Place::of(&batch, &[0, 1, 2, 3], slots, 10))
+            .collect();
         Space { batch, places }
     }
 
@@ -218,6 +245,10 @@ mod tests {
         let drawn = |seed| space.random(&[0, 0, 0], 8, seed);
         assert_eq!(drawn(3), drawn(3));
         assert_ne!(drawn(3), drawn(4));
-        assert!(drawn(3).chunks(3).all(|row| row[0] == row[1]), "{:?}", drawn(3));
+        assert!(
+            drawn(3).chunks(3).all(|row| row[0] == row[1]),
+            "{:?}",
+            drawn(3)
+        );
     }
 }

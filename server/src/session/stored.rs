@@ -15,7 +15,9 @@ use super::{
 };
 use crate::{
     compute::Class,
-    store::{Chosen, Measurement, MeasurementStore, Outcome, Reported, Reporter, StoreError, Subject},
+    store::{
+        Chosen, Measurement, MeasurementStore, Outcome, Reported, Reporter, StoreError, Subject,
+    },
 };
 
 /// Measured configurations, and what came of each.
@@ -43,7 +45,13 @@ impl Measured {
     fn of_sent(configurations: Configurations, outcomes: Vec<Outcome>, client: &Reporter) -> Self {
         let sent = outcomes.len();
         let reporters = vec![Some(client.clone()); sent];
-        Self { configurations, outcomes, reporters, twins: (0..sent).collect(), sent }
+        Self {
+            configurations,
+            outcomes,
+            reporters,
+            twins: (0..sent).collect(),
+            sent,
+        }
     }
 
     /// Whether the call sent a measurement.
@@ -77,15 +85,25 @@ impl Sessions {
         reporter: Reporter,
     ) -> Result<Reported, SessionError> {
         let store = self.store()?;
-        let SentMeasurements { target, batch, outcomes, ids } = sent;
-        let batch = batch
-            .ok_or(SessionError::Configuration { field: REPORT.batch, source: ConfigurationError::Empty })?;
+        let SentMeasurements {
+            target,
+            batch,
+            outcomes,
+            ids,
+        } = sent;
+        let batch = batch.ok_or(SessionError::Configuration {
+            field: REPORT.batch,
+            source: ConfigurationError::Empty,
+        })?;
         let (graph, limits) = (Arc::clone(&found.graph), self.bounds().limits);
         call.place.hold(
             batch.read_bytes(graph.slots(), &limits)
                 + measurement_bytes((&graph, batch.columns()), batch.count()),
         )?;
-        let subject = Subject { target, graph: graph.hash };
+        let subject = Subject {
+            target,
+            graph: graph.hash,
+        };
         let by = Some(reporter.clone());
         let measurements = move || {
             let configurations = read(&batch, &graph, &limits)?;
@@ -99,9 +117,15 @@ impl Sessions {
             });
             Ok(each.collect())
         };
-        let measurements = self.pool().run(Class::Bulk, move |_| measurements()).await?.value;
-        let measurements =
-            measurements.map_err(|source| SessionError::Configuration { field: REPORT.batch, source })?;
+        let measurements = self
+            .pool()
+            .run(Class::Bulk, move |_| measurements())
+            .await?
+            .value;
+        let measurements = measurements.map_err(|source| SessionError::Configuration {
+            field: REPORT.batch,
+            source,
+        })?;
         let kept = if store.has_graph(subject.clone()).await? {
             None
         } else {
@@ -124,8 +148,13 @@ impl Sessions {
         loop {
             let left = MAX_LEARNED - stored.len();
             let page = store.list(chosen, after, left).await?;
-            call.place.hold(measurement_bytes((graph, columns), page.measurements.len()))?;
-            stored.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
+            call.place
+                .hold(measurement_bytes((graph, columns), page.measurements.len()))?;
+            stored.extend(
+                page.measurements
+                    .into_iter()
+                    .map(|(_, measurement)| measurement),
+            );
             after = page.next;
             if after.is_none() || stored.len() >= MAX_LEARNED {
                 return Ok(stored);
@@ -140,7 +169,12 @@ pub(super) fn measurement_bytes(
     measurements: usize,
 ) -> usize {
     let slot_bytes = columns.map_or(ENTRY_BYTES, |columns| columns.saturating_mul(COLUMN_BYTES));
-    measurements.saturating_mul(graph.slots().saturating_mul(slot_bytes).saturating_add(MEASUREMENT_BYTES))
+    measurements.saturating_mul(
+        graph
+            .slots()
+            .saturating_mul(slot_bytes)
+            .saturating_add(MEASUREMENT_BYTES),
+    )
 }
 
 fn read(
@@ -171,7 +205,10 @@ pub(super) fn join(
             Err(error) => Some(error),
         }
     };
-    (sent.map(|configurations| Measured::of_sent(configurations, outcomes, client)), unusable)
+    (
+        sent.map(|configurations| Measured::of_sent(configurations, outcomes, client)),
+        unusable,
+    )
 }
 
 fn joined(
@@ -180,19 +217,38 @@ fn joined(
     (outcomes, ids): (&[Outcome], &[Vec<u8>]),
     stored: Vec<Measurement>,
 ) -> Result<Measured, ConfigurationError> {
-    let canonical = |sent: &Configurations| (0..sent.len()).map(|config| sent.canonical(config)).collect();
+    let canonical = |sent: &Configurations| {
+        (0..sent.len())
+            .map(|config| sent.canonical(config))
+            .collect()
+    };
     let mut configs: Vec<Vec<u8>> = sent.map(canonical).unwrap_or_default();
-    let known: HashSet<(&[u8], &[u8])> =
-        configs.iter().zip(ids).map(|(config, id)| (config.as_slice(), id.as_slice())).collect();
-    let is_new = |each: &Measurement| !known.contains(&(each.config.as_slice(), each.id.as_slice()));
+    let known: HashSet<(&[u8], &[u8])> = configs
+        .iter()
+        .zip(ids)
+        .map(|(config, id)| (config.as_slice(), id.as_slice()))
+        .collect();
+    let is_new =
+        |each: &Measurement| !known.contains(&(each.config.as_slice(), each.id.as_slice()));
     let new: Vec<Measurement> = stored.into_iter().filter(is_new).collect();
     let (mut outcomes, sent) = (outcomes.to_vec(), outcomes.len());
     let mut reporters = vec![Some(client.clone()); sent];
     let mut twins: Vec<usize> = (0..sent).collect();
     let mut first = HashMap::new();
-    for Measurement { config, id, outcome, reporter, .. } in new {
+    for Measurement {
+        config,
+        id,
+        outcome,
+        reporter,
+        ..
+    } in new
+    {
         let number = outcomes.len();
-        let Outcome { seconds, repeats, failure } = outcome;
+        let Outcome {
+            seconds,
+            repeats,
+            failure,
+        } = outcome;
         let same = (config.clone(), id, seconds.to_bits(), repeats, failure);
         twins.push(*first.entry(same).or_insert(number));
         configs.push(config);
@@ -208,5 +264,11 @@ fn joined(
         }
         _ => {}
     }
-    Ok(Measured { configurations, outcomes, reporters, twins, sent })
+    Ok(Measured {
+        configurations,
+        outcomes,
+        reporters,
+        twins,
+        sent,
+    })
 }

@@ -50,9 +50,17 @@ pub(super) fn choosing_bytes(measured: usize, others: usize) -> usize {
 }
 
 /// Numbers suggestions of layouts from 0, and returns these in this order.
-pub(super) fn renumber(suggested: &mut [Suggested], configurations: &Configurations) -> Option<LayoutBatch> {
-    let Configurations::Layout(batch) = configurations else { return None };
-    let numbers: Vec<usize> = suggested.iter().map(|each| each.suggestion.config).collect();
+pub(super) fn renumber(
+    suggested: &mut [Suggested],
+    configurations: &Configurations,
+) -> Option<LayoutBatch> {
+    let Configurations::Layout(batch) = configurations else {
+        return None;
+    };
+    let numbers: Vec<usize> = suggested
+        .iter()
+        .map(|each| each.suggestion.config)
+        .collect();
     for (number, each) in suggested.iter_mut().enumerate() {
         each.suggestion.config = number;
     }
@@ -63,10 +71,18 @@ impl Choice {
     pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<Suggested> {
         let ranking = self.ranking();
         let (from, scores) = (&self.from, self.scores());
-        let adapted = self.taught.as_ref().and_then(|taught| taught.adapted.as_ref());
+        let adapted = self
+            .taught
+            .as_ref()
+            .and_then(|taught| taught.adapted.as_ref());
         let points = |configs: &[usize]| points(&from.configurations, configs, &scores);
         let drawn = self.drawn.clone();
-        let candidates = Candidates { ranking: &ranking, considered: CONSIDERED, drawn, points: &points };
+        let candidates = Candidates {
+            ranking: &ranking,
+            considered: CONSIDERED,
+            drawn,
+            points: &points,
+        };
         let suggestions = match adapted {
             Some(adapted) => adapted.suggest(&candidates, wanted),
             None => wanted.by_model(&ranking),
@@ -80,8 +96,15 @@ impl Choice {
     }
 
     fn scores(&self) -> Scores<'_> {
-        let pool = self.taught.as_ref().and_then(|taught| taught.pool.as_deref());
-        Scores { values: &self.from.scores, unit: self.unit, pool }
+        let pool = self
+            .taught
+            .as_ref()
+            .and_then(|taught| taught.pool.as_deref());
+        Scores {
+            values: &self.from.scores,
+            unit: self.unit,
+            pool,
+        }
     }
 
     /// The distinct configurations that were not measured, by ascending predicted time.
@@ -91,7 +114,9 @@ impl Choice {
             may_be[first] = true;
         }
         self.leave_out_measured(&mut may_be);
-        let ranking = rank(&self.from.log_seconds, 0).into_iter().map(|config| config as usize);
+        let ranking = rank(&self.from.log_seconds, 0)
+            .into_iter()
+            .map(|config| config as usize);
         ranking.filter(|&config| may_be[config]).collect()
     }
 
@@ -107,7 +132,12 @@ impl Choice {
             Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
                 let bounds = |point: &Point| {
                     let bounds = point.bounds.iter().map(|bound| bound.to_bits());
-                    point.orders.iter().copied().chain(bounds).collect::<Vec<_>>()
+                    point
+                        .orders
+                        .iter()
+                        .copied()
+                        .chain(bounds)
+                        .collect::<Vec<_>>()
                 };
                 let measured: BTreeSet<_> = self.measured.iter().map(bounds).collect();
                 let all: Vec<usize> = places.collect();

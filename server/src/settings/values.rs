@@ -47,7 +47,10 @@ impl FromStr for Address {
     type Err = NoAddress;
 
     fn from_str(text: &str) -> Result<Self, NoAddress> {
-        read_address(text, || NoAddress::Form(7070, "; 0.0.0.0:7070 is every IPv4 address")).map(Self)
+        read_address(text, || {
+            NoAddress::Form(7070, "; 0.0.0.0:7070 is every IPv4 address")
+        })
+        .map(Self)
     }
 }
 
@@ -58,7 +61,8 @@ impl FromStr for AddressOrOff {
         if text == "off" {
             return Ok(Self(None));
         }
-        read_address(text, || NoAddress::Form(7071, ", or `off`")).map(|address| Self(Some(address)))
+        read_address(text, || NoAddress::Form(7071, ", or `off`"))
+            .map(|address| Self(Some(address)))
     }
 }
 
@@ -68,11 +72,15 @@ fn read_address(text: &str, no_form: impl Fn() -> NoAddress) -> Result<SocketAdd
     }
     let (host, port) = text.rsplit_once(':').ok_or_else(&no_form)?;
     let port: u16 = port.parse().map_err(|_| no_form())?;
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    let is_name =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
     if host.is_empty() || !host.chars().all(is_name) {
         return Err(no_form());
     }
-    look_up(host, port).map_err(|source| NoAddress::Host { host: host.to_owned(), source })
+    look_up(host, port).map_err(|source| NoAddress::Host {
+        host: host.to_owned(),
+        source,
+    })
 }
 
 /// Returns an address of a host name: the first IPv4 address, because clients try that of `localhost`, or else the first.
@@ -94,7 +102,9 @@ impl FromStr for FeatureSetModels {
         for pair in text.split(',') {
             // A set may have `=` in its name, a folder of models has not.
             let (set, model) = pair.rsplit_once('=').ok_or(NoFeatureSetModels)?;
-            let is_new = models.insert(set.trim().to_owned(), model.trim().to_owned()).is_none();
+            let is_new = models
+                .insert(set.trim().to_owned(), model.trim().to_owned())
+                .is_none();
             if set.trim().is_empty() || model.trim().is_empty() || !is_new {
                 return Err(NoFeatureSetModels);
             }
@@ -114,7 +124,11 @@ impl fmt::Display for AddressOrOff {
 
 /// Returns the absolute path of a file in a folder. The loader of libraries looks for a name without a folder.
 pub(super) fn absolute_or_name(path: PathBuf) -> io::Result<PathBuf> {
-    if path.components().count() > 1 { std::path::absolute(path) } else { Ok(path) }
+    if path.components().count() > 1 {
+        std::path::absolute(path)
+    } else {
+        Ok(path)
+    }
 }
 
 pub(super) fn factor(text: &str) -> Result<f64, String> {
@@ -130,7 +144,10 @@ mod tests {
     fn models_of_feature_sets_are_a_list() {
         let read = |text: &str| text.parse().map(|FeatureSetModels(models)| models);
         let pair = |set: &str, model: &str| (set.to_owned(), model.to_owned());
-        assert_eq!(read("b=2,a=b=1").unwrap(), [pair("a=b", "1"), pair("b", "2")]);
+        assert_eq!(
+            read("b=2,a=b=1").unwrap(),
+            [pair("a=b", "1"), pair("b", "2")]
+        );
         assert!(read("none").unwrap().is_empty());
         for wrong in ["", "a", "a=", "=m", "a=1,a=2", "a=1,"] {
             assert!(read(wrong).is_err(), "{wrong}");
@@ -143,7 +160,14 @@ mod tests {
         for text in ["off", "127.0.0.1:0", "[::1]:9000"] {
             assert_eq!(listener(text).unwrap().to_string(), text);
         }
-        assert!("localhost:7655".parse::<Address>().unwrap().0.ip().is_loopback());
+        assert!(
+            "localhost:7655"
+                .parse::<Address>()
+                .unwrap()
+                .0
+                .ip()
+                .is_loopback()
+        );
         for wrong in [
             "7071",
             ":7071",
@@ -157,11 +181,22 @@ mod tests {
             "",
         ] {
             let error = listener(wrong).unwrap_err().to_string();
-            assert!(error.contains("localhost:7071 or [::1]:7071, or `off`"), "{wrong}: {error}");
+            assert!(
+                error.contains("localhost:7071 or [::1]:7071, or `off`"),
+                "{wrong}: {error}"
+            );
             let error = wrong.parse::<Address>().unwrap_err().to_string();
-            assert!(error.ends_with("0.0.0.0:7070 is every IPv4 address"), "{wrong}: {error}");
+            assert!(
+                error.ends_with("0.0.0.0:7070 is every IPv4 address"),
+                "{wrong}: {error}"
+            );
         }
-        let error = listener("no-such-host.invalid:7071").unwrap_err().to_string();
-        assert!(error.starts_with("the host name `no-such-host.invalid` has no address"), "{error}");
+        let error = listener("no-such-host.invalid:7071")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("the host name `no-such-host.invalid` has no address"),
+            "{error}"
+        );
     }
 }

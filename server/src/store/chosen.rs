@@ -32,13 +32,19 @@ impl Chosen {
     /// Those of all graphs on a target.
     #[must_use]
     pub fn of_target(target: &str) -> Self {
-        Self { target: Some(target.to_owned()), ..Self::default() }
+        Self {
+            target: Some(target.to_owned()),
+            ..Self::default()
+        }
     }
 
     /// Those of one graph on a target.
     #[must_use]
     pub fn of_subject(subject: &Subject) -> Self {
-        Self { graph: Some(subject.graph), ..Self::of_target(&subject.target) }
+        Self {
+            graph: Some(subject.graph),
+            ..Self::of_target(&subject.target)
+        }
     }
 
     /// Of these, those of a reporter, if one is given.
@@ -51,10 +57,18 @@ impl Chosen {
         let prefix = match (&self.target, self.graph) {
             (None, _) => Vec::new(),
             (Some(target), None) => target_prefix(target),
-            (Some(target), Some(graph)) => Subject { target: target.clone(), graph }.prefix(),
+            (Some(target), Some(graph)) => Subject {
+                target: target.clone(),
+                graph,
+            }
+            .prefix(),
         };
         let tag = self.reporter.as_ref().map(Reporter::tag);
-        ChosenKeys { prefix, reporter: self.reporter.clone(), tag }
+        ChosenKeys {
+            prefix,
+            reporter: self.reporter.clone(),
+            tag,
+        }
     }
 }
 
@@ -62,6 +76,7 @@ impl ChosenKeys {
     /// Whether a key that begins with the prefix is one of them. Only keys without a reporter, whose ids a client chose before
     /// reporters were kept, could end with the tag of another.
     pub(super) fn has_tag_of(&self, key: &[u8]) -> bool {
-        self.tag.is_none_or(|tag| key.last_chunk::<TAG_BYTES>() == Some(&tag))
+        self.tag
+            .is_none_or(|tag| key.last_chunk::<TAG_BYTES>() == Some(&tag))
     }
 }

@@ -21,7 +21,11 @@ const MAX_WAITING: usize = 1_024;
 
 impl Embedded {
     /// Opens the file, which is created if it is missing. Blocks while it reads the whole file to check it.
-    pub(super) fn open(path: &Path, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
+    pub(super) fn open(
+        path: &Path,
+        limit: u64,
+        series: Arc<StoreSeries>,
+    ) -> Result<Self, OpenStoreError> {
         let file = Arc::new(StoreFile::open(path)?);
         if let Ok(totals) = file.totals() {
             tracing::info!(path = %path.display(), measurements = totals.measurements, "measurements are kept");
@@ -29,13 +33,23 @@ impl Embedded {
             set(&series.bytes, totals.bytes);
         }
         let (sender, commands) = mpsc::channel(MAX_WAITING);
-        let writer = Writer { file: Arc::clone(&file), commands, limit, series };
-        let started = thread::Builder::new().name("measurements".to_owned()).spawn(|| writer.run());
+        let writer = Writer {
+            file: Arc::clone(&file),
+            commands,
+            limit,
+            series,
+        };
+        let started = thread::Builder::new()
+            .name("measurements".to_owned())
+            .spawn(|| writer.run());
         started.map_err(|error| OpenStoreError {
             at: path.display().to_string(),
             reason: Unusable::Io(error),
         })?;
-        Ok(Self { file, commands: sender })
+        Ok(Self {
+            file,
+            commands: sender,
+        })
     }
 
     pub(super) async fn report(
@@ -44,7 +58,15 @@ impl Embedded {
         measurements: Vec<Measurement>,
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
-        self.ask(|answer| Command::Report(Report { subject, measurements, graph, answer })).await
+        self.ask(|answer| {
+            Command::Report(Report {
+                subject,
+                measurements,
+                graph,
+                answer,
+            })
+        })
+        .await
     }
 
     /// Reads the file on a thread that may wait for the disk. After a failure to write, such as a full disk, the file is
@@ -87,7 +109,10 @@ impl Embedded {
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Failed("the store is closed".to_owned());
-        self.commands.send(command(answer)).await.map_err(|_| closed())?;
+        self.commands
+            .send(command(answer))
+            .await
+            .map_err(|_| closed())?;
         answered.await.unwrap_or_else(|_| Err(closed()))
     }
 }

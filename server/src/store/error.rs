@@ -16,7 +16,9 @@ pub struct OpenStoreError {
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// Another process has it open.
-    #[error("another process has the file open; stop that process, or give each server a file of its own")]
+    #[error(
+        "another process has the file open; stop that process, or give each server a file of its own"
+    )]
     Locked,
     /// Its contents are not what was written, or were written by another program.
     #[error(
@@ -104,7 +106,10 @@ impl From<StorageError> for Unusable {
         match error {
             // A file that is too short or has another beginning is invalid data.
             StorageError::Io(error)
-                if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+                ) =>
             {
                 Self::Damaged(error.to_string())
             }

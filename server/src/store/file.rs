@@ -23,7 +23,8 @@ use super::{
 };
 
 /// The records by key.
-pub(super) const MEASUREMENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("measurements");
+pub(super) const MEASUREMENTS: TableDefinition<'_, &[u8], &[u8]> =
+    TableDefinition::new("measurements");
 
 /// The compressed messages of graphs by subject.
 pub(super) const GRAPHS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("graphs");
@@ -80,37 +81,60 @@ pub(super) struct Totals {
 impl StoreFile {
     /// Opens a file, and reads all of it to check it. Creates it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, OpenStoreError> {
-        let opened = open_unless_panicking(path)
-            .map_err(|reason| OpenStoreError { at: path.display().to_string(), reason })?;
-        let opened = Opened { database: opened, is_view: false };
-        Ok(Self { path: path.to_owned(), database: RwLock::new(Some(opened)) })
+        let opened = open_unless_panicking(path).map_err(|reason| OpenStoreError {
+            at: path.display().to_string(),
+            reason,
+        })?;
+        let opened = Opened {
+            database: opened,
+            is_view: false,
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            database: RwLock::new(Some(opened)),
+        })
     }
 
     /// Opens the file again if it cannot be written, after a failure.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
-        let mut opened = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if opened.as_ref().is_none_or(|opened| opened.is_view) {
             // It is locked for as long as it is open.
             *opened = None;
             let database = open_unless_panicking(&self.path).map_err(|reason| failed(&reason))?;
-            *opened = Some(Opened { database, is_view: false });
+            *opened = Some(Opened {
+                database,
+                is_view: false,
+            });
         }
         Ok(())
     }
 
     /// Opens the file to be read, if it is not open.
     pub(super) fn reopen_to_read(&self) -> Result<(), StoreError> {
-        let mut opened = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if opened.is_none() {
             let database = view_unless_panicking(&self.path).map_err(|reason| failed(&reason))?;
-            *opened = Some(Opened { database, is_view: true });
+            *opened = Some(Opened {
+                database,
+                is_view: true,
+            });
         }
         Ok(())
     }
 
     /// Closes the file once nobody reads it.
     pub(super) fn close(&self) {
-        *self.database.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Does something with the open file. redb panics if a page was damaged after it was opened.
@@ -119,7 +143,9 @@ impl StoreFile {
         work: impl FnOnce(&Database) -> Result<T, redb::Error>,
     ) -> Result<T, StoreError> {
         let opened = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        let opened = opened.as_ref().ok_or_else(|| failed(&"the file is not open"))?;
+        let opened = opened
+            .as_ref()
+            .ok_or_else(|| failed(&"the file is not open"))?;
         let done = panic::catch_unwind(AssertUnwindSafe(|| work(&opened.database)));
         Ok(done.map_err(|_| StoreError::Failed("the file is damaged".to_owned()))??)
     }
@@ -127,8 +153,14 @@ impl StoreFile {
     pub(super) fn totals(&self) -> Result<Totals, StoreError> {
         self.with(|database| {
             let read = database.begin_read()?;
-            let bytes = read.open_table(FACTS)?.get(BYTES)?.map_or(0, |bytes| bytes.value());
-            Ok(Totals { measurements: read.open_table(MEASUREMENTS)?.len()?, bytes })
+            let bytes = read
+                .open_table(FACTS)?
+                .get(BYTES)?
+                .map_or(0, |bytes| bytes.value());
+            Ok(Totals {
+                measurements: read.open_table(MEASUREMENTS)?.len()?,
+                bytes,
+            })
         })
     }
 
@@ -142,8 +174,9 @@ impl StoreFile {
         self.with(|database| {
             let table = database.begin_read()?.open_table(MEASUREMENTS)?;
             let prefix = chosen.prefix.as_slice();
-            let start =
-                after.filter(|after| *after >= prefix).map_or(Bound::Included(prefix), Bound::Excluded);
+            let start = after
+                .filter(|after| *after >= prefix)
+                .map_or(Bound::Included(prefix), Bound::Excluded);
             let (mut page, mut last, mut bytes) = (Page::default(), None, 0);
             for (scanned, entry) in table.range::<&[u8]>((start, Bound::Unbounded))?.enumerate() {
                 let (key, record) = entry?;
@@ -151,13 +184,17 @@ impl StoreFile {
                 if !key.starts_with(prefix) {
                     return Ok(page);
                 }
-                if page.measurements.len() >= count || bytes >= MAX_PAGE_BYTES || scanned >= MAX_SCANNED {
+                if page.measurements.len() >= count
+                    || bytes >= MAX_PAGE_BYTES
+                    || scanned >= MAX_SCANNED
+                {
                     page.next = last;
                     return Ok(page);
                 }
                 last = Some(key.to_vec());
                 if chosen.has_tag_of(key) {
-                    page.measurements.push(Measurement::read(key, record).ok_or_else(unreadable)?);
+                    page.measurements
+                        .push(Measurement::read(key, record).ok_or_else(unreadable)?);
                     bytes += key.len() + record.len();
                 }
             }
@@ -172,10 +209,25 @@ impl StoreFile {
         self.with(|database| {
             let (read, key) = (database.begin_read()?, subject.prefix());
             let (subjects, graphs) = (read.open_table(SUBJECTS)?, read.open_table(GRAPHS)?);
-            let Some(kind) = subjects.get(key.as_slice())? else { return Ok(None) };
-            let Kind { task, structure, reporter } = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
-            let message = graphs.get(key.as_slice())?.ok_or_else(unreadable)?.value().to_vec();
-            Ok(Some(KeptGraph { task, structure, message, reporter }))
+            let Some(kind) = subjects.get(key.as_slice())? else {
+                return Ok(None);
+            };
+            let Kind {
+                task,
+                structure,
+                reporter,
+            } = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
+            let message = graphs
+                .get(key.as_slice())?
+                .ok_or_else(unreadable)?
+                .value()
+                .to_vec();
+            Ok(Some(KeptGraph {
+                task,
+                structure,
+                message,
+                reporter,
+            }))
         })
     }
 
@@ -197,11 +249,19 @@ impl StoreFile {
             let subjects = database.begin_read()?.open_table(SUBJECTS)?;
             let after = after.map(Subject::prefix);
             let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let some = subjects.range::<&[u8]>((start, Bound::Unbounded))?.take(count);
+            let some = subjects
+                .range::<&[u8]>((start, Bound::Unbounded))?
+                .take(count);
             let read = some.map(|entry| {
                 let (key, kind) = entry?;
-                let (subject, kind) = (Subject::of_prefix(key.value()), Kind::of_record(kind.value()));
-                Ok((subject.ok_or_else(unreadable)?, kind.ok_or_else(unreadable)?.task))
+                let (subject, kind) = (
+                    Subject::of_prefix(key.value()),
+                    Kind::of_record(kind.value()),
+                );
+                Ok((
+                    subject.ok_or_else(unreadable)?,
+                    kind.ok_or_else(unreadable)?.task,
+                ))
             });
             read.collect()
         })
@@ -220,10 +280,15 @@ impl StoreFile {
             let (prefix, mut alike) = (subject.structure_prefix(structure), Vec::new());
             for entry in structures.range::<&[u8]>(prefix.as_slice()..)? {
                 let (key, _) = entry?;
-                let Some(graph) = key.value().strip_prefix(prefix.as_slice()) else { break };
+                let Some(graph) = key.value().strip_prefix(prefix.as_slice()) else {
+                    break;
+                };
                 let graph = Digest(graph.try_into().map_err(|_| unreadable())?);
                 if graph != subject.graph {
-                    alike.push(Subject { target: subject.target.clone(), graph });
+                    alike.push(Subject {
+                        target: subject.target.clone(),
+                        graph,
+                    });
                 }
                 if alike.len() == count {
                     break;
@@ -251,7 +316,9 @@ fn open_unless_panicking(path: &Path) -> Result<Database, Unusable> {
 fn view_unless_panicking(path: &Path) -> Result<Database, Unusable> {
     unless_panicking(|| {
         let view = StoredView::open(path).map_err(Unusable::Io)?;
-        Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(view)?)
+        Ok(Builder::new()
+            .set_cache_size(CACHE_BYTES)
+            .create_with_backend(view)?)
     })
 }
 
@@ -271,8 +338,13 @@ fn open(path: &Path) -> Result<Database, Unusable> {
     check_format(&database)?;
     if is_new {
         // Otherwise a power cut could lose the name of the file.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(Unusable::Io)?;
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(Unusable::Io)?;
     }
     Ok(database)
 }
@@ -283,7 +355,10 @@ fn check_format(database: &Database) -> Result<(), Unusable> {
         Some(CURRENT_FORMAT) => Ok(()),
         Some(FORMAT_WITHOUT_REPORTERS) => Ok(begin_reporters(database)?),
         Some(older) if FORMATS_WITHOUT_STRUCTURES.contains(&older) => Ok(begin_graphs(database)?),
-        Some(found) => Err(Unusable::OtherFormat { found, known: CURRENT_FORMAT }),
+        Some(found) => Err(Unusable::OtherFormat {
+            found,
+            known: CURRENT_FORMAT,
+        }),
         None => Ok(begin(database)?),
     }
 }
@@ -293,7 +368,9 @@ fn format(database: &Database) -> Result<Option<u64>, Unusable> {
     match read.open_table(FACTS) {
         Ok(facts) => {
             let format = facts.get(FORMAT)?.map(|format| format.value());
-            format.map(Some).ok_or_else(|| Unusable::Damaged("it has no format".to_owned()))
+            format
+                .map(Some)
+                .ok_or_else(|| Unusable::Damaged("it has no format".to_owned()))
         }
         Err(TableError::TableDoesNotExist(_)) if read.list_tables()?.next().is_none() => Ok(None),
         Err(error) => Err(redb::Error::from(error).into()),

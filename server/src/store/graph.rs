@@ -22,7 +22,11 @@ impl KeptGraph {
     }
 
     pub(super) fn kind(&self) -> Kind {
-        Kind { task: self.task, structure: self.structure, reporter: self.reporter.clone() }
+        Kind {
+            task: self.task,
+            structure: self.structure,
+            reporter: self.reporter.clone(),
+        }
     }
 }
 
@@ -49,7 +53,13 @@ impl Kind {
     pub(super) fn record(&self) -> Vec<u8> {
         let mut record = vec![self.task.kind().number()];
         record.extend(self.structure.0);
-        record.extend(self.reporter.as_ref().map(Reporter::name).unwrap_or_default().as_bytes());
+        record.extend(
+            self.reporter
+                .as_ref()
+                .map(Reporter::name)
+                .unwrap_or_default()
+                .as_bytes(),
+        );
         record
     }
 
@@ -57,8 +67,14 @@ impl Kind {
     pub(super) fn of_record(record: &[u8]) -> Option<Self> {
         let (number, structure) = record.split_first()?;
         let (structure, reporter) = structure.split_first_chunk()?;
-        let task = Task::ALL.into_iter().find(|task| task.kind().number() == *number)?;
+        let task = Task::ALL
+            .into_iter()
+            .find(|task| task.kind().number() == *number)?;
         let reporter = Reporter::named(std::str::from_utf8(reporter).ok()?);
-        Some(Self { task, structure: Digest(*structure), reporter })
+        Some(Self {
+            task,
+            structure: Digest(*structure),
+            reporter,
+        })
     }
 }

@@ -23,16 +23,27 @@ impl<'a> GraphTables<'a> {
     }
 
     /// Returns the bytes that a graph would add; `None` if it is kept already.
-    pub(super) fn missing(&self, subject: &Subject, graph: &KeptGraph) -> Result<Option<u64>, redb::Error> {
+    pub(super) fn missing(
+        &self,
+        subject: &Subject,
+        graph: &KeptGraph,
+    ) -> Result<Option<u64>, redb::Error> {
         let is_kept = self.kinds.get(subject.prefix().as_slice())?.is_some();
         Ok((!is_kept).then(|| graph.bytes_for(subject)))
     }
 
-    pub(super) fn insert(&mut self, subject: &Subject, graph: &KeptGraph) -> Result<(), redb::Error> {
+    pub(super) fn insert(
+        &mut self,
+        subject: &Subject,
+        graph: &KeptGraph,
+    ) -> Result<(), redb::Error> {
         let (key, kind) = (subject.prefix(), graph.kind());
-        self.messages.insert(key.as_slice(), graph.message.as_slice())?;
-        self.kinds.insert(key.as_slice(), kind.record().as_slice())?;
-        self.structures.insert(subject.structure_key(graph.structure).as_slice(), ())?;
+        self.messages
+            .insert(key.as_slice(), graph.message.as_slice())?;
+        self.kinds
+            .insert(key.as_slice(), kind.record().as_slice())?;
+        self.structures
+            .insert(subject.structure_key(graph.structure).as_slice(), ())?;
         Ok(())
     }
 
@@ -49,14 +60,21 @@ impl<'a> GraphTables<'a> {
                 break;
             }
             let kind = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
-            removed.push((Subject::of_prefix(key.value()).ok_or_else(unreadable)?, kind));
+            removed.push((
+                Subject::of_prefix(key.value()).ok_or_else(unreadable)?,
+                kind,
+            ));
         }
         let mut freed = Vec::new();
         for (subject, kind) in removed {
             let key = subject.prefix();
-            let message = self.messages.remove(key.as_slice())?.map_or(0, |message| message.value().len());
+            let message = self
+                .messages
+                .remove(key.as_slice())?
+                .map_or(0, |message| message.value().len());
             self.kinds.remove(key.as_slice())?;
-            self.structures.remove(subject.structure_key(kind.structure).as_slice())?;
+            self.structures
+                .remove(subject.structure_key(kind.structure).as_slice())?;
             let bytes = bytes_of_graph(&subject, &kind, message);
             freed.push((kind.reporter, bytes));
         }

@@ -66,7 +66,13 @@ impl Subject {
         let (target, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
         let (graph, rest) = rest.split_first_chunk::<DIGEST_BYTES>()?;
         let target = std::str::from_utf8(target).ok()?.to_owned();
-        Some((Self { target, graph: Digest(*graph) }, rest))
+        Some((
+            Self {
+                target,
+                graph: Digest(*graph),
+            },
+            rest,
+        ))
     }
 }
 
@@ -99,11 +105,17 @@ mod tests {
 
     #[test]
     fn a_key_gives_subject_and_id_back() {
-        let subject = Subject { target: "a board".to_owned(), graph: Digest([7; 32]) };
+        let subject = Subject {
+            target: "a board".to_owned(),
+            graph: Digest([7; 32]),
+        };
         let key = subject.key(b"config", b"id", None);
         assert_eq!(Subject::of_key(&key), Some((subject, &b"id"[..])));
         assert_eq!(Subject::of_key(&key[..key.len() - 3]), None);
-        let subject = Subject { target: String::new(), graph: Digest([1; 32]) };
+        let subject = Subject {
+            target: String::new(),
+            graph: Digest([1; 32]),
+        };
         assert_eq!(Subject::of_prefix(&key), None);
         assert_eq!(Subject::of_prefix(&subject.prefix()), Some(subject));
         assert_eq!(Subject::of_key(b""), None);

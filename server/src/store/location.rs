@@ -30,7 +30,9 @@ impl FromStr for StoreLocation {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        let is_database = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
+        let is_database = ["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme));
         Ok(match text {
             "off" => Self::Off,
             _ if is_database => Self::Database(DatabaseUrl(text.to_owned())),
@@ -47,8 +49,14 @@ mod tests {
     fn an_address_of_a_database_is_no_path_and_shows_no_password() {
         let location = |text: &str| text.parse::<StoreLocation>().unwrap();
         assert_eq!(location("off"), StoreLocation::Off);
-        assert_eq!(location("./measurements"), StoreLocation::File("./measurements".into()));
-        for text in ["postgres://hlorank:secret@db/measurements", "postgresql://db"] {
+        assert_eq!(
+            location("./measurements"),
+            StoreLocation::File("./measurements".into())
+        );
+        for text in [
+            "postgres://hlorank:secret@db/measurements",
+            "postgresql://db",
+        ] {
             let location = location(text);
             assert!(matches!(location, StoreLocation::Database(_)));
             assert_eq!(format!("{location:?}"), "Database(a PostgreSQL database)");

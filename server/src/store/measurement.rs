@@ -63,9 +63,16 @@ impl Outcome {
     /// The id of a measurement that the client gave none: the same outcome has the same id.
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
-        let Self { seconds, repeats, failure } = self;
-        let parts: [&[u8]; 3] =
-            [&seconds.to_bits().to_le_bytes(), &repeats.to_le_bytes(), &failure.to_le_bytes()];
+        let Self {
+            seconds,
+            repeats,
+            failure,
+        } = self;
+        let parts: [&[u8]; 3] = [
+            &seconds.to_bits().to_le_bytes(),
+            &repeats.to_le_bytes(),
+            &failure.to_le_bytes(),
+        ];
         Digest::of_parts("hlorank 2026 measurement", parts).0[..ID_BYTES].to_vec()
     }
 }
@@ -78,23 +85,65 @@ impl Measurement {
 
     /// What the file holds of it beside its key.
     pub(super) fn record(&self) -> Vec<u8> {
-        let Outcome { seconds, repeats, failure } = self.outcome;
+        let Outcome {
+            seconds,
+            repeats,
+            failure,
+        } = self.outcome;
         let (task, config) = (i32::from(self.task.kind().number()), self.config.clone());
-        let reporter = self.reporter.as_ref().map(Reporter::name).unwrap_or_default().to_owned();
-        Record { task, config, seconds, repeats, failure, reporter }.encode_to_vec()
+        let reporter = self
+            .reporter
+            .as_ref()
+            .map(Reporter::name)
+            .unwrap_or_default()
+            .to_owned();
+        Record {
+            task,
+            config,
+            seconds,
+            repeats,
+            failure,
+            reporter,
+        }
+        .encode_to_vec()
     }
 
     /// Reads a key and what [`Self::record`] wrote; `None` if one of them is something else.
     pub(super) fn read(key: &[u8], record: &[u8]) -> Option<(Subject, Self)> {
         let (subject, rest) = Subject::of_key(key)?;
-        let Record { task, config, seconds, repeats, failure, reporter } = Record::decode(record).ok()?;
-        let task = Task::ALL.into_iter().find(|known| i32::from(known.kind().number()) == task)?;
-        let (reporter, outcome) = (Reporter::named(&reporter), Outcome { seconds, repeats, failure });
+        let Record {
+            task,
+            config,
+            seconds,
+            repeats,
+            failure,
+            reporter,
+        } = Record::decode(record).ok()?;
+        let task = Task::ALL
+            .into_iter()
+            .find(|known| i32::from(known.kind().number()) == task)?;
+        let (reporter, outcome) = (
+            Reporter::named(&reporter),
+            Outcome {
+                seconds,
+                repeats,
+                failure,
+            },
+        );
         let id = match &reporter {
             Some(reporter) => rest.strip_suffix(&reporter.tag())?,
             None => rest,
         };
-        Some((subject, Self { task, config, id: id.to_vec(), outcome, reporter }))
+        Some((
+            subject,
+            Self {
+                task,
+                config,
+                id: id.to_vec(),
+                outcome,
+                reporter,
+            },
+        ))
     }
 
     /// The reporter of a record; `None` if it is not known.
@@ -109,22 +158,51 @@ mod tests {
 
     #[test]
     fn a_record_gives_the_measurement_back() {
-        let subject = Subject { target: "a board".to_owned(), graph: Digest([7; 32]) };
-        for (task, reporter) in Task::ALL.into_iter().zip(["", "ci"].map(Reporter::named).into_iter().cycle())
+        let subject = Subject {
+            target: "a board".to_owned(),
+            graph: Digest([7; 32]),
+        };
+        for (task, reporter) in Task::ALL
+            .into_iter()
+            .zip(["", "ci"].map(Reporter::named).into_iter().cycle())
         {
-            let outcome = Outcome { seconds: 1.5e-3, repeats: 3, failure: 0 };
-            let measurement = Measurement { task, config: vec![1, 0], id: outcome.id(), outcome, reporter };
+            let outcome = Outcome {
+                seconds: 1.5e-3,
+                repeats: 3,
+                failure: 0,
+            };
+            let measurement = Measurement {
+                task,
+                config: vec![1, 0],
+                id: outcome.id(),
+                outcome,
+                reporter,
+            };
             let (key, record) = (measurement.key(&subject), measurement.record());
             assert_eq!(Measurement::reporter_of(&record), measurement.reporter);
-            assert_eq!(Measurement::read(&key, &record), Some((subject.clone(), measurement)));
+            assert_eq!(
+                Measurement::read(&key, &record),
+                Some((subject.clone(), measurement))
+            );
             assert_eq!(Measurement::read(&key, &[8, 99]), None);
         }
     }
 
     #[test]
     fn outcomes_that_differ_have_other_ids() {
-        let outcome = Outcome { seconds: 1.0, repeats: 1, failure: 0 };
+        let outcome = Outcome {
+            seconds: 1.0,
+            repeats: 1,
+            failure: 0,
+        };
         assert_eq!(outcome.id(), outcome.id());
-        assert_ne!(outcome.id(), Outcome { repeats: 2, ..outcome }.id());
+        assert_ne!(
+            outcome.id(),
+            Outcome {
+                repeats: 2,
+                ..outcome
+            }
+            .id()
+        );
     }
 }

@@ -3,8 +3,8 @@ use std::{path::Path, sync::Arc};
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    Changed, Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError,
-    Subject, changes::Changes, embedded::Embedded, postgres::Shared,
+    Changed, Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported,
+    StoreError, Subject, changes::Changes, embedded::Embedded, postgres::Shared,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -27,7 +27,11 @@ impl MeasurementStore {
     pub fn open(path: &Path, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
         let file = Embedded::open(path, limit, Arc::clone(&series))?;
         set(&series.max_bytes, limit);
-        Ok(Self { kept: Kept::File(file), changes: Arc::default(), series })
+        Ok(Self {
+            kept: Kept::File(file),
+            changes: Arc::default(),
+            series,
+        })
     }
 
     /// Uses the store in a PostgreSQL database, which other servers may use too. A database that does not answer is tried
@@ -40,7 +44,11 @@ impl MeasurementStore {
         let changes = Arc::<Changes>::default();
         let database = Shared::open(url, limit, Arc::clone(&changes), Arc::clone(&series)).await?;
         set(&series.max_bytes, limit);
-        Ok(Self { kept: Kept::Database(Box::new(database)), changes, series })
+        Ok(Self {
+            kept: Kept::Database(Box::new(database)),
+            changes,
+            series,
+        })
     }
 
     /// Adds measurements, all or none, and the graph that they are of, if it is not kept yet. Returns once they are on disk.
@@ -59,7 +67,9 @@ impl MeasurementStore {
                 Ok(reported)
             }
             // The database notifies all servers, this one too.
-            Kept::Database(database) => self.noted(database.report(&subject, &measurements, graph).await),
+            Kept::Database(database) => {
+                self.noted(database.report(&subject, &measurements, graph).await)
+            }
         }
     }
 
@@ -87,7 +97,10 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |file| file.subjects(after.as_ref(), count)).await,
+            Kept::File(file) => {
+                file.read(move |file| file.subjects(after.as_ref(), count))
+                    .await
+            }
             Kept::Database(database) => database.subjects(after.as_ref(), count).await,
         })
     }
@@ -101,7 +114,10 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |file| file.alike(&subject, structure, count)).await,
+            Kept::File(file) => {
+                file.read(move |file| file.alike(&subject, structure, count))
+                    .await
+            }
             Kept::Database(database) => database.alike(&subject, structure, count).await,
         })
     }
@@ -121,7 +137,10 @@ impl MeasurementStore {
     ) -> Result<Page, StoreError> {
         let chosen = chosen.keys();
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |file| file.page(&chosen, after.as_deref(), count)).await,
+            Kept::File(file) => {
+                file.read(move |file| file.page(&chosen, after.as_deref(), count))
+                    .await
+            }
             Kept::Database(database) => database.page(&chosen, after.as_deref(), count).await,
         })
     }

@@ -10,7 +10,10 @@ pub(super) type Records<'a> = BTreeMap<&'a [u8], &'a [u8]>;
 
 /// The records of measurements of a graph on a target.
 pub(super) fn records(subject: &Subject, measurements: &[Measurement]) -> Vec<Record> {
-    measurements.iter().map(|each| (each.key(subject), each.record())).collect()
+    measurements
+        .iter()
+        .map(|each| (each.key(subject), each.record()))
+        .collect()
 }
 
 /// Returns those records of a report that are not kept. `is_kept_as` says whether a key is kept, and if so, whether with this
@@ -34,5 +37,8 @@ pub(super) fn new_records<E>(
 
 /// Bytes of records.
 pub(super) fn bytes_of(records: &Records<'_>) -> u64 {
-    records.iter().map(|(key, record)| (key.len() + record.len()) as u64).sum()
+    records
+        .iter()
+        .map(|(key, record)| (key.len() + record.len()) as u64)
+        .sum()
 }

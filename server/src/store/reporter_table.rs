@@ -15,20 +15,38 @@ impl<'a> ReporterTable<'a> {
 
     /// Bytes of a reporter.
     pub(super) fn bytes(&self, reporter: &Reporter) -> Result<u64, redb::Error> {
-        Ok(self.0.get(reporter.name().as_bytes())?.map_or(0, |bytes| bytes.value()))
+        Ok(self
+            .0
+            .get(reporter.name().as_bytes())?
+            .map_or(0, |bytes| bytes.value()))
     }
 
-    pub(super) fn add(&mut self, reporter: Option<&Reporter>, bytes: u64) -> Result<(), redb::Error> {
-        let Some(reporter) = reporter else { return Ok(()) };
+    pub(super) fn add(
+        &mut self,
+        reporter: Option<&Reporter>,
+        bytes: u64,
+    ) -> Result<(), redb::Error> {
+        let Some(reporter) = reporter else {
+            return Ok(());
+        };
         let sum = self.bytes(reporter)? + bytes;
         self.0.insert(reporter.name().as_bytes(), sum)?;
         Ok(())
     }
 
     /// Subtracts bytes. A reporter without bytes has no row.
-    pub(super) fn subtract(&mut self, reporter: Option<&Reporter>, bytes: u64) -> Result<(), redb::Error> {
-        let Some(reporter) = reporter else { return Ok(()) };
-        let (name, left) = (reporter.name().as_bytes(), self.bytes(reporter)?.saturating_sub(bytes));
+    pub(super) fn subtract(
+        &mut self,
+        reporter: Option<&Reporter>,
+        bytes: u64,
+    ) -> Result<(), redb::Error> {
+        let Some(reporter) = reporter else {
+            return Ok(());
+        };
+        let (name, left) = (
+            reporter.name().as_bytes(),
+            self.bytes(reporter)?.saturating_sub(bytes),
+        );
         if left == 0 {
             self.0.remove(name)?;
         } else {

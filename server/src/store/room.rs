@@ -18,15 +18,30 @@ impl Room<'_> {
     /// Checks that this many more bytes fit into the store and into the share of the reporter.
     pub(super) fn check(&self, needed: u64) -> Result<(), StoreError> {
         let &Self { limit, held, .. } = self;
-        let Some(free) = held.checked_add(needed).and_then(|sum| limit.checked_sub(sum)) else {
-            return Err(StoreError::Full { held, needed, limit });
+        let Some(free) = held
+            .checked_add(needed)
+            .and_then(|sum| limit.checked_sub(sum))
+        else {
+            return Err(StoreError::Full {
+                held,
+                needed,
+                limit,
+            });
         };
-        let Some((reporter, of_reporter)) = self.reporter else { return Ok(()) };
-        let (found, allowed) =
-            (of_reporter.saturating_add(needed), free.saturating_mul(MAX_CLIENT_TIMES_FREE));
+        let Some((reporter, of_reporter)) = self.reporter else {
+            return Ok(());
+        };
+        let (found, allowed) = (
+            of_reporter.saturating_add(needed),
+            free.saturating_mul(MAX_CLIENT_TIMES_FREE),
+        );
         if found > allowed {
             let reporter = reporter.name().to_owned();
-            return Err(StoreError::ShareFull { reporter, found, allowed });
+            return Err(StoreError::ShareFull {
+                reporter,
+                found,
+                allowed,
+            });
         }
         Ok(())
     }
@@ -38,20 +53,44 @@ mod tests {
 
     fn check(held: u64, of_reporter: u64, needed: u64) -> Result<(), StoreError> {
         let reporter = Reporter::named("ci").unwrap();
-        Room { limit: 1_000, held, reporter: Some((&reporter, of_reporter)) }.check(needed)
+        Room {
+            limit: 1_000,
+            held,
+            reporter: Some((&reporter, of_reporter)),
+        }
+        .check(needed)
     }
 
     #[test]
     fn a_client_leaves_a_quarter_to_others() {
         assert_eq!(check(700, 700, 50), Ok(()));
-        let refused = StoreError::ShareFull { reporter: "ci".to_owned(), found: 751, allowed: 747 };
+        let refused = StoreError::ShareFull {
+            reporter: "ci".to_owned(),
+            found: 751,
+            allowed: 747,
+        };
         assert_eq!(check(700, 700, 51), Err(refused));
         assert_eq!(check(750, 0, 180), Ok(()), "another has room");
-        assert_eq!(check(950, 0, 51), Err(StoreError::Full { held: 950, needed: 51, limit: 1_000 }));
+        assert_eq!(
+            check(950, 0, 51),
+            Err(StoreError::Full {
+                held: 950,
+                needed: 51,
+                limit: 1_000
+            })
+        );
     }
 
     #[test]
     fn measurements_of_nobody_have_the_whole_store() {
-        assert_eq!(Room { limit: 1_000, held: 0, reporter: None }.check(1_000), Ok(()));
+        assert_eq!(
+            Room {
+                limit: 1_000,
+                held: 0,
+                reporter: None
+            }
+            .check(1_000),
+            Ok(())
+        );
     }
 }

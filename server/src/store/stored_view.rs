@@ -33,7 +33,13 @@ impl StoredView {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
-        Ok(Self { file, changed: Mutex::new(Changed { length, blocks: BTreeMap::new() }) })
+        Ok(Self {
+            file,
+            changed: Mutex::new(Changed {
+                length,
+                blocks: BTreeMap::new(),
+            }),
+        })
     }
 
     /// Ignores poisoning, because nothing panics while it holds the lock.
@@ -126,7 +132,9 @@ mod tests {
     fn a_view_shows_what_was_written_to_it_and_leaves_the_file_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        let content: Vec<u8> = (0..10_000_u32).map(|number| u8::try_from(number % 251).unwrap()).collect();
+        let content: Vec<u8> = (0..10_000_u32)
+            .map(|number| u8::try_from(number % 251).unwrap())
+            .collect();
         fs::write(&path, &content).unwrap();
         let view = StoredView::open(&path).unwrap();
         view.set_len(20_000).unwrap();

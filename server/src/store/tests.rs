@@ -8,8 +8,8 @@ use redb::Database;
 use tempfile::TempDir;
 
 use super::{
-    Changed, Chosen, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome, Reported, Reporter,
-    StoreError, Subject, Unusable,
+    Changed, Chosen, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome, Reported,
+    Reporter, StoreError, Subject, Unusable,
     file::{FACTS, GRAPHS, SUBJECTS},
     reporter_table::REPORTERS,
 };
@@ -30,19 +30,38 @@ fn folder() -> (TempDir, PathBuf) {
 }
 
 fn subject(target: &str, graph: u8) -> Subject {
-    Subject { target: target.to_owned(), graph: Digest([graph; 32]) }
+    Subject {
+        target: target.to_owned(),
+        graph: Digest([graph; 32]),
+    }
 }
 
 /// The first `count` measurements of a graph.
 async fn of_graph(store: &MeasurementStore, subject: &Subject, count: usize) -> Vec<Measurement> {
-    let page = store.list(&Chosen::of_subject(subject), None, count).await.unwrap();
-    page.measurements.into_iter().map(|(_, measurement)| measurement).collect()
+    let page = store
+        .list(&Chosen::of_subject(subject), None, count)
+        .await
+        .unwrap();
+    page.measurements
+        .into_iter()
+        .map(|(_, measurement)| measurement)
+        .collect()
 }
 
 fn measurement(number: u32) -> Measurement {
-    let outcome = Outcome { seconds: 1.0 + f64::from(number), repeats: 1, failure: 0 };
+    let outcome = Outcome {
+        seconds: 1.0 + f64::from(number),
+        repeats: 1,
+        failure: 0,
+    };
     let config = (number / 2).to_le_bytes().to_vec();
-    Measurement { task: Task::Tile, config, id: number.to_le_bytes().to_vec(), outcome, reporter: None }
+    Measurement {
+        task: Task::Tile,
+        config,
+        id: number.to_le_bytes().to_vec(),
+        outcome,
+        reporter: None,
+    }
 }
 
 fn measurements(numbers: impl IntoIterator<Item = u32>) -> Vec<Measurement> {
@@ -57,8 +76,18 @@ fn reported(accepted: u64, known: u64) -> Reported {
 async fn a_measurement_is_kept_once_by_its_id() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    assert_eq!(store.report(subject.clone(), measurements(0..4), None).await, Ok(reported(4, 0)));
-    assert_eq!(store.report(subject.clone(), measurements([3, 4, 4]), None).await, Ok(reported(1, 2)));
+    assert_eq!(
+        store
+            .report(subject.clone(), measurements(0..4), None)
+            .await,
+        Ok(reported(4, 0))
+    );
+    assert_eq!(
+        store
+            .report(subject.clone(), measurements([3, 4, 4]), None)
+            .await,
+        Ok(reported(1, 2))
+    );
     assert_eq!(of_graph(&store, &subject, 100).await.len(), 5);
 }
 
@@ -66,13 +95,22 @@ async fn a_measurement_is_kept_once_by_its_id() {
 async fn an_id_whose_outcome_changes_refuses_the_whole_report() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements([0]), None).await.unwrap();
+    store
+        .report(subject.clone(), measurements([0]), None)
+        .await
+        .unwrap();
     let mut changed = measurements([7, 0]);
     changed[1].outcome.seconds = 9.0;
-    assert_eq!(store.report(subject.clone(), changed, None).await, Err(StoreError::Changed { index: 1 }));
+    assert_eq!(
+        store.report(subject.clone(), changed, None).await,
+        Err(StoreError::Changed { index: 1 })
+    );
     let mut twice = measurements([8, 8]);
     twice[1].outcome.repeats = 2;
-    assert_eq!(store.report(subject.clone(), twice, None).await, Err(StoreError::Changed { index: 1 }));
+    assert_eq!(
+        store.report(subject.clone(), twice, None).await,
+        Err(StoreError::Changed { index: 1 })
+    );
     assert_eq!(of_graph(&store, &subject, 100).await, measurements([0]));
 }
 
@@ -83,10 +121,17 @@ async fn the_set_is_the_same_in_any_order_and_after_a_restart() {
     let subject = subject("a", 1);
     let (forth, back) = (open(&path), open(&other_path));
     for number in 0..50 {
-        forth.report(subject.clone(), measurements([number]), None).await.unwrap();
-        back.report(subject.clone(), measurements([49 - number, (49 - number).min(48) + 1]), None)
+        forth
+            .report(subject.clone(), measurements([number]), None)
             .await
             .unwrap();
+        back.report(
+            subject.clone(),
+            measurements([49 - number, (49 - number).min(48) + 1]),
+            None,
+        )
+        .await
+        .unwrap();
     }
     let all = of_graph(&forth, &subject, 1_000).await;
     assert_eq!(all.len(), 50);
@@ -100,29 +145,66 @@ async fn the_set_is_the_same_in_any_order_and_after_a_restart() {
 async fn targets_and_graphs_do_not_mix() {
     let (_folder, path) = folder();
     let store = open(&path);
-    let subjects = [subject("a", 1), subject("a", 2), subject("ab", 1), subject("", 0)];
+    let subjects = [
+        subject("a", 1),
+        subject("a", 2),
+        subject("ab", 1),
+        subject("", 0),
+    ];
     for (number, subject) in (0..).zip(&subjects) {
-        store.report(subject.clone(), measurements([number]), None).await.unwrap();
+        store
+            .report(subject.clone(), measurements([number]), None)
+            .await
+            .unwrap();
     }
     for (number, subject) in (0..).zip(&subjects) {
         assert_eq!(of_graph(&store, subject, 10).await, measurements([number]));
     }
-    assert_eq!(store.list(&Chosen::of_target("a"), None, 10).await.unwrap().measurements.len(), 2);
-    assert_eq!(store.delete(&Chosen::of_subject(&subject("a", 2))).await, Ok(1));
+    assert_eq!(
+        store
+            .list(&Chosen::of_target("a"), None, 10)
+            .await
+            .unwrap()
+            .measurements
+            .len(),
+        2
+    );
+    assert_eq!(
+        store.delete(&Chosen::of_subject(&subject("a", 2))).await,
+        Ok(1)
+    );
     assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(1));
     assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(0));
-    assert_eq!(store.list(&Chosen::default(), None, 10).await.unwrap().measurements.len(), 2);
+    assert_eq!(
+        store
+            .list(&Chosen::default(), None, 10)
+            .await
+            .unwrap()
+            .measurements
+            .len(),
+        2
+    );
 }
 
 #[tokio::test]
 async fn pages_together_are_the_whole() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements(0..25), None).await.unwrap();
+    store
+        .report(subject.clone(), measurements(0..25), None)
+        .await
+        .unwrap();
     let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
     loop {
-        let page = store.list(&Chosen::of_target("a"), after, 10).await.unwrap();
-        all.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
+        let page = store
+            .list(&Chosen::of_target("a"), after, 10)
+            .await
+            .unwrap();
+        all.extend(
+            page.measurements
+                .into_iter()
+                .map(|(_, measurement)| measurement),
+        );
         (after, pages) = (page.next, pages + 1);
         if after.is_none() {
             break;
@@ -137,12 +219,17 @@ async fn a_full_store_refuses_until_something_is_deleted() {
     let (store, subject) = (open_with(&path, 1_000).unwrap(), subject("a", 1));
     let mut number = 0;
     let refused = loop {
-        match store.report(subject.clone(), measurements([number]), None).await {
+        match store
+            .report(subject.clone(), measurements([number]), None)
+            .await
+        {
             Ok(_) => number += 1,
             Err(refused) => break refused,
         }
     };
-    assert!(matches!(refused, StoreError::Full { held, needed, limit: 1_000 } if held + needed > 1_000));
+    assert!(
+        matches!(refused, StoreError::Full { held, needed, limit: 1_000 } if held + needed > 1_000)
+    );
     assert!(number >= 4, "{number}");
     assert_eq!(
         store.report(subject.clone(), measurements([0]), None).await,
@@ -150,7 +237,12 @@ async fn a_full_store_refuses_until_something_is_deleted() {
         "it is there"
     );
     store.delete(&Chosen::of_target("a")).await.unwrap();
-    assert_eq!(store.report(subject.clone(), measurements([number]), None).await, Ok(reported(1, 0)));
+    assert_eq!(
+        store
+            .report(subject.clone(), measurements([number]), None)
+            .await,
+        Ok(reported(1, 0))
+    );
 }
 
 fn graph(byte: u8) -> KeptGraph {
@@ -167,15 +259,34 @@ async fn a_graph_is_kept_once_and_deleted_with_its_measurements() {
     let (_folder, path) = folder();
     let (store, [one, other]) = (open(&path), [subject("a", 1), subject("b", 1)]);
     for subject in [&one, &other] {
-        store.report(subject.clone(), measurements([0]), Some(graph(1))).await.unwrap();
-        store.report(subject.clone(), measurements([1]), Some(graph(2))).await.unwrap();
+        store
+            .report(subject.clone(), measurements([0]), Some(graph(1)))
+            .await
+            .unwrap();
+        store
+            .report(subject.clone(), measurements([1]), Some(graph(2)))
+            .await
+            .unwrap();
     }
-    assert_eq!(store.graph(one.clone()).await, Ok(Some(graph(1))), "the first stays");
+    assert_eq!(
+        store.graph(one.clone()).await,
+        Ok(Some(graph(1))),
+        "the first stays"
+    );
     let tile = |subject: &Subject| (subject.clone(), Task::Tile);
-    assert_eq!(store.subjects(None, 10).await, Ok(vec![tile(&one), tile(&other)]));
-    assert_eq!(store.subjects(Some(one.clone()), 10).await, Ok(vec![tile(&other)]));
+    assert_eq!(
+        store.subjects(None, 10).await,
+        Ok(vec![tile(&one), tile(&other)])
+    );
+    assert_eq!(
+        store.subjects(Some(one.clone()), 10).await,
+        Ok(vec![tile(&other)])
+    );
     assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(2));
-    assert_eq!((store.graph(one).await, store.graph(other).await), (Ok(None), Ok(Some(graph(1)))));
+    assert_eq!(
+        (store.graph(one).await, store.graph(other).await),
+        (Ok(None), Ok(Some(graph(1))))
+    );
 }
 
 #[tokio::test]
@@ -184,13 +295,32 @@ async fn graphs_of_a_structure_are_found_on_their_target_alone() {
     let store = open(&path);
     for number in 0..6 {
         for target in ["a", "ab"] {
-            store.report(subject(target, number), measurements([0]), Some(graph(number))).await.unwrap();
+            store
+                .report(
+                    subject(target, number),
+                    measurements([0]),
+                    Some(graph(number)),
+                )
+                .await
+                .unwrap();
         }
     }
-    let alike = async |count| store.alike(subject("a", 2), Digest([0; 32]), count).await.unwrap();
-    assert_eq!(alike(10).await, [subject("a", 0), subject("a", 4)], "neither itself nor another target");
+    let alike = async |count| {
+        store
+            .alike(subject("a", 2), Digest([0; 32]), count)
+            .await
+            .unwrap()
+    };
+    assert_eq!(
+        alike(10).await,
+        [subject("a", 0), subject("a", 4)],
+        "neither itself nor another target"
+    );
     assert_eq!(alike(1).await, [subject("a", 0)]);
-    store.delete(&Chosen::of_subject(&subject("a", 0))).await.unwrap();
+    store
+        .delete(&Chosen::of_subject(&subject("a", 0)))
+        .await
+        .unwrap();
     assert_eq!(alike(10).await, [subject("a", 4)]);
 }
 
@@ -198,22 +328,51 @@ async fn graphs_of_a_structure_are_found_on_their_target_alone() {
 async fn a_graph_counts_towards_the_limit() {
     let (_folder, path) = folder();
     let (store, subject) = (open_with(&path, 500).unwrap(), subject("a", 1));
-    let large = KeptGraph { message: vec![0; 1_000], ..graph(0) };
-    let refused = store.report(subject.clone(), measurements([0]), Some(large)).await;
-    assert!(matches!(refused, Err(StoreError::Full { needed: 1_000.., .. })), "{refused:?}");
+    let large = KeptGraph {
+        message: vec![0; 1_000],
+        ..graph(0)
+    };
+    let refused = store
+        .report(subject.clone(), measurements([0]), Some(large))
+        .await;
+    assert!(
+        matches!(
+            refused,
+            Err(StoreError::Full {
+                needed: 1_000..,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     assert!(of_graph(&store, &subject, 10).await.is_empty());
-    store.report(subject.clone(), measurements([0]), Some(graph(1))).await.unwrap();
+    store
+        .report(subject.clone(), measurements([0]), Some(graph(1)))
+        .await
+        .unwrap();
     store.delete(&Chosen::of_target("a")).await.unwrap();
-    store.report(subject, measurements([0]), Some(graph(1))).await.unwrap();
+    store
+        .report(subject, measurements([0]), Some(graph(1)))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn whoever_waits_is_told_what_changed() {
     let (_folder, path) = folder();
     let (store, [one, other]) = (open(&path), [subject("a", 1), subject("b", 1)]);
-    store.report(one.clone(), measurements([0]), None).await.unwrap();
-    store.report(other.clone(), measurements([0]), None).await.unwrap();
-    assert_eq!(store.changed().await, Changed::Subjects([one.clone(), other].into()));
+    store
+        .report(one.clone(), measurements([0]), None)
+        .await
+        .unwrap();
+    store
+        .report(other.clone(), measurements([0]), None)
+        .await
+        .unwrap();
+    assert_eq!(
+        store.changed().await,
+        Changed::Subjects([one.clone(), other].into())
+    );
     store.report(one, measurements([0]), None).await.unwrap();
     store.delete(&Chosen::of_target("a")).await.unwrap();
     assert_eq!(
@@ -228,7 +387,9 @@ async fn reports_that_wait_together_are_all_answered() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
     let all = measurements(0..500);
-    let reports = all.chunks(1).map(|one| store.report(subject.clone(), one.to_vec(), None));
+    let reports = all
+        .chunks(1)
+        .map(|one| store.report(subject.clone(), one.to_vec(), None));
     let answers = futures::future::join_all(reports).await;
     assert!(answers.iter().all(|answer| *answer == Ok(reported(1, 0))));
     assert_eq!(of_graph(&store, &subject, 1_000).await.len(), 500);
@@ -236,7 +397,10 @@ async fn reports_that_wait_together_are_all_answered() {
 
 fn refusal(path: &Path) -> Unusable {
     let error = open_with(path, 1).err().expect("it is refused");
-    assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    assert!(
+        error.to_string().contains(&path.display().to_string()),
+        "{error}"
+    );
     error.reason
 }
 
@@ -255,16 +419,29 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     open(&path).close().await;
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
-    write.open_table(FACTS).unwrap().insert("format", 5).unwrap();
+    write
+        .open_table(FACTS)
+        .unwrap()
+        .insert("format", 5)
+        .unwrap();
     write.commit().unwrap();
     drop(database);
-    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 5, known: 4 }));
+    assert!(matches!(
+        refusal(&path),
+        Unusable::OtherFormat { found: 5, known: 4 }
+    ));
 }
 
 /// The same measurements, reported by somebody.
 fn by(reporter: &str, measurements: Vec<Measurement>) -> Vec<Measurement> {
     let reporter = Reporter::named(reporter);
-    measurements.into_iter().map(|each| Measurement { reporter: reporter.clone(), ..each }).collect()
+    measurements
+        .into_iter()
+        .map(|each| Measurement {
+            reporter: reporter.clone(),
+            ..each
+        })
+        .collect()
 }
 
 fn chosen_by(reporter: &str) -> Chosen {
@@ -277,17 +454,38 @@ async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
     let (store, subject) = (open(&path), subject("a", 1));
     let mut slower = by("eve", measurements([0]));
     slower[0].outcome.seconds = 9.0;
-    assert_eq!(store.report(subject.clone(), slower.clone(), None).await, Ok(reported(1, 0)));
+    assert_eq!(
+        store.report(subject.clone(), slower.clone(), None).await,
+        Ok(reported(1, 0))
+    );
     let own = by("ci", measurements(0..4));
-    assert_eq!(store.report(subject.clone(), own.clone(), None).await, Ok(reported(4, 0)), "no id is taken");
-    assert_eq!(store.report(subject.clone(), own.clone(), None).await, Ok(reported(0, 4)));
+    assert_eq!(
+        store.report(subject.clone(), own.clone(), None).await,
+        Ok(reported(4, 0)),
+        "no id is taken"
+    );
+    assert_eq!(
+        store.report(subject.clone(), own.clone(), None).await,
+        Ok(reported(0, 4))
+    );
     let list = async |chosen: &Chosen| {
         let page = store.list(chosen, None, 100).await.unwrap();
-        page.measurements.into_iter().map(|(_, measurement)| measurement).collect::<Vec<_>>()
+        page.measurements
+            .into_iter()
+            .map(|(_, measurement)| measurement)
+            .collect::<Vec<_>>()
     };
     assert_eq!(list(&chosen_by("eve")).await, slower);
-    assert_eq!(list(&Chosen::of_subject(&subject).by(Reporter::named("ci"))).await.len(), 4);
-    assert_eq!(list(&Chosen::of_target("b").by(Reporter::named("ci"))).await, []);
+    assert_eq!(
+        list(&Chosen::of_subject(&subject).by(Reporter::named("ci")))
+            .await
+            .len(),
+        4
+    );
+    assert_eq!(
+        list(&Chosen::of_target("b").by(Reporter::named("ci"))).await,
+        []
+    );
     assert_eq!(list(&Chosen::default()).await.len(), 5);
 }
 
@@ -295,14 +493,40 @@ async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
 async fn deleting_a_reporter_leaves_what_others_measured() {
     let (_folder, path) = folder();
     let (store, [shared, own]) = (open(&path), [subject("a", 1), subject("b", 1)]);
-    let graph = || Some(KeptGraph { reporter: Reporter::named("eve"), ..graph(1) });
-    store.report(shared.clone(), by("eve", measurements(0..30)), graph()).await.unwrap();
-    store.report(shared.clone(), by("ci", measurements(0..3)), None).await.unwrap();
-    store.report(own.clone(), by("eve", measurements(0..5)), graph()).await.unwrap();
-    assert_eq!(store.delete(&Chosen::of_target("b").by(Reporter::named("ci"))).await, Ok(0));
+    let graph = || {
+        Some(KeptGraph {
+            reporter: Reporter::named("eve"),
+            ..graph(1)
+        })
+    };
+    store
+        .report(shared.clone(), by("eve", measurements(0..30)), graph())
+        .await
+        .unwrap();
+    store
+        .report(shared.clone(), by("ci", measurements(0..3)), None)
+        .await
+        .unwrap();
+    store
+        .report(own.clone(), by("eve", measurements(0..5)), graph())
+        .await
+        .unwrap();
+    assert_eq!(
+        store
+            .delete(&Chosen::of_target("b").by(Reporter::named("ci")))
+            .await,
+        Ok(0)
+    );
     assert_eq!(store.delete(&chosen_by("eve")).await, Ok(35));
-    assert_eq!(of_graph(&store, &shared, 100).await, by("ci", measurements(0..3)));
-    assert_eq!(store.has_graph(shared.clone()).await, Ok(true), "it has measurements");
+    assert_eq!(
+        of_graph(&store, &shared, 100).await,
+        by("ci", measurements(0..3))
+    );
+    assert_eq!(
+        store.has_graph(shared.clone()).await,
+        Ok(true),
+        "it has measurements"
+    );
     assert_eq!(store.has_graph(own).await, Ok(false));
     assert_eq!(store.delete(&chosen_by("ci")).await, Ok(3));
     assert_eq!(store.has_graph(shared).await, Ok(false));
@@ -315,37 +539,66 @@ async fn one_client_leaves_room_for_others_until_its_own_is_deleted() {
     let fill = async |reporter: &str| {
         let (mut number, mut refused) = (0, None);
         while refused.is_none() {
-            refused = store.report(subject.clone(), by(reporter, measurements([number])), None).await.err();
+            refused = store
+                .report(subject.clone(), by(reporter, measurements([number])), None)
+                .await
+                .err();
             number += 1;
         }
         (number - 1, refused.unwrap())
     };
     let (of_one, refused) = fill("eve").await;
-    let StoreError::ShareFull { reporter, found, allowed } = refused else { panic!("{refused}") };
+    let StoreError::ShareFull {
+        reporter,
+        found,
+        allowed,
+    } = refused
+    else {
+        panic!("{refused}")
+    };
     assert_eq!(reporter, "eve");
-    assert!((2_900..3_200).contains(&found) && found > allowed, "{found} of {allowed}");
+    assert!(
+        (2_900..3_200).contains(&found) && found > allowed,
+        "{found} of {allowed}"
+    );
     let (of_other, _) = fill("ci").await;
-    assert!(of_other >= 4 && of_one > 3 * of_other, "{of_one} and {of_other}");
+    assert!(
+        of_other >= 4 && of_one > 3 * of_other,
+        "{of_one} and {of_other}"
+    );
     assert_eq!(store.delete(&chosen_by("eve")).await, Ok(of_one.into()));
-    assert!(fill("eve").await.0 >= of_one - of_other, "its share is free again");
+    assert!(
+        fill("eve").await.0 >= of_one - of_other,
+        "its share is free again"
+    );
 }
 
 #[tokio::test]
 async fn a_file_without_reporters_keeps_its_measurements() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements(0..3), Some(graph(1))).await.unwrap();
+    store
+        .report(subject.clone(), measurements(0..3), Some(graph(1)))
+        .await
+        .unwrap();
     store.close().await;
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
-    write.open_table(FACTS).unwrap().insert("format", 3).unwrap();
+    write
+        .open_table(FACTS)
+        .unwrap()
+        .insert("format", 3)
+        .unwrap();
     assert!(write.delete_table(REPORTERS).unwrap());
     write.commit().unwrap();
     drop(database);
     let store = open(&path);
     assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
     assert_eq!(store.graph(subject.clone()).await, Ok(Some(graph(1))));
-    store.report(subject.clone(), by("ci", measurements(0..3)), None).await.unwrap();
+    store
+        .report(subject.clone(), by("ci", measurements(0..3)), None)
+        .await
+        .unwrap();
     assert_eq!(store.delete(&chosen_by("ci")).await, Ok(3));
     assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
 }
@@ -354,11 +607,18 @@ async fn a_file_without_reporters_keeps_its_measurements() {
 async fn a_file_without_graphs_gets_them() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements(0..3), None).await.unwrap();
+    store
+        .report(subject.clone(), measurements(0..3), None)
+        .await
+        .unwrap();
     store.close().await;
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
-    write.open_table(FACTS).unwrap().insert("format", 1).unwrap();
+    write
+        .open_table(FACTS)
+        .unwrap()
+        .insert("format", 1)
+        .unwrap();
     for table in [GRAPHS, SUBJECTS] {
         assert!(write.delete_table(table).unwrap());
     }
@@ -368,14 +628,20 @@ async fn a_file_without_graphs_gets_them() {
     let store = open(&path);
     assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
     assert_eq!(store.has_graph(subject.clone()).await, Ok(false));
-    store.report(subject.clone(), measurements(0..3), Some(graph(1))).await.unwrap();
+    store
+        .report(subject.clone(), measurements(0..3), Some(graph(1)))
+        .await
+        .unwrap();
     assert_eq!(store.graph(subject).await, Ok(Some(graph(1))));
 }
 
 #[test]
 fn a_path_that_cannot_be_written_is_refused() {
     let (folder, _) = folder();
-    assert!(matches!(refusal(&folder.path().join("no/such/folder")), Unusable::Io(_)));
+    assert!(matches!(
+        refusal(&folder.path().join("no/such/folder")),
+        Unusable::Io(_)
+    ));
     assert!(matches!(refusal(folder.path()), Unusable::Io(_)));
 }
 
@@ -393,7 +659,10 @@ fn a_file_of_something_else_is_refused_and_left_alone() {
 async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements(0..2_000), None).await.unwrap();
+    store
+        .report(subject.clone(), measurements(0..2_000), None)
+        .await
+        .unwrap();
     let all = of_graph(&store, &subject, 2_000).await;
     store.close().await;
     let (intact, mut refused) = (fs::read(&path).unwrap(), 0);
@@ -411,7 +680,10 @@ async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
                 assert_eq!(of_graph(&store, &subject, 2_000).await, all, "seed {seed}");
                 store.close().await;
             }
-            Err(OpenStoreError { reason: Unusable::Damaged(_), .. }) => refused += 1,
+            Err(OpenStoreError {
+                reason: Unusable::Damaged(_),
+                ..
+            }) => refused += 1,
             Err(other) => panic!("seed {seed}: {other}"),
         }
     }

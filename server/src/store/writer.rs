@@ -143,7 +143,10 @@ impl Writer {
     }
 
     /// Writes to the file. If that fails, the file is opened again for the next command.
-    fn write<T>(&self, work: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, StoreError> {
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
         let written = self.file.reopen().and_then(|()| self.file.with(work));
         if let Err(error) = &written {
             tracing::error!(%error, "measurements were not written");
@@ -156,10 +159,24 @@ impl Writer {
 
 impl Report {
     fn added(self) -> (Added, Answer<Reported>) {
-        let Self { subject, measurements, graph, answer } = self;
-        let reporter = measurements.first().and_then(|first| first.reporter.clone());
+        let Self {
+            subject,
+            measurements,
+            graph,
+            answer,
+        } = self;
+        let reporter = measurements
+            .first()
+            .and_then(|first| first.reporter.clone());
         let measurements = records(&subject, &measurements);
-        (Added { reporter, measurements, graph: graph.map(|graph| (subject, graph)) }, answer)
+        (
+            Added {
+                reporter,
+                measurements,
+                graph: graph.map(|graph| (subject, graph)),
+            },
+            answer,
+        )
     }
 }
 
@@ -200,7 +217,11 @@ impl Tables<'_> {
         held: &mut u64,
         limit: u64,
     ) -> Result<Result<Reported, StoreError>, redb::Error> {
-        let Added { reporter, measurements, graph } = report;
+        let Added {
+            reporter,
+            measurements,
+            graph,
+        } = report;
         let is_kept_as = |key: &[u8], record: &[u8]| {
             let kept = self.measurements.get(key)?;
             Ok::<_, redb::Error>(kept.map(|kept| kept.value() == record))
@@ -219,9 +240,17 @@ impl Tables<'_> {
             Some(reporter) => Some((reporter, self.reporters.bytes(reporter)?)),
             None => None,
         };
-        let fits = Room { limit, held: *held, reporter: of_reporter }.check(needed);
+        let fits = Room {
+            limit,
+            held: *held,
+            reporter: of_reporter,
+        }
+        .check(needed);
         let accepted = new.len() as u64;
-        let counts = Reported { accepted, known: measurements.len() as u64 - accepted };
+        let counts = Reported {
+            accepted,
+            known: measurements.len() as u64 - accepted,
+        };
         match fits {
             Err(refused) if !new.is_empty() => return Ok(Err(refused)),
             // A report without new measurements is not refused for its graph.
@@ -278,7 +307,10 @@ fn delete_some(
     drop(reporters);
     write.open_table(FACTS)?.insert(BYTES, held)?;
     write.commit()?;
-    Ok(Deleted { measurements: removed.count, next: removed.next })
+    Ok(Deleted {
+        measurements: removed.count,
+        next: removed.next,
+    })
 }
 
 /// What was removed from the table of measurements.
@@ -307,7 +339,10 @@ fn remove(
         if chosen.has_tag_of(key) {
             let (subject, _) = Subject::of_key(key).ok_or_else(unreadable)?;
             removed.subjects.insert(subject);
-            removed.freed.push((Measurement::reporter_of(record), (key.len() + record.len()) as u64));
+            removed.freed.push((
+                Measurement::reporter_of(record),
+                (key.len() + record.len()) as u64,
+            ));
             keys.push(key.to_vec());
         }
         if keys.len() == DELETED_AT_ONCE || scanned == MAX_SCANNED {
@@ -334,5 +369,8 @@ fn has_measurements(
 }
 
 fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {
-    Ok(write.open_table(FACTS)?.get(BYTES)?.map_or(0, |bytes| bytes.value()))
+    Ok(write
+        .open_table(FACTS)?
+        .get(BYTES)?
+        .map_or(0, |bytes| bytes.value()))
 }

@@ -91,7 +91,9 @@ impl Call {
 
     /// Counts, logs and traces the call.
     fn report(&mut self, status: &Status) {
-        let info = (status.code() != Code::Ok).then(|| status.get_details_error_info()).flatten();
+        let info = (status.code() != Code::Ok)
+            .then(|| status.get_details_error_info())
+            .flatten();
         let call = EndedCall {
             method: &self.method,
             code: status.code(),
@@ -103,8 +105,18 @@ impl Call {
             answer_bytes: self.answer_bytes,
         };
         let facts = self.record.facts();
-        let Observer { metrics, access_log, tracer } = self.observer.as_ref();
-        metrics.methods.ended(call.method, facts.series.as_deref(), call.code, call.reason, call.duration);
+        let Observer {
+            metrics,
+            access_log,
+            tracer,
+        } = self.observer.as_ref();
+        metrics.methods.ended(
+            call.method,
+            facts.series.as_deref(),
+            call.code,
+            call.reason,
+            call.duration,
+        );
         self.log_span.in_scope(|| access_log.log(&call, &facts));
         self.span.end(tracer, &call, &facts);
     }

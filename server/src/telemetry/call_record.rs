@@ -72,7 +72,11 @@ impl CallRecord {
     pub fn found(&self, graph: &SegmentedGraph, featurize: Duration) {
         let (now, mut facts) = (Instant::now(), self.facts());
         let cached = featurize.is_zero();
-        facts.graph = Some(GraphFacts { hash: graph.hash, nodes: graph.summary.nodes, cached });
+        facts.graph = Some(GraphFacts {
+            hash: graph.hash,
+            nodes: graph.summary.nodes,
+            cached,
+        });
         facts.spent("featurize", now.checked_sub(featurize).unwrap_or(now), now);
     }
 
@@ -116,7 +120,11 @@ impl CallRecord {
 impl Facts {
     fn spent(&mut self, name: &'static str, started: Instant, ended: Instant) {
         if ended.saturating_duration_since(started) >= MIN_STAGE && self.stages.len() < MAX_STAGES {
-            self.stages.push(Stage { name, started, ended });
+            self.stages.push(Stage {
+                name,
+                started,
+                ended,
+            });
         }
     }
 }

@@ -83,12 +83,24 @@ impl Tracing {
     /// Without a collector, calls still have trace ids for the log.
     pub(crate) fn start(settings: &TraceSettings) -> Result<Self, SpansError> {
         let Some(address) = settings.otlp_endpoint.0.clone() else {
-            return Ok(Self(SdkTracerProvider::builder().with_sampler(Sampler::AlwaysOff).build()));
+            return Ok(Self(
+                SdkTracerProvider::builder()
+                    .with_sampler(Sampler::AlwaysOff)
+                    .build(),
+            ));
         };
         let channel = channel(address.clone(), settings.otlp_ca.0.as_deref())?;
-        let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.trace_sample_ratio)));
-        let provider = SdkTracerProvider::builder().with_sampler(sampler).with_resource(resource());
-        Ok(Self(provider.with_batch_exporter(Collector::new(address, channel)?).build()))
+        let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(
+            settings.trace_sample_ratio,
+        )));
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(sampler)
+            .with_resource(resource());
+        Ok(Self(
+            provider
+                .with_batch_exporter(Collector::new(address, channel)?)
+                .build(),
+        ))
     }
 
     pub(crate) fn tracer(&self) -> SdkTracer {
@@ -111,7 +123,10 @@ fn resource() -> Resource {
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         KeyValue::new("service.instance.id", Uuid::new_v4().to_string()),
     ];
-    Resource::builder().with_service_name(SERVICE).with_attributes(attributes).build()
+    Resource::builder()
+        .with_service_name(SERVICE)
+        .with_attributes(attributes)
+        .build()
 }
 
 impl Collector {
@@ -121,14 +136,21 @@ impl Collector {
             .with_channel(channel)
             // A failed batch is lost; the next batch is a new attempt.
             .with_retry_policy(RetryPolicy::disabled());
-        Ok(Self { address, exporter: exporter.build()?, lost: Mutex::default() })
+        Ok(Self {
+            address,
+            exporter: exporter.build()?,
+            lost: Mutex::default(),
+        })
     }
 
     /// Counts lost spans, and logs them at most once per [`LOST_SPANS_INTERVAL`].
     fn lost(&self, spans: usize, error: &OTelSdkError) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.spans += spans;
-        if lost.reported.is_some_and(|reported| reported.elapsed() < LOST_SPANS_INTERVAL) {
+        if lost
+            .reported
+            .is_some_and(|reported| reported.elapsed() < LOST_SPANS_INTERVAL)
+        {
             return;
         }
         lost.reported = Some(Instant::now());
@@ -166,7 +188,10 @@ fn channel(address: Uri, authorities: Option<&Path>) -> Result<Channel, SpansErr
 
 /// Reads a file of certificates. TLS itself accepts a file without any, and then trusts nobody.
 fn read_authorities(path: &Path) -> Result<Certificate, SpansError> {
-    let failed = |detail| SpansError::Authorities { path: path.to_owned(), detail };
+    let failed = |detail| SpansError::Authorities {
+        path: path.to_owned(),
+        detail,
+    };
     let pem = fs::read(path).map_err(|error: io::Error| failed(error.to_string()))?;
     let mut certificates = CertificateDer::pem_slice_iter(&pem);
     match certificates.next() {

@@ -18,7 +18,9 @@ pub enum NoLogFilter {
         directive: String,
     },
     /// A module whose name no line can have.
-    #[error("`{module}` is no module, whose names have `_` in place of `-`, such as `hlorank_server`")]
+    #[error(
+        "`{module}` is no module, whose names have `_` in place of `-`, such as `hlorank_server`"
+    )]
     NoModule {
         /// The module.
         module: String,
@@ -51,16 +53,22 @@ impl LogFilter {
 /// of which every line is printed, so that `warning` would hide all lines of the server.
 fn check(directive: &str) -> Result<(), NoLogFilter> {
     let directive = directive.trim();
-    let is_level = LEVELS.iter().any(|level| directive.eq_ignore_ascii_case(level));
+    let is_level = LEVELS
+        .iter()
+        .any(|level| directive.eq_ignore_ascii_case(level));
     let (module, has_level) = match directive.split_once(['=', '[']) {
         Some((module, _)) => (module, directive.contains('=')),
         None => (directive, is_level),
     };
     if !has_level {
-        return Err(NoLogFilter::NoLevel { directive: directive.to_owned() });
+        return Err(NoLogFilter::NoLevel {
+            directive: directive.to_owned(),
+        });
     }
     if module.contains('-') {
-        return Err(NoLogFilter::NoModule { module: module.to_owned() });
+        return Err(NoLogFilter::NoModule {
+            module: module.to_owned(),
+        });
     }
     Ok(())
 }
@@ -86,9 +94,21 @@ mod tests {
 
     #[test]
     fn words_that_would_hide_every_line_are_refused() {
-        for text in ["", "warning", "verbose", "info,", "infos", "3x", "info,h2", "hlorank_server"] {
+        for text in [
+            "",
+            "warning",
+            "verbose",
+            "info,",
+            "infos",
+            "3x",
+            "info,h2",
+            "hlorank_server",
+        ] {
             let error = text.parse::<LogFilter>().unwrap_err().to_string();
-            assert!(error.contains("is no level; expected off, error, warn"), "{text}: {error}");
+            assert!(
+                error.contains("is no level; expected off, error, warn"),
+                "{text}: {error}"
+            );
         }
         for text in ["hlorank-server=debug", "hlorank_server=verbose"] {
             assert!(text.parse::<LogFilter>().is_err(), "{text}");

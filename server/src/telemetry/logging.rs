@@ -60,11 +60,18 @@ const MAX_PANIC_MESSAGE: usize = 256;
 pub fn init(filter: &LogFilter, format: LogFormat) -> Result<Logging, ParseError> {
     let spans = format!("{CALL_TARGET}=error").parse()?;
     let filter = filter.to_env_filter()?.add_directive(spans);
-    let lines = NonBlockingBuilder::default().buffered_lines_limit(MAX_QUEUED_LINES).thread_name("log");
+    let lines = NonBlockingBuilder::default()
+        .buffered_lines_limit(MAX_QUEUED_LINES)
+        .thread_name("log");
     let unwritten = Arc::new(AtomicUsize::new(0));
-    let (lines, writer) = lines.finish(StandardError { unwritten: Arc::clone(&unwritten) });
-    let lost =
-        Arc::new(LostLines { dropped: lines.error_counter(), unwritten, reported: AtomicUsize::new(0) });
+    let (lines, writer) = lines.finish(StandardError {
+        unwritten: Arc::clone(&unwritten),
+    });
+    let lost = Arc::new(LostLines {
+        dropped: lines.error_counter(),
+        unwritten,
+        reported: AtomicUsize::new(0),
+    });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(lines)
@@ -77,7 +84,10 @@ pub fn init(filter: &LogFilter, format: LogFormat) -> Result<Logging, ParseError
     }
     set_hook(Box::new(log_panic));
     tokio::spawn(report_lost_lines(Arc::downgrade(&lost)));
-    Ok(Logging { lost, _writer: writer })
+    Ok(Logging {
+        lost,
+        _writer: writer,
+    })
 }
 
 impl Drop for Logging {
@@ -134,7 +144,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     let message = &message[..message.floor_char_boundary(MAX_PANIC_MESSAGE)];
     let place = panic.location().map(tracing::field::display);
     let backtrace = Backtrace::capture();
-    let backtrace =
-        (backtrace.status() == BacktraceStatus::Captured).then(|| tracing::field::display(&backtrace));
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured)
+        .then(|| tracing::field::display(&backtrace));
     tracing::error!(place, backtrace, "panic: {message}");
 }

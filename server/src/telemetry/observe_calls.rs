@@ -42,7 +42,10 @@ impl<S> Layer<S> for ObserveCallsLayer {
     type Service = ObserveCalls<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        ObserveCalls { observer: Arc::clone(&self.0), inner }
+        ObserveCalls {
+            observer: Arc::clone(&self.0),
+            inner,
+        }
     }
 }
 
@@ -88,7 +91,9 @@ fn log_span(call: Option<&Call>) -> Span {
 
 /// Ends the call if these headers or trailers hold its status. Adds the id to a failure.
 fn end_by(headers: &mut HeaderMap, id: &RequestId, call: &mut Option<Call>) {
-    let Some(status) = Status::from_header_map(headers) else { return };
+    let Some(status) = Status::from_header_map(headers) else {
+        return;
+    };
     if status.code() != Code::Ok {
         id.add_to_status(&status, headers);
     }
@@ -106,7 +111,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ObservedBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let Self { inner, id, call } = &mut *self;
-        let mut frame = ready!(log_span(call.as_ref()).in_scope(|| Pin::new(inner).poll_frame(context)));
+        let mut frame =
+            ready!(log_span(call.as_ref()).in_scope(|| Pin::new(inner).poll_frame(context)));
         if let Some(Ok(frame)) = &mut frame {
             if let (Some(data), Some(call)) = (frame.data_ref(), call.as_mut()) {
                 call.answered(data.len());

@@ -37,8 +37,12 @@ impl RequestId {
         let mut details = status.get_error_details();
         details.set_request_info(self.as_str(), "");
         let metadata = MetadataMap::new();
-        let status =
-            Status::with_error_details_and_metadata(status.code(), status.message(), details, metadata);
+        let status = Status::with_error_details_and_metadata(
+            status.code(),
+            status.message(),
+            details,
+            metadata,
+        );
         // The message was a valid header before, so it still is.
         let _ = status.add_header(headers);
     }
@@ -76,7 +80,13 @@ mod tests {
     #[test]
     fn an_invalid_id_is_replaced() {
         let long = "x".repeat(MAX_BYTES + 1);
-        for id in [&b""[..], b"two words", b"caf\xc3\xa9", b"tab\there", long.as_bytes()] {
+        for id in [
+            &b""[..],
+            b"two words",
+            b"caf\xc3\xa9",
+            b"tab\there",
+            long.as_bytes(),
+        ] {
             assert!(Uuid::parse_str(&of(id)).is_ok(), "{id:?}");
         }
         let made = RequestId::of(&HeaderMap::new());
@@ -92,7 +102,10 @@ mod tests {
         status.add_header(&mut headers).unwrap();
         RequestId(HeaderValue::from_static("seven")).add_to_status(&status, &mut headers);
         let sent = Status::from_header_map(&headers).unwrap();
-        assert_eq!((sent.code(), sent.message()), (Code::ResourceExhausted, "full"));
+        assert_eq!(
+            (sent.code(), sent.message()),
+            (Code::ResourceExhausted, "full")
+        );
         let details = sent.get_error_details();
         assert_eq!(details.request_info().unwrap().request_id, "seven");
         assert_eq!(details.error_info().unwrap().reason, "OVERLOADED");

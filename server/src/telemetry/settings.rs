@@ -29,20 +29,28 @@ pub struct TraceSettings {
     pub trace_sample_ratio: f64,
 }
 
-static ENDPOINT: LazyLock<String> = LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_ENDPOINT"));
+static ENDPOINT: LazyLock<String> =
+    LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_ENDPOINT"));
 
-static AUTHORITIES: LazyLock<String> = LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_CERTIFICATE"));
+static AUTHORITIES: LazyLock<String> =
+    LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_CERTIFICATE"));
 
 /// Returns the value of one of OpenTelemetry's variables, or `off` if it is not set or empty. A value that is not UTF-8 is
 /// kept as one that cannot be used, so that the server does not start without it.
 fn variable_or_off(name: &str) -> String {
     let value = env::var_os(name).filter(|value| !value.is_empty());
-    value.map_or_else(|| "off".to_owned(), |value| value.to_string_lossy().into_owned())
+    value.map_or_else(
+        || "off".to_owned(),
+        |value| value.to_string_lossy().into_owned(),
+    )
 }
 
 /// Reads a fraction, from 0 to 1.
 pub(crate) fn ratio(text: &str) -> Result<f64, String> {
-    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+    let ratio = text
+        .parse()
+        .ok()
+        .filter(|ratio| (0.0..=1.0).contains(ratio));
     ratio.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
 }
 
@@ -65,10 +73,15 @@ impl FromStr for CollectorOrOff {
             return Ok(Self(None));
         }
         let uri: Uri = text.parse().map_err(|_| NoCollector)?;
-        let has_scheme =
-            [&Scheme::HTTP, &Scheme::HTTPS].into_iter().any(|scheme| uri.scheme() == Some(scheme));
+        let has_scheme = [&Scheme::HTTP, &Scheme::HTTPS]
+            .into_iter()
+            .any(|scheme| uri.scheme() == Some(scheme));
         let is_address = has_scheme && uri.path() == "/" && uri.query().is_none();
-        if is_address { Ok(Self(Some(uri))) } else { Err(NoCollector) }
+        if is_address {
+            Ok(Self(Some(uri)))
+        } else {
+            Err(NoCollector)
+        }
     }
 }
 
@@ -88,13 +101,30 @@ mod tests {
     #[test]
     fn a_collector_has_an_address_with_or_without_tls_or_is_off() {
         let collector = |url: &str| url.parse::<CollectorOrOff>();
-        for url in ["http://collector.example:4317", "https://collector.example:4317/"] {
+        for url in [
+            "http://collector.example:4317",
+            "https://collector.example:4317/",
+        ] {
             let found = collector(url).unwrap().0.unwrap();
-            assert_eq!(found.authority().unwrap().as_str(), "collector.example:4317");
+            assert_eq!(
+                found.authority().unwrap().as_str(),
+                "collector.example:4317"
+            );
         }
         assert_eq!(collector("off").unwrap(), CollectorOrOff(None));
-        for wrong in ["", "collector:4317", "grpc://collector:4317", "http://collector:4318/v1/traces"] {
-            assert!(collector(wrong).unwrap_err().to_string().contains("or `off`"), "{wrong}");
+        for wrong in [
+            "",
+            "collector:4317",
+            "grpc://collector:4317",
+            "http://collector:4318/v1/traces",
+        ] {
+            assert!(
+                collector(wrong)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("or `off`"),
+                "{wrong}"
+            );
         }
     }
 }

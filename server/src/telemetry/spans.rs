@@ -6,7 +6,8 @@ use http::HeaderMap;
 use opentelemetry::{
     Context, KeyValue,
     trace::{
-        Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt as _, TraceId, Tracer as _,
+        Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt as _, TraceId,
+        Tracer as _,
     },
 };
 use opentelemetry_sdk::trace::{SdkTracer, Span};
@@ -25,9 +26,11 @@ pub(super) struct CallSpan(Span);
 impl CallSpan {
     /// Starts a span in the trace of the caller's headers, or in a new trace.
     pub(super) fn start(tracer: &SdkTracer, method: &Method, headers: &HeaderMap) -> Self {
-        let span =
-            SpanBuilder::from_name(format!("{}/{}", method.service, method.name)).with_kind(SpanKind::Server);
-        Self(tracer.build_with_context(span, &caller(headers).map_or_else(Context::new, context_of)))
+        let span = SpanBuilder::from_name(format!("{}/{}", method.service, method.name))
+            .with_kind(SpanKind::Server);
+        Self(
+            tracer.build_with_context(span, &caller(headers).map_or_else(Context::new, context_of)),
+        )
     }
 
     pub(super) fn trace_id(&self) -> TraceId {
@@ -40,14 +43,23 @@ impl CallSpan {
             return;
         }
         let (now, parent) = (Clock::now(), context_of(self.0.span_context().clone()));
-        for Stage { name, started, ended } in &facts.stages {
+        for Stage {
+            name,
+            started,
+            ended,
+        } in &facts.stages
+        {
             let stage = SpanBuilder::from_name(*name).with_start_time(now.at(*started));
-            tracer.build_with_context(stage, &parent).end_with_timestamp(now.at(*ended));
+            tracer
+                .build_with_context(stage, &parent)
+                .end_with_timestamp(now.at(*ended));
         }
         self.0.set_attributes(call_attributes(call));
         self.0.set_attributes(work_attributes(facts));
         if is_server_error(call.code) {
-            self.0.set_status(Status::error(call.reason.unwrap_or(code_name(call.code)).to_owned()));
+            self.0.set_status(Status::error(
+                call.reason.unwrap_or(code_name(call.code)).to_owned(),
+            ));
         }
         self.0.end();
     }
@@ -83,7 +95,10 @@ fn call_attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
         attributes.push(KeyValue::new("network.peer.address", peer.ip().to_string()));
         attributes.push(KeyValue::new("network.peer.port", i64::from(peer.port())));
     }
-    attributes.extend(call.reason.map(|reason| KeyValue::new("hlorank.reason", reason.to_owned())));
+    attributes.extend(
+        call.reason
+            .map(|reason| KeyValue::new("hlorank.reason", reason.to_owned())),
+    );
     attributes
 }
 
@@ -112,5 +127,8 @@ fn work_attributes(facts: &Facts) -> Vec<KeyValue> {
 /// Returns whether OpenTelemetry's conventions count a code as an error of the server.
 fn is_server_error(code: Code) -> bool {
     use Code::{DataLoss, DeadlineExceeded, Internal, Unavailable, Unimplemented, Unknown};
-    matches!(code, Unknown | DeadlineExceeded | Unimplemented | Internal | Unavailable | DataLoss)
+    matches!(
+        code,
+        Unknown | DeadlineExceeded | Unimplemented | Internal | Unavailable | DataLoss
+    )
 }

@@ -16,7 +16,9 @@ const LENGTH: usize = 55;
 /// Returns the caller's span, or `None` if the headers name none or are malformed.
 pub(super) fn caller(headers: &HeaderMap) -> Option<SpanContext> {
     let mut sent = headers.get_all(TRACEPARENT).into_iter();
-    let (Some(traceparent), None) = (sent.next(), sent.next()) else { return None };
+    let (Some(traceparent), None) = (sent.next(), sent.next()) else {
+        return None;
+    };
     let (trace, span, flags) = parse(traceparent.to_str().ok()?)?;
     let caller = SpanContext::new(trace, span, flags, true, state(headers));
     caller.is_valid().then_some(caller)
@@ -26,26 +28,37 @@ fn parse(traceparent: &str) -> Option<(TraceId, SpanId, TraceFlags)> {
     let (known, more) = traceparent.split_at_checked(LENGTH)?;
     let parts: Vec<&str> = known.split('-').collect();
     let [version, trace, span, flags] = parts.try_into().ok()?;
-    let are_digits =
-        [(version, 2), (trace, 32), (span, 16), (flags, 2)].iter().all(|(part, count)| is_hex(part, *count));
+    let are_digits = [(version, 2), (trace, 32), (span, 16), (flags, 2)]
+        .iter()
+        .all(|(part, count)| is_hex(part, *count));
     let ends = more.is_empty() || version != "00" && more.starts_with('-');
     if !are_digits || !ends || version == "ff" {
         return None;
     }
     // All other flags are unknown.
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?) & TraceFlags::SAMPLED;
-    Some((TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?, flags))
+    Some((
+        TraceId::from_hex(trace).ok()?,
+        SpanId::from_hex(span).ok()?,
+        flags,
+    ))
 }
 
 /// Returns whether `text` is `count` lower-case hexadecimal digits.
 fn is_hex(text: &str, count: usize) -> bool {
-    text.len() == count && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == count
+        && text
+            .bytes()
+            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Returns the vendors' state, from all its headers in order.
 fn state(headers: &HeaderMap) -> TraceState {
-    let lists: Vec<&str> =
-        headers.get_all(TRACESTATE).into_iter().filter_map(|list| list.to_str().ok()).collect();
+    let lists: Vec<&str> = headers
+        .get_all(TRACESTATE)
+        .into_iter()
+        .filter_map(|list| list.to_str().ok())
+        .collect();
     lists.join(",").parse().unwrap_or_default()
 }
 
@@ -106,7 +119,10 @@ mod tests {
             assert!(of(&[(TRACEPARENT, &wrong)]).is_none(), "{wrong}");
         }
         let good = format!("00-{TRACE}-{SPAN}-01");
-        assert!(of(&[(TRACEPARENT, &good), (TRACEPARENT, &good)]).is_none(), "it is ambiguous");
+        assert!(
+            of(&[(TRACEPARENT, &good), (TRACEPARENT, &good)]).is_none(),
+            "it is ambiguous"
+        );
         assert!(of(&[]).is_none());
     }
 
@@ -115,7 +131,10 @@ mod tests {
         let good = format!("00-{TRACE}-{SPAN}-01");
         let state = |lists: &[&str]| {
             let lists = lists.iter().map(|list| (TRACESTATE, *list));
-            let given: Vec<_> = [(TRACEPARENT, good.as_str())].into_iter().chain(lists).collect();
+            let given: Vec<_> = [(TRACEPARENT, good.as_str())]
+                .into_iter()
+                .chain(lists)
+                .collect();
             of(&given).unwrap().trace_state().header()
         };
         assert_eq!(state(&["one=1,two=2", "three=3"]), "one=1,two=2,three=3");

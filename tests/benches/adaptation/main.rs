@@ -57,23 +57,42 @@ fn main() {
 
 fn subjects() -> Vec<Subject> {
     let of_files = |name: &str, files: &[PathBuf], target| {
-        let graphs = files.iter().flat_map(|file| read_graphs(file)).map(distinct).collect();
-        Subject { name: name.to_owned(), graphs, target }
+        let graphs = files
+            .iter()
+            .flat_map(|file| read_graphs(file))
+            .map(distinct)
+            .collect();
+        Subject {
+            name: name.to_owned(),
+            graphs,
+            target,
+        }
     };
-    let layouts =
-        ["nchw_train", "reversed"].map(|name| fixture(&format!("measured/layout_random_window_{name}.pb")));
+    let layouts = ["nchw_train", "reversed"]
+        .map(|name| fixture(&format!("measured/layout_random_window_{name}.pb")));
     let mut all = vec![
         of_files("layouts of the fixtures", &layouts, None),
-        of_files("tiles of the fixtures", &[fixture("measured/tile_kernels.pb")], None),
+        of_files(
+            "tiles of the fixtures",
+            &[fixture("measured/tile_kernels.pb")],
+            None,
+        ),
     ];
-    let tpu = [("alexnet_layout.npz", (100, 0.80)), ("alexnet_tile_kernels.pb", (10, 0.65))];
+    let tpu = [
+        ("alexnet_layout.npz", (100, 0.80)),
+        ("alexnet_tile_kernels.pb", (10, 0.65)),
+    ];
     for (file, target) in tpu {
         let found = shared(&format!("data/tpu/{file}"));
         all.extend(found.map(|path| of_files(file, &[path], Some(target))));
     }
     let folders = env::var_os("HLORANK_MEASURED").unwrap_or_default();
     for folder in env::split_paths(&folders).filter(|folder| folder.is_dir()) {
-        all.push(of_files(&folder.display().to_string(), &measured_files(&folder), None));
+        all.push(of_files(
+            &folder.display().to_string(),
+            &measured_files(&folder),
+            None,
+        ));
     }
     all
 }
@@ -94,7 +113,9 @@ fn distinct(mut graph: MeasuredGraph) -> MeasuredGraph {
 
 fn measured_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "pb"));
     files.sort();
     files
@@ -109,7 +130,9 @@ async fn judge(client: &Client, subject: &Subject) {
             let zero_shot = rank(client, graph, None).await.scores;
             for draw in 0..DRAWS {
                 let chosen = drawn(graph, count, draw);
-                let scores = rank(client, graph, Some(adapt(graph, &chosen))).await.scores;
+                let scores = rank(client, graph, Some(adapt(graph, &chosen)))
+                    .await
+                    .scores;
                 before.extend(tau(graph, &zero_shot, &chosen));
                 after.extend(tau(graph, &scores, &chosen));
             }
@@ -118,10 +141,19 @@ async fn judge(client: &Client, subject: &Subject) {
             break;
         }
         let (before, after) = (mean(&before), mean(&after));
-        println!("| {} | {number} | {count} | {before:.3} | {after:.3} |", subject.name);
+        println!(
+            "| {} | {number} | {count} | {before:.3} | {after:.3} |",
+            subject.name
+        );
         if let Some((_, least)) = subject.target.filter(|(at, _)| *at == count) {
             let name = subject.name.split('.').next().expect("a name");
-            let sizes = || subject.graphs.iter().filter(enough).map(|graph| configurations(graph).len());
+            let sizes = || {
+                subject
+                    .graphs
+                    .iter()
+                    .filter(enough)
+                    .map(|graph| configurations(graph).len())
+            };
             Figure {
                 name: format!("adapted_{name}"),
                 value: after,
@@ -145,7 +177,8 @@ async fn time(client: &Client, graph: &MeasuredGraph) {
     let (handle, all) = (GraphHandle::of(graph), configurations(graph));
     let request = RankRequest::new(&handle, all).top(10).adapt(Some(adapt));
     let plain = RankRequest::new(&handle, all).top(10);
-    let call = async |request: &RankRequest<'_>| drop(client.rank(request).await.expect("a ranking"));
+    let call =
+        async |request: &RankRequest<'_>| drop(client.rank(request).await.expect("a ranking"));
     let without = call_times(CALLS, async || call(&plain).await).await[CALLS / 2];
     let times = call_times(CALLS, async || call(&request).await).await;
     Figure {
@@ -166,16 +199,30 @@ async fn time(client: &Client, graph: &MeasuredGraph) {
 /// Measures a call that searches the combinations of what the segments have in 1,000 layouts, after 100 measurements.
 async fn time_combinations(client: &Client, graph: &MeasuredGraph) {
     let adapt = adapt(graph, &drawn(graph, 100, 0));
-    let (handle, some) = (GraphHandle::of(graph), part(configurations(graph), drawn(graph, 1_000, 0)));
-    for (source, name) in [(SuggestionSource::Segments, "segments"), (SuggestionSource::Nodes, "nodes")] {
-        for (adapt, after) in [(None, "without measurements"), (Some(&adapt), "after 100 measurements")] {
-            let request = SuggestRequest::new(&handle, &some).source(source).adapt(adapt).count(8);
+    let (handle, some) = (
+        GraphHandle::of(graph),
+        part(configurations(graph), drawn(graph, 1_000, 0)),
+    );
+    for (source, name) in [
+        (SuggestionSource::Segments, "segments"),
+        (SuggestionSource::Nodes, "nodes"),
+    ] {
+        for (adapt, after) in [
+            (None, "without measurements"),
+            (Some(&adapt), "after 100 measurements"),
+        ] {
+            let request = SuggestRequest::new(&handle, &some)
+                .source(source)
+                .adapt(adapt)
+                .count(8);
             let suggested = client.suggest(&request).await.expect("suggestions");
             let suggest = async || drop(client.suggest(&request).await.expect("suggestions"));
             let times = call_times(CALLS, suggest).await;
             println!(
                 "combinations of {name} {after}: {} scored, {} rows evaluated at first, lowest {}",
-                suggested.reuse.configs, suggested.reuse.rows_evaluated, suggested.suggestions[0].score
+                suggested.reuse.configs,
+                suggested.reuse.rows_evaluated,
+                suggested.suggestions[0].score
             );
             if adapt.is_some() {
                 Figure {
@@ -207,19 +254,29 @@ fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
 }
 
 fn adapt_on(target: &str, graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
-    let time = |&config: &usize| Measured::Time { seconds: run_time(graph, config) * 1e-9, repeats: 1 };
+    let time = |&config: &usize| Measured::Time {
+        seconds: run_time(graph, config) * 1e-9,
+        repeats: 1,
+    };
     let outcomes: Vec<Measured> = chosen.iter().map(time).collect();
     Adapt::new(target).measured(&part(configurations(graph), chosen.to_vec()), &outcomes)
 }
 
 /// Nanoseconds.
 fn run_time(graph: &MeasuredGraph, config: usize) -> f64 {
-    graph.measurements.as_ref().expect("a measured graph").run_times[config] as f64
+    graph
+        .measurements
+        .as_ref()
+        .expect("a measured graph")
+        .run_times[config] as f64
 }
 
 async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> Ranking {
     let handle = GraphHandle::of(graph);
-    let request = RankRequest::new(&handle, configurations(graph)).top(1).with_scores().adapt(adapt);
+    let request = RankRequest::new(&handle, configurations(graph))
+        .top(1)
+        .with_scores()
+        .adapt(adapt);
     client.rank(&request).await.expect("a ranking")
 }
 
@@ -230,7 +287,10 @@ fn tau(graph: &MeasuredGraph, scores: &[f32], measured: &[usize]) -> Option<f64>
         is_measured[config] = true;
     }
     let left = (0..scores.len()).filter(|&config| !is_measured[config]);
-    let outcome = |config| Outcome { score: f64::from(scores[config]), run_time: run_time(graph, config) };
+    let outcome = |config| Outcome {
+        score: f64::from(scores[config]),
+        run_time: run_time(graph, config),
+    };
     PairCounts::of(&left.map(outcome).collect::<Vec<_>>())?.kendall_tau()
 }
 

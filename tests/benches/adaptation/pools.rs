@@ -29,16 +29,22 @@ struct Findings {
 
 pub(crate) async fn judge() {
     let folder = tempfile::tempdir().expect("a folder");
-    let measurements = format!("--measurements={}", folder.path().join("measurements").display());
-    let server = TestServer::start_with(&["--default-tile-model=tile-xla-cpu", &measurements]).await;
+    let measurements = format!(
+        "--measurements={}",
+        folder.path().join("measurements").display()
+    );
+    let server =
+        TestServer::start_with(&["--default-tile-model=tile-xla-cpu", &measurements]).await;
     let client = server.client().await;
     println!(
         "| kernels | number | pool used | tau of model | of pool | after {OWN} own | and pool | until 1 % by model | by pool |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (name, least) in GROUPS {
-        let graphs: Vec<MeasuredGraph> =
-            read_graphs(&fixture(&format!("pools/{name}.pb"))).into_iter().map(distinct).collect();
+        let graphs: Vec<MeasuredGraph> = read_graphs(&fixture(&format!("pools/{name}.pb")))
+            .into_iter()
+            .map(distinct)
+            .collect();
         for graph in &graphs {
             report(&client, graph, name, false).await;
             report(&client, graph, "shuffled", true).await;
@@ -46,7 +52,10 @@ pub(crate) async fn judge() {
         let findings = findings(&client, &graphs, name).await;
         findings.print(name, graphs.len());
         let shuffled = self::findings(&client, &graphs, "shuffled").await;
-        println!("{:.0} % of pools of shuffled times were used", 100.0 * mean(&shuffled.used));
+        println!(
+            "{:.0} % of pools of shuffled times were used",
+            100.0 * mean(&shuffled.used)
+        );
         let [model, pool] = findings.before.each_ref().map(|taus| mean(taus));
         Figure {
             name: format!("pooled_{name}"),
@@ -66,25 +75,41 @@ pub(crate) async fn judge() {
 
 async fn report(client: &Client, graph: &MeasuredGraph, target: &str, shuffled: bool) {
     let all = configurations(graph);
-    let mut times: Vec<f64> = (0..all.len()).map(|config| run_time(graph, config) * 1e-9).collect();
+    let mut times: Vec<f64> = (0..all.len())
+        .map(|config| run_time(graph, config) * 1e-9)
+        .collect();
     if shuffled {
         Rng::with_seed(all.len() as u64).shuffle(&mut times);
     }
-    let measured: Vec<Measured> =
-        times.iter().map(|&seconds| Measured::Time { seconds, repeats: 1 }).collect();
+    let measured: Vec<Measured> = times
+        .iter()
+        .map(|&seconds| Measured::Time {
+            seconds,
+            repeats: 1,
+        })
+        .collect();
     let measurements = Adapt::new(target).measured(all, &measured);
-    client.report_measurements(&GraphHandle::of(graph), &measurements).await.expect("a report");
+    client
+        .report_measurements(&GraphHandle::of(graph), &measurements)
+        .await
+        .expect("a report");
 }
 
 /// Ranks each kernel as if the others had been measured, and it had not.
 async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Findings {
     let mut findings = Findings::default();
     for graph in graphs {
-        client.delete_measurements(target, graph.graph.hash()).await.expect("a deletion");
+        client
+            .delete_measurements(target, graph.graph.hash())
+            .await
+            .expect("a deletion");
         let model = rank(client, graph, None).await;
         let pool = rank(client, graph, Some(Adapt::new(target).use_stored())).await;
-        let used =
-            pool.adaptation.as_ref().and_then(|adaptation| adaptation.pool).is_some_and(|pool| pool.used);
+        let used = pool
+            .adaptation
+            .as_ref()
+            .and_then(|adaptation| adaptation.pool)
+            .is_some_and(|pool| pool.used);
         findings.used.push(f64::from(u8::from(used)));
         for (place, ranking) in [&model, &pool].into_iter().enumerate() {
             findings.before[place].extend(tau(graph, &ranking.scores, &[]));
@@ -92,7 +117,10 @@ async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Fi
         }
         if configurations(graph).len() >= OWN + LEFT {
             let chosen = drawn(graph, OWN, 0);
-            let adapts = [adapt(graph, &chosen), adapt_on(target, graph, &chosen).use_stored()];
+            let adapts = [
+                adapt(graph, &chosen),
+                adapt_on(target, graph, &chosen).use_stored(),
+            ];
             for (place, adapt) in adapts.into_iter().enumerate() {
                 let scores = rank(client, graph, Some(adapt)).await.scores;
                 findings.after[place].extend(tau(graph, &scores, &chosen));
@@ -107,9 +135,15 @@ async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Fi
 fn until_fastest(graph: &MeasuredGraph, scores: &[f32]) -> f64 {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&one, &other| scores[one].total_cmp(&scores[other]));
-    let fastest = order.iter().map(|&config| run_time(graph, config)).fold(f64::INFINITY, f64::min);
+    let fastest = order
+        .iter()
+        .map(|&config| run_time(graph, config))
+        .fold(f64::INFINITY, f64::min);
     let fast = |&config: &usize| run_time(graph, config) <= 1.01 * fastest;
-    order.iter().position(fast).map_or(f64::INFINITY, |place| (place + 1) as f64)
+    order
+        .iter()
+        .position(fast)
+        .map_or(f64::INFINITY, |place| (place + 1) as f64)
 }
 
 impl Findings {
@@ -127,11 +161,15 @@ impl Findings {
 /// Measures a call that learns from a pool.
 async fn time(client: &Client, graph: &MeasuredGraph, target: &str) {
     let handle = GraphHandle::of(graph);
-    client.delete_measurements(target, graph.graph.hash()).await.expect("a deletion");
+    client
+        .delete_measurements(target, graph.graph.hash())
+        .await
+        .expect("a deletion");
     let plain = RankRequest::new(&handle, configurations(graph));
-    let pooled =
-        RankRequest::new(&handle, configurations(graph)).adapt(Some(Adapt::new(target).use_stored()));
-    let call = async |request: &RankRequest<'_>| drop(client.rank(request).await.expect("a ranking"));
+    let pooled = RankRequest::new(&handle, configurations(graph))
+        .adapt(Some(Adapt::new(target).use_stored()));
+    let call =
+        async |request: &RankRequest<'_>| drop(client.rank(request).await.expect("a ranking"));
     let without = call_times(CALLS, async || call(&plain).await).await[CALLS / 2];
     let with = call_times(CALLS, async || call(&pooled).await).await[CALLS / 2];
     println!(

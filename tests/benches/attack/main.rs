@@ -35,15 +35,32 @@ fn main() -> ExitCode {
         println!("skipped: `make attack` runs the attacks");
         return ExitCode::SUCCESS;
     };
-    let chosen: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|part| name.contains(part.as_str()));
-    let attacks: Vec<&Named> = ATTACKS.iter().filter(|attack| is_chosen(attack.name)).collect();
+    let chosen: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let is_chosen =
+        |name: &str| chosen.is_empty() || chosen.iter().any(|part| name.contains(part.as_str()));
+    let attacks: Vec<&Named> = ATTACKS
+        .iter()
+        .filter(|attack| is_chosen(attack.name))
+        .collect();
     // The attackers have a thread of their own, so that they delay the well-behaved client as little as possible.
-    let attackers = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a thread");
-    let client = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let attackers = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a thread");
+    let client = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let is_within = client.block_on(run(&attacks, is_chosen, time, &attackers));
-    if is_within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_within {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Runs the attacks, prints the table, and returns whether all limits held.
@@ -75,7 +92,12 @@ async fn run(
     if is_chosen(ALL_NAME) {
         let site = Site::start(Confinement::Gibibyte);
         println!("{ALL_NAME}: {ALL:?}, {}", site.confinement());
-        let running = || ATTACKS.iter().map(|attack| attack.start(&site, attackers)).collect();
+        let running = || {
+            ATTACKS
+                .iter()
+                .map(|attack| attack.start(&site, attackers))
+                .collect()
+        };
         report.add(ALL_NAME, &measure(&site, ALL, running).await);
     }
     report.finish()
@@ -83,5 +105,8 @@ async fn run(
 
 fn seconds() -> Option<Duration> {
     let text = std::env::var("ATTACK_SECONDS").ok()?;
-    Some(Duration::from_secs(text.parse().expect("ATTACK_SECONDS is a whole number of seconds")))
+    Some(Duration::from_secs(
+        text.parse()
+            .expect("ATTACK_SECONDS is a whole number of seconds"),
+    ))
 }

@@ -28,7 +28,11 @@ pub(crate) struct Measured {
 }
 
 /// Attacks for a while beside a well-behaved client.
-pub(crate) async fn measure(site: &Site, time: Duration, attack: impl FnOnce() -> Vec<Running>) -> Measured {
+pub(crate) async fn measure(
+    site: &Site,
+    time: Duration,
+    attack: impl FnOnce() -> Vec<Running>,
+) -> Measured {
     reset_peak(site.server.id());
     let bystander = Bystander::start(&site.server.endpoint, PAUSE).await;
     let attacks = attack();
@@ -51,5 +55,13 @@ pub(crate) async fn measure(site: &Site, time: Duration, attack: impl FnOnce() -
     }
     drop(attacks);
     let ready = site.until_ready().await;
-    Measured { connections, calls, bytes, seen, peak_bytes: peak, ready, changes }
+    Measured {
+        connections,
+        calls,
+        bytes,
+        seen,
+        peak_bytes: peak,
+        ready,
+        changes,
+    }
 }

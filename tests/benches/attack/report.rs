@@ -62,14 +62,24 @@ impl Report {
         let exceeded = limits.exceeded(measured);
         let seen = &measured.seen;
         self.failures += seen.failures.len();
-        self.most_bytes = self.most_bytes.max(measured.peak_bytes.unwrap_or(usize::MAX));
+        self.most_bytes = self
+            .most_bytes
+            .max(measured.peak_bytes.unwrap_or(usize::MAX));
         self.is_within &= exceeded.is_empty();
         if let Some(failure) = seen.failures.first() {
             println!("  {} calls failed, such as: {failure}", seen.failures.len());
         }
-        let verdict = if exceeded.is_empty() { "within".to_owned() } else { exceeded.join(", ") };
+        let verdict = if exceeded.is_empty() {
+            "within".to_owned()
+        } else {
+            exceeded.join(", ")
+        };
         let changes = measured.changes.map_or(String::new(), |changes| {
-            let Changes { acknowledged, lost, refused } = changes;
+            let Changes {
+                acknowledged,
+                lost,
+                refused,
+            } = changes;
             format!(" ({acknowledged} changes, {lost} lost, {refused} refused)")
         });
         let row = [
@@ -81,7 +91,9 @@ impl Report {
             seen.failures.len().to_string(),
             milliseconds(Some(seen.p50)),
             milliseconds(Some(seen.p99)),
-            measured.peak_bytes.map_or("killed".to_owned(), |bytes| (bytes >> 20).to_string()),
+            measured
+                .peak_bytes
+                .map_or("killed".to_owned(), |bytes| (bytes >> 20).to_string()),
             milliseconds(measured.ready),
             verdict,
         ];
@@ -106,25 +118,57 @@ impl Report {
     fn write_figures(&self) {
         let figure = |name: &str, value: f64, unit, most: f64, how: &str| {
             let (name, how) = (name.to_owned(), how.to_owned());
-            Figure { name, value, unit, target: Target::AtMost(most), how }.write();
+            Figure {
+                name,
+                value,
+                unit,
+                target: Target::AtMost(most),
+                how,
+            }
+            .write();
         };
         let limit_ms = self.limits.p99().as_secs_f64() * 1e3;
         let limit_mib = (self.limits.resident_bytes() >> 20) as f64;
-        figure("attack_failed_calls", self.failures as f64, "calls", 0.0, "of the client beside all attacks");
+        figure(
+            "attack_failed_calls",
+            self.failures as f64,
+            "calls",
+            0.0,
+            "of the client beside all attacks",
+        );
         let p99 = self.worst_p99.as_secs_f64() * 1e3;
-        figure("attack_p99", p99, "ms", limit_ms, "the longest p99 of the client beside an attack");
+        figure(
+            "attack_p99",
+            p99,
+            "ms",
+            limit_ms,
+            "the longest p99 of the client beside an attack",
+        );
         let most = (self.most_bytes >> 20) as f64;
-        figure("attack_memory", most, "MiB", limit_mib, "the highest resident memory of the server");
+        figure(
+            "attack_memory",
+            most,
+            "MiB",
+            limit_mib,
+            "the highest resident memory of the server",
+        );
     }
 }
 
 fn milliseconds(time: Option<Duration>) -> String {
-    time.map_or("never".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1e3))
+    time.map_or("never".to_owned(), |time| {
+        format!("{:.1}", time.as_secs_f64() * 1e3)
+    })
 }
 
 /// Prints aligned columns: the first and the last to the left, the others to the right.
 fn print(rows: &[[String; COLUMNS]]) {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
     for row in rows {
         let cell = |column: usize| -> Box<dyn Display + '_> {
@@ -135,6 +179,12 @@ fn print(rows: &[[String; COLUMNS]]) {
                 _ => Box::new(format!("{text:>width$}")),
             }
         };
-        println!("{}", (0..COLUMNS).map(|column| cell(column).to_string()).collect::<Vec<_>>().join("  "));
+        println!(
+            "{}",
+            (0..COLUMNS)
+                .map(|column| cell(column).to_string())
+                .collect::<Vec<_>>()
+                .join("  ")
+        );
     }
 }

@@ -61,19 +61,33 @@ impl Site {
         if confinement == Confinement::OneWorker {
             command.arg("--workers=1");
         }
-        command.arg(format!("--measurements={}", measurements.path().join("measurements").display()));
+        command.arg(format!(
+            "--measurements={}",
+            measurements.path().join("measurements").display()
+        ));
         command.arg(format!("--max-measurements-bytes={MAX_MEASUREMENTS_BYTES}"));
-        Self { server: ServerProcess::run(command), artifacts, _measurements: measurements, confinement }
+        Self {
+            server: ServerProcess::run(command),
+            artifacts,
+            _measurements: measurements,
+            confinement,
+        }
     }
 
     /// Returns this site, or a new one if its server was killed.
     pub(crate) fn replaced_if_dead(self) -> Self {
-        if self.is_running() { self } else { Self::start(self.confinement) }
+        if self.is_running() {
+            self
+        } else {
+            Self::start(self.confinement)
+        }
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.id())).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.server.id())).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, state)| !state.starts_with('Z'))
     }
 
     pub(crate) fn aim(&self) -> Aim {
@@ -115,7 +129,9 @@ async fn is_ready(metrics: SocketAddr) -> bool {
         stream.read_to_string(&mut answer).await?;
         Ok::<_, std::io::Error>(answer)
     };
-    answer.await.is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
+    answer
+        .await
+        .is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
 }
 
 /// Returns whether systemd can run a program in a cgroup of its own.
@@ -126,7 +142,15 @@ fn has_systemd() -> bool {
 /// Returns a command that runs a program in a cgroup.
 fn in_scope(program: &Command) -> Command {
     let mut scope = Command::new("systemd-run");
-    scope.args(["--scope", "--quiet", "--collect", "-p", &format!("MemoryMax={CONTAINER_BYTES}")]);
-    scope.args(["-p", "MemorySwapMax=0", "--"]).arg(program.get_program());
+    scope.args([
+        "--scope",
+        "--quiet",
+        "--collect",
+        "-p",
+        &format!("MemoryMax={CONTAINER_BYTES}"),
+    ]);
+    scope
+        .args(["-p", "MemorySwapMax=0", "--"])
+        .arg(program.get_program());
     scope
 }

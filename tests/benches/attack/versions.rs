@@ -31,6 +31,8 @@ impl PublishedVersion {
 impl Drop for PublishedVersion {
     fn drop(&mut self) {
         // They may be gone with their folder.
-        self.0.iter().for_each(|version| drop(fs::remove_dir_all(version)));
+        self.0
+            .iter()
+            .for_each(|version| drop(fs::remove_dir_all(version)));
     }
 }

@@ -37,7 +37,10 @@ impl Load {
 
     /// Adds the processor time of the system.
     pub(crate) fn with_processor_time(self, processor_time: Duration) -> Self {
-        Self { processor_time, ..self }
+        Self {
+            processor_time,
+            ..self
+        }
     }
 
     pub(crate) fn processor_time_per_request(&self) -> Duration {
@@ -52,7 +55,12 @@ impl Load {
 
 /// Sends the bodies in order, each once. Every channel is one client, which waits for an answer before it sends the
 /// next request. Ends after `time`, or when no body is left.
-pub(crate) async fn drive(channels: &[Channel], wire: Wire, bodies: Vec<Bytes>, time: Duration) -> Load {
+pub(crate) async fn drive(
+    channels: &[Channel],
+    wire: Wire,
+    bodies: Vec<Bytes>,
+    time: Duration,
+) -> Load {
     let (bodies, next) = (Arc::new(bodies), Arc::new(AtomicUsize::new(0)));
     let started = Instant::now();
     let mut clients = JoinSet::new();
@@ -61,11 +69,17 @@ pub(crate) async fn drive(channels: &[Channel], wire: Wire, bodies: Vec<Bytes>, 
         clients.spawn(async move {
             let mut latencies = Vec::new();
             while started.elapsed() < time {
-                let Some(body) = bodies.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let Some(body) = bodies.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    break;
+                };
                 let asked = Instant::now();
                 let answer = call(&channel, wire, body.clone()).await;
                 latencies.push(asked.elapsed());
-                assert!(!answer.unwrap_or_else(|status| panic!("{status}")).is_empty());
+                assert!(
+                    !answer
+                        .unwrap_or_else(|status| panic!("{status}"))
+                        .is_empty()
+                );
             }
             latencies
         });
@@ -73,14 +87,23 @@ pub(crate) async fn drive(channels: &[Channel], wire: Wire, bodies: Vec<Bytes>, 
     let mut latencies = clients.join_all().await.concat();
     let elapsed = started.elapsed();
     latencies.sort_unstable();
-    Load { latencies, elapsed, processor_time: Duration::ZERO }
+    Load {
+        latencies,
+        elapsed,
+        processor_time: Duration::ZERO,
+    }
 }
 
 /// Makes one call with an encoded body, and does not decode the answer.
 pub(crate) async fn call(channel: &Channel, wire: Wire, body: Bytes) -> Result<Bytes, Status> {
     let mut grpc = Grpc::new(channel.clone());
-    grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    Ok(grpc.unary(Request::new(body), wire.path(), Bare).await?.into_inner())
+    grpc.ready()
+        .await
+        .map_err(|error| Status::unavailable(error.to_string()))?;
+    Ok(grpc
+        .unary(Request::new(body), wire.path(), Bare)
+        .await?
+        .into_inner())
 }
 
 /// Codec of encoded messages.

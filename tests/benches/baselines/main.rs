@@ -50,14 +50,17 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut workloads = Workload::all();
-    let chosen: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let chosen: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
     let names: Vec<&str> = workloads.iter().map(|workload| workload.name).collect();
     if let Some(unknown) = chosen.iter().find(|name| !names.contains(&name.as_str())) {
         println!("no workload `{unknown}`; there are: {}", names.join(", "));
         return ExitCode::FAILURE;
     }
-    workloads.retain(|workload| chosen.is_empty() || chosen.iter().any(|name| name == workload.name));
+    workloads
+        .retain(|workload| chosen.is_empty() || chosen.iter().any(|name| name == workload.name));
     let graphs = repository("target/baselines/graphs");
     for workload in &workloads {
         workload.write_graph(&graphs);
@@ -104,14 +107,19 @@ async fn told_to_stop() {
 /// Panics unless every system returns the scores of the first one, hlorank.
 async fn check(systems: &[Running], workload: &Workload) {
     let expected = systems[0].scores(workload).await;
-    let largest = expected.iter().fold(0.0_f32, |largest, score| largest.max(score.abs()));
+    let largest = expected
+        .iter()
+        .fold(0.0_f32, |largest, score| largest.max(score.abs()));
     for running in systems {
         let scores = running.scores(workload).await;
         let (name, what) = (running.system.name(), workload.what);
         assert_eq!(scores.len(), workload.configs, "{name}: {what}");
         for (config, (score, expected)) in scores.iter().zip(&expected).enumerate() {
             let agrees = (score - expected).abs() <= TOLERANCE * largest;
-            assert!(agrees, "{name} scores {score}, hlorank {expected}: configuration {config} of {what}");
+            assert!(
+                agrees,
+                "{name} scores {score}, hlorank {expected}: configuration {config} of {what}"
+            );
         }
     }
 }
@@ -121,16 +129,31 @@ async fn measure(running: &Running, workload: &Workload, round: u64) -> (Load, L
     let load = async |phase: Phase, clients: usize, requests: usize, time: Duration| {
         let bodies = running.bodies(workload, round, phase, requests);
         let before = running.processor_time();
-        let load = drive(&running.channels[..clients], running.system.wire(), bodies, time).await;
+        let load = drive(
+            &running.channels[..clients],
+            running.system.wire(),
+            bodies,
+            time,
+        )
+        .await;
         load.with_processor_time(running.processor_time().saturating_sub(before))
     };
-    let rate = load(Phase::WarmUp, CLIENTS, WARM_UP_REQUESTS, WARM_UP).await.requests_per_second();
+    let rate = load(Phase::WarmUp, CLIENTS, WARM_UP_REQUESTS, WARM_UP)
+        .await
+        .requests_per_second();
     let loaded = load(Phase::Loaded, CLIENTS, requests(rate, LOADED), LOADED).await;
-    (loaded, load(Phase::Alone, 1, requests(rate, ALONE), ALONE).await)
+    (
+        loaded,
+        load(Phase::Alone, 1, requests(rate, ALONE), ALONE).await,
+    )
 }
 
 /// Returns the number of requests to prepare for this time: 1.5 times the rate of the warm-up.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of thousands")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a positive number of thousands"
+)]
 fn requests(per_second: f64, time: Duration) -> usize {
     (per_second * time.as_secs_f64() * 1.5) as usize + 2 * CLIENTS
 }

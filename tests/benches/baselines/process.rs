@@ -26,16 +26,25 @@ impl Process {
     pub(crate) fn start(mut command: Command, name: &str) -> Self {
         let log = repository("target/baselines").join(format!("{name}.log"));
         let file = File::create(&log).expect("target can be written");
-        let child = command.stdout(file.try_clone().expect("an open file")).stderr(file).spawn();
-        let child = child.unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()));
+        let child = command
+            .stdout(file.try_clone().expect("an open file"))
+            .stderr(file)
+            .spawn();
+        let child =
+            child.unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()));
         Self { child, log }
     }
 
     /// Returns the processor time of the process and its workers, from `/proc/PID/stat`.
     pub(crate) fn processor_time(&self) -> Duration {
-        let processes = fs::read_dir("/proc").expect("the benchmark runs on Linux").filter_map(Result::ok);
-        let stats = processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
-        let ticks = stats.filter_map(|stat| ticks_of(&stat, self.child.id())).sum::<u32>();
+        let processes = fs::read_dir("/proc")
+            .expect("the benchmark runs on Linux")
+            .filter_map(Result::ok);
+        let stats =
+            processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
+        let ticks = stats
+            .filter_map(|stat| ticks_of(&stat, self.child.id()))
+            .sum::<u32>();
         Duration::from_secs(1) * ticks / TICKS_PER_SECOND
     }
 
@@ -47,7 +56,11 @@ impl Process {
             if let Some(found) = printed.lines().find_map(&find) {
                 return found;
             }
-            assert!(started.elapsed() < START, "it does not start; see {}", self.log.display());
+            assert!(
+                started.elapsed() < START,
+                "it does not start; see {}",
+                self.log.display()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -56,7 +69,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // SIGTERM also ends its workers.
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
         let stopped = Instant::now();
         while stopped.elapsed() < STOP && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(50));
@@ -74,6 +89,13 @@ fn ticks_of(stat: &str, process: u32) -> Option<u32> {
     let [Some(id), Some(parent)] = [head.split_whitespace().next(), fields.get(1).copied()] else {
         return None;
     };
-    let mine = [id, parent].iter().any(|field| field.parse() == Ok(process));
-    mine.then(|| fields[11..13].iter().filter_map(|ticks| ticks.parse::<u32>().ok()).sum())
+    let mine = [id, parent]
+        .iter()
+        .any(|field| field.parse() == Ok(process));
+    mine.then(|| {
+        fields[11..13]
+            .iter()
+            .filter_map(|ticks| ticks.parse::<u32>().ok())
+            .sum()
+    })
 }

@@ -16,10 +16,18 @@ pub(crate) struct Measured {
 impl Measured {
     /// Keeps a round if it is better than the best so far.
     pub(crate) fn keep(&mut self, loaded: Load, alone: Load) {
-        if self.loaded.as_ref().is_none_or(|kept| kept.requests_per_second() < loaded.requests_per_second()) {
+        if self
+            .loaded
+            .as_ref()
+            .is_none_or(|kept| kept.requests_per_second() < loaded.requests_per_second())
+        {
             self.loaded = Some(loaded);
         }
-        if self.alone.as_ref().is_none_or(|kept| kept.percentile(50) > alone.percentile(50)) {
+        if self
+            .alone
+            .as_ref()
+            .is_none_or(|kept| kept.percentile(50) > alone.percentile(50))
+        {
             self.alone = Some(alone);
         }
     }
@@ -36,7 +44,10 @@ impl Measured {
 /// Returns the ratio of hlorank's throughput to that of each system.
 fn ratios(systems: &[Measured]) -> Vec<f64> {
     let requests = |system: &Measured| system.loaded().requests_per_second();
-    systems.iter().map(|system| requests(&systems[0]) / requests(system)).collect()
+    systems
+        .iter()
+        .map(|system| requests(&systems[0]) / requests(system))
+        .collect()
 }
 
 /// Prints the table of a workload.
@@ -77,8 +88,10 @@ fn milliseconds(time: Duration) -> String {
 
 /// Writes one figure for every other system.
 pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
-    let processor_time = |measured: &Measured| measured.loaded().processor_time_per_request().as_secs_f64();
-    for ((system, measured), ratio) in System::ALL.iter().zip(systems).zip(ratios(systems)).skip(1) {
+    let processor_time =
+        |measured: &Measured| measured.loaded().processor_time_per_request().as_secs_f64();
+    for ((system, measured), ratio) in System::ALL.iter().zip(systems).zip(ratios(systems)).skip(1)
+    {
         Figure {
             name: format!("baselines_{}_{}", workload.name, system.key()),
             value: ratio,

@@ -31,17 +31,31 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts a system with the graphs of these workloads, and connects this number of clients.
-    pub(crate) async fn start(system: System, graphs: &Path, workloads: &[Workload], clients: usize) -> Self {
+    pub(crate) async fn start(
+        system: System,
+        graphs: &Path,
+        workloads: &[Workload],
+        clients: usize,
+    ) -> Self {
         let (processes, ports) = match system {
             System::Hlorank => start::hlorank(),
             System::PythonGrpc(mode) => start::python_grpc(mode, graphs),
             System::MlServer(mode) => start::ml_server(mode, graphs),
         };
-        let channels = ports.iter().cycle().take(clients).map(|&port| connect(port)).collect();
+        let channels = ports
+            .iter()
+            .cycle()
+            .take(clients)
+            .map(|&port| connect(port))
+            .collect();
         if system == System::Hlorank {
             put_graphs(ports[0], workloads).await;
         }
-        let running = Self { channels, system, processes };
+        let running = Self {
+            channels,
+            system,
+            processes,
+        };
         running.wait_until_it_answers(&workloads[0]).await;
         running
     }
@@ -55,7 +69,9 @@ impl Running {
         requests: usize,
     ) -> Vec<Bytes> {
         let configs = |request| workload.configs(round, phase, request);
-        (0..requests).map(|request| self.body(workload, configs(request), TOP)).collect()
+        (0..requests)
+            .map(|request| self.body(workload, configs(request), TOP))
+            .collect()
     }
 
     fn body(&self, workload: &Workload, configs: Configs, top: u32) -> Bytes {
@@ -71,21 +87,28 @@ impl Running {
     pub(crate) async fn scores(&self, workload: &Workload) -> Vec<f32> {
         let body = self.body(workload, workload.configs(0, Phase::Check, 0), 0);
         let answer = call(&self.channels[0], self.system.wire(), body).await;
-        self.system.wire().scores(answer.unwrap_or_else(|status| panic!("{}: {status}", self.system.name())))
+        self.system
+            .wire()
+            .scores(answer.unwrap_or_else(|status| panic!("{}: {status}", self.system.name())))
     }
 
     async fn wait_until_it_answers(&self, workload: &Workload) {
         let body = self.body(workload, workload.configs(0, Phase::Check, 0), TOP);
         let started = Instant::now();
         while let Err(status) = call(&self.channels[0], self.system.wire(), body.clone()).await {
-            assert!(started.elapsed() < START, "{} does not answer: {status}", self.system.name());
+            assert!(
+                started.elapsed() < START,
+                "{} does not answer: {status}",
+                self.system.name()
+            );
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
 }
 
 fn connect(port: u16) -> Channel {
-    let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}")).expect("an address is a URI");
+    let endpoint =
+        Endpoint::from_shared(format!("http://127.0.0.1:{port}")).expect("an address is a URI");
     endpoint.connect_lazy()
 }
 

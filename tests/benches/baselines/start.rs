@@ -18,12 +18,25 @@ const THREADS: usize = 2;
 pub(crate) fn hlorank() -> (Vec<Process>, Vec<u16>) {
     let mut command = program("hlorank-server");
     command
-        .args(["--listen", "127.0.0.1:0", "--metrics-listen", "off", "--log-format", "json"])
+        .args([
+            "--listen",
+            "127.0.0.1:0",
+            "--metrics-listen",
+            "off",
+            "--log-format",
+            "json",
+        ])
         .args(["--workers", &THREADS.to_string()])
         .current_dir(repository("."));
     let process = Process::start(command, "hlorank");
-    let port = process
-        .wait_for(|line| line.split_once(r#""address":"127.0.0.1:"#)?.1.split('"').next()?.parse().ok());
+    let port = process.wait_for(|line| {
+        line.split_once(r#""address":"127.0.0.1:"#)?
+            .1
+            .split('"')
+            .next()?
+            .parse()
+            .ok()
+    });
     (vec![process], vec![port])
 }
 
@@ -74,14 +87,26 @@ pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
     }
     let mut command = python("mlserver");
     command.args(["start", "."]).current_dir(folder);
-    (vec![Process::start(command, &format!("mlserver_{}", mode.name()))], vec![grpc_port])
+    (
+        vec![Process::start(
+            command,
+            &format!("mlserver_{}", mode.name()),
+        )],
+        vec![grpc_port],
+    )
 }
 
 /// Returns a command that runs a program of the virtual environment.
 fn python(program: &str) -> Command {
     let mut command = Command::new(absolute("target/baselines/python/bin").join(program));
-    let modules = [absolute("tests/baselines"), absolute("target/baselines/generated")];
-    command.env("PYTHONPATH", std::env::join_paths(modules).expect("paths without colons"));
+    let modules = [
+        absolute("tests/baselines"),
+        absolute("target/baselines/generated"),
+    ];
+    command.env(
+        "PYTHONPATH",
+        std::env::join_paths(modules).expect("paths without colons"),
+    );
     command
 }
 

@@ -41,7 +41,10 @@ impl System {
 
     /// Returns the name for files.
     pub(crate) fn key(self) -> String {
-        self.name().to_lowercase().replace(", ", "_").replace(' ', "_")
+        self.name()
+            .to_lowercase()
+            .replace(", ", "_")
+            .replace(' ', "_")
     }
 
     pub(crate) fn wire(self) -> Wire {

@@ -46,7 +46,15 @@ pub(crate) struct Contents {
 impl Tensor {
     /// Returns a tensor of one element of type BYTES.
     pub(crate) fn of_bytes(name: &str, bytes: impl Into<Bytes>) -> Self {
-        let contents = Contents { bytes: vec![bytes.into()], ..Contents::default() };
-        Self { name: name.to_owned(), datatype: "BYTES".to_owned(), shape: vec![1], contents: Some(contents) }
+        let contents = Contents {
+            bytes: vec![bytes.into()],
+            ..Contents::default()
+        };
+        Self {
+            name: name.to_owned(),
+            datatype: "BYTES".to_owned(),
+            shape: vec![1],
+            contents: Some(contents),
+        }
     }
 }

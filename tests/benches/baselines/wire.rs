@@ -2,7 +2,8 @@
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse, config_batch::Configs,
+    PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse,
+    config_batch::Configs,
 };
 use hlorank_tests::{graph_by_hash, model_named, rank_request};
 use prost::{Message as _, bytes::Bytes};
@@ -41,7 +42,12 @@ impl Wire {
                     _ => "tile-xla-cpu",
                 };
                 let request = rank_request(graph_by_hash(graph_hash), configs);
-                RankConfigsRequest { top_k, model: Some(model_named(model)), ..request }.encode_to_vec()
+                RankConfigsRequest {
+                    top_k,
+                    model: Some(model_named(model)),
+                    ..request
+                }
+                .encode_to_vec()
             }
             Self::V2 => {
                 let mut inputs = vec![
@@ -53,7 +59,11 @@ impl Wire {
                     Configs::PackedTileConfigs(packed) => tile_tensors(&packed),
                     other => panic!("{other:?} is not packed"),
                 });
-                ModelInferRequest { model_name: MODEL.to_owned(), inputs }.encode_to_vec()
+                ModelInferRequest {
+                    model_name: MODEL.to_owned(),
+                    inputs,
+                }
+                .encode_to_vec()
             }
         }
         .into()
@@ -67,23 +77,35 @@ impl Wire {
                 (answer.ranking, answer.ranking_scores)
             }
             Self::V2 => {
-                let answer = ModelInferResponse::decode(answer).expect("an answer of the V2 protocol");
-                let mut contents =
-                    answer.outputs.into_iter().map(|tensor| tensor.contents.unwrap_or_default());
+                let answer =
+                    ModelInferResponse::decode(answer).expect("an answer of the V2 protocol");
+                let mut contents = answer
+                    .outputs
+                    .into_iter()
+                    .map(|tensor| tensor.contents.unwrap_or_default());
                 let mut next = || contents.next().expect("two outputs");
                 (next().numbers, next().floats)
             }
         };
         let mut scores = vec![f32::NAN; ranking.len()];
-        ranking.iter().zip(ranking_scores).for_each(|(&config, score)| scores[config as usize] = score);
+        ranking
+            .iter()
+            .zip(ranking_scores)
+            .for_each(|(&config, score)| scores[config as usize] = score);
         scores
     }
 }
 
 fn layout_tensors(packed: &PackedLayoutConfigs) -> Vec<Tensor> {
-    let sizes =
-        packed.tables.iter().map(|table| u32::try_from(table.entries.len() / 3).expect("a small table"));
-    let entries = packed.tables.iter().flat_map(|table| &table.entries).copied();
+    let sizes = packed
+        .tables
+        .iter()
+        .map(|table| u32::try_from(table.entries.len() / 3).expect("a small table"));
+    let entries = packed
+        .tables
+        .iter()
+        .flat_map(|table| &table.entries)
+        .copied();
     vec![
         Tensor::of_bytes("table_sizes", little_endian(sizes)),
         Tensor::of_bytes("tables", little_endian(entries)),
@@ -92,7 +114,11 @@ fn layout_tensors(packed: &PackedLayoutConfigs) -> Vec<Tensor> {
 }
 
 fn tile_tensors(packed: &PackedTileConfigs) -> Vec<Tensor> {
-    let counts = [packed.kernel_bound_count, packed.output_bound_count, packed.input_bound_count];
+    let counts = [
+        packed.kernel_bound_count,
+        packed.output_bound_count,
+        packed.input_bound_count,
+    ];
     vec![
         Tensor::of_bytes("bound_counts", little_endian(counts)),
         Tensor::of_bytes("bounds", packed.bounds.clone()),

@@ -3,7 +3,9 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use hlorank_graph::{Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGraph, Pad, TileBatch};
+use hlorank_graph::{
+    Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGraph, Pad, TileBatch,
+};
 use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, config_batch::Configs};
 use hlorank_tests::{fixture, read_graphs, shared};
 
@@ -68,21 +70,46 @@ impl Workload {
                 &window,
                 Draw::Children,
             ),
-            Self::new("tiles", "64 random tiles of a convolution kernel", 64, &kernels, Draw::Tiles),
+            Self::new(
+                "tiles",
+                "64 random tiles of a convolution kernel",
+                64,
+                &kernels,
+                Draw::Tiles,
+            ),
         ];
         if let Some(alexnet) = shared("data/tpu/alexnet_layout.npz") {
             let random = "1,000 random layouts of AlexNet (TpuGraphs)";
             let measured = "1,000 of the layouts that TpuGraphs measured of AlexNet";
             workloads.push(Self::new("alexnet", random, 1000, &alexnet, Draw::Entries));
-            workloads.push(Self::new("alexnet_measured", measured, 1000, &alexnet, Draw::Measured));
+            workloads.push(Self::new(
+                "alexnet_measured",
+                measured,
+                1000,
+                &alexnet,
+                Draw::Measured,
+            ));
         }
         workloads
     }
 
-    fn new(name: &'static str, what: &'static str, configs: usize, file: &Path, draw: Draw) -> Self {
+    fn new(
+        name: &'static str,
+        what: &'static str,
+        configs: usize,
+        file: &Path,
+        draw: Draw,
+    ) -> Self {
         let graph = read_graphs(file).remove(0);
         let hash = graph.graph.hash();
-        Self { name, what, configs, graph, hash, draw }
+        Self {
+            name,
+            what,
+            configs,
+            graph,
+            hash,
+            draw,
+        }
     }
 
     /// Target ratio of hlorank's throughput to that of another system.
@@ -103,25 +130,43 @@ impl Workload {
 
     /// Returns the configurations of one request. They depend only on the arguments.
     pub(crate) fn configs(&self, round: u64, phase: Phase, request: usize) -> Configs {
-        let seed =
-            self.name.bytes().fold(round * 4 + phase as u64, |seed, byte| seed * 257 + u64::from(byte));
+        let seed = self
+            .name
+            .bytes()
+            .fold(round * 4 + phase as u64, |seed, byte| {
+                seed * 257 + u64::from(byte)
+            });
         let random = &mut Rng::with_seed(seed.wrapping_mul(1 << 24).wrapping_add(request as u64));
-        let configurations = &self.graph.measurements.as_ref().expect("a measured graph").configurations;
+        let configurations = &self
+            .graph
+            .measurements
+            .as_ref()
+            .expect("a measured graph")
+            .configurations;
         // The other systems know these two kinds.
         if let Configurations::Layout(batch) = configurations {
             return Configs::PackedLayoutConfigs(layouts(batch, &self.draw, self.configs, random));
         }
-        let Configurations::Tile(batch) = configurations else { unreachable!("no such workload") };
+        let Configurations::Tile(batch) = configurations else {
+            unreachable!("no such workload")
+        };
         Configs::PackedTileConfigs(tiles(batch, self.configs, random))
     }
 }
 
-fn layouts(batch: &LayoutBatch, draw: &Draw, configs: usize, random: &mut Rng) -> PackedLayoutConfigs {
+fn layouts(
+    batch: &LayoutBatch,
+    draw: &Draw,
+    configs: usize,
+    random: &mut Rng,
+) -> PackedLayoutConfigs {
     let entry = |random: &mut Rng, slot: usize| {
-        u8::try_from(random.usize(..batch.table(slot).len())).expect("tables of at most 256 entries")
+        u8::try_from(random.usize(..batch.table(slot).len()))
+            .expect("tables of at most 256 entries")
     };
-    let layout =
-        |random: &mut Rng| -> Vec<u8> { (0..batch.slots()).map(|slot| entry(random, slot)).collect() };
+    let layout = |random: &mut Rng| -> Vec<u8> {
+        (0..batch.slots()).map(|slot| entry(random, slot)).collect()
+    };
     let indices: Vec<u8> = match draw {
         Draw::Children => {
             let parent = layout(random);
@@ -138,24 +183,40 @@ fn layouts(batch: &LayoutBatch, draw: &Draw, configs: usize, random: &mut Rng) -
         Draw::Measured => {
             let chosen = random.choose_multiple(0..batch.len(), configs);
             let indices = chosen.into_iter().flat_map(|config| batch.row(config));
-            indices.map(|&index| u8::try_from(index).expect("tables of at most 256 entries")).collect()
+            indices
+                .map(|&index| u8::try_from(index).expect("tables of at most 256 entries"))
+                .collect()
         }
         Draw::Entries | Draw::Tiles => (0..configs).flat_map(|_| layout(random)).collect(),
     };
-    PackedLayoutConfigs { config_count: count(configs), indices: indices.into(), tables: tables(batch) }
+    PackedLayoutConfigs {
+        config_count: count(configs),
+        indices: indices.into(),
+        tables: tables(batch),
+    }
 }
 
 fn tables(batch: &LayoutBatch) -> Vec<hlorank_proto::v1::LayoutTable> {
-    let numbers = |slot| batch.table(slot).iter().flat_map(|entry| entry.numbers()).collect();
-    (0..batch.slots()).map(|slot| hlorank_proto::v1::LayoutTable { entries: numbers(slot) }).collect()
+    let numbers = |slot| {
+        batch
+            .table(slot)
+            .iter()
+            .flat_map(|entry| entry.numbers())
+            .collect()
+    };
+    (0..batch.slots())
+        .map(|slot| hlorank_proto::v1::LayoutTable {
+            entries: numbers(slot),
+        })
+        .collect()
 }
 
 fn tiles(batch: &TileBatch, configs: usize, random: &mut Rng) -> PackedTileConfigs {
     let like = batch.get(0);
     let like = like.view();
     let counts = [like.kernel_bounds, like.output_bounds, like.input_bounds].map(<[i64]>::len);
-    let bounds =
-        (0..configs * counts.iter().sum::<usize>()).flat_map(|_| random.i32(1..=LARGEST_BOUND).to_le_bytes());
+    let bounds = (0..configs * counts.iter().sum::<usize>())
+        .flat_map(|_| random.i32(1..=LARGEST_BOUND).to_le_bytes());
     let [kernel_bound_count, output_bound_count, input_bound_count] = counts.map(count);
     PackedTileConfigs {
         config_count: count(configs),

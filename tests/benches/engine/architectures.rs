@@ -40,7 +40,10 @@ async fn row(client: &Client, model: &Model, graph: &GraphHandle, configurations
         // The graph has features of another padding than the model needs.
         return println!("| `{}` | - | - | - |", model.name);
     };
-    let times = call_times(CALLS, async || drop(client.rank(&request).await.expect("a ranking"))).await;
+    let times = call_times(CALLS, async || {
+        drop(client.rank(&request).await.expect("a ranking"))
+    })
+    .await;
     let (rows, time) = (first.reuse.rows_evaluated, times[CALLS / 2]);
     let each = time * 1e3 / configurations.len() as f64;
     println!("| `{}` | {rows} | {time:.2} | {each:.1} |", model.name);
@@ -49,11 +52,20 @@ async fn row(client: &Client, model: &Model, graph: &GraphHandle, configurations
 fn lists() -> Vec<(Task, List)> {
     let own = read(&fixture("measured/layout_random_window_nchw_train.pb"));
     let graphs = alexnet().into_iter().chain([own]);
-    let layouts = graphs.flat_map(|graph| layout_lists(&graph)).map(|list| (Task::Layout, list));
+    let layouts = graphs
+        .flat_map(|graph| layout_lists(&graph))
+        .map(|list| (Task::Layout, list));
     let tiles = Configurations::Tile(grid_tiles(TILES));
     let kernel = GraphHandle::features(&kernel_of(NODES));
     layouts
-        .chain([(Task::Tile, (format!("{TILES} tiles of a kernel of {NODES} nodes"), kernel, tiles))])
+        .chain([(
+            Task::Tile,
+            (
+                format!("{TILES} tiles of a kernel of {NODES} nodes"),
+                kernel,
+                tiles,
+            ),
+        )])
         .collect()
 }
 
@@ -61,9 +73,19 @@ fn lists() -> Vec<(Task, List)> {
 fn layout_lists(graph: &MeasuredGraph) -> [List; 2] {
     let (measured, mut random) = (measured_layouts(graph), Rng::with_seed(5));
     let drawn = random_layouts(measured, LAYOUTS, &mut random);
-    let parent: Vec<LayoutEntry> = (0..measured.slots()).map(|slot| measured.entry(0, slot)).collect();
+    let parent: Vec<LayoutEntry> = (0..measured.slots())
+        .map(|slot| measured.entry(0, slot))
+        .collect();
     let neighbours = children(&parent, measured, LAYOUTS, &mut random);
-    [("random layouts", drawn), ("layouts of one step of a search", neighbours)].map(|(kind, batch)| {
-        (format!("{LAYOUTS} {kind} of {}", graph.name), GraphHandle::of(graph), Configurations::Layout(batch))
+    [
+        ("random layouts", drawn),
+        ("layouts of one step of a search", neighbours),
+    ]
+    .map(|(kind, batch)| {
+        (
+            format!("{LAYOUTS} {kind} of {}", graph.name),
+            GraphHandle::of(graph),
+            Configurations::Layout(batch),
+        )
     })
 }

@@ -5,8 +5,8 @@ use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, FusionBatch, SegmentedGraph, Task};
 use hlorank_server::compute::Worker;
 use hlorank_tests::{
-    Figure, Target, TestServer, call_times, fusion_neighbours, load_model, program_graph, program_module,
-    random_fusions, score_naively,
+    Figure, Target, TestServer, call_times, fusion_neighbours, load_model, program_graph,
+    program_module, random_fusions, score_naively,
 };
 
 /// A program of 164 slots.
@@ -29,7 +29,11 @@ pub(crate) async fn steps_and_naive() {
 }
 
 /// Measures annealing: each step ranks neighbours of the best of the step before.
-async fn steps(client: &hlorank_client::Client, handle: &GraphHandle, program: &hlorank_graph::Graph) {
+async fn steps(
+    client: &hlorank_client::Client,
+    handle: &GraphHandle,
+    program: &hlorank_graph::Graph,
+) {
     const STEPS: usize = 200;
     const NEIGHBOURS: usize = 100;
     const FLIPS: usize = 2;
@@ -40,8 +44,10 @@ async fn steps(client: &hlorank_client::Client, handle: &GraphHandle, program: &
         let neighbours = fusion_neighbours(&parent, 0, NEIGHBOURS, FLIPS, &mut random);
         let configurations = Configurations::Fusion(neighbours.clone());
         let start = Instant::now();
-        let ranking =
-            client.rank(&RankRequest::new(handle, &configurations).top(1)).await.expect("a ranking");
+        let ranking = client
+            .rank(&RankRequest::new(handle, &configurations).top(1))
+            .await
+            .expect("a ranking");
         times.push(start.elapsed().as_secs_f64() * 1e3);
         rows += ranking.reuse.rows_evaluated;
         kernels += ranking.reuse.segment_rows;
@@ -77,10 +83,13 @@ async fn naive(program: &hlorank_graph::Graph) {
     let client = server.client().await;
     let handle = GraphHandle::hlo_module(program_module(PROGRAM), Task::Fusion, Vec::new());
     client.put_graph(&handle).await.expect("a program");
-    let configurations = Configurations::Fusion(random_fusions(program, CONFIGS, &mut Rng::with_seed(9)));
+    let configurations =
+        Configurations::Fusion(random_fusions(program, CONFIGS, &mut Rng::with_seed(9)));
     let mut reuse = None;
     let times = call_times(CALLS, async || {
-        let ranking = client.rank(&RankRequest::new(&handle, &configurations).top(10)).await;
+        let ranking = client
+            .rank(&RankRequest::new(&handle, &configurations).top(10))
+            .await;
         reuse = Some(ranking.expect("a ranking").reuse);
     })
     .await;
@@ -101,7 +110,10 @@ async fn naive(program: &hlorank_graph::Graph) {
 
 /// Returns the seconds per configuration of the naive evaluation.
 fn naive_seconds(program: &hlorank_graph::Graph, sample: &FusionBatch) -> f64 {
-    let (model, graph) = (load_model(Task::Fusion, WORKERS), SegmentedGraph::new(program));
+    let (model, graph) = (
+        load_model(Task::Fusion, WORKERS),
+        SegmentedGraph::new(program),
+    );
     let configurations = Configurations::Fusion(sample.clone());
     let start = Instant::now();
     thread::scope(|scope| {

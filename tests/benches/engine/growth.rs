@@ -2,7 +2,9 @@ use std::{fs, time::Instant};
 
 use fastrand::Rng;
 use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, SegmentedGraph, Task};
+use hlorank_graph::{
+    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, SegmentedGraph, Task,
+};
 use hlorank_proto::v1::ConfigurableNode;
 use hlorank_tests::{TestServer, fixture, shared};
 
@@ -36,17 +38,31 @@ pub(crate) async fn over_configurations_and_nodes() {
 /// search does it, and drawn node by node, which shares least.
 async fn over_configurations() {
     let measured = layout_graph();
-    let (handle, graph) = (GraphHandle::of(&measured), SegmentedGraph::new(&measured.graph));
+    let (handle, graph) = (
+        GraphHandle::of(&measured),
+        SegmentedGraph::new(&measured.graph),
+    );
     let layouts = measured_layouts(&measured);
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let mut random = Rng::with_seed(2);
     let naive = Naive::new(graph.clone()).seconds(&random_layouts(layouts, 256, &mut random));
     let [mut recombined, mut drawn, mut alone] = [const { Vec::new() }; 3];
-    println!("\nlayouts of {}, warm graph, empty embedding cache", measured.name);
-    println!("{:>14}{:>26}{:>26}{:>14}", "", "segments recombined", "drawn node by node", "naive");
-    let columns = ["rows", "ms", "ratio"].map(|column| format!("{column:>9}")).concat();
-    println!("{:>14}{columns:>26}{columns:>26}{:>14}", "configurations", "ms");
+    println!(
+        "\nlayouts of {}, warm graph, empty embedding cache",
+        measured.name
+    );
+    println!(
+        "{:>14}{:>26}{:>26}{:>14}",
+        "", "segments recombined", "drawn node by node", "naive"
+    );
+    let columns = ["rows", "ms", "ratio"]
+        .map(|column| format!("{column:>9}"))
+        .concat();
+    println!(
+        "{:>14}{columns:>26}{columns:>26}{:>14}",
+        "configurations", "ms"
+    );
     for count in [100, 1_000, 10_000, 100_000] {
         let seconds_alone = naive * count as f64;
         print!("{count:>14}");
@@ -64,9 +80,18 @@ async fn over_configurations() {
         alone.push((count as f64, seconds_alone));
     }
     let curves = [
-        Curve { name: "segments recombined", points: recombined },
-        Curve { name: "drawn node by node", points: drawn },
-        Curve { name: "every configuration by itself", points: alone },
+        Curve {
+            name: "segments recombined",
+            points: recombined,
+        },
+        Curve {
+            name: "drawn node by node",
+            points: drawn,
+        },
+        Curve {
+            name: "every configuration by itself",
+            points: alone,
+        },
     ];
     log_log("growth_over_configurations", "configurations", &curves);
 }
@@ -93,9 +118,13 @@ async fn over_nodes() {
         let graph = client.put_graph(&handle).await.expect("a graph");
         let (summary, layouts) = (graph.summary, random_entries(&graph.configurable_nodes));
         let (seconds, ranking) = fastest(&client, &handle, &layouts).await;
-        let (nodes, slots, segments) = (summary.nodes, summary.configurable_nodes, summary.segments);
+        let (nodes, slots, segments) =
+            (summary.nodes, summary.configurable_nodes, summary.segments);
         let (all, rows) = (ranking.reuse.segment_rows, ranking.reuse.rows_evaluated);
-        println!("{nodes:>8}{slots:>14}{segments:>10}{all:>14}{rows:>12}{:>14.2}", seconds * 1e3);
+        println!(
+            "{nodes:>8}{slots:>14}{segments:>10}{all:>14}{rows:>12}{:>14.2}",
+            seconds * 1e3
+        );
     }
 }
 
@@ -106,11 +135,15 @@ fn random_entries(nodes: &[ConfigurableNode]) -> LayoutBatch {
     for _ in 0..100 {
         let draw = |node: &ConfigurableNode| {
             let tensors = [0, 1, node.tensor_ranks.len()][random.usize(..3)];
-            let orders = node.tensor_ranks[..tensors].iter().map(|rank| (0..).take(*rank as usize));
+            let orders = node.tensor_ranks[..tensors]
+                .iter()
+                .map(|rank| (0..).take(*rank as usize));
             let orders = orders.map(Iterator::collect::<Vec<i32>>);
             LayoutEntry::from_tensors(orders, String::new).expect("at most six dimensions")
         };
-        builder.push(&nodes.iter().map(draw).collect::<Vec<_>>()).expect("a batch within the limits");
+        builder
+            .push(&nodes.iter().map(draw).collect::<Vec<_>>())
+            .expect("a batch within the limits");
     }
     builder.build().expect("a batch")
 }

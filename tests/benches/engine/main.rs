@@ -32,8 +32,10 @@ const PARTS: [&str; 10] = [
 
 fn main() {
     // Cargo adds `--bench`.
-    let named: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let named: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
     let chosen = |part: &&str| named.is_empty() || named.iter().any(|name| name == part);
     let runtime = Runtime::new().expect("a runtime");
     for part in PARTS.into_iter().filter(chosen) {

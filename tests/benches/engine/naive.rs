@@ -21,7 +21,10 @@ pub(crate) struct Naive {
 
 impl Naive {
     pub(crate) fn new(graph: SegmentedGraph) -> Self {
-        Self { model: load_model(Task::Layout, WORKERS), graph }
+        Self {
+            model: load_model(Task::Layout, WORKERS),
+            graph,
+        }
     }
 
     /// Returns the seconds per configuration, measured on this number of them.

@@ -20,10 +20,18 @@ pub(crate) async fn of_small_requests() {
         let bytes = 1024 << (call % 7);
         let batch = recombined_layouts(&graph, layouts, bytes / layouts.slots(), &mut random);
         let configurations = Configurations::Layout(batch);
-        let ranking =
-            client.rank(&RankRequest::new(&handle, &configurations).top(10)).await.expect("a ranking");
+        let ranking = client
+            .rank(&RankRequest::new(&handle, &configurations).top(10))
+            .await
+            .expect("a ranking");
         let timings = ranking.timings;
-        overheads.push(timings.total.saturating_sub(timings.encode + timings.head).as_secs_f64() * 1e6);
+        overheads.push(
+            timings
+                .total
+                .saturating_sub(timings.encode + timings.head)
+                .as_secs_f64()
+                * 1e6,
+        );
     }
     overheads.sort_by(f64::total_cmp);
     let figure = |name: &str, value, most| Figure {

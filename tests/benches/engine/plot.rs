@@ -82,7 +82,10 @@ fn draw_bars(path: &PathBuf, parts: &[&str], all: &[Bar]) -> Result<(), Box<dyn 
     area.fill(&WHITE)?;
     let text = ("sans-serif", 14).into_font();
     for (x, (number, part)) in (LEFT..).step_by(76).zip(parts.iter().enumerate()) {
-        area.draw(&Rectangle::new([(x, 12), (x + 12, 24)], Palette99::pick(number).filled()))?;
+        area.draw(&Rectangle::new(
+            [(x, 12), (x + 12, 24)],
+            Palette99::pick(number).filled(),
+        ))?;
         area.draw(&Text::new(*part, (x + 16, 12), text.clone()))?;
     }
     for (number, bar) in (1..).zip(all) {
@@ -96,7 +99,11 @@ fn draw_bars(path: &PathBuf, parts: &[&str], all: &[Bar]) -> Result<(), Box<dyn 
             area.draw(&Rectangle::new(corners, Palette99::pick(part).filled()))?;
             before += value;
         }
-        area.draw(&Text::new(format!("{total:.2} ms"), (RIGHT + 6, top + 4), text.clone()))?;
+        area.draw(&Text::new(
+            format!("{total:.2} ms"),
+            (RIGHT + 6, top + 4),
+            text.clone(),
+        ))?;
     }
     Ok(area.present()?)
 }

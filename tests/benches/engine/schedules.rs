@@ -27,12 +27,19 @@ pub(crate) async fn at_once_and_one_by_one() {
     client.put_graph(&graph).await.expect("a pipeline");
     let all = Configurations::FeatureSet(batch.clone());
     let request = RankRequest::new(&graph, &all).top(10);
-    let at_once = call_times(CALLS, async || drop(client.rank(&request).await.expect("a ranking"))).await;
-    let each: Vec<Configurations> =
-        (0..SCHEDULES).map(|config| Configurations::FeatureSet(batch.select(&[config]))).collect();
+    let at_once = call_times(CALLS, async || {
+        drop(client.rank(&request).await.expect("a ranking"))
+    })
+    .await;
+    let each: Vec<Configurations> = (0..SCHEDULES)
+        .map(|config| Configurations::FeatureSet(batch.select(&[config])))
+        .collect();
     let start = Instant::now();
     for one in &each {
-        client.rank(&RankRequest::new(&graph, one)).await.expect("a ranking");
+        client
+            .rank(&RankRequest::new(&graph, one))
+            .await
+            .expect("a ranking");
     }
     let one_by_one = start.elapsed().as_secs_f64() * 1e3;
     let median = at_once[CALLS / 2];
@@ -52,12 +59,28 @@ pub(crate) async fn at_once_and_one_by_one() {
 
 /// A chain of stages with the columns of a golden case.
 fn pipeline(case: &GoldenCase) -> FeatureGraph {
-    let graph = case.graph.feature_graph().expect("a graph of a feature set");
+    let graph = case
+        .graph
+        .feature_graph()
+        .expect("a graph of a feature set");
     let rows: Vec<&[f32]> = graph.features().chunks(graph.columns()).collect();
-    let features = (0..STAGES).flat_map(|stage| rows[stage % rows.len()]).copied().collect();
-    let edges =
-        (1_u32..).zip(0..).take(STAGES - 1).map(|(consumer, producer)| [consumer, producer]).collect();
-    FeatureGraph::new(graph.set().to_owned(), STAGES, features, edges, &Limits::default()).expect("a graph")
+    let features = (0..STAGES)
+        .flat_map(|stage| rows[stage % rows.len()])
+        .copied()
+        .collect();
+    let edges = (1_u32..)
+        .zip(0..)
+        .take(STAGES - 1)
+        .map(|(consumer, producer)| [consumer, producer])
+        .collect();
+    FeatureGraph::new(
+        graph.set().to_owned(),
+        STAGES,
+        features,
+        edges,
+        &Limits::default(),
+    )
+    .expect("a graph")
 }
 
 /// Schedules with the columns of a golden case, scaled so that no two rows are equal.
@@ -69,7 +92,12 @@ fn schedules(case: &GoldenCase, random: &mut Rng) -> NodeFeatureBatch {
     for place in 0..SCHEDULES * STAGES {
         let row = own.numbers(random.usize(..own.len()))[place % STAGES % own.nodes()] as usize;
         let scale = 0.5 + random.f32();
-        values.extend(own.rows()[row * own.columns()..][..own.columns()].iter().map(|value| value * scale));
+        values.extend(
+            own.rows()[row * own.columns()..][..own.columns()]
+                .iter()
+                .map(|value| value * scale),
+        );
     }
-    NodeFeatureBatch::from_values([STAGES, own.columns()], &values, &Limits::default()).expect("schedules")
+    NodeFeatureBatch::from_values([STAGES, own.columns()], &values, &Limits::default())
+        .expect("schedules")
 }

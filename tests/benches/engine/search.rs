@@ -16,22 +16,32 @@ pub(crate) async fn steps() {
     let server = TestServer::start().await;
     let client = server.client().await;
     let large_segments = read(&fixture("measured/layout_random_window_nchw_train.pb"));
-    let graphs = alexnet().map(|alexnet| ("search_step", alexnet, 0.8)).into_iter();
-    for (name, measured, most) in graphs.chain([("search_step_large_segments", large_segments, 2.0)]) {
+    let graphs = alexnet()
+        .map(|alexnet| ("search_step", alexnet, 0.8))
+        .into_iter();
+    for (name, measured, most) in
+        graphs.chain([("search_step_large_segments", large_segments, 2.0)])
+    {
         let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
         let summary = client.put_graph(&handle).await.expect("a graph").summary;
         let mut random = Rng::with_seed(4);
-        let mut parent: Vec<LayoutEntry> = (0..layouts.slots()).map(|slot| layouts.entry(0, slot)).collect();
+        let mut parent: Vec<LayoutEntry> = (0..layouts.slots())
+            .map(|slot| layouts.entry(0, slot))
+            .collect();
         let (mut times, mut rows) = (Vec::new(), 0);
         for _ in 0..STEPS {
             let children = children(&parent, layouts, CHILDREN, &mut random);
             let configurations = Configurations::Layout(children.clone());
             let start = Instant::now();
-            let ranking = client.rank(&RankRequest::new(&handle, &configurations).top(1)).await;
+            let ranking = client
+                .rank(&RankRequest::new(&handle, &configurations).top(1))
+                .await;
             times.push(start.elapsed().as_secs_f64() * 1e3);
             let ranking = ranking.expect("a ranking");
             rows += ranking.reuse.rows_evaluated;
-            parent = (0..layouts.slots()).map(|slot| children.entry(ranking.best[0].config, slot)).collect();
+            parent = (0..layouts.slots())
+                .map(|slot| children.entry(ranking.best[0].config, slot))
+                .collect();
         }
         let first = times[0];
         times.sort_by(f64::total_cmp);

@@ -31,16 +31,26 @@ pub(crate) async fn of_requests() {
                 print!("{stage:>11.3}");
             }
             println!("{:>11.3}", stages.iter().sum::<f64>());
-            all.push(Bar { name, parts: stages.to_vec() });
+            all.push(Bar {
+                name,
+                parts: stages.to_vec(),
+            });
         }
     }
     bars("stages", &STAGES, &all);
 }
 
-async fn states(graph: &GraphHandle, configurations: &Configurations) -> Vec<(&'static str, Ranking)> {
+async fn states(
+    graph: &GraphHandle,
+    configurations: &Configurations,
+) -> Vec<(&'static str, Ranking)> {
     const CALLS: usize = 7;
     let mut states = Vec::new();
-    for (state, cache) in [("cold", "0"), ("warm graph", "0"), ("warm embeddings", "100000000")] {
+    for (state, cache) in [
+        ("cold", "0"),
+        ("warm graph", "0"),
+        ("warm embeddings", "100000000"),
+    ] {
         let server = TestServer::start_with(&["--embedding-cache-bytes", cache]).await;
         let client = server.client().await;
         let request = RankRequest::new(graph, configurations).top(10);
@@ -50,13 +60,27 @@ async fn states(graph: &GraphHandle, configurations: &Configurations) -> Vec<(&'
         }
         let first = calls.remove(0);
         calls.sort_by_key(|ranking| ranking.timings.total);
-        states.push((state, if state == "cold" { first } else { calls.remove(0) }));
+        states.push((
+            state,
+            if state == "cold" {
+                first
+            } else {
+                calls.remove(0)
+            },
+        ));
     }
     states
 }
 
 fn milliseconds(ranking: &Ranking) -> [f64; STAGES.len()] {
     let timings = ranking.timings;
-    [timings.queue, timings.featurize, timings.parse, timings.encode, timings.head, timings.rank]
-        .map(|stage| stage.as_secs_f64() * 1e3)
+    [
+        timings.queue,
+        timings.featurize,
+        timings.parse,
+        timings.encode,
+        timings.head,
+        timings.rank,
+    ]
+    .map(|stage| stage.as_secs_f64() * 1e3)
 }

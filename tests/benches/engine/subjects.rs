@@ -4,7 +4,8 @@ use std::path::Path;
 
 use fastrand::Rng;
 use hlorank_graph::{
-    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, SegmentedGraph,
+    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
+    SegmentedGraph,
 };
 use hlorank_tests::{configurations, fixture, read_graphs, shared};
 
@@ -31,7 +32,11 @@ pub(crate) fn measured_layouts(graph: &MeasuredGraph) -> &LayoutBatch {
 }
 
 /// Returns configurations whose entries are drawn node by node from those in `measured`.
-pub(crate) fn random_layouts(measured: &LayoutBatch, count: usize, random: &mut Rng) -> LayoutBatch {
+pub(crate) fn random_layouts(
+    measured: &LayoutBatch,
+    count: usize,
+    random: &mut Rng,
+) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(measured.slots(), unlimited());
     for _ in 0..count {
         let draw = |slot| measured.table(slot)[random.usize(..measured.table(slot).len())];
@@ -63,5 +68,9 @@ pub(crate) fn recombined_layouts(
 }
 
 pub(crate) fn unlimited() -> Limits {
-    Limits { configs: usize::MAX, config_entries: usize::MAX, ..Limits::default() }
+    Limits {
+        configs: usize::MAX,
+        config_entries: usize::MAX,
+        ..Limits::default()
+    }
 }

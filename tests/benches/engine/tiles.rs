@@ -14,8 +14,9 @@ pub(crate) async fn rank_kernel() {
     let client = server.client().await;
     let mut times = Vec::new();
     for model in ["tile-xla-cpu", "tile-xla-cpu-sage"] {
-        let request =
-            RankRequest::new(&graph, &configurations).model(Some(model.parse().expect("a name"))).top(10);
+        let request = RankRequest::new(&graph, &configurations)
+            .model(Some(model.parse().expect("a name")))
+            .top(10);
         let call = async || drop(client.rank(&request).await.expect("a ranking"));
         times.push(call_times(CALLS, call).await);
     }

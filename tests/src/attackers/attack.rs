@@ -34,7 +34,10 @@ impl Aim {
     /// Aims at a listener from 127.0.0.1, the address of well-behaved clients.
     #[must_use]
     pub fn at(target: SocketAddr) -> Self {
-        Self { target, from: vec![Ipv4Addr::LOCALHOST] }
+        Self {
+            target,
+            from: vec![Ipv4Addr::LOCALHOST],
+        }
     }
 
     /// Aims at the listener of an endpoint such as `http://127.0.0.1:7070`.
@@ -43,14 +46,22 @@ impl Aim {
     /// If the endpoint has no address.
     #[must_use]
     pub fn at_endpoint(endpoint: &str) -> Self {
-        Self::at(endpoint.trim_start_matches("http://").parse().expect("an address with a port"))
+        Self::at(
+            endpoint
+                .trim_start_matches("http://")
+                .parse()
+                .expect("an address with a port"),
+        )
     }
 
     /// Attacks from this number of addresses instead, none of which is that of well-behaved clients.
     #[must_use]
     pub fn from_addresses(self, addresses: u8) -> Self {
         Self {
-            from: (2..).take(addresses.into()).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect(),
+            from: (2..)
+                .take(addresses.into())
+                .map(|last| Ipv4Addr::new(127, 0, 0, last))
+                .collect(),
             ..self
         }
     }
@@ -71,7 +82,10 @@ impl Attack {
             let attacker = Attacker::new(aim.target, *from, Arc::clone(&sent));
             running.spawn(again_and_again(attacker, attack.clone()));
         }
-        Self { sent, _attackers: running }
+        Self {
+            sent,
+            _attackers: running,
+        }
     }
 
     /// Returns what the attackers have sent so far.

@@ -72,7 +72,10 @@ impl Attacker {
         let stream = socket.connect(self.target).await?;
         stream.set_nodelay(true)?;
         self.sent.count_connection();
-        Ok(CountedStream { stream, sent: Arc::clone(&self.sent) })
+        Ok(CountedStream {
+            stream,
+            sent: Arc::clone(&self.sent),
+        })
     }
 
     /// Opens an HTTP/2 connection on which each answer may have this number of bytes in flight.
@@ -92,9 +95,18 @@ impl Attacker {
         window_bytes: u32,
     ) -> Result<(Client, Connection<CountedStream, Bytes>), Broken> {
         let mut builder = Builder::new();
-        builder.initial_window_size(window_bytes).max_send_buffer_size(SEND_BUFFER_BYTES);
+        builder
+            .initial_window_size(window_bytes)
+            .max_send_buffer_size(SEND_BUFFER_BYTES);
         let (requests, connection) = builder.handshake(self.connect().await?).await?;
-        Ok((Client { requests, target: self.target, sent: Arc::clone(&self.sent) }, connection))
+        Ok((
+            Client {
+                requests,
+                target: self.target,
+                sent: Arc::clone(&self.sent),
+            },
+            connection,
+        ))
     }
 
     pub(super) fn count_calls(&self, calls: u64) {
@@ -126,7 +138,12 @@ impl Client {
     ///
     /// # Errors
     /// If the call has no status because the connection is closed or the call reset.
-    pub async fn call(&mut self, path: &str, encoding: &str, message: Bytes) -> Result<Status, Broken> {
+    pub async fn call(
+        &mut self,
+        path: &str,
+        encoding: &str,
+        message: Bytes,
+    ) -> Result<Status, Broken> {
         let (response, mut body) = self.begin(path, encoding).await?;
         body.send_data(message, true)?;
         status(response).await

@@ -41,8 +41,13 @@ impl Bomb {
     pub fn gzip(shape: Shape, bytes: usize) -> Self {
         let (message, mut compressed) = (readable_batch(shape, bytes), Vec::new());
         let mut encoder = flate2::read::GzEncoder::new(&*message, flate2::Compression::best());
-        encoder.read_to_end(&mut compressed).expect("a vector grows");
-        Self { encoding: "gzip", message: framed(&compressed, true) }
+        encoder
+            .read_to_end(&mut compressed)
+            .expect("a vector grows");
+        Self {
+            encoding: "gzip",
+            message: framed(&compressed, true),
+        }
     }
 
     /// Like [`plain`](Self::plain), compressed with zstd.
@@ -61,13 +66,19 @@ impl Bomb {
     /// Returns a message as it is.
     #[must_use]
     pub fn of(message: &[u8]) -> Self {
-        Self { encoding: "identity", message: framed(message, false) }
+        Self {
+            encoding: "identity",
+            message: framed(message, false),
+        }
     }
 
     fn compressed(message: &[u8]) -> Self {
         let mut encoder = zstd::Encoder::new(Vec::new(), 3).expect("a valid level");
         encoder.write_all(message).expect("a vector grows");
-        Self { encoding: "zstd", message: framed(&encoder.finish().expect("a vector grows"), true) }
+        Self {
+            encoding: "zstd",
+            message: framed(&encoder.finish().expect("a vector grows"), true),
+        }
     }
 }
 

@@ -41,9 +41,17 @@ impl Bystander {
     /// # Panics
     /// If the server does not accept the connection.
     pub async fn start(endpoint: &str, pause: Duration) -> Self {
-        let connection = Connection { timeout: Some(DEADLINE), retries: 0, ..Connection::default() };
-        let client = Client::connect(endpoint, connection).await.expect("the server accepts connections");
-        Self { load: Load::start(client, questions(), pause) }
+        let connection = Connection {
+            timeout: Some(DEADLINE),
+            retries: 0,
+            ..Connection::default()
+        };
+        let client = Client::connect(endpoint, connection)
+            .await
+            .expect("the server accepts connections");
+        Self {
+            load: Load::start(client, questions(), pause),
+        }
     }
 
     /// Stops, and waits for the last answer.
@@ -56,8 +64,16 @@ impl Bystander {
         times.sort_unstable();
         let calls = times.len();
         assert!(calls > 0, "no call was made");
-        let failures = answers.into_iter().filter_map(|answer| answer.ranking.err()).collect();
-        Seen { calls, p50: times[calls / 2], p99: times[calls * 99 / 100], failures }
+        let failures = answers
+            .into_iter()
+            .filter_map(|answer| answer.ranking.err())
+            .collect();
+        Seen {
+            calls,
+            p50: times[calls / 2],
+            p99: times[calls * 99 / 100],
+            failures,
+        }
     }
 
     /// Stops, and asserts that every call was answered.
@@ -66,10 +82,23 @@ impl Bystander {
     /// If a call failed, or there were too few to show anything.
     pub async fn assert_served(self, attack: &str) {
         let seen = self.finish().await;
-        let Seen { calls, p50, p99, failures } = &seen;
-        println!("{attack}: {calls} calls beside it, p50 {p50:?}, p99 {p99:?}, {} failed", failures.len());
+        let Seen {
+            calls,
+            p50,
+            p99,
+            failures,
+        } = &seen;
+        println!(
+            "{attack}: {calls} calls beside it, p50 {p50:?}, p99 {p99:?}, {} failed",
+            failures.len()
+        );
         assert!(*calls >= 10, "{attack}: {calls} calls show nothing");
-        assert!(failures.is_empty(), "{attack}: {} of {calls} calls failed: {}", failures.len(), failures[0]);
+        assert!(
+            failures.is_empty(),
+            "{attack}: {} of {calls} calls failed: {}",
+            failures.len(),
+            failures[0]
+        );
     }
 }
 

@@ -74,7 +74,9 @@ pub fn slow_calls(aim: &Aim, connections: usize, calls: usize, pause: Duration) 
 #[must_use]
 pub fn health_watches(aim: &Aim, connections: usize, calls: usize) -> Attack {
     let message = framed(&HealthCheckRequest::default().encode_to_vec(), false);
-    Attack::start(aim, connections, move |attacker| watch(attacker, calls, message.clone()))
+    Attack::start(aim, connections, move |attacker| {
+        watch(attacker, calls, message.clone())
+    })
 }
 
 async fn watch(attacker: Attacker, calls: usize, message: Bytes) -> Result<(), Broken> {
@@ -90,7 +92,10 @@ async fn watch(attacker: Attacker, calls: usize, message: Bytes) -> Result<(), B
 /// Sends requests about graphs whose numbers no computation fits.
 #[must_use]
 pub fn huge_graphs(aim: &Aim, attackers: usize, pause: Duration) -> Attack {
-    let huge: Vec<Bytes> = messages::huge_graphs().iter().map(|request| framed(request, false)).collect();
+    let huge: Vec<Bytes> = messages::huge_graphs()
+        .iter()
+        .map(|request| framed(request, false))
+        .collect();
     Attack::start(aim, attackers, move |attacker| {
         let huge = huge.clone();
         async move {

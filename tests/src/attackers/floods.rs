@@ -57,7 +57,9 @@ async fn send(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for first in (0..).step_by(burst as usize) {
         ticks.tick().await;
-        let frames: Vec<u8> = (first..first + burst).flat_map(|number| frames(flood, number)).collect();
+        let frames: Vec<u8> = (first..first + burst)
+            .flat_map(|number| frames(flood, number))
+            .collect();
         writer.write_all(&frames).await?;
         if flood == Flood::Resets {
             attacker.count_calls(burst.into());

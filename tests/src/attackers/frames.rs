@@ -15,7 +15,9 @@ const END_HEADERS: u8 = 4;
 const CANCEL: u32 = 8;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
+    let length = u32::try_from(payload.len())
+        .expect("a short frame")
+        .to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
@@ -29,13 +31,22 @@ pub(super) fn headers(stream: u32, path: &str) -> Vec<u8> {
         ("content-type", "application/grpc"),
         ("te", "trailers"),
     ];
-    let block: Vec<u8> = headers.iter().flat_map(|(name, value)| literal(name, value)).collect();
+    let block: Vec<u8> = headers
+        .iter()
+        .flat_map(|(name, value)| literal(name, value))
+        .collect();
     frame(HEADERS, END_HEADERS, stream, &block)
 }
 
 /// Returns a header that the receiver does not add to its table (RFC 7541, section 6.2.2).
 fn literal(name: &str, value: &str) -> Vec<u8> {
-    let text = |text: &str| [&[u8::try_from(text.len()).expect("a short header")], text.as_bytes()].concat();
+    let text = |text: &str| {
+        [
+            &[u8::try_from(text.len()).expect("a short header")],
+            text.as_bytes(),
+        ]
+        .concat()
+    };
     [vec![0], text(name), text(value)].concat()
 }
 

@@ -4,7 +4,8 @@ use hlorank_graph::{Configurations, FEATURES, Limits, NodeFeatureBatch};
 use hlorank_proto::{
     v1::{
         Adapt, ConfigBatch, DeltaFusionConfigs, FeatureGraph, Graph, GraphFeatures, LayoutConfig,
-        LayoutConfigs, PackedTileConfigs, RankConfigsRequest, Task, config_batch::Configs, graph::Source,
+        LayoutConfigs, PackedTileConfigs, RankConfigsRequest, Task, config_batch::Configs,
+        graph::Source,
     },
     xla::{HloInstructionProto, ShapeProto},
 };
@@ -68,12 +69,15 @@ pub fn chain_of_halide(nodes: usize) -> Vec<u8> {
         feature_set: set["name"].as_str().expect("a name").to_owned(),
         nodes: u32::try_from(nodes).expect("a small number"),
         node_features: ones("node_features").into(),
-        edges: ends.map(|node| u32::try_from(node).expect("a small number")).collect(),
+        edges: ends
+            .map(|node| u32::try_from(node).expect("a small number"))
+            .collect(),
     }));
     let columns = set["config_features"].as_array().expect("columns").len();
     let batch = [nodes, columns];
     let values = vec![1.0; nodes * columns];
-    let batch = NodeFeatureBatch::from_values(batch, &values, &Limits::default()).expect("a configuration");
+    let batch =
+        NodeFeatureBatch::from_values(batch, &values, &Limits::default()).expect("a configuration");
     rank_request(graph, Configurations::FeatureSet(batch).to_smallest_form()).encode_to_vec()
 }
 
@@ -94,7 +98,10 @@ const LENGTH_DELIMITED: u8 = 2;
 pub fn readable_batch(shape: Shape, bytes: usize) -> Vec<u8> {
     let empty = |field: u8| [field << 3 | LENGTH_DELIMITED, 0].repeat(bytes / 2);
     let batch = |form: u8, levels: &[u8], elements: Vec<u8>| {
-        let inner = levels.iter().rev().fold(elements, |inside, &field| nested(field, &inside));
+        let inner = levels
+            .iter()
+            .rev()
+            .fold(elements, |inside, &field| nested(field, &inside));
         nested(BATCH, &nested(form, &inner))
     };
     let batch = match shape {
@@ -112,7 +119,11 @@ pub fn readable_batch(shape: Shape, bytes: usize) -> Vec<u8> {
 /// Returns the beginning of a request: a small graph, whose task the configurations decide.
 fn graph() -> Vec<u8> {
     let graph = Some(graph_of_module(two_dots()));
-    RankConfigsRequest { graph, ..RankConfigsRequest::default() }.encode_to_vec()
+    RankConfigsRequest {
+        graph,
+        ..RankConfigsRequest::default()
+    }
+    .encode_to_vec()
 }
 
 /// Returns serialized requests about graphs with numbers that are valid but overflow when they are multiplied: finite
@@ -120,12 +131,24 @@ fn graph() -> Vec<u8> {
 #[must_use]
 pub fn huge_graphs() -> Vec<Vec<u8>> {
     let features = [1e19, f32::MAX].map(huge_features);
-    let graphs = features.into_iter().chain([graph_of_module(huge_dimensions())]);
+    let graphs = features
+        .into_iter()
+        .chain([graph_of_module(huge_dimensions())]);
     let tiles = || Configs::PackedTileConfigs(repeated_tiles(4, 2));
-    let layouts = || Configs::LayoutConfigs(LayoutConfigs { configs: vec![LayoutConfig::default(); 2] });
+    let layouts = || {
+        Configs::LayoutConfigs(LayoutConfigs {
+            configs: vec![LayoutConfig::default(); 2],
+        })
+    };
     let requests = graphs.flat_map(|graph| {
-        let layout_graph = Graph { configurable_nodes: vec![1], ..graph.clone() };
-        [rank_request(kernel_graph(graph), tiles()), rank_request(layout_graph, layouts())]
+        let layout_graph = Graph {
+            configurable_nodes: vec![1],
+            ..graph.clone()
+        };
+        [
+            rank_request(kernel_graph(graph), tiles()),
+            rank_request(layout_graph, layouts()),
+        ]
     });
     requests.map(|request| request.encode_to_vec()).collect()
 }
@@ -155,12 +178,29 @@ pub fn fused_chain(length: usize, users: usize, configs: u32) -> Vec<u8> {
 #[must_use]
 pub fn long_text(nodes: usize, number: usize) -> Vec<u8> {
     let start = format!("HloModule m{number}\n\nENTRY main {{\n  c0 = f32[8] parameter(0)\n");
-    let chain =
-        (1..nodes).map(|node| format!("  c{node} = f32[{}] reshape(c{})\n", dimensions(node), node - 1));
-    let text = [start].into_iter().chain(chain).chain(["}\n".to_owned()]).collect();
-    let graph = Graph { task: Task::Layout.into(), ..graph_of(Source::HloText(text)) };
-    rank_request(graph, Configs::LayoutConfigs(LayoutConfigs { configs: vec![LayoutConfig::default()] }))
-        .encode_to_vec()
+    let chain = (1..nodes).map(|node| {
+        format!(
+            "  c{node} = f32[{}] reshape(c{})\n",
+            dimensions(node),
+            node - 1
+        )
+    });
+    let text = [start]
+        .into_iter()
+        .chain(chain)
+        .chain(["}\n".to_owned()])
+        .collect();
+    let graph = Graph {
+        task: Task::Layout.into(),
+        ..graph_of(Source::HloText(text))
+    };
+    rank_request(
+        graph,
+        Configs::LayoutConfigs(LayoutConfigs {
+            configs: vec![LayoutConfig::default()],
+        }),
+    )
+    .encode_to_vec()
 }
 
 fn dimensions(node: usize) -> &'static str {
@@ -179,10 +219,23 @@ pub fn many_tiles(count: usize) -> RankConfigsRequest {
 /// Returns a request that learns from this many measured tiles.
 #[must_use]
 pub fn many_measurements(count: usize) -> Vec<u8> {
-    let batch = ConfigBatch { configs: Some(Configs::PackedTileConfigs(different_tiles(count))) };
-    let seconds = (0..count).map(|config| 1e-3 + 1e-6 * (config % 97) as f64).collect();
-    let adapt = Adapt { target: "a board".to_owned(), batch: Some(batch), seconds, ..Adapt::default() };
-    RankConfigsRequest { adapt: Some(adapt), ..many_tiles(count) }.encode_to_vec()
+    let batch = ConfigBatch {
+        configs: Some(Configs::PackedTileConfigs(different_tiles(count))),
+    };
+    let seconds = (0..count)
+        .map(|config| 1e-3 + 1e-6 * (config % 97) as f64)
+        .collect();
+    let adapt = Adapt {
+        target: "a board".to_owned(),
+        batch: Some(batch),
+        seconds,
+        ..Adapt::default()
+    };
+    RankConfigsRequest {
+        adapt: Some(adapt),
+        ..many_tiles(count)
+    }
+    .encode_to_vec()
 }
 
 fn different_tiles(count: usize) -> PackedTileConfigs {
@@ -191,7 +244,10 @@ fn different_tiles(count: usize) -> PackedTileConfigs {
     PackedTileConfigs {
         config_count: u32::try_from(count).expect("a small number"),
         output_bound_count: 2,
-        bounds: bounds.flat_map(i32::to_le_bytes).collect::<Vec<u8>>().into(),
+        bounds: bounds
+            .flat_map(i32::to_le_bytes)
+            .collect::<Vec<u8>>()
+            .into(),
         ..PackedTileConfigs::default()
     }
 }
@@ -203,20 +259,38 @@ fn chain_text(length: usize, users: usize) -> String {
     let names: Vec<String> = (0..users).map(|user| format!("u{user}")).collect();
     let shape = vec!["f32[8]"; users].join(", ");
     let root = format!("  ROOT all = ({shape}) tuple({})\n}}\n", names.join(", "));
-    [start].into_iter().chain(chain).chain(readers).chain([root]).collect()
+    [start]
+        .into_iter()
+        .chain(chain)
+        .chain(readers)
+        .chain([root])
+        .collect()
 }
 
 fn huge_dimensions() -> Vec<u8> {
-    let shape = ShapeProto { element_type: 11, dimensions: vec![i64::MAX; 4], ..ShapeProto::default() };
-    let huge = |instruction| HloInstructionProto { shape: Some(shape.clone()), ..instruction };
-    single(vec![huge(operation("parameter", 1, &[])), huge(operation("dot", 2, &[1, 1]))])
+    let shape = ShapeProto {
+        element_type: 11,
+        dimensions: vec![i64::MAX; 4],
+        ..ShapeProto::default()
+    };
+    let huge = |instruction| HloInstructionProto {
+        shape: Some(shape.clone()),
+        ..instruction
+    };
+    single(vec![
+        huge(operation("parameter", 1, &[])),
+        huge(operation("dot", 2, &[1, 1])),
+    ])
 }
 
 fn huge_features(feature: f32) -> Graph {
     const NODES: usize = 3;
     graph_of(Source::Features(GraphFeatures {
         node_opcode: vec![1; NODES].into(),
-        node_feat: [feature; NODES * FEATURES].iter().flat_map(|value| value.to_le_bytes()).collect(),
+        node_feat: [feature; NODES * FEATURES]
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect(),
         edge_index: vec![1, 0, 2, 1],
         ..GraphFeatures::default()
     }))
@@ -237,5 +311,11 @@ fn nested(field: u8, inside: &[u8]) -> Vec<u8> {
 #[must_use]
 pub fn framed(message: &[u8], is_compressed: bool) -> Bytes {
     let length = u32::try_from(message.len()).expect("a message of less than 4 GiB");
-    [&[u8::from(is_compressed)], &length.to_be_bytes()[..], message].concat().into()
+    [
+        &[u8::from(is_compressed)],
+        &length.to_be_bytes()[..],
+        message,
+    ]
+    .concat()
+    .into()
 }

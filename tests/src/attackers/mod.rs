@@ -22,7 +22,9 @@ pub use attack::{Aim, Attack};
 pub use attacker::{Attacker, Broken, Client};
 pub use bombs::{Bomb, bombs, slow_bombs};
 pub use bystander::{Bystander, DEADLINE, Seen};
-pub use calls::{HEALTH_WATCH, RANK, RANK_STREAM, health_watches, huge_graphs, silent_calls, slow_calls};
+pub use calls::{
+    HEALTH_WATCH, RANK, RANK_STREAM, health_watches, huge_graphs, silent_calls, slow_calls,
+};
 pub use connections::{deaf_connections, half_handshakes, idle_connections, silent_connections};
 pub use floods::{Flood, flood};
 pub use messages::Shape;

@@ -18,7 +18,9 @@ use crate::request::{stream_batch, stream_start};
 #[must_use]
 pub fn small_batches(aim: &Aim, connections: usize, batches: usize, graph: &Graph) -> Attack {
     let graph = graph.clone();
-    Attack::start(aim, connections, move |attacker| attack(attacker, batches, graph.clone()))
+    Attack::start(aim, connections, move |attacker| {
+        attack(attacker, batches, graph.clone())
+    })
 }
 
 async fn attack(attacker: Attacker, batches: usize, graph: Graph) -> Result<(), Broken> {
@@ -38,10 +40,17 @@ pub async fn send_small_batches(
 ) -> Result<(h2::client::ResponseFuture, h2::SendStream<Bytes>), Broken> {
     let (response, mut body) = client.begin(RANK_STREAM, "identity").await?;
     body.send_data(framed(&stream_start(graph).encode_to_vec(), false), false)?;
-    let tile = TileConfig { output_bounds: vec![8, 8], ..TileConfig::default() };
-    let batch = stream_batch(Configs::TileConfigs(TileConfigs { configs: vec![tile] }));
+    let tile = TileConfig {
+        output_bounds: vec![8, 8],
+        ..TileConfig::default()
+    };
+    let batch = stream_batch(Configs::TileConfigs(TileConfigs {
+        configs: vec![tile],
+    }));
     let batch = framed(&batch.encode_to_vec(), false);
     // An error means that the server has ended the stream.
-    (0..batches).try_for_each(|_| body.send_data(batch.clone(), false)).unwrap_or_default();
+    (0..batches)
+        .try_for_each(|_| body.send_data(batch.clone(), false))
+        .unwrap_or_default();
     Ok((response, body))
 }

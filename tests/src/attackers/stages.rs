@@ -32,20 +32,34 @@ const MEASUREMENTS: usize = 2_000;
 pub const STAGES: [Stage; 6] = [
     Stage {
         name: "decompression, parts of a message",
-        requests: || Shape::ALL.map(|shape| Bomb::zstd(shape, (64 << 20) - 1024)).into(),
+        requests: || {
+            Shape::ALL
+                .map(|shape| Bomb::zstd(shape, (64 << 20) - 1024))
+                .into()
+        },
     },
     Stage {
         name: "reading a text, checks, hash, segments",
-        requests: || (0..GRAPHS).map(|number| Bomb::of(&long_text(NODES, number))).collect(),
+        requests: || {
+            (0..GRAPHS)
+                .map(|number| Bomb::of(&long_text(NODES, number)))
+                .collect()
+        },
     },
     Stage {
         name: "planning, runs, sums and heads, ranking",
         requests: || vec![Bomb::of(&many_tiles(CONFIGS).encode_to_vec())],
     },
-    Stage { name: "learning", requests: || vec![Bomb::of(&many_measurements(MEASUREMENTS))] },
+    Stage {
+        name: "learning",
+        requests: || vec![Bomb::of(&many_measurements(MEASUREMENTS))],
+    },
     Stage {
         name: "kernels of a fusion with many users",
         requests: || vec![Bomb::of(&fused_chain(400, 10_000, 400))],
     },
-    Stage { name: "runs over the largest kernels", requests: || vec![Bomb::of(&fused_chain(500, 4, 500))] },
+    Stage {
+        name: "runs over the largest kernels",
+        requests: || vec![Bomb::of(&fused_chain(500, 4, 500))],
+    },
 ];

@@ -4,7 +4,9 @@ use hlorank_proto::v1::{Task, config_batch::Configs};
 use prost::{Message as _, bytes::Bytes};
 use tokio::time::{Duration, sleep};
 
-use crate::{graph_of_module, kernel_graph, module::two_dots, repeated_tiles, stream_batch, stream_start};
+use crate::{
+    graph_of_module, kernel_graph, module::two_dots, repeated_tiles, stream_batch, stream_start,
+};
 
 use super::{
     attack::{Aim, Attack},
@@ -25,7 +27,9 @@ pub fn unread_streams(aim: &Aim, connections: usize, streams: usize) -> Attack {
     let graph = kernel_graph(graph_of_module(two_dots()));
     debug_assert_eq!(graph.task(), Task::Tile);
     let start = framed(&stream_start(graph).encode_to_vec(), false);
-    let batch = stream_batch(Configs::PackedTileConfigs(repeated_tiles(TILES, DIMENSIONS)));
+    let batch = stream_batch(Configs::PackedTileConfigs(repeated_tiles(
+        TILES, DIMENSIONS,
+    )));
     let batch = framed(&batch.encode_to_vec(), false);
     Attack::start(aim, connections, move |attacker| {
         let (start, batch): (Bytes, Bytes) = (start.clone(), batch.clone());
@@ -40,8 +44,8 @@ pub fn unread_streams(aim: &Aim, connections: usize, streams: usize) -> Attack {
             // Sends to every stream that takes a batch until the server closes all of them.
             while !begun.is_empty() {
                 begun.retain_mut(|(_, body)| {
-                    let is_open =
-                        body.capacity() < batch.len() || body.send_data(batch.clone(), false).is_ok();
+                    let is_open = body.capacity() < batch.len()
+                        || body.send_data(batch.clone(), false).is_ok();
                     body.reserve_capacity(batch.len());
                     is_open
                 });

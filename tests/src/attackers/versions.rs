@@ -13,7 +13,9 @@ use crate::{Artifacts, onnx};
 #[must_use]
 pub fn publish_endless(artifacts: &Artifacts, name: &str, version: u64, steps: i64) -> PathBuf {
     artifacts.publish(name, version, |folder| {
-        artifacts.edit_file(folder, "encoder.onnx", |model| onnx::loop_above(model, f32::MIN, steps));
+        artifacts.edit_file(folder, "encoder.onnx", |model| {
+            onnx::loop_above(model, f32::MIN, steps)
+        });
     })
 }
 
@@ -21,7 +23,9 @@ pub fn publish_endless(artifacts: &Artifacts, name: &str, version: u64, steps: i
 #[must_use]
 pub fn publish_zip_bomb(artifacts: &Artifacts, name: &str, version: u64, bytes: u64) -> PathBuf {
     artifacts.publish(name, version, |folder| {
-        artifacts.edit_file(folder, "golden.npz", |golden| *golden = swell(golden, bytes));
+        artifacts.edit_file(folder, "golden.npz", |golden| {
+            *golden = swell(golden, bytes)
+        });
     })
 }
 
@@ -36,8 +40,12 @@ fn swell(golden: &[u8], bytes: u64) -> Vec<u8> {
             swollen.raw_copy_file(entry).expect("a vector grows");
         }
     }
-    swollen.start_file(SCORES, SimpleFileOptions::default().large_file(true)).expect("a vector grows");
-    swollen.write_all(&npy_header(bytes / 4)).expect("a vector grows");
+    swollen
+        .start_file(SCORES, SimpleFileOptions::default().large_file(true))
+        .expect("a vector grows");
+    swollen
+        .write_all(&npy_header(bytes / 4))
+        .expect("a vector grows");
     io::copy(&mut io::repeat(0).take(bytes), &mut swollen).expect("a vector grows");
     swollen.finish().expect("a vector grows").into_inner()
 }
@@ -46,5 +54,10 @@ fn swell(golden: &[u8], bytes: u64) -> Vec<u8> {
 fn npy_header(count: u64) -> Vec<u8> {
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({count},), }}\n");
     let length = u16::try_from(header.len()).expect("a short header");
-    [b"\x93NUMPY\x01\0", &length.to_le_bytes()[..], header.as_bytes()].concat()
+    [
+        b"\x93NUMPY\x01\0",
+        &length.to_le_bytes()[..],
+        header.as_bytes(),
+    ]
+    .concat()
 }

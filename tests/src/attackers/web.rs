@@ -22,15 +22,15 @@ pub fn rebound_names(aim: &Aim, attackers: usize, pause: Duration) -> Attack {
 /// Uploads that break off in the middle of a chunk, or have a chunk without a length.
 #[must_use]
 pub fn broken_uploads(aim: &Aim, attackers: usize, pause: Duration) -> Attack {
-    let chunks =
-        "host: localhost\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{broken, without an end\r\nxyz\r\n";
-    Attack::start(aim, attackers, move |attacker| again(attacker, chunks, pause))
+    let chunks = "host: localhost\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{broken, without an end\r\nxyz\r\n";
+    Attack::start(aim, attackers, move |attacker| {
+        again(attacker, chunks, pause)
+    })
 }
 
 /// Sends a request with this end again and again.
 async fn again(attacker: Attacker, end: &'static str, pause: Duration) -> Result<(), Broken> {
-    let begin =
-        "POST /hlorank.v1.CostModelService/RankConfigs HTTP/1.1\r\ncontent-type: application/json\r\n";
+    let begin = "POST /hlorank.v1.CostModelService/RankConfigs HTTP/1.1\r\ncontent-type: application/json\r\n";
     loop {
         let mut stream = attacker.connect().await?;
         stream.write_all(format!("{begin}{end}").as_bytes()).await?;

@@ -18,8 +18,13 @@ fn tiles(count: i64) -> Configurations {
 
 /// Returns a client without retries, and a graph that the server has cached.
 async fn client(server: &TestServer, nodes: u8) -> (Client, GraphHandle) {
-    let connection = Connection { retries: 0, ..Connection::default() };
-    let client = Client::connect(server.endpoint(), connection).await.unwrap();
+    let connection = Connection {
+        retries: 0,
+        ..Connection::default()
+    };
+    let client = Client::connect(server.endpoint(), connection)
+        .await
+        .unwrap();
     let graph = GraphHandle::features(&kernel_of(nodes));
     client.put_graph(&graph).await.unwrap();
     (client, graph)
@@ -29,15 +34,25 @@ async fn client(server: &TestServer, nodes: u8) -> (Client, GraphHandle) {
 /// the call seems to take longer.
 async fn fill(server: &TestServer) -> JoinHandle<Result<(), ClientError>> {
     let (_, graph) = client(server, 40).await;
-    let endless = Connection { timeout: None, retries: 0, ..Connection::default() };
+    let endless = Connection {
+        timeout: None,
+        retries: 0,
+        ..Connection::default()
+    };
     let client = Client::connect(server.endpoint(), endless).await.unwrap();
     let large = tokio::spawn(async move {
         let tiles = tiles(LARGE);
-        client.rank(&RankRequest::new(&graph, &tiles).top(1)).await.map(drop)
+        client
+            .rank(&RankRequest::new(&graph, &tiles).top(1))
+            .await
+            .map(drop)
     });
     server
         .until_metrics(|scrape| {
-            assert!(!large.is_finished(), "the queue is not full any more, or the call was refused");
+            assert!(
+                !large.is_finished(),
+                "the queue is not full any more, or the call was refused"
+            );
             scrape.value("hlorank_queued_nodes", &[]) > 100_000.0
         })
         .await;
@@ -45,7 +60,9 @@ async fn fill(server: &TestServer) -> JoinHandle<Result<(), ClientError>> {
 }
 
 async fn until_empty(server: &TestServer) {
-    server.until_metrics(|scrape| scrape.value("hlorank_queued_nodes", &[]) == 0.0).await;
+    server
+        .until_metrics(|scrape| scrape.value("hlorank_queued_nodes", &[]) == 0.0)
+        .await;
 }
 
 #[tokio::test]
@@ -57,24 +74,46 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
     for part in [tiles(2), tiles(4), tiles(6), tiles(8)] {
         client.rank(&RankRequest::new(&graph, &part)).await.unwrap();
     }
-    client.rank(&RankRequest::new(&graph, &cached)).await.unwrap();
+    client
+        .rank(&RankRequest::new(&graph, &cached))
+        .await
+        .unwrap();
     let large = fill(&server).await;
 
     let started = Instant::now();
-    let error = client.rank(&RankRequest::new(&graph, &new)).await.unwrap_err();
+    let error = client
+        .rank(&RankRequest::new(&graph, &new))
+        .await
+        .unwrap_err();
     let took = started.elapsed();
     let refusal = error.refusal().unwrap();
-    assert_eq!((refusal.code(), refusal.reason()), (Code::ResourceExhausted, Some("QUEUE_FULL")), "{error}");
+    assert_eq!(
+        (refusal.code(), refusal.reason()),
+        (Code::ResourceExhausted, Some("QUEUE_FULL")),
+        "{error}"
+    );
     assert!(refusal.message().contains("--max-queued-nodes"), "{error}");
     let delay = refusal.retry_after().unwrap();
-    assert!((Duration::from_millis(200)..=Duration::from_secs(30)).contains(&delay), "{delay:?}");
-    assert!(delay > Duration::from_millis(500), "it comes from what is left, which takes seconds: {delay:?}");
+    assert!(
+        (Duration::from_millis(200)..=Duration::from_secs(30)).contains(&delay),
+        "{delay:?}"
+    );
+    assert!(
+        delay > Duration::from_millis(500),
+        "it comes from what is left, which takes seconds: {delay:?}"
+    );
     assert!(took < Duration::from_secs(2), "{took:?}");
-    client.rank(&RankRequest::new(&graph, &cached)).await.expect("nothing of it has to be evaluated");
+    client
+        .rank(&RankRequest::new(&graph, &cached))
+        .await
+        .expect("nothing of it has to be evaluated");
 
     large.abort();
     until_empty(&server).await;
-    client.rank(&RankRequest::new(&graph, &new)).await.expect("there is room again");
+    client
+        .rank(&RankRequest::new(&graph, &new))
+        .await
+        .expect("there is room again");
 }
 
 #[tokio::test]
@@ -82,7 +121,10 @@ async fn a_call_that_finds_nothing_to_wait_for_is_taken_however_large() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 12).await;
     let tiles = tiles(5_000);
-    let ranking = client.rank(&RankRequest::new(&graph, &tiles).top(1)).await.unwrap();
+    let ranking = client
+        .rank(&RankRequest::new(&graph, &tiles).top(1))
+        .await
+        .unwrap();
     assert!(
         ranking.reuse.rows_evaluated == 5_000
             && server.scrape().await.value("hlorank_queued_nodes", &[]) == 0.0
@@ -93,7 +135,10 @@ async fn a_call_that_finds_nothing_to_wait_for_is_taken_however_large() {
 async fn a_stream_that_was_begun_goes_on() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 38).await;
-    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
     stream.send(&tiles(10)).await.unwrap();
     stream.scores().await.unwrap().unwrap();
     let large = fill(&server).await;
@@ -135,11 +180,16 @@ async fn a_whole_graph_model_counts_the_nodes_that_it_takes_once_an_order() {
         ("layout-even-chunks", configs * kept),
         ("layout-permuted", 3 * configs * kept),
     ] {
-        let request = RankRequest::new(&graph, &case.configurations).model(Some(model.parse().unwrap()));
+        let request =
+            RankRequest::new(&graph, &case.configurations).model(Some(model.parse().unwrap()));
         let refused = client.rank(&request).await.unwrap_err();
         let refusal = refused.refusal().unwrap();
         assert_eq!(refusal.reason(), Some("QUEUE_FULL"), "{model}: {refusal:?}");
-        assert!(refusal.message().contains(&format!("takes {nodes};")), "{model}: {}", refusal.message());
+        assert!(
+            refusal.message().contains(&format!("takes {nodes};")),
+            "{model}: {}",
+            refusal.message()
+        );
     }
     large.abort();
 }

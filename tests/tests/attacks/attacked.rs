@@ -37,7 +37,10 @@ static TURN: Mutex<()> = Mutex::const_new(());
 impl Attacked {
     pub(crate) async fn start(flags: &[&str]) -> Self {
         let turn = TURN.lock().await;
-        Self { server: ServerProcess::start(flags), _turn: turn }
+        Self {
+            server: ServerProcess::start(flags),
+            _turn: turn,
+        }
     }
 
     pub(crate) fn aim(&self) -> Aim {
@@ -58,7 +61,10 @@ impl Attacked {
     pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Scrape) -> bool) {
         let started = Instant::now();
         while !is_so(&self.scrape().await) {
-            assert!(started.elapsed() < PATIENCE, "after {PATIENCE:?} it is not so that {what}");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "after {PATIENCE:?} it is not so that {what}"
+            );
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -113,7 +119,11 @@ async fn newcomer(endpoint: &str, name: &str) {
     let newcomer = Bystander::start(endpoint, PAUSE).await;
     sleep(2 * PAUSE).await;
     let seen = newcomer.finish().await;
-    assert!(seen.failures.is_empty(), "{name}: a new client is not served: {}", seen.failures[0]);
+    assert!(
+        seen.failures.is_empty(),
+        "{name}: a new client is not served: {}",
+        seen.failures[0]
+    );
 }
 
 /// Waits until the attackers have begun this number of calls.
@@ -134,7 +144,10 @@ pub(crate) async fn until_bytes(attack: &Attack, bytes: u64) {
 async fn until_sent(is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "the attackers do not come so far in {PATIENCE:?}");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "the attackers do not come so far in {PATIENCE:?}"
+        );
         sleep(Duration::from_millis(10)).await;
     }
 }

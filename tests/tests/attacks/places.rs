@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use hlorank_tests::attackers::{
-    RANK, RANK_STREAM, deaf_connections, health_watches, idle_connections, silent_calls, silent_connections,
-    slow_calls,
+    RANK, RANK_STREAM, deaf_connections, health_watches, idle_connections, silent_calls,
+    silent_connections, slow_calls,
 };
 
 use crate::attacked::{Attacked, until_bytes, until_calls, until_connections};
@@ -19,10 +19,18 @@ async fn calls_that_never_send_their_message_lock_nobody_out() {
     let attacked = Attacked::start(&["--max-client-requests=32", "--max-requests=64"]).await;
     for path in [RANK, RANK_STREAM] {
         let attack = || silent_calls(&attacked.aim(), 2, CALLS / 2, path);
-        attacked.endures(path, attack, async |attack| until_calls(attack, CALLS as u64).await).await;
+        attacked
+            .endures(path, attack, async |attack| {
+                until_calls(attack, CALLS as u64).await
+            })
+            .await;
     }
     let attack = || slow_calls(&attacked.aim(), 2, CALLS / 2, Duration::from_millis(20));
-    attacked.endures("slow calls", attack, async |attack| until_bytes(attack, 20 << 10).await).await;
+    attacked
+        .endures("slow calls", attack, async |attack| {
+            until_bytes(attack, 20 << 10).await
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,7 +41,9 @@ async fn connections_without_calls_lock_nobody_out() {
     let idle = || idle_connections(&aim, CONNECTIONS);
     attacked.endures("idle connections", idle, is_enough).await;
     let silent = || silent_connections(&aim, CONNECTIONS);
-    attacked.endures("silent connections", silent, is_enough).await;
+    attacked
+        .endures("silent connections", silent, is_enough)
+        .await;
     let deaf = || deaf_connections(&aim, CONNECTIONS);
     attacked.endures("deaf connections", deaf, is_enough).await;
 }
@@ -42,5 +52,9 @@ async fn connections_without_calls_lock_nobody_out() {
 async fn health_watches_lock_nobody_out() {
     let attacked = Attacked::start(&["--max-client-requests=32", "--max-requests=64"]).await;
     let attack = || health_watches(&attacked.aim(), 2, CALLS / 2);
-    attacked.endures("health watches", attack, async |attack| until_calls(attack, 64).await).await;
+    attacked
+        .endures("health watches", attack, async |attack| {
+            until_calls(attack, 64).await
+        })
+        .await;
 }

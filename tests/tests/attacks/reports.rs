@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use hlorank_proto::v1::{Adapt, RankConfigsRequest, cost_model_service_client::CostModelServiceClient};
+use hlorank_proto::v1::{
+    Adapt, RankConfigsRequest, cost_model_service_client::CostModelServiceClient,
+};
 use hlorank_tests::{
     RankRequestBuilder as _,
     attackers::{REPORTED_KERNEL, false_reports, report_of},
@@ -20,7 +22,10 @@ const LIMIT: f64 = 2_000_000.0;
 
 async fn start() -> (Attacked, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let file = format!("--measurements={}", folder.path().join("measurements").display());
+    let file = format!(
+        "--measurements={}",
+        folder.path().join("measurements").display()
+    );
     let attacked = Attacked::start(&[&file, &format!("--max-measurements-bytes={LIMIT}")]).await;
     (attacked, folder)
 }
@@ -28,7 +33,12 @@ async fn start() -> (Attacked, TempDir) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_fills_the_store_leaves_room_for_others() {
     let (attacked, _folder) = start().await;
-    let bytes = || async { attacked.scrape().await.value("hlorank_measurements_bytes", &[]) };
+    let bytes = || async {
+        attacked
+            .scrape()
+            .await
+            .value("hlorank_measurements_bytes", &[])
+    };
     let attack = || {
         let elsewhere = attacked.aim().from_addresses(1);
         false_reports(&elsewhere, 2, "a full board", 500, Duration::from_millis(5))
@@ -44,9 +54,15 @@ async fn a_client_that_fills_the_store_leaves_room_for_others() {
     attacked.endures("filled store", attack, is_full).await;
     let before = bytes().await;
     assert!(before <= 0.75 * LIMIT, "{before}");
-    let mut calls = CostModelServiceClient::connect(attacked.endpoint().to_owned()).await.unwrap();
+    let mut calls = CostModelServiceClient::connect(attacked.endpoint().to_owned())
+        .await
+        .unwrap();
     let report = report_of(TARGET, (1..=TILES).map(f64::from).collect());
-    let reported = calls.report_measurements(report).await.unwrap().into_inner();
+    let reported = calls
+        .report_measurements(report)
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(reported.accepted, TILES);
     assert!(bytes().await > before);
 }
@@ -54,14 +70,30 @@ async fn a_client_that_fills_the_store_leaves_room_for_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn false_times_of_a_stranger_do_not_change_what_a_client_learns_from_its_own() {
     let (attacked, _folder) = start().await;
-    let mut calls = CostModelServiceClient::connect(attacked.endpoint().to_owned()).await.unwrap();
-    let falling = (1..=TILES).rev().map(|tile| 1e-6 * f64::from(tile)).collect();
-    calls.report_measurements(report_of(TARGET, falling)).await.unwrap();
+    let mut calls = CostModelServiceClient::connect(attacked.endpoint().to_owned())
+        .await
+        .unwrap();
+    let falling = (1..=TILES)
+        .rev()
+        .map(|tile| 1e-6 * f64::from(tile))
+        .collect();
+    calls
+        .report_measurements(report_of(TARGET, falling))
+        .await
+        .unwrap();
     let rank = |own_only| {
         let graph = kernel_graph(graph_of_text(REPORTED_KERNEL));
-        let adapt = Adapt { target: TARGET.to_owned(), use_stored: true, own_only, ..Adapt::default() };
+        let adapt = Adapt {
+            target: TARGET.to_owned(),
+            use_stored: true,
+            own_only,
+            ..Adapt::default()
+        };
         let request = rank_request(graph, packed_tiles(&grid_tiles(TILES.into()))).with_scores();
-        RankConfigsRequest { adapt: Some(adapt), ..request }
+        RankConfigsRequest {
+            adapt: Some(adapt),
+            ..request
+        }
     };
     let before = calls.rank_configs(rank(true)).await.unwrap().into_inner();
     // Nothing may remain after the attack, and this connection would.
@@ -70,13 +102,33 @@ async fn false_times_of_a_stranger_do_not_change_what_a_client_learns_from_its_o
         let elsewhere = attacked.aim().from_addresses(1);
         false_reports(&elsewhere, 1, TARGET, TILES, Duration::from_millis(5))
     };
-    attacked.endures("false times", attack, async |attack| until_calls(attack, 50).await).await;
-    let mut calls = CostModelServiceClient::connect(attacked.endpoint().to_owned()).await.unwrap();
+    attacked
+        .endures("false times", attack, async |attack| {
+            until_calls(attack, 50).await
+        })
+        .await;
+    let mut calls = CostModelServiceClient::connect(attacked.endpoint().to_owned())
+        .await
+        .unwrap();
     let after = calls.rank_configs(rank(true)).await.unwrap().into_inner();
-    assert_eq!((&after.scores, &after.ranking), (&before.scores, &before.ranking));
+    assert_eq!(
+        (&after.scores, &after.ranking),
+        (&before.scores, &before.ranking)
+    );
     let with_all = calls.rank_configs(rank(false)).await.unwrap().into_inner();
-    let told: Vec<&str> = with_all.warnings.iter().map(|warning| warning.reason.as_str()).collect();
+    let told: Vec<&str> = with_all
+        .warnings
+        .iter()
+        .map(|warning| warning.reason.as_str())
+        .collect();
     assert!(told.contains(&"MEASUREMENTS_CONTRADICT"), "{told:?}");
     let adaptation = with_all.adaptation.unwrap();
-    assert_eq!(adaptation.contradictions.iter().filter(|each| each.reporter == "127.0.0.2").count(), 1);
+    assert_eq!(
+        adaptation
+            .contradictions
+            .iter()
+            .filter(|each| each.reporter == "127.0.0.2")
+            .count(),
+        1
+    );
 }

@@ -13,9 +13,21 @@ const PROGRAMS: [&str; 3] = ["cnn_train", "control_flow_mix", "mlp_train"];
 
 /// Returns the warnings of this kind for a graph whose layouts or tiles are chosen.
 async fn warnings(server: &TestServer, graph: Graph, task: WireTask) -> Vec<String> {
-    let graph = Some(Graph { task: task.into(), ..graph });
-    let answer = server.cost_model().await.put_graph(PutGraphRequest { graph }).await.unwrap().into_inner();
-    let warnings = answer.warnings.into_iter().filter(|warning| warning.reason == WARNING);
+    let graph = Some(Graph {
+        task: task.into(),
+        ..graph
+    });
+    let answer = server
+        .cost_model()
+        .await
+        .put_graph(PutGraphRequest { graph })
+        .await
+        .unwrap()
+        .into_inner();
+    let warnings = answer
+        .warnings
+        .into_iter()
+        .filter(|warning| warning.reason == WARNING);
     warnings.map(|warning| warning.message).collect()
 }
 
@@ -32,7 +44,12 @@ async fn a_dump_after_optimization_has_a_warning_that_says_how_to_dump_before_it
     let server = TestServer::start().await;
     for program in PROGRAMS {
         for form in [text, module] {
-            let found = warnings(&server, form(&format!("{program}.cpu_after_opt")), WireTask::Layout).await;
+            let found = warnings(
+                &server,
+                form(&format!("{program}.cpu_after_opt")),
+                WireTask::Layout,
+            )
+            .await;
             assert_eq!(found.len(), 1, "{program}: {found:?}");
             assert!(found[0].contains("before_optimizations.txt"), "{found:?}");
         }
@@ -44,21 +61,40 @@ async fn modules_before_optimization_and_kernels_have_no_such_warning() {
     let server = TestServer::start().await;
     for program in PROGRAMS {
         for form in [text, module] {
-            let found = warnings(&server, form(&format!("{program}.before_opt")), WireTask::Layout).await;
+            let found = warnings(
+                &server,
+                form(&format!("{program}.before_opt")),
+                WireTask::Layout,
+            )
+            .await;
             assert!(found.is_empty(), "{program}: {found:?}");
         }
-        let found = warnings(&server, text(&format!("{program}.cpu_after_opt")), WireTask::Tile).await;
+        let found = warnings(
+            &server,
+            text(&format!("{program}.cpu_after_opt")),
+            WireTask::Tile,
+        )
+        .await;
         assert!(found.is_empty(), "{program}: {found:?}");
     }
 }
 
 #[test]
 fn measured_programs_are_modules_before_optimization() {
-    for name in ["layout_random_window_nchw_train.pb", "layout_random_window_reversed.pb"] {
+    for name in [
+        "layout_random_window_nchw_train.pb",
+        "layout_random_window_reversed.pb",
+    ] {
         let path = fixture("measured").join(name);
-        for measured in GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap().graphs {
-            let optimized =
-                measured.graph.opcodes().iter().filter(|opcode| is_made_by_optimization(**opcode));
+        for measured in GraphFile::read(&path, Task::Layout, &Limits::default())
+            .unwrap()
+            .graphs
+        {
+            let optimized = measured
+                .graph
+                .opcodes()
+                .iter()
+                .filter(|opcode| is_made_by_optimization(**opcode));
             assert_eq!(optimized.count(), 0, "{name}");
         }
     }

@@ -1,9 +1,9 @@
 //! Requests that are valid except for one thing, and the expected rejections.
 
 use hlorank_proto::v1::{
-    DeltaLayoutConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable, ModelSelector,
-    NodeLayout, PackedLayoutConfigs, RankConfigsRequest, TensorLayout, TileConfig, TileConfigs,
-    config_batch::Configs, graph::Source,
+    DeltaLayoutConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable,
+    ModelSelector, NodeLayout, PackedLayoutConfigs, RankConfigsRequest, TensorLayout, TileConfig,
+    TileConfigs, config_batch::Configs, graph::Source,
 };
 use hlorank_tests::{
     RankRequestBuilder as _, TestServer, graph_of, graph_of_module, module::two_dots, rank_request,
@@ -20,7 +20,11 @@ pub(crate) struct Refusal {
 }
 
 pub(crate) const fn invalid(reason: &'static str, words: &'static [&'static str]) -> Refusal {
-    Refusal { code: Code::InvalidArgument, reason, words }
+    Refusal {
+        code: Code::InvalidArgument,
+        reason,
+        words,
+    }
 }
 
 pub(crate) fn features(nodes: usize) -> GraphFeatures {
@@ -36,20 +40,36 @@ pub(crate) fn graph_of_features(features: GraphFeatures) -> Graph {
 }
 
 pub(crate) fn node(node: u32, minor_to_major: &[i32]) -> NodeLayout {
-    NodeLayout { node, tensors: vec![TensorLayout { minor_to_major: minor_to_major.to_vec() }] }
+    NodeLayout {
+        node,
+        tensors: vec![TensorLayout {
+            minor_to_major: minor_to_major.to_vec(),
+        }],
+    }
 }
 
 pub(crate) fn readable(nodes: Vec<NodeLayout>) -> Configs {
-    Configs::LayoutConfigs(LayoutConfigs { configs: vec![LayoutConfig { nodes }] })
+    Configs::LayoutConfigs(LayoutConfigs {
+        configs: vec![LayoutConfig { nodes }],
+    })
 }
 
 pub(crate) fn tables() -> Vec<LayoutTable> {
-    vec![LayoutTable { entries: vec![0, 0, 0, 9, 0, 0] }; 2]
+    vec![
+        LayoutTable {
+            entries: vec![0, 0, 0, 9, 0, 0]
+        };
+        2
+    ]
 }
 
 pub(crate) fn packed(config_count: u32, tables: Vec<LayoutTable>, indices: &[u8]) -> Configs {
     let indices = indices.to_vec().into();
-    Configs::PackedLayoutConfigs(PackedLayoutConfigs { config_count, tables, indices })
+    Configs::PackedLayoutConfigs(PackedLayoutConfigs {
+        config_count,
+        tables,
+        indices,
+    })
 }
 
 pub(crate) fn delta(slots: Vec<u32>, entries: Vec<u32>) -> Configs {
@@ -64,13 +84,19 @@ pub(crate) fn delta(slots: Vec<u32>, entries: Vec<u32>) -> Configs {
 
 pub(crate) fn tiles() -> Configs {
     Configs::TileConfigs(TileConfigs {
-        configs: vec![TileConfig { output_bounds: vec![8], ..Default::default() }],
+        configs: vec![TileConfig {
+            output_bounds: vec![8],
+            ..Default::default()
+        }],
     })
 }
 
 /// Returns a valid request.
 pub(crate) fn sound() -> RankConfigsRequest {
-    rank_request(graph_of_module(two_dots()), readable(vec![node(3, &[0, 1])]))
+    rank_request(
+        graph_of_module(two_dots()),
+        readable(vec![node(3, &[0, 1])]),
+    )
 }
 
 pub(crate) fn with_graph(graph: Graph) -> RankConfigsRequest {
@@ -86,27 +112,55 @@ pub(crate) fn with_configs(configs: Configs) -> RankConfigsRequest {
 }
 
 pub(crate) fn with_model(name: &str, version: u64) -> RankConfigsRequest {
-    let model = ModelSelector { name: name.to_owned(), version, label: String::new() };
-    RankConfigsRequest { model: Some(model), ..sound() }
+    let model = ModelSelector {
+        name: name.to_owned(),
+        version,
+        label: String::new(),
+    };
+    RankConfigsRequest {
+        model: Some(model),
+        ..sound()
+    }
 }
 
 pub(crate) async fn refuse(server: &TestServer, request: RankConfigsRequest, expected: &Refusal) {
     let mut service = server.cost_model().await;
-    let status = service.rank_configs(request).await.expect_err(expected.reason);
+    let status = service
+        .rank_configs(request)
+        .await
+        .expect_err(expected.reason);
     check(&status, expected);
-    service.rank_configs(sound()).await.expect("the server goes on");
+    service
+        .rank_configs(sound())
+        .await
+        .expect("the server goes on");
 }
 
 pub(crate) fn check(status: &Status, expected: &Refusal) {
     let details = status.get_error_details();
-    let info = details.error_info().unwrap_or_else(|| panic!("{status} has no ErrorInfo"));
-    assert_eq!((status.code(), info.reason.as_str()), (expected.code, expected.reason), "{status}");
+    let info = details
+        .error_info()
+        .unwrap_or_else(|| panic!("{status} has no ErrorInfo"));
+    assert_eq!(
+        (status.code(), info.reason.as_str()),
+        (expected.code, expected.reason),
+        "{status}"
+    );
     assert_eq!(info.domain, "hlorank");
-    let to_blame = details.bad_request().is_some_and(|request| !request.field_violations.is_empty());
-    assert_eq!(to_blame, expected.code == Code::InvalidArgument && expected.reason != "REQUEST_MALFORMED");
+    let to_blame = details
+        .bad_request()
+        .is_some_and(|request| !request.field_violations.is_empty());
+    assert_eq!(
+        to_blame,
+        expected.code == Code::InvalidArgument && expected.reason != "REQUEST_MALFORMED"
+    );
     assert!(details.retry_info().is_none(), "trying again does not help");
     for word in expected.words {
-        assert!(status.message().contains(word), "{:?} does not say {word:?}", status.message());
+        assert!(
+            status.message().contains(word),
+            "{:?} does not say {word:?}",
+            status.message()
+        );
     }
 }
 

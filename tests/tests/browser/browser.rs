@@ -33,22 +33,37 @@ impl Browser {
     /// Starts a browser. Prints what is missing and returns `None` if there is none on this machine.
     pub(crate) fn start() -> Option<Self> {
         let runs = |program: &&&str| {
-            let version =
-                Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+            let version = Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
             version.is_ok_and(|status| status.success())
         };
         let Some(program) = PROGRAMS.iter().find(runs) else {
             let test = thread::current().name().unwrap_or("a test").to_owned();
             // Not `eprintln!`, whose output the test harness captures.
-            let _ = writeln!(std::io::stderr(), "skipped: {test} needs a browser, such as Debian's chromium");
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: {test} needs a browser, such as Debian's chromium"
+            );
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
         // The protocol uses descriptors 3 and 4.
         let mut process = Command::new("sh")
             .args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >&2"#, program])
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-            .args(["--hide-scrollbars", "--no-first-run", "--remote-debugging-pipe"])
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+            ])
+            .args([
+                "--hide-scrollbars",
+                "--no-first-run",
+                "--remote-debugging-pipe",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdin(Stdio::piped())
@@ -56,7 +71,10 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let (commands, answers) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let (commands, answers) = (
+            process.stdin.take().unwrap(),
+            process.stdout.take().unwrap(),
+        );
         let (sender, messages) = channel();
         thread::spawn(move || {
             for message in BufReader::new(answers).split(0).map_while(Result::ok) {
@@ -90,14 +108,23 @@ impl Browser {
         if let Some(session) = &self.session {
             command["sessionId"] = json!(session);
         }
-        self.commands.write_all(format!("{command}\0").as_bytes()).unwrap();
+        self.commands
+            .write_all(format!("{command}\0").as_bytes())
+            .unwrap();
         loop {
-            let mut message = self.messages.recv_timeout(PATIENCE).expect("the browser answers");
+            let mut message = self
+                .messages
+                .recv_timeout(PATIENCE)
+                .expect("the browser answers");
             if message["id"] == self.sent {
                 assert!(message["error"].is_null(), "{method}: {message}");
                 return message["result"].take();
             }
-            let told = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
+            let told = [
+                "Runtime.exceptionThrown",
+                "Runtime.consoleAPICalled",
+                "Log.entryAdded",
+            ];
             if told.iter().any(|event| message["method"] == *event) {
                 self.problems.push(message);
             }
@@ -113,7 +140,10 @@ impl Browser {
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let parameters = json!({ "expression": expression, "returnByValue": true });
         let mut answer = self.call("Runtime.evaluate", &parameters);
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        assert!(
+            answer["exceptionDetails"].is_null(),
+            "{expression}: {answer}"
+        );
         answer["result"]["value"].take()
     }
 
@@ -122,14 +152,19 @@ impl Browser {
         let started = Instant::now();
         while self.value(&format!("Boolean({expression})")) != true {
             let shown = self.value("document.body && document.body.innerText");
-            assert!(started.elapsed() < PATIENCE, "never {expression}: {shown} {:?}", self.problems);
+            assert!(
+                started.elapsed() < PATIENCE,
+                "never {expression}: {shown} {:?}",
+                self.problems
+            );
             thread::sleep(Duration::from_millis(50));
         }
     }
 
     /// Sets the width of the page in pixels, and the colour scheme: `light` or `dark`.
     pub(crate) fn look(&mut self, width: u32, scheme: &str) {
-        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        let size =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", &size);
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", &features);
@@ -141,7 +176,10 @@ impl Browser {
     /// Returns a picture of the whole page as PNG in base64.
     pub(crate) fn picture(&mut self) -> String {
         let parameters = json!({ "format": "png", "captureBeyondViewport": true });
-        self.call("Page.captureScreenshot", &parameters)["data"].as_str().unwrap().to_owned()
+        self.call("Page.captureScreenshot", &parameters)["data"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 }
 

@@ -39,16 +39,32 @@ impl Browser {
     pub(crate) fn check_looks(&mut self, folder: &str) {
         let folder = repository("target").join(folder);
         fs::create_dir_all(&folder).unwrap();
-        for (scheme, width) in [("light", 400), ("light", 1200), ("dark", 400), ("dark", 1200)] {
+        for (scheme, width) in [
+            ("light", 400),
+            ("light", 1200),
+            ("dark", 400),
+            ("dark", 1200),
+        ] {
             self.look(width, scheme);
             let wide = self.value("document.documentElement.scrollWidth");
-            assert!(wide.as_u64().unwrap() <= width.into(), "{wide} pixels on a page of {width}");
+            assert!(
+                wide.as_u64().unwrap() <= width.into(),
+                "{wide} pixels on a page of {width}"
+            );
             let lowest = self.value(LOWEST_CONTRAST);
-            assert!(lowest[0].as_f64().unwrap() >= CONTRAST, "{scheme}: {lowest}");
+            assert!(
+                lowest[0].as_f64().unwrap() >= CONTRAST,
+                "{scheme}: {lowest}"
+            );
             let picture = BASE64_STANDARD.decode(self.picture()).unwrap();
             fs::write(folder.join(format!("{scheme}-{width}.png")), picture).unwrap();
-            let is_dark = self.value("getComputedStyle(document.body).color.match(/\\d+/g)[0] > 128");
-            assert_eq!(is_dark, scheme == "dark", "the text is as bright as the scheme says");
+            let is_dark =
+                self.value("getComputedStyle(document.body).color.match(/\\d+/g)[0] > 128");
+            assert_eq!(
+                is_dark,
+                scheme == "dark",
+                "the text is as bright as the scheme says"
+            );
         }
     }
 }

@@ -24,7 +24,10 @@ impl Replica {
     async fn start_at(address: &str) -> Self {
         let (runtime, listen) = (Runtime::new().unwrap(), format!("--listen={address}"));
         let server = runtime.spawn(async move { TestServer::start_with(&[&listen]).await });
-        Self { server: server.await.unwrap(), runtime: Some(runtime) }
+        Self {
+            server: server.await.unwrap(),
+            runtime: Some(runtime),
+        }
     }
 
     pub(crate) fn endpoint(&self) -> &str {
@@ -34,7 +37,8 @@ impl Replica {
     /// Kills the server immediately, which breaks its connections.
     pub(crate) async fn kill(&mut self) -> Result<(), JoinError> {
         let runtime = self.runtime.take();
-        spawn_blocking(|| runtime.map(|runtime| runtime.shutdown_timeout(Duration::from_secs(10)))).await?;
+        spawn_blocking(|| runtime.map(|runtime| runtime.shutdown_timeout(Duration::from_secs(10))))
+            .await?;
         Ok(())
     }
 
@@ -67,12 +71,19 @@ pub(crate) fn calls(scrape: &Scrape, method: &str) -> f64 {
     let is_call = |sample: &&hlorank_tests::Sample| {
         sample.name == "hlorank_requests_total" && sample.label("method") == Some(method)
     };
-    scrape.samples.iter().filter(is_call).map(|sample| sample.value).sum()
+    scrape
+        .samples
+        .iter()
+        .filter(is_call)
+        .map(|sample| sample.value)
+        .sum()
 }
 
 /// Returns distinct graphs, enough for every replica to be assigned some.
 pub(crate) fn graphs() -> Vec<GraphHandle> {
-    (1..=40).map(|nodes| GraphHandle::features(&kernel_of(nodes))).collect()
+    (1..=40)
+        .map(|nodes| GraphHandle::features(&kernel_of(nodes)))
+        .collect()
 }
 
 pub(crate) fn tiles(count: i64) -> Configurations {

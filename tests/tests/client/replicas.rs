@@ -19,7 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 async fn rank_all(client: &Client, graphs: &[GraphHandle]) {
     let tiles = tiles(5);
     for graph in graphs {
-        assert_eq!(client.rank(&RankRequest::new(graph, &tiles)).await.unwrap().best.len(), 5);
+        assert_eq!(
+            client
+                .rank(&RankRequest::new(graph, &tiles))
+                .await
+                .unwrap()
+                .best
+                .len(),
+            5
+        );
     }
 }
 
@@ -38,20 +46,37 @@ fn endpoints(replicas: &[Replica]) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_graph_is_always_asked_about_at_the_same_replica() {
-    let replicas = [Replica::start().await, Replica::start().await, Replica::start().await];
+    let replicas = [
+        Replica::start().await,
+        Replica::start().await,
+        Replica::start().await,
+    ];
     let mut listed = endpoints(&replicas);
-    let client = Client::connect_replicas(&listed, Connection::default()).await.unwrap();
+    let client = Client::connect_replicas(&listed, Connection::default())
+        .await
+        .unwrap();
     rank_all(&client, &graphs()).await;
     let once = ranked(&replicas).await;
-    assert!(once.iter().all(|&calls| calls > 0.0), "every one has its share: {once:?}");
+    assert!(
+        once.iter().all(|&calls| calls > 0.0),
+        "every one has its share: {once:?}"
+    );
     listed.reverse();
-    let other = Client::connect_replicas(listed, Connection::default()).await.unwrap();
+    let other = Client::connect_replicas(listed, Connection::default())
+        .await
+        .unwrap();
     rank_all(&other, &graphs()).await;
-    assert_eq!(ranked(&replicas).await, once.iter().map(|calls| 2.0 * calls).collect::<Vec<_>>());
+    assert_eq!(
+        ranked(&replicas).await,
+        once.iter().map(|calls| 2.0 * calls).collect::<Vec<_>>()
+    );
     let mut read = 0.0;
     for replica in &replicas {
         let misses = [("index", "source"), ("result", "miss")];
-        read += replica.scrape().await.value("hlorank_graph_cache_requests_total", &misses);
+        read += replica
+            .scrape()
+            .await
+            .value("hlorank_graph_cache_requests_total", &misses);
     }
     assert_eq!(read, 40.0, "each graph was read once, by one of them");
 }
@@ -59,7 +84,9 @@ async fn a_graph_is_always_asked_about_at_the_same_replica() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
     let mut replicas = vec![Replica::start().await, Replica::start().await];
-    let client = Client::connect_replicas(endpoints(&replicas), Connection::default()).await.unwrap();
+    let client = Client::connect_replicas(endpoints(&replicas), Connection::default())
+        .await
+        .unwrap();
     let graphs = graphs();
     rank_all(&client, &graphs).await;
     let share = ranked(&replicas).await;
@@ -68,7 +95,10 @@ async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
     killed.kill().await.unwrap();
     rank_all(&client, &graphs).await;
     let tile = tiles(5);
-    let mut stream = client.rank_stream(&StreamRequest::new(&graphs[0])).await.unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graphs[0]))
+        .await
+        .unwrap();
     stream.send(&tile).await.unwrap();
     assert_eq!(stream.finish().await.unwrap().best.len(), 5);
     client.list_models().await.unwrap();
@@ -84,19 +114,30 @@ async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
     let mut replicas = [Replica::start().await, Replica::start().await];
-    let client = Client::connect_replicas(endpoints(&replicas), Connection::default()).await.unwrap();
+    let client = Client::connect_replicas(endpoints(&replicas), Connection::default())
+        .await
+        .unwrap();
     let (graph, large) = (GraphHandle::features(&kernel_of(40)), tiles(20_000));
     client.put_graph(&graph).await.unwrap();
-    let call = tokio::spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await });
+    let call =
+        tokio::spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await });
     let since = Instant::now();
     'waiting: loop {
         for replica in &mut replicas {
-            if replica.scrape().await.value("hlorank_requests_in_progress", &[]) > 0.0 {
+            if replica
+                .scrape()
+                .await
+                .value("hlorank_requests_in_progress", &[])
+                > 0.0
+            {
                 replica.kill().await.unwrap();
                 break 'waiting;
             }
         }
-        assert!(!call.is_finished() && since.elapsed() < PATIENCE, "nobody works on it");
+        assert!(
+            !call.is_finished() && since.elapsed() < PATIENCE,
+            "nobody works on it"
+        );
     }
     assert_eq!(call.await.unwrap().unwrap().best.len(), 1);
 }
@@ -105,8 +146,13 @@ async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
 async fn no_call_fails_while_a_replica_is_killed_and_started_again() {
     let (mut killed, other) = (Replica::start().await, Replica::start().await);
     let listed = [killed.endpoint(), other.endpoint()];
-    let client = Client::connect_replicas(listed, Connection::default()).await.unwrap();
-    let questions = graphs().into_iter().map(|graph| Question { graph, configurations: tiles(5) });
+    let client = Client::connect_replicas(listed, Connection::default())
+        .await
+        .unwrap();
+    let questions = graphs().into_iter().map(|graph| Question {
+        graph,
+        configurations: tiles(5),
+    });
     let load = Load::start(client, questions.collect(), Duration::from_millis(10));
     tokio::time::sleep(Duration::from_millis(500)).await;
     killed.kill().await.unwrap();
@@ -116,14 +162,26 @@ async fn no_call_fails_while_a_replica_is_killed_and_started_again() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let answers = load.finish().await;
-    let errors: Vec<_> = answers.iter().filter_map(|answer| answer.ranking.as_ref().err()).collect();
-    assert!(errors.is_empty(), "{} of {}, such as {}", errors.len(), answers.len(), errors[0]);
+    let errors: Vec<_> = answers
+        .iter()
+        .filter_map(|answer| answer.ranking.as_ref().err())
+        .collect();
+    assert!(
+        errors.is_empty(),
+        "{} of {}, such as {}",
+        errors.len(),
+        answers.len(),
+        errors[0]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_that_are_not_there_do_not_stop_the_others() {
     let (server, gone) = (Replica::start().await, Gone::start().await);
-    let connection = Connection { connect_timeout: Duration::from_millis(200), ..Connection::default() };
+    let connection = Connection {
+        connect_timeout: Duration::from_millis(200),
+        ..Connection::default()
+    };
     let since = Instant::now();
     let listed = [NO_SERVER, &gone.endpoint, server.endpoint()];
     let client = Client::connect_replicas(listed, connection).await.unwrap();
@@ -136,7 +194,15 @@ async fn replicas_that_are_not_there_do_not_stop_the_others() {
 #[tokio::test]
 async fn where_none_is_there_all_are_reported() {
     let connect = |endpoints| Client::connect_replicas(endpoints, Connection::default());
-    let error = connect(vec![NO_SERVER, "http://127.0.0.1:2"]).await.unwrap_err();
-    assert_eq!(error.to_string(), "no connection to http://127.0.0.1:1, http://127.0.0.1:2");
-    assert!(matches!(connect(vec![]).await, Err(ClientError::NoEndpoint)));
+    let error = connect(vec![NO_SERVER, "http://127.0.0.1:2"])
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no connection to http://127.0.0.1:1, http://127.0.0.1:2"
+    );
+    assert!(matches!(
+        connect(vec![]).await,
+        Err(ClientError::NoEndpoint)
+    ));
 }

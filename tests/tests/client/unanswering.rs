@@ -32,7 +32,10 @@ impl Silent {
                 taken.push(connection);
             }
         });
-        Self { endpoint, listening }
+        Self {
+            endpoint,
+            listening,
+        }
     }
 }
 
@@ -50,9 +53,15 @@ impl Gone {
         let listener = socket.listen(1).unwrap();
         let address = listener.local_addr().unwrap();
         let mut waiting = vec![];
-        while let Ok(connected) = timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
+        while let Ok(connected) =
+            timeout(Duration::from_millis(300), TcpStream::connect(address)).await
+        {
             waiting.push(connected.unwrap());
         }
-        Self { endpoint: format!("http://{address}"), _listener: listener, _waiting: waiting }
+        Self {
+            endpoint: format!("http://{address}"),
+            _listener: listener,
+            _waiting: waiting,
+        }
     }
 }

@@ -15,8 +15,13 @@ use tempfile::TempDir;
 pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
 
 /// Environment variables of credentials.
-const CREDENTIALS: [&str; 5] =
-    ["HLORANK_CA", "HLORANK_CERTIFICATE", "HLORANK_KEY", "HLORANK_TOKEN", "HLORANK_TOKEN_FILE"];
+const CREDENTIALS: [&str; 5] = [
+    "HLORANK_CA",
+    "HLORANK_CERTIFICATE",
+    "HLORANK_KEY",
+    "HLORANK_TOKEN",
+    "HLORANK_TOKEN_FILE",
+];
 
 /// A folder to run commands in, and the server that they call.
 pub(crate) struct CommandLine {
@@ -28,7 +33,9 @@ pub(crate) struct CommandLine {
 impl CommandLine {
     /// Runs commands that call this server.
     pub(crate) fn of(server: &TestServer) -> Self {
-        let admin = server.admin_endpoint().unwrap_or_else(|| NO_SERVER.to_owned());
+        let admin = server
+            .admin_endpoint()
+            .unwrap_or_else(|| NO_SERVER.to_owned());
         Self::calling(server.endpoint(), &admin)
     }
 
@@ -55,7 +62,8 @@ impl CommandLine {
 
     /// Reads the only graph of a file in the folder.
     pub(crate) fn read(&self, name: &str, task: Task) -> MeasuredGraph {
-        let file = GraphFile::read(&self.folder.path().join(name), task, &Limits::default()).unwrap();
+        let file =
+            GraphFile::read(&self.folder.path().join(name), task, &Limits::default()).unwrap();
         let [graph] = <[MeasuredGraph; 1]>::try_from(file.graphs).ok().unwrap();
         graph
     }
@@ -63,7 +71,11 @@ impl CommandLine {
     /// Returns the text that a command prints.
     pub(crate) fn text(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -76,7 +88,10 @@ impl CommandLine {
     pub(crate) fn failure(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let output = self.run(arguments);
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -87,7 +102,9 @@ impl CommandLine {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = program("hlorank");
         command.current_dir(self.folder.path()).args(arguments);
-        command.env("HLORANK_ENDPOINT", &self.endpoint).env("HLORANK_ADMIN_ENDPOINT", &self.admin_endpoint);
+        command
+            .env("HLORANK_ENDPOINT", &self.endpoint)
+            .env("HLORANK_ADMIN_ENDPOINT", &self.admin_endpoint);
         command.env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
         for variable in CREDENTIALS {
             command.env_remove(variable);

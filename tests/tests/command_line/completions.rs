@@ -38,8 +38,14 @@ fn bash_completes_commands_and_options() {
         (&["rank", "--task", "t"], "tile"),
     ] {
         let arguments = [&["-ec", COMPLETE, "bash", &script][..], words].concat();
-        let Some(output) = run("bash", &arguments) else { return eprintln!("skipped: no bash") };
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), completion, "{words:?}: {output:?}");
+        let Some(output) = run("bash", &arguments) else {
+            return eprintln!("skipped: no bash");
+        };
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim_end(),
+            completion,
+            "{words:?}: {output:?}"
+        );
     }
 }
 
@@ -48,9 +54,11 @@ fn every_command_has_a_manual_page() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("share/man/man1");
     CommandLine::without_server().text(&["man", folder.to_str().unwrap()]);
-    for (page, text) in
-        [("hlorank", "rank"), ("hlorank-rank", "HLORANK_ENDPOINT"), ("hlorank-models-pin", "pin")]
-    {
+    for (page, text) in [
+        ("hlorank", "rank"),
+        ("hlorank-rank", "HLORANK_ENDPOINT"),
+        ("hlorank-models-pin", "pin"),
+    ] {
         let page = fs::read_to_string(folder.join(format!("{page}.1"))).unwrap();
         assert!(page.contains(".TH ") && page.contains(text), "{page}");
     }

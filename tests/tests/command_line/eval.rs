@@ -44,13 +44,18 @@ fn evaluate(server: &TestServer, files: &[MeasuredFile]) -> (String, Value) {
 }
 
 /// Returns the measured run times of a graph with the scores that the library returns.
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds stay far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds stay far below 2^53"
+)]
 async fn outcomes(client: &Client, graph: &MeasuredGraph) -> Vec<Outcome> {
     let handle = GraphHandle::of(graph);
     let request = RankRequest::new(&handle, &measurements(graph).configurations).with_scores();
     let scores = client.rank(&request).await.unwrap().scores;
-    let outcome =
-        |(config, time): (usize, i64)| Outcome { run_time: time as f64, score: scores[config].into() };
+    let outcome = |(config, time): (usize, i64)| Outcome {
+        run_time: time as f64,
+        score: scores[config].into(),
+    };
     run_times(graph).into_iter().map(outcome).collect()
 }
 
@@ -60,17 +65,28 @@ async fn an_evaluation_compares_the_scores_of_the_server_with_the_run_times_of_t
     let (files, client) = (MeasuredFile::both(), server.client().await);
     let (_, report) = evaluate(&server, &files);
     let graphs: Vec<&MeasuredGraph> = files.iter().flat_map(|file| &file.graphs).collect();
-    assert_eq!(report["graphs"].as_array().map(Vec::len), Some(graphs.len()));
+    assert_eq!(
+        report["graphs"].as_array().map(Vec::len),
+        Some(graphs.len())
+    );
     for (graph, measured) in report["graphs"].as_array().unwrap().iter().zip(graphs) {
         let outcomes = outcomes(&client, measured).await;
         let pairs = PairCounts::of(&outcomes).unwrap();
         assert_eq!(graph["name"], measured.name);
         assert_eq!(graph["configurations"], outcomes.len());
-        assert_close(graph["kendall_tau"].as_f64(), pairs.kendall_tau(), &measured.name);
+        assert_close(
+            graph["kendall_tau"].as_f64(),
+            pairs.kendall_tau(),
+            &measured.name,
+        );
         let accuracy = graph["ordered_pair_accuracy"].as_f64();
         assert_close(accuracy, pairs.ordered_pair_accuracy(), &measured.name);
         for (metric, top) in [("top_1_slowdown", 1), ("top_10_slowdown", 10)] {
-            assert_close(graph[metric].as_f64(), top_slowdown(&outcomes, top), &measured.name);
+            assert_close(
+                graph[metric].as_f64(),
+                top_slowdown(&outcomes, top),
+                &measured.name,
+            );
         }
     }
 }
@@ -95,10 +111,17 @@ async fn the_table_of_an_evaluation_agrees_with_the_json_document() {
     let graphs = report["graphs"].as_array().unwrap();
     assert_eq!(table.len(), graphs.len(), "{text}");
     for (cells, graph) in table.iter().zip(graphs) {
-        assert_eq!((&graph["name"], &graph["kind"]), (&cells[0].as_str().into(), &cells[1].as_str().into()));
+        assert_eq!(
+            (&graph["name"], &graph["kind"]),
+            (&cells[0].as_str().into(), &cells[1].as_str().into())
+        );
         assert_eq!(cells[3..], metric_cells(graph), "{text}");
     }
-    assert_eq!((mean[0].as_str(), &mean[1..]), ("mean", &metric_cells(&report["mean"])[..]), "{text}");
+    assert_eq!(
+        (mean[0].as_str(), &mean[1..]),
+        ("mean", &metric_cells(&report["mean"])[..]),
+        "{text}"
+    );
 }
 
 /// Formats tau and accuracy with three decimals, and slowdowns in percent with one.
@@ -118,7 +141,13 @@ async fn graphs_without_run_times_are_left_out_and_counted() {
     let (bare, file) = (bare.to_str().unwrap(), MeasuredFile::layout());
     let report = command_line.json(&["eval", file.argument(), bare]);
     assert_eq!(report["not_measured"], 1);
-    assert_eq!(report["graphs"].as_array().map(Vec::len), Some(file.graphs.len()));
+    assert_eq!(
+        report["graphs"].as_array().map(Vec::len),
+        Some(file.graphs.len())
+    );
     let message = "error: none of the files contains measured run times\n";
-    assert_eq!(command_line.failure(&["eval", bare]), (Some(2), message.to_owned()));
+    assert_eq!(
+        command_line.failure(&["eval", bare]),
+        (Some(2), message.to_owned())
+    );
 }

@@ -13,12 +13,22 @@ fn explained(command_line: &CommandLine, graph: &str, options: &[&str]) -> Value
 /// Returns the scores of configurations.
 fn scores(command_line: &CommandLine, graph: &str, configurations: &[Value]) -> Vec<f64> {
     let configs = command_line.write("configs.json", &json!(configurations).to_string());
-    let arguments =
-        ["rank", "--graph", graph, "--module=0", "--top=0", "--configs", configs.to_str().unwrap()];
+    let arguments = [
+        "rank",
+        "--graph",
+        graph,
+        "--module=0",
+        "--top=0",
+        "--configs",
+        configs.to_str().unwrap(),
+    ];
     let report = command_line.json(&arguments);
     let mut numbered: Vec<_> = report["graphs"][0]["ranking"].as_array().unwrap().clone();
     numbered.sort_by_key(|row| row["number"].as_u64());
-    numbered.iter().map(|row| row["score"].as_f64().unwrap()).collect()
+    numbered
+        .iter()
+        .map(|row| row["score"].as_f64().unwrap())
+        .collect()
 }
 
 fn effect(part: &Value, of: usize) -> f64 {
@@ -28,7 +38,11 @@ fn effect(part: &Value, of: usize) -> f64 {
 /// Returns a layout in which the nodes of a part are those of another one.
 fn with_part(layout: &Value, part: &Value, from: &Value) -> Value {
     let is_inside = |node: &&Value| {
-        part["choices"].as_array().unwrap().iter().any(|choice| choice["node"] == node["node"])
+        part["choices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|choice| choice["node"] == node["node"])
     };
     let nodes = |layout: &Value| layout["nodes"].as_array().unwrap().clone();
     let own = nodes(layout).into_iter().filter(|node| !is_inside(&node));
@@ -42,7 +56,10 @@ async fn an_effect_of_a_segment_is_the_difference_that_its_layouts_make() {
     let (command_line, file) = (CommandLine::of(&server), MeasuredFile::layout());
     let report = explained(&command_line, file.argument(), &["--module=0"]);
     let three = report["configurations"].as_array().unwrap();
-    let roles: Vec<_> = three.iter().map(|explained| explained["role"].as_str().unwrap()).collect();
+    let roles: Vec<_> = three
+        .iter()
+        .map(|explained| explained["role"].as_str().unwrap())
+        .collect();
     assert_eq!(roles, ["best", "default", "worst"]);
     let score = |of: usize| three[of]["score"].as_f64().unwrap();
     assert!(score(0) <= score(1) && score(1) <= score(2), "{three:?}");
@@ -52,15 +69,29 @@ async fn an_effect_of_a_segment_is_the_difference_that_its_layouts_make() {
     let exchanged = parts.iter().flat_map(|part| {
         [(0, 1), (1, 0), (2, 1)].map(|(of, from)| with_part(layout(of), part, layout(from)))
     });
-    let scores = scores(&command_line, file.argument(), &exchanged.collect::<Vec<_>>());
+    let scores = scores(
+        &command_line,
+        file.argument(),
+        &exchanged.collect::<Vec<_>>(),
+    );
     for (part, scores) in parts.iter().zip(scores.chunks_exact(3)) {
-        let expected = [score(0) - scores[0], scores[1] - score(1), score(2) - scores[2]];
+        let expected = [
+            score(0) - scores[0],
+            scores[1] - score(1),
+            score(2) - scores[2],
+        ];
         for (of, expected) in expected.into_iter().enumerate() {
-            assert!((effect(part, of) - expected).abs() < 1e-6, "{part}: {expected} of {of}");
+            assert!(
+                (effect(part, of) - expected).abs() < 1e-6,
+                "{part}: {expected} of {of}"
+            );
         }
     }
     let size = |part: &Value| effect(part, 0).abs().max(effect(part, 2).abs());
-    assert!(parts.is_sorted_by(|one, other| size(one) >= size(other)), "the largest effect comes first");
+    assert!(
+        parts.is_sorted_by(|one, other| size(one) >= size(other)),
+        "the largest effect comes first"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,7 +101,10 @@ async fn an_effect_of_a_bound_is_the_difference_that_it_makes() {
     let report = explained(&command_line, file.argument(), &["--module=0"]);
     let three = report["configurations"].as_array().unwrap();
     let parts = report["parts"].as_array().unwrap();
-    assert!(!parts.is_empty() && report["kind_of_part"] == "bound", "{report}");
+    assert!(
+        !parts.is_empty() && report["kind_of_part"] == "bound",
+        "{report}"
+    );
     for part in parts {
         let (list, rest) = part["name"].as_str().unwrap().split_once('[').unwrap();
         let place: usize = rest.trim_end_matches(']').parse().unwrap();
@@ -79,7 +113,10 @@ async fn an_effect_of_a_bound_is_the_difference_that_it_makes() {
             three[1]["configuration"][format!("{list}_bounds")][place].clone();
         let without = scores(&command_line, file.argument(), &[best])[0];
         let expected = three[0]["score"].as_f64().unwrap() - without;
-        assert!((effect(part, 0) - expected).abs() < 1e-6, "{part}: {expected}");
+        assert!(
+            (effect(part, 0) - expected).abs() < 1e-6,
+            "{part}: {expected}"
+        );
     }
 }
 
@@ -90,14 +127,24 @@ async fn kernels_of_three_fusions_add_up_to_their_scores() {
     let report = explained(&command_line, program.to_str().unwrap(), &[]);
     let configurations = report["configurations"].as_array().unwrap();
     let kernels = report["kernels"].as_array().unwrap();
-    assert_eq!((kernels.len(), report["unit"].as_str()), (3, Some("seconds")));
+    assert_eq!(
+        (kernels.len(), report["unit"].as_str()),
+        (3, Some("seconds"))
+    );
     for (explained, kernels) in configurations.iter().zip(kernels) {
-        let seconds = kernels.as_array().unwrap().iter().map(|kernel| kernel["seconds"].as_f64().unwrap());
+        let seconds = kernels
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|kernel| kernel["seconds"].as_f64().unwrap());
         let (sum, score) = (seconds.sum::<f64>(), explained["score"].as_f64().unwrap());
         assert!((sum - score).abs() <= 1e-5 * score, "{sum} {score}");
     }
     let text = command_line.text(&["explain", "--graph", program.to_str().unwrap()]);
-    assert!(text.contains("Best: ") && text.contains("Worst: ") && text.contains("computes"), "{text}");
+    assert!(
+        text.contains("Best: ") && text.contains("Worst: ") && text.contains("computes"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,9 +172,18 @@ async fn drawn_layouts_are_explained_and_one_layout_is_not() {
     let command_line = CommandLine::of(&server);
     let module = fixture("hlo/mlp_train.before_opt.hlo.txt");
     let report = explained(&command_line, module.to_str().unwrap(), &["--random=20"]);
-    assert_eq!(report["configurations"][1]["number"], 0, "the default is drawn");
+    assert_eq!(
+        report["configurations"][1]["number"], 0,
+        "the default is drawn"
+    );
     let only = command_line.write("only.json", "[{}]");
-    let arguments = ["explain", "--graph", module.to_str().unwrap(), "--configs", only.to_str().unwrap()];
+    let arguments = [
+        "explain",
+        "--graph",
+        module.to_str().unwrap(),
+        "--configs",
+        only.to_str().unwrap(),
+    ];
     let text = command_line.text(&arguments);
     assert!(text.contains("No single segment explains"), "{text}");
 }

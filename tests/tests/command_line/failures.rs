@@ -32,21 +32,42 @@ fn wrong_arguments_exit_with_two() {
 fn an_argument_that_cannot_be_read_says_what_is_expected() {
     let command_line = CommandLine::without_server();
     for (arguments, expected) in [
-        (&["models", "--timeout", "0"][..], "expected more than 0 seconds"),
+        (
+            &["models", "--timeout", "0"][..],
+            "expected more than 0 seconds",
+        ),
         (
             &["models", "--timeout", "soon"],
             "expected a number of seconds, or a number with ms, s, m, min or h",
         ),
-        (&["rank", "--graph", "g", "--top", "many"], "expected a whole number"),
-        (&["bench", "g", "--duration", "1d"], "expected a number of seconds"),
+        (
+            &["rank", "--graph", "g", "--top", "many"],
+            "expected a whole number",
+        ),
+        (
+            &["bench", "g", "--duration", "1d"],
+            "expected a number of seconds",
+        ),
         (&["bench", "g", "--rate", "0"], "expected a number above 0"),
-        (&["bench", "g", "--streams", "2"], "expected a number from 0 to 1"),
-        (&["bench", "g", "--configs", "ten"], "expected a whole number of configurations"),
+        (
+            &["bench", "g", "--streams", "2"],
+            "expected a number from 0 to 1",
+        ),
+        (
+            &["bench", "g", "--configs", "ten"],
+            "expected a whole number of configurations",
+        ),
     ] {
         let (code, message) = command_line.failure(arguments);
-        assert!(code == Some(2) && message.contains(expected), "{arguments:?}: {message}");
+        assert!(
+            code == Some(2) && message.contains(expected),
+            "{arguments:?}: {message}"
+        );
         let value = arguments.last().unwrap();
-        assert!(message.contains(&format!("invalid value '{value}' for ")), "{message}");
+        assert!(
+            message.contains(&format!("invalid value '{value}' for ")),
+            "{message}"
+        );
     }
 }
 
@@ -56,7 +77,10 @@ fn a_file_that_is_wrong_exits_with_two() {
     command_line.write("other.txt", "of something else");
     for file in ["missing.pb", "other.txt"] {
         let (code, message) = command_line.failure(&["graph", "inspect", file]);
-        assert!(code == Some(2) && message.starts_with(&format!("error: {file}: ")), "{message}");
+        assert!(
+            code == Some(2) && message.starts_with(&format!("error: {file}: ")),
+            "{message}"
+        );
     }
 }
 
@@ -64,9 +88,18 @@ fn a_file_that_is_wrong_exits_with_two() {
 async fn a_request_that_is_wrong_exits_with_two() {
     let server = TestServer::start().await;
     let file = MeasuredFile::tile();
-    let arguments = ["rank", "--graph", file.argument(), "--model", "layout-xla-cpu"];
+    let arguments = [
+        "rank",
+        "--graph",
+        file.argument(),
+        "--model",
+        "layout-xla-cpu",
+    ];
     let (code, message) = CommandLine::of(&server).failure(&arguments);
-    assert!(code == Some(2) && message.contains("INVALID_ARGUMENT, MODEL_TASK_MISMATCH"), "{message}");
+    assert!(
+        code == Some(2) && message.contains("INVALID_ARGUMENT, MODEL_TASK_MISMATCH"),
+        "{message}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -86,14 +119,20 @@ async fn more_than_the_server_takes_exits_with_three() {
     let server = TestServer::start_with(&["--max-message-bytes=100"]).await;
     let file = MeasuredFile::layout();
     let (code, message) = CommandLine::of(&server).failure(&["rank", "--graph", file.argument()]);
-    assert!(code == Some(3) && message.contains("MESSAGE_TOO_LARGE"), "{message}");
+    assert!(
+        code == Some(3) && message.contains("MESSAGE_TOO_LARGE"),
+        "{message}"
+    );
 }
 
 #[test]
 fn no_server_is_reported_with_its_address() {
     let (code, message) = CommandLine::without_server().failure(&["models"]);
     assert_eq!(code, Some(4));
-    assert!(message.starts_with(&format!("error: no connection to {NO_SERVER}: ")), "{message}");
+    assert!(
+        message.starts_with(&format!("error: no connection to {NO_SERVER}: ")),
+        "{message}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,7 +141,10 @@ async fn a_port_that_is_not_that_of_grpc_is_named() {
     let metrics = format!("http://{}", server.metrics_address());
     let (code, message) = CommandLine::calling(&metrics, NO_SERVER).failure(&["models"]);
     assert_eq!(code, Some(2), "{message}");
-    assert!(message.starts_with(&format!("error: {metrics} does not speak gRPC: ")), "{message}");
+    assert!(
+        message.starts_with(&format!("error: {metrics} does not speak gRPC: ")),
+        "{message}"
+    );
     assert!(message.contains("--listen"), "{message}");
 }
 
@@ -121,9 +163,15 @@ async fn a_server_that_is_busy_exits_with_four() {
     let server = TestServer::start_with(&["--max-requests=1"]).await;
     let file = MeasuredFile::layout();
     let (client, graph) = (server.client().await, GraphHandle::of(&file.graphs[0]));
-    let _stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let _stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
     let (code, message) = CommandLine::of(&server).failure(&["rank", "--graph", file.argument()]);
-    assert!(code == Some(4) && message.contains("OVERLOADED, try again in"), "{message}");
+    assert!(
+        code == Some(4) && message.contains("OVERLOADED, try again in"),
+        "{message}"
+    );
 }
 
 /// A server that says of a configuration that was never sent that it is the best.
@@ -137,13 +185,29 @@ async fn an_impossible_answer_exits_with_one() {
         scored_configs: u32::try_from(configs).unwrap(),
         ..valid_ranking()
     };
-    let with_scores = RankConfigsResponse { scores: vec![1.0; configs], ..best.clone() };
+    let with_scores = RankConfigsResponse {
+        scores: vec![1.0; configs],
+        ..best.clone()
+    };
     let rank = &["rank", "--top=1", "--module=0", "--graph", file.argument()][..];
-    for (arguments, ranking) in [(rank, best), (&["eval", "--module=0", file.argument()], with_scores)] {
-        let server = AnsweringServer::start(Answers { ranking, ..Answers::default() }).await;
+    for (arguments, ranking) in [
+        (rank, best),
+        (&["eval", "--module=0", file.argument()], with_scores),
+    ] {
+        let server = AnsweringServer::start(Answers {
+            ranking,
+            ..Answers::default()
+        })
+        .await;
         let (code, message) = CommandLine::calling(server.endpoint(), NO_SERVER).failure(arguments);
-        let words = format!("invalid answer from the server at {}: the ranking contains ", server.endpoint());
-        assert!(code == Some(1) && message.contains(&words), "{code:?}: {message}");
+        let words = format!(
+            "invalid answer from the server at {}: the ranking contains ",
+            server.endpoint()
+        );
+        assert!(
+            code == Some(1) && message.contains(&words),
+            "{code:?}: {message}"
+        );
     }
 }
 
@@ -152,16 +216,29 @@ async fn an_impossible_answer_exits_with_one() {
 fn output_that_cannot_be_written_exits_with_one() {
     let command_line = CommandLine::without_server();
     let mut command = command_line.command(&["graph", "features", "--digest"]);
-    let output = command.stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    let output = command
+        .stdout(File::create("/dev/full").unwrap())
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: standard output: "));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .starts_with("error: standard output: ")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_is_reported_as_json_where_that_is_asked_for() {
     let server = TestServer::start().await;
     let file = MeasuredFile::tile();
-    let arguments = ["rank", "--graph", file.argument(), "--model", "layout-xla-cpu"];
+    let arguments = [
+        "rank",
+        "--graph",
+        file.argument(),
+        "--model",
+        "layout-xla-cpu",
+    ];
     let command_line = CommandLine::of(&server);
     let (_, text) = command_line.failure(&arguments);
     let (code, document) = command_line.failure(&[&arguments[..], &["--json"]].concat());
@@ -173,5 +250,8 @@ async fn a_failure_is_reported_as_json_where_that_is_asked_for() {
         "fields": ["model"],
         "retry_after_seconds": null,
     });
-    assert_eq!(serde_json::from_str::<Value>(&document).unwrap(), json!({ "error": error }));
+    assert_eq!(
+        serde_json::from_str::<Value>(&document).unwrap(),
+        json!({ "error": error })
+    );
 }

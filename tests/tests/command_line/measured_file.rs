@@ -29,15 +29,25 @@ impl MeasuredFile {
     }
 
     fn first(start: &str) -> Self {
-        let files = fs::read_dir(fixture("measured")).unwrap().map(|entry| entry.unwrap().path());
+        let files = fs::read_dir(fixture("measured"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         let is_wanted = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy();
             name.starts_with(start) && name.ends_with(".pb")
         };
         let path = files.filter(is_wanted).min().unwrap();
         let file = GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap();
-        assert!(file.graphs.iter().all(|graph| graph.measurements.is_some()), "{}", path.display());
-        Self { path, kind: file.kind, graphs: file.graphs }
+        assert!(
+            file.graphs.iter().all(|graph| graph.measurements.is_some()),
+            "{}",
+            path.display()
+        );
+        Self {
+            path,
+            kind: file.kind,
+            graphs: file.graphs,
+        }
     }
 
     /// Returns the path as an argument.

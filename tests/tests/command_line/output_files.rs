@@ -16,7 +16,9 @@ fn arguments<'a>(file: &'a MeasuredFile, out: &'a str) -> [&'a str; 5] {
 /// Returns the names of the files in the folder of a path.
 fn names(path: &Path) -> Vec<String> {
     let files = fs::read_dir(path.parent().unwrap()).unwrap();
-    let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -27,11 +29,19 @@ fn a_link_is_followed_and_stays_a_link() {
     let (folder, link) = (TempDir::new().unwrap(), command_line.write(NAME, ""));
     let target = folder.path().join("target.npz");
     fs::write(&target, "old").unwrap();
-    fs::remove_file(&link).and_then(|()| symlink(&target, &link)).unwrap();
+    fs::remove_file(&link)
+        .and_then(|()| symlink(&target, &link))
+        .unwrap();
     command_line.text(&arguments(&file, NAME));
     assert_eq!(fs::read_link(&link).unwrap(), target);
-    assert_eq!(command_line.read(NAME, Task::Layout).graph.len(), file.graphs[0].graph.len());
-    assert_eq!((names(&link), names(&target)), (vec![NAME.to_owned()], vec!["target.npz".to_owned()]));
+    assert_eq!(
+        command_line.read(NAME, Task::Layout).graph.len(),
+        file.graphs[0].graph.len()
+    );
+    assert_eq!(
+        (names(&link), names(&target)),
+        (vec![NAME.to_owned()], vec!["target.npz".to_owned()])
+    );
 }
 
 #[test]
@@ -39,9 +49,14 @@ fn a_link_to_nothing_is_an_error() {
     let (command_line, file) = (CommandLine::without_server(), MeasuredFile::layout());
     let (folder, link) = (TempDir::new().unwrap(), command_line.write(NAME, ""));
     let missing = folder.path().join("missing.npz");
-    fs::remove_file(&link).and_then(|()| symlink(&missing, &link)).unwrap();
+    fs::remove_file(&link)
+        .and_then(|()| symlink(&missing, &link))
+        .unwrap();
     let (code, message) = command_line.failure(&arguments(&file, NAME));
-    assert!(code == Some(2) && message.contains("a link to a file that does not exist"), "{message}");
+    assert!(
+        code == Some(2) && message.contains("a link to a file that does not exist"),
+        "{message}"
+    );
     assert!(!missing.exists());
 }
 
@@ -62,25 +77,51 @@ fn a_pipe_gets_the_file_and_stays_a_pipe() {
     let (command_line, file) = (CommandLine::without_server(), MeasuredFile::layout());
     let pipe = command_line.write("pipe", "");
     fs::remove_file(&pipe).unwrap();
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let mut writer = command_line.command(&arguments(&file, "pipe")).spawn().unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut writer = command_line
+        .command(&arguments(&file, "pipe"))
+        .spawn()
+        .unwrap();
     let received = fs::read(&pipe).unwrap();
     assert!(writer.wait().unwrap().success());
     assert!(!pipe.is_file() && pipe.exists());
     command_line.text(&arguments(&file, NAME));
-    assert_eq!(received.len(), fs::read(pipe.with_file_name(NAME)).unwrap().len());
+    assert_eq!(
+        received.len(),
+        fs::read(pipe.with_file_name(NAME)).unwrap().len()
+    );
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn standard_output_gets_the_file_without_a_report() {
     let (command_line, file) = (CommandLine::without_server(), MeasuredFile::layout());
-    let output = command_line.command(&arguments(&file, "/dev/stdout")).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = command_line
+        .command(&arguments(&file, "/dev/stdout"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let copy = command_line.write("copy.npz", "");
     fs::write(&copy, &output.stdout).unwrap();
-    assert_eq!(command_line.read("copy.npz", Task::Layout).graph.len(), file.graphs[0].graph.len());
+    assert_eq!(
+        command_line.read("copy.npz", Task::Layout).graph.len(),
+        file.graphs[0].graph.len()
+    );
     // The report still says what was written elsewhere.
-    assert!(command_line.text(&arguments(&file, "/dev/null")).contains("/dev/null: "));
+    assert!(
+        command_line
+            .text(&arguments(&file, "/dev/null"))
+            .contains("/dev/null: ")
+    );
     assert!(!Path::new("/dev/null").is_file());
 }

@@ -34,14 +34,31 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(&server).await.unwrap();
-                client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).unwrap();
+                client
+                    .set_nodelay(true)
+                    .and_then(|()| server.set_nodelay(true))
+                    .unwrap();
                 let ((from_client, to_client), (from_server, to_server)) =
                     (client.into_split(), server.into_split());
-                tokio::spawn(pass(from_client, to_server, stalled.clone(), passed.clone()));
-                tokio::spawn(pass(from_server, to_client, stalled.clone(), passed.clone()));
+                tokio::spawn(pass(
+                    from_client,
+                    to_server,
+                    stalled.clone(),
+                    passed.clone(),
+                ));
+                tokio::spawn(pass(
+                    from_server,
+                    to_client,
+                    stalled.clone(),
+                    passed.clone(),
+                ));
             }
         });
-        Self { endpoint, is_stalled, bytes }
+        Self {
+            endpoint,
+            is_stalled,
+            bytes,
+        }
     }
 
     pub(crate) fn endpoint(&self) -> &str {
@@ -50,7 +67,11 @@ impl Proxy {
 
     /// Waits until calls are made.
     pub(crate) async fn first_call(&self) {
-        self.bytes.clone().wait_for(|bytes| *bytes > FIRST_CALL_BYTES).await.unwrap();
+        self.bytes
+            .clone()
+            .wait_for(|bytes| *bytes > FIRST_CALL_BYTES)
+            .await
+            .unwrap();
     }
 
     /// Forwards nothing for this time.

@@ -15,22 +15,44 @@ fn ranking(graph: &Value) -> &[Value] {
 }
 
 fn numbers(graph: &Value) -> Vec<usize> {
-    ranking(graph).iter().map(|row| usize::try_from(row["number"].as_u64().unwrap()).unwrap()).collect()
+    ranking(graph)
+        .iter()
+        .map(|row| usize::try_from(row["number"].as_u64().unwrap()).unwrap())
+        .collect()
 }
 
 fn assert_sorted_by_score(graph: &Value) {
-    let (score, rank) = (|row: &Value| row["score"].as_f64().unwrap(), |row: &Value| row["rank"].as_u64());
-    assert!(ranking(graph).is_sorted_by(|one, other| score(one) <= score(other)), "{graph}");
-    assert!(ranking(graph).iter().map(rank).eq((1..=ranking(graph).len() as u64).map(Some)), "{graph}");
+    let (score, rank) = (
+        |row: &Value| row["score"].as_f64().unwrap(),
+        |row: &Value| row["rank"].as_u64(),
+    );
+    assert!(
+        ranking(graph).is_sorted_by(|one, other| score(one) <= score(other)),
+        "{graph}"
+    );
+    assert!(
+        ranking(graph)
+            .iter()
+            .map(rank)
+            .eq((1..=ranking(graph).len() as u64).map(Some)),
+        "{graph}"
+    );
 }
 
 /// Asserts that the rows have the run times of the file.
 fn assert_rows_measured(graph: &Value, times: &[i64]) {
     let default = graph["measured"]["default_ns"].as_f64();
     for (row, number) in ranking(graph).iter().zip(numbers(graph)) {
-        assert_eq!(row["run_time_ns"].as_i64().unwrap_or(0), times[number], "{row}");
+        assert_eq!(
+            row["run_time_ns"].as_i64().unwrap_or(0),
+            times[number],
+            "{row}"
+        );
         if let (Some(time), Some(default)) = (row["run_time_ns"].as_f64(), default) {
-            assert!((row["over_default"].as_f64().unwrap() - time / default).abs() <= 1e-9, "{row}");
+            assert!(
+                (row["over_default"].as_f64().unwrap() - time / default).abs() <= 1e-9,
+                "{row}"
+            );
         }
     }
 }
@@ -38,11 +60,19 @@ fn assert_rows_measured(graph: &Value, times: &[i64]) {
 /// Asserts that the summary has the run times of the file.
 fn assert_summary(graph: &Value, measured: &MeasuredGraph) {
     let (summary, ranked) = (&graph["measured"], numbers(graph));
-    let of_ranking = run_times(measured).into_iter().filter(|(number, _)| ranked.contains(number));
+    let of_ranking = run_times(measured)
+        .into_iter()
+        .filter(|(number, _)| ranked.contains(number));
     let best_of_ranking = of_ranking.map(|(_, time)| time).min();
-    let (best_number, best) = run_times(measured).into_iter().min_by_key(|(_, time)| *time).unwrap();
+    let (best_number, best) = run_times(measured)
+        .into_iter()
+        .min_by_key(|(_, time)| *time)
+        .unwrap();
     assert_eq!(summary["configurations"], run_times(measured).len());
-    assert_eq!((&summary["best_number"], &summary["best_ns"]), (&best_number.into(), &best.into()));
+    assert_eq!(
+        (&summary["best_number"], &summary["best_ns"]),
+        (&best_number.into(), &best.into())
+    );
     assert_eq!(summary["best_of_ranking_ns"].as_i64(), best_of_ranking);
 }
 
@@ -57,7 +87,10 @@ async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
             assert_eq!(graph["name"], measured.name);
             assert_eq!(graph["kind"], measured.graph.task().to_string());
             assert_eq!(graph["graph_hash"], measured.graph.hash().to_string());
-            assert_eq!(ranking(graph).len(), measurements(measured).configurations.len().min(10));
+            assert_eq!(
+                ranking(graph).len(),
+                measurements(measured).configurations.len().min(10)
+            );
             assert_sorted_by_score(graph);
             assert_rows_measured(graph, &measurements(measured).run_times);
             assert_summary(graph, measured);
@@ -73,16 +106,24 @@ async fn a_top_of_zero_shows_every_configuration() {
     let graph = &report["graphs"][0];
     let mut all = numbers(graph);
     all.sort_unstable();
-    assert!(all.into_iter().eq(0..measurements(&file.graphs[0]).run_times.len()));
+    assert!(
+        all.into_iter()
+            .eq(0..measurements(&file.graphs[0]).run_times.len())
+    );
     assert_sorted_by_score(graph);
-    assert_eq!(graph["measured"]["best_of_ranking_ns"], graph["measured"]["best_ns"]);
+    assert_eq!(
+        graph["measured"]["best_of_ranking_ns"],
+        graph["measured"]["best_ns"]
+    );
 }
 
 /// Returns the output of a command whose answer has to arrive in time, after a few attempts: the server reserves little
 /// time for it, in which a busy machine may pause.
 fn in_time(command_line: &CommandLine, arguments: &[&str]) -> String {
     let mut outputs = (0..3).map(|_| command_line.command(arguments).output().unwrap());
-    let output = outputs.find(|output| output.status.success()).expect("one of three is answered in time");
+    let output = outputs
+        .find(|output| output.status.success())
+        .expect("one of three is answered in time");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -92,23 +133,50 @@ async fn the_first_are_ranked_where_that_is_allowed_and_there_is_no_time_for_all
     // Without a cache, every call takes the same time.
     let server = TestServer::start_with(&["--workers=1", "--embedding-cache-bytes=0"]).await;
     let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
-    let largest = (0..file.graphs.len()).max_by_key(|&module| file.graphs[module].graph.len()).unwrap();
-    let tile =
-        |number: usize| format!(r#"{{"output_bounds": [{}, {}]}}"#, number % 500 + 1, number / 500 + 1);
+    let largest = (0..file.graphs.len())
+        .max_by_key(|&module| file.graphs[module].graph.len())
+        .unwrap();
+    let tile = |number: usize| {
+        format!(
+            r#"{{"output_bounds": [{}, {}]}}"#,
+            number % 500 + 1,
+            number / 500 + 1
+        )
+    };
     let tiles: Vec<String> = (0..ALL).map(tile).collect();
-    let (configs, module) =
-        (command_line.write("tiles.json", &format!("[{}]", tiles.join(","))), largest.to_string());
-    let arguments = ["rank", "--graph", file.argument(), "--module", &module, "--timeout=3", "--top=3"];
+    let (configs, module) = (
+        command_line.write("tiles.json", &format!("[{}]", tiles.join(","))),
+        largest.to_string(),
+    );
+    let arguments = [
+        "rank",
+        "--graph",
+        file.argument(),
+        "--module",
+        &module,
+        "--timeout=3",
+        "--top=3",
+    ];
     let arguments = [&arguments[..], &["--configs", configs.to_str().unwrap()]].concat();
-    assert_eq!(command_line.failure(&arguments).0, Some(4), "there is no time for all");
+    assert_eq!(
+        command_line.failure(&arguments).0,
+        Some(4),
+        "there is no time for all"
+    );
 
     let partly = [&arguments[..], &["--allow-partial"]].concat();
     let document = in_time(&command_line, &[&partly[..], &["--json"]].concat());
     let report: Value = serde_json::from_str(&document).unwrap();
     let (graph, text) = (&report["graphs"][0], in_time(&command_line, &partly));
     let scored = usize::try_from(graph["scored"].as_u64().unwrap()).unwrap();
-    assert!(graph["configurations"] == ALL && (1..ALL).contains(&scored), "{graph}");
-    assert!(numbers(graph).len() == 3 && numbers(graph).iter().all(|number| *number < scored), "{graph}");
+    assert!(
+        graph["configurations"] == ALL && (1..ALL).contains(&scored),
+        "{graph}"
+    );
+    assert!(
+        numbers(graph).len() == 3 && numbers(graph).iter().all(|number| *number < scored),
+        "{graph}"
+    );
     assert!(
         text.contains("Only the first ") && text.contains(" of 450,000 configurations were scored"),
         "{text}"
@@ -119,7 +187,15 @@ async fn the_first_are_ranked_where_that_is_allowed_and_there_is_no_time_for_all
 async fn the_table_of_a_ranking_agrees_with_the_json_document() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
-        let arguments = ["rank", "--graph", file.argument(), "--module", "0", "--top", "5"];
+        let arguments = [
+            "rank",
+            "--graph",
+            file.argument(),
+            "--module",
+            "0",
+            "--top",
+            "5",
+        ];
         let command_line = CommandLine::of(&server);
         let (text, report) = (command_line.text(&arguments), command_line.json(&arguments));
         let graph = &report["graphs"][0];
@@ -129,7 +205,11 @@ async fn the_table_of_a_ranking_agrees_with_the_json_document() {
         assert_eq!(table.len(), ranking(graph).len(), "{text}");
         for (cells, row) in table.iter().zip(ranking(graph)) {
             let score: f32 = row["score"].to_string().parse().unwrap();
-            let expected = [row["rank"].to_string(), row["number"].to_string(), format!("{score:.4}")];
+            let expected = [
+                row["rank"].to_string(),
+                row["number"].to_string(),
+                format!("{score:.4}"),
+            ];
             assert_eq!(cells[..3], expected, "{text}");
         }
     }
@@ -139,17 +219,30 @@ async fn the_table_of_a_ranking_agrees_with_the_json_document() {
 async fn the_closing_sentence_names_the_best_of_the_table() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
-        let arguments = ["rank", "--graph", file.argument(), "--module", "0", "--top", "5"];
+        let arguments = [
+            "rank",
+            "--graph",
+            file.argument(),
+            "--module",
+            "0",
+            "--top",
+            "5",
+        ];
         let command_line = CommandLine::of(&server);
         let (text, report) = (command_line.text(&arguments), command_line.json(&arguments));
         let rows_of_table = rows(&text, "rank");
         let measured = rows_of_table.iter().zip(ranking(&report["graphs"][0]));
         let measured = measured.filter(|(_, row)| !row["run_time_ns"].is_null());
-        let (best, _) = measured.min_by_key(|(_, row)| row["run_time_ns"].as_i64()).unwrap();
+        let (best, _) = measured
+            .min_by_key(|(_, row)| row["run_time_ns"].as_i64())
+            .unwrap();
         let summary = &report["graphs"][0]["measured"];
         let start = format!("The best of the top 5 runs in {}; ", best[3]);
         let end = format!("(number {}).", summary["best_number"]);
         let sentence = text.lines().last().unwrap();
-        assert!(sentence.starts_with(&start) && sentence.ends_with(&end), "{text}");
+        assert!(
+            sentence.starts_with(&start) && sentence.ends_with(&end),
+            "{text}"
+        );
     }
 }

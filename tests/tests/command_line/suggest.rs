@@ -7,11 +7,20 @@ use crate::{command_line::CommandLine, measured_file::MeasuredFile};
 
 /// Measures what is suggested, as a user's script does: times are those of the file.
 fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec<Value> {
-    let arguments = ["--graph", file.argument(), "--module=0", "--measured=measured.json", "--target=test"];
+    let arguments = [
+        "--graph",
+        file.argument(),
+        "--module=0",
+        "--measured=measured.json",
+        "--target=test",
+    ];
     let ranked = command_line.json(&["rank", "--graph", file.argument(), "--module=0", "--top=0"]);
     let all = ranked["graphs"][0]["ranking"].as_array().unwrap();
     let seconds = |configuration: &Value| {
-        let row = all.iter().find(|row| &row["configuration"] == configuration).unwrap();
+        let row = all
+            .iter()
+            .find(|row| &row["configuration"] == configuration)
+            .unwrap();
         row["run_time_ns"].as_f64().unwrap() * 1e-9
     };
     let mut measured = Vec::new();
@@ -20,17 +29,27 @@ fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec
         let report = command_line.json(&[&["suggest", "--count=2"], &arguments[..]].concat());
         for suggestion in report["suggestions"].as_array().unwrap() {
             let configuration = &suggestion["configuration"];
-            assert!(measured.iter().all(|before: &Value| &before["configuration"] != configuration));
-            measured.push(json!({"configuration": configuration, "seconds": seconds(configuration)}));
+            assert!(
+                measured
+                    .iter()
+                    .all(|before: &Value| &before["configuration"] != configuration)
+            );
+            measured
+                .push(json!({"configuration": configuration, "seconds": seconds(configuration)}));
         }
     }
     command_line.write("measured.json", &Value::from(measured.clone()).to_string());
     let report = command_line.json(&[&["rank", "--top=3"], &arguments[..]].concat());
     let graph = &report["graphs"][0];
-    assert_eq!((&graph["learned"]["target"], &graph["learned"]["adapted"]), (&"test".into(), &true.into()));
+    assert_eq!(
+        (&graph["learned"]["target"], &graph["learned"]["adapted"]),
+        (&"test".into(), &true.into())
+    );
     for row in graph["ranking"].as_array().unwrap() {
-        let (score, seconds) =
-            (row["score"].as_f64().unwrap(), row["predicted"]["seconds"].as_f64().unwrap());
+        let (score, seconds) = (
+            row["score"].as_f64().unwrap(),
+            row["predicted"]["seconds"].as_f64().unwrap(),
+        );
         assert!((seconds.ln() - score).abs() < 1e-3, "{row}");
     }
     measured
@@ -42,10 +61,22 @@ async fn a_search_by_suggestions_and_its_measurements() {
     for file in MeasuredFile::both() {
         let command_line = CommandLine::of(&server);
         assert_eq!(search(&command_line, &file, 3).len(), 6);
-        let arguments = ["suggest", "--graph", file.argument(), "--module=0", "--measured=measured.json"];
+        let arguments = [
+            "suggest",
+            "--graph",
+            file.argument(),
+            "--module=0",
+            "--measured=measured.json",
+        ];
         let text = command_line.text(&arguments);
-        assert!(text.contains("Learned from 6 measured configurations of `local`"), "{text}");
-        assert!(text.contains("expected improvement") && text.contains(" to "), "{text}");
+        assert!(
+            text.contains("Learned from 6 measured configurations of `local`"),
+            "{text}"
+        );
+        assert!(
+            text.contains("expected improvement") && text.contains(" to "),
+            "{text}"
+        );
     }
 }
 
@@ -56,11 +87,20 @@ async fn combinations_of_drawn_layouts_are_suggested_for_a_plain_file() {
     let graph = fixture(HLO_FIXTURES).join("mlp_train.before_opt.hlo.txt");
     let graph = graph.to_str().unwrap();
     let drawn = command_line.json(&["suggest", "--graph", graph, "--count=1"]);
-    let combined = command_line.json(&["suggest", "--graph", graph, "--count=1", "--source=segments"]);
+    let combined = command_line.json(&[
+        "suggest",
+        "--graph",
+        graph,
+        "--count=1",
+        "--source=segments",
+    ]);
     let best = |report: &Value| report["suggestions"][0]["score"].as_f64().unwrap();
     assert!(best(&combined) <= best(&drawn));
     assert_eq!(
-        (&combined["suggestions"][0]["number"], &combined["drawn"]["random"]),
+        (
+            &combined["suggestions"][0]["number"],
+            &combined["drawn"]["random"]
+        ),
         (&Value::Null, &100.into())
     );
 }
@@ -70,22 +110,43 @@ fn a_wrong_measurement_is_named() {
     let (command_line, file) = (CommandLine::without_server(), MeasuredFile::tile());
     let refused = |measured: &str| {
         command_line.write("measured.json", measured);
-        let arguments = ["suggest", "--graph", file.argument(), "--module=0", "--measured=measured.json"];
+        let arguments = [
+            "suggest",
+            "--graph",
+            file.argument(),
+            "--module=0",
+            "--measured=measured.json",
+        ];
         let (code, error) = command_line.failure(&arguments);
         assert_eq!(code, Some(2), "{error}");
         error
     };
     for (measured, expected) in [
-        (r#"[{"configuration": {}}]"#, "measurement 0 needs either `seconds` or `failure`"),
-        (r#"[{"configuration": {}, "seconds": 1, "failure": "crash"}]"#, "measurement 0 needs either"),
+        (
+            r#"[{"configuration": {}}]"#,
+            "measurement 0 needs either `seconds` or `failure`",
+        ),
+        (
+            r#"[{"configuration": {}, "seconds": 1, "failure": "crash"}]"#,
+            "measurement 0 needs either",
+        ),
         (
             r#"[{"configuration": {}, "failure": "fire"}]"#,
             "unknown variant `fire`, expected one of `compile`",
         ),
-        (r#"[{"configuration": {"bounds": []}, "seconds": 1}]"#, "unknown field `bounds`"),
-        (r#"[{"configuration": {}, "second": 1}]"#, "unknown field `second`"),
+        (
+            r#"[{"configuration": {"bounds": []}, "seconds": 1}]"#,
+            "unknown field `bounds`",
+        ),
+        (
+            r#"[{"configuration": {}, "second": 1}]"#,
+            "unknown field `second`",
+        ),
     ] {
         let error = refused(measured);
-        assert!(error.contains("measured.json") && error.contains(expected), "{error}");
+        assert!(
+            error.contains("measured.json") && error.contains(expected),
+            "{error}"
+        );
     }
 }

@@ -25,7 +25,10 @@ fn with_terminal(mut command: Command) -> (String, String) {
     });
     let output = command.env("TERM", "xterm").output().unwrap();
     drop(command);
-    (String::from_utf8(output.stdout).unwrap(), reader.join().unwrap())
+    (
+        String::from_utf8(output.stdout).unwrap(),
+        reader.join().unwrap(),
+    )
 }
 
 /// Returns a text without escape sequences.
@@ -42,15 +45,22 @@ async fn a_bar_is_shown_on_a_terminal_and_leaves_nothing_behind() {
     assert!(shown.contains("0/2 graphs"), "{shown:?}");
     assert!(shown.ends_with(CLEAR), "{shown:?}");
     let piped = command_line.command(&arguments).output().unwrap();
-    assert_eq!((piped.stderr, String::from_utf8(piped.stdout).unwrap()), (Vec::new(), printed));
+    assert_eq!(
+        (piped.stderr, String::from_utf8(piped.stdout).unwrap()),
+        (Vec::new(), printed)
+    );
 }
 
 #[test]
 fn a_bar_is_cleared_before_a_failure_is_reported() {
-    let (_, shown) = with_terminal(CommandLine::without_server().command(&["graph", "hash", "missing.pb"]));
+    let (_, shown) =
+        with_terminal(CommandLine::without_server().command(&["graph", "hash", "missing.pb"]));
     let (bar, failure) = shown.rsplit_once(CLEAR).unwrap();
     assert!(bar.contains("0/1 graphs"), "{shown:?}");
-    assert!(plain(failure).starts_with("error: missing.pb: "), "{shown:?}");
+    assert!(
+        plain(failure).starts_with("error: missing.pb: "),
+        "{shown:?}"
+    );
 }
 
 #[test]
@@ -71,7 +81,11 @@ async fn tables_have_colours_where_they_are_forced_and_none_in_a_pipe_or_as_json
     let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
     for arguments in [&["models"][..], &["eval", file.argument()]] {
         let forced = |arguments: &[&str]| {
-            let output = command_line.command(arguments).env("CLICOLOR_FORCE", "1").output().unwrap();
+            let output = command_line
+                .command(arguments)
+                .env("CLICOLOR_FORCE", "1")
+                .output()
+                .unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
         let (coloured, piped) = (forced(arguments), command_line.text(arguments));

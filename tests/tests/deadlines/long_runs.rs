@@ -36,15 +36,25 @@ impl Fixture {
     async fn start() -> Self {
         let models = Artifacts::copy();
         for version in models.versions(WHOLE_GRAPH) {
-            models.edit_manifest(&version, |manifest| manifest["chunk_configs"] = TILES.into());
+            models.edit_manifest(&version, |manifest| {
+                manifest["chunk_configs"] = TILES.into()
+            });
         }
         // A run may take a quarter of these bytes, so that one run has all configurations.
         let flags = [&models.flag(), "--workers=1", "--max-call-bytes=16GiB"];
         let server = TestServer::start_with(&flags).await;
         let hash = put(&server, &kernel_of(40)).await;
         let started = Instant::now();
-        server.patient().rank_configs(of_tiles(hash, TILES).with_model(WHOLE_GRAPH)).await.unwrap();
-        Self { server, hash, run: started.elapsed() }
+        server
+            .patient()
+            .rank_configs(of_tiles(hash, TILES).with_model(WHOLE_GRAPH))
+            .await
+            .unwrap();
+        Self {
+            server,
+            hash,
+            run: started.elapsed(),
+        }
     }
 
     /// Starts a run, and waits until the worker runs it or its time is up.
@@ -65,7 +75,11 @@ impl Fixture {
     /// Measures how long a small call takes now.
     async fn small_call(&self) -> Duration {
         let started = Instant::now();
-        self.server.patient().rank_configs(of_tiles(self.hash, 4)).await.unwrap();
+        self.server
+            .patient()
+            .rank_configs(of_tiles(self.hash, 4))
+            .await
+            .unwrap();
         started.elapsed()
     }
 
@@ -79,14 +93,19 @@ impl Fixture {
                 return;
             }
         }
-        panic!("{quickest:?} at best after the end of a run of {:?}", self.run);
+        panic!(
+            "{quickest:?} at best after the end of a run of {:?}",
+            self.run
+        );
     }
 }
 
 #[tokio::test]
 async fn a_run_stops_when_its_client_has_gone() {
     let fixture = Fixture::start().await;
-    fixture.assert_stops(Duration::from_mins(1), async |run| run.abort()).await;
+    fixture
+        .assert_stops(Duration::from_mins(1), async |run| run.abort())
+        .await;
 }
 
 #[tokio::test]
@@ -116,6 +135,12 @@ async fn what_expires_while_it_waits_is_not_begun() {
     fixture.small_call().await;
     let after = fixture.server.scrape().await;
     let since = |name, label| count(&after, name, label) - count(&before, name, label);
-    assert_eq!(since("hlorank_embedding_cache_requests_total", ("result", "miss")), 4.0);
-    assert_eq!(since("hlorank_graph_cache_entries", ("index", "source")), 0.0);
+    assert_eq!(
+        since("hlorank_embedding_cache_requests_total", ("result", "miss")),
+        4.0
+    );
+    assert_eq!(
+        since("hlorank_graph_cache_entries", ("index", "source")),
+        0.0
+    );
 }

@@ -6,7 +6,8 @@ use hlorank_client::GraphHandle;
 use hlorank_graph::{Digest, FEATURES, Graph};
 use hlorank_proto::v1::{GraphFeatures, PutGraphRequest, RankConfigsRequest, graph::Source};
 use hlorank_tests::{
-    Scrape, TestServer, graph_by_hash, graph_of, grid_tiles, kernel_graph, packed_tiles, rank_request,
+    Scrape, TestServer, graph_by_hash, graph_of, grid_tiles, kernel_graph, packed_tiles,
+    rank_request,
 };
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
@@ -16,7 +17,10 @@ pub(crate) const MODEL: &str = "tile-xla-cpu";
 
 /// Returns a request to rank this number of tiles of a cached graph with the default model.
 pub(crate) fn of_tiles(hash: Digest, tiles: i64) -> RankConfigsRequest {
-    rank_request(graph_by_hash(hash.0.to_vec()), packed_tiles(&grid_tiles(tiles)))
+    rank_request(
+        graph_by_hash(hash.0.to_vec()),
+        packed_tiles(&grid_tiles(tiles)),
+    )
 }
 
 /// Returns a request to cache a kernel of this number of nodes, which no other test uses.
@@ -26,7 +30,9 @@ pub(crate) fn put_kernel(nodes: usize) -> PutGraphRequest {
         node_feat: vec![0; nodes * FEATURES * size_of::<f32>()].into(),
         ..GraphFeatures::default()
     };
-    PutGraphRequest { graph: Some(kernel_graph(graph_of(Source::Features(features)))) }
+    PutGraphRequest {
+        graph: Some(kernel_graph(graph_of(Source::Features(features)))),
+    }
 }
 
 pub(crate) fn within<T>(allowed: Duration, message: T) -> Request<T> {
@@ -37,20 +43,41 @@ pub(crate) fn within<T>(allowed: Duration, message: T) -> Request<T> {
 
 /// Caches a graph on the server, and returns its hash.
 pub(crate) async fn put(server: &TestServer, graph: &Graph) -> Digest {
-    server.client().await.put_graph(&GraphHandle::features(graph)).await.unwrap().hash
+    server
+        .client()
+        .await
+        .put_graph(&GraphHandle::features(graph))
+        .await
+        .unwrap()
+        .hash
 }
 
 /// Asserts that a call failed with this reason, and that the error has the id of the call.
 pub(crate) fn assert_refused(status: &Status, reason: &str) {
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
     let details = status.get_error_details();
-    assert_eq!(details.error_info().map(|info| info.reason.as_str()), Some(reason), "{status}");
+    assert_eq!(
+        details.error_info().map(|info| info.reason.as_str()),
+        Some(reason),
+        "{status}"
+    );
     let id = details.request_info().unwrap().request_id.clone();
-    assert_eq!(status.metadata().get("x-request-id").unwrap().to_str().unwrap(), id);
+    assert_eq!(
+        status
+            .metadata()
+            .get("x-request-id")
+            .unwrap()
+            .to_str()
+            .unwrap(),
+        id
+    );
 }
 
 /// Returns the sum over all series of a metric with this label.
 pub(crate) fn count(scrape: &Scrape, name: &str, label: (&str, &str)) -> f64 {
     let samples = scrape.samples.iter().filter(|sample| sample.name == name);
-    samples.filter(|sample| sample.label(label.0) == Some(label.1)).map(|sample| sample.value).sum()
+    samples
+        .filter(|sample| sample.label(label.0) == Some(label.1))
+        .map(|sample| sample.value)
+        .sum()
 }

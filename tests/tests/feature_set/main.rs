@@ -26,13 +26,23 @@ impl Subject {
         let models = Artifacts::copy();
         model.write(models.folder(), 1);
         let server = TestServer::start_with(&[&[models.flag().as_str()], flags].concat()).await;
-        Self { client: server.client().await, server, model, models }
+        Self {
+            client: server.client().await,
+            server,
+            model,
+            models,
+        }
     }
 
     async fn rank(&self, graph: &FeatureGraph, batch: &NodeFeatureBatch) -> Ranking {
-        let (handle, configurations) =
-            (GraphHandle::feature_graph(graph), Configurations::FeatureSet(batch.clone()));
-        self.client.rank(&RankRequest::new(&handle, &configurations).with_scores()).await.unwrap()
+        let (handle, configurations) = (
+            GraphHandle::feature_graph(graph),
+            Configurations::FeatureSet(batch.clone()),
+        );
+        self.client
+            .rank(&RankRequest::new(&handle, &configurations).with_scores())
+            .await
+            .unwrap()
     }
 }
 

@@ -2,9 +2,12 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use hlorank_client::{
-    Adapt, Configurations, GraphHandle, Measured, MeasurementsOf, RankRequest, SuggestRequest, v1::ScoreUnit,
+    Adapt, Configurations, GraphHandle, Measured, MeasurementsOf, RankRequest, SuggestRequest,
+    v1::ScoreUnit,
 };
-use hlorank_graph::{FeatureFile, FeatureGraph, FileKind, GraphFile, Limits, NodeFeatureBatch, Pad, Task};
+use hlorank_graph::{
+    FeatureFile, FeatureGraph, FileKind, GraphFile, Limits, NodeFeatureBatch, Pad, Task,
+};
 use hlorank_tests::Loops;
 
 use super::*;
@@ -14,8 +17,14 @@ const TARGET: &str = "a board";
 /// A graph, its configurations, and times that are three times the scores.
 fn case(model: &FeatureSetModel) -> (FeatureGraph, NodeFeatureBatch, Vec<Measured>) {
     let mut random = Rng::with_seed(11);
-    let (graph, batch) = (Loops::graph(6, &mut random), Loops::batch(6, 60, &mut random));
-    let time = |&score: &f32| Measured::Time { seconds: f64::from(score.max(0.1)) * 3.0, repeats: 2 };
+    let (graph, batch) = (
+        Loops::graph(6, &mut random),
+        Loops::batch(6, 60, &mut random),
+    );
+    let time = |&score: &f32| Measured::Time {
+        seconds: f64::from(score.max(0.1)) * 3.0,
+        repeats: 2,
+    };
     let times = model.scores(&graph, &batch).iter().map(time).collect();
     (graph, batch, times)
 }
@@ -32,46 +41,100 @@ fn seconds() -> FeatureSetModel {
 async fn measurements_adapt_scores_and_suggestions() {
     let subject = Subject::with(seconds(), &[]).await;
     let (graph, batch, times) = case(&subject.model);
-    let (handle, all) = (GraphHandle::feature_graph(&graph), Configurations::FeatureSet(batch.clone()));
+    let (handle, all) = (
+        GraphHandle::feature_graph(&graph),
+        Configurations::FeatureSet(batch.clone()),
+    );
     let predicted = subject.rank(&graph, &batch).await;
-    assert_eq!((predicted.unit, predicted.predicted_seconds.len()), (ScoreUnit::Seconds, 60));
+    assert_eq!(
+        (predicted.unit, predicted.predicted_seconds.len()),
+        (ScoreUnit::Seconds, 60)
+    );
     let some: Vec<usize> = (0..20).collect();
     let adapt = Adapt::new(TARGET).measured(&all.select(&some), &times[..20]);
-    let request = RankRequest::new(&handle, &all).with_scores().adapt(Some(adapt.clone()));
+    let request = RankRequest::new(&handle, &all)
+        .with_scores()
+        .adapt(Some(adapt.clone()));
     let adapted = subject.client.rank(&request).await.unwrap();
     assert_eq!(adapted.unit, ScoreUnit::LogSeconds);
-    for (config, (&score, before)) in adapted.scores.iter().zip(&predicted.scores).enumerate().skip(20) {
+    for (config, (&score, before)) in adapted
+        .scores
+        .iter()
+        .zip(&predicted.scores)
+        .enumerate()
+        .skip(20)
+    {
         let factor = score.exp() / before.max(0.1);
-        assert!((2.5..3.5).contains(&factor), "configuration {config}: {factor}");
+        assert!(
+            (2.5..3.5).contains(&factor),
+            "configuration {config}: {factor}"
+        );
     }
-    let suggest = SuggestRequest::new(&handle, &all).adapt(Some(&adapt)).count(5);
+    let suggest = SuggestRequest::new(&handle, &all)
+        .adapt(Some(&adapt))
+        .count(5);
     let suggested = subject.client.suggest(&suggest).await.unwrap().suggestions;
     let known: BTreeSet<Vec<u8>> = some.iter().map(|&config| all.canonical(config)).collect();
     assert_eq!(suggested.len(), 5);
-    assert!(suggested.iter().all(|each| !known.contains(&all.canonical(each.config))), "measured again");
+    assert!(
+        suggested
+            .iter()
+            .all(|each| !known.contains(&all.canonical(each.config))),
+        "measured again"
+    );
 }
 
 #[tokio::test]
 async fn reported_measurements_adapt_as_sent_ones_do() {
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("--measurements={}", folder.path().join("measurements").display());
+    let store = format!(
+        "--measurements={}",
+        folder.path().join("measurements").display()
+    );
     let subject = Subject::with(seconds(), &[&store]).await;
     let (graph, batch, times) = case(&subject.model);
-    let (handle, all) = (GraphHandle::feature_graph(&graph), Configurations::FeatureSet(batch));
+    let (handle, all) = (
+        GraphHandle::feature_graph(&graph),
+        Configurations::FeatureSet(batch),
+    );
     let sent = Adapt::new(TARGET).measured(&all, &times);
-    let reported = subject.client.report_measurements(&handle, &sent).await.unwrap();
+    let reported = subject
+        .client
+        .report_measurements(&handle, &sent)
+        .await
+        .unwrap();
     assert_eq!((reported.accepted, reported.known), (60, 0));
-    let again = subject.client.report_measurements(&handle, &sent).await.unwrap();
+    let again = subject
+        .client
+        .report_measurements(&handle, &sent)
+        .await
+        .unwrap();
     assert_eq!((again.accepted, again.known), (0, 60));
     let rank = async |adapt| {
-        let request = RankRequest::new(&handle, &all).with_scores().adapt(Some(adapt));
+        let request = RankRequest::new(&handle, &all)
+            .with_scores()
+            .adapt(Some(adapt));
         subject.client.rank(&request).await.unwrap()
     };
-    let (stored, direct) = (rank(Adapt::new(TARGET).use_stored()).await, rank(sent).await);
+    let (stored, direct) = (
+        rank(Adapt::new(TARGET).use_stored()).await,
+        rank(sent).await,
+    );
     assert!(stored.warnings.is_empty(), "{:?}", stored.warnings);
     assert_eq!(stored.scores, direct.scores);
-    let listed = subject.client.list_measurements(MeasurementsOf::All, &[]).await.unwrap();
-    assert_eq!(listed.graphs.iter().map(|each| each.ids.len()).sum::<usize>(), 60);
+    let listed = subject
+        .client
+        .list_measurements(MeasurementsOf::All, &[])
+        .await
+        .unwrap();
+    assert_eq!(
+        listed
+            .graphs
+            .iter()
+            .map(|each| each.ids.len())
+            .sum::<usize>(),
+        60
+    );
 }
 
 #[tokio::test]
@@ -83,13 +146,28 @@ async fn a_measured_file_is_read_ranked_and_written_again() {
     FeatureFile::write(&path, &measured, Pad::Zero).unwrap();
     let file = GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap();
     assert_eq!(file.kind, FileKind::ConfigurationNpz(Task::FeatureSet));
-    let [read] = &file.graphs[..] else { panic!("one graph") };
+    let [read] = &file.graphs[..] else {
+        panic!("one graph")
+    };
     assert_eq!(read.graph, measured.graph);
-    let (read_runs, runs) = (read.measurements.as_ref().unwrap(), measured.measurements.as_ref().unwrap());
-    assert_eq!((&read_runs.configurations, &read_runs.run_times), (&runs.configurations, &runs.run_times));
-    let Configurations::FeatureSet(batch) = &runs.configurations else { panic!("columns") };
+    let (read_runs, runs) = (
+        read.measurements.as_ref().unwrap(),
+        measured.measurements.as_ref().unwrap(),
+    );
+    assert_eq!(
+        (&read_runs.configurations, &read_runs.run_times),
+        (&runs.configurations, &runs.run_times)
+    );
+    let Configurations::FeatureSet(batch) = &runs.configurations else {
+        panic!("columns")
+    };
     let handle = GraphHandle::of(read);
     let request = RankRequest::new(&handle, &runs.configurations).with_scores();
     let ranking = subject.client.rank(&request).await.unwrap();
-    assert_near(&ranking.scores, &subject.model.scores(measured.graph.feature_graph().unwrap(), batch));
+    assert_near(
+        &ranking.scores,
+        &subject
+            .model
+            .scores(measured.graph.feature_graph().unwrap(), batch),
+    );
 }

@@ -10,8 +10,13 @@ use super::*;
 
 fn request(set: &str, columns: usize) -> RankConfigsRequest {
     let values = vec![1.0; 2 * columns];
-    let graph = FeatureGraph::new(set.to_owned(), 2, values, vec![[1, 0]], &Limits::default()).unwrap();
-    let features = graph.features().iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let graph =
+        FeatureGraph::new(set.to_owned(), 2, values, vec![[1, 0]], &Limits::default()).unwrap();
+    let features = graph
+        .features()
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect::<Vec<u8>>();
     let graph = v1::FeatureGraph {
         feature_set: set.to_owned(),
         nodes: 2,
@@ -24,16 +29,31 @@ fn request(set: &str, columns: usize) -> RankConfigsRequest {
 }
 
 async fn model_of(subject: &Subject, request: RankConfigsRequest) -> Result<(String, u64), Status> {
-    let answer = subject.server.cost_model().await.rank_configs(request).await?.into_inner();
-    Ok(answer.model.map(|model| (model.name, model.version)).unwrap())
+    let answer = subject
+        .server
+        .cost_model()
+        .await
+        .rank_configs(request)
+        .await?
+        .into_inner();
+    Ok(answer
+        .model
+        .map(|model| (model.name, model.version))
+        .unwrap())
 }
 
 fn reason(status: &Status) -> (Code, String) {
-    (status.code(), status.get_details_error_info().unwrap().reason)
+    (
+        status.code(),
+        status.get_details_error_info().unwrap().reason,
+    )
 }
 
 fn other(set: &str, name: &str) -> FeatureSetModel {
-    FeatureSetModel { set: Loops::set(set), ..FeatureSetModel::of_loops(name) }
+    FeatureSetModel {
+        set: Loops::set(set),
+        ..FeatureSetModel::of_loops(name)
+    }
 }
 
 #[tokio::test]
@@ -43,19 +63,42 @@ async fn the_set_of_the_graph_selects_the_model() {
         other(set, name).write(models.folder(), 1);
     }
     let server = TestServer::start_with(&[&models.flag()]).await;
-    let subject =
-        Subject { client: server.client().await, server, model: other("loops", "loops-sum"), models };
+    let subject = Subject {
+        client: server.client().await,
+        server,
+        model: other("loops", "loops-sum"),
+        models,
+    };
     for (set, name) in [("loops", "loops-sum"), ("nests", "nests-sum")] {
-        assert_eq!(model_of(&subject, request(set, 3)).await.unwrap(), (name.to_owned(), 1));
+        assert_eq!(
+            model_of(&subject, request(set, 3)).await.unwrap(),
+            (name.to_owned(), 1)
+        );
     }
     let unknown = model_of(&subject, request("trees", 3)).await.unwrap_err();
-    assert_eq!(reason(&unknown), (Code::NotFound, "FEATURE_SET_UNKNOWN".to_owned()));
-    assert!(["`trees`", "`loops`", "`nests`"].iter().all(|set| unknown.message().contains(set)), "{unknown}");
+    assert_eq!(
+        reason(&unknown),
+        (Code::NotFound, "FEATURE_SET_UNKNOWN".to_owned())
+    );
+    assert!(
+        ["`trees`", "`loops`", "`nests`"]
+            .iter()
+            .all(|set| unknown.message().contains(set)),
+        "{unknown}"
+    );
     let named = request("loops", 3).with_model("nests-sum");
     let refused = model_of(&subject, named).await.unwrap_err();
-    assert_eq!(reason(&refused), (Code::InvalidArgument, "FEATURE_SET_MISMATCH".to_owned()));
-    let tiles = model_of(&subject, request("loops", 3).with_model("tile-xla-cpu")).await.unwrap_err();
-    assert_eq!(reason(&tiles), (Code::InvalidArgument, "MODEL_TASK_MISMATCH".to_owned()));
+    assert_eq!(
+        reason(&refused),
+        (Code::InvalidArgument, "FEATURE_SET_MISMATCH".to_owned())
+    );
+    let tiles = model_of(&subject, request("loops", 3).with_model("tile-xla-cpu"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        reason(&tiles),
+        (Code::InvalidArgument, "MODEL_TASK_MISMATCH".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -63,15 +106,31 @@ async fn a_server_needs_only_models_that_it_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let models = format!("--models={}", folder.path().display());
     let built_in = "--default-tile-model=tile-iree-cpu";
-    let empty = TestServer::try_start_with(&[&models, built_in]).await.err().unwrap().to_string();
+    let empty = TestServer::try_start_with(&[&models, built_in])
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert!(empty.contains("no model could be loaded"), "{empty}");
     other("loops", "loops-sum").write(folder.path(), 1);
-    let named = TestServer::try_start_with(&[&models, "--default-tile-model=tiles"]).await.err().unwrap();
-    assert!(named.to_string().contains("no version of model `tiles`"), "{named}");
+    let named = TestServer::try_start_with(&[&models, "--default-tile-model=tiles"])
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        named.to_string().contains("no version of model `tiles`"),
+        "{named}"
+    );
     let server = TestServer::start_with(&[&models, built_in]).await;
     let (status, text) = http_get(server.metrics_address(), "/readyz").await;
     assert_eq!((status, text.as_str()), (200, "ready\n"));
-    let ranked = server.cost_model().await.rank_configs(request("loops", 3)).await.unwrap().into_inner();
+    let ranked = server
+        .cost_model()
+        .await
+        .rank_configs(request("loops", 3))
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(ranked.model.unwrap().name, "loops-sum");
 }
 
@@ -93,50 +152,131 @@ async fn a_setting_chooses_among_several_models_of_a_set() {
     };
     let subject = start(&[]).await;
     let several = model_of(&subject, request("loops", 3)).await.unwrap_err();
-    assert_eq!(reason(&several), (Code::NotFound, "MODEL_NOT_FOUND".to_owned()));
-    assert!(several.message().contains("--default-feature-set-models loops=MODEL"), "{several}");
+    assert_eq!(
+        reason(&several),
+        (Code::NotFound, "MODEL_NOT_FOUND".to_owned())
+    );
+    assert!(
+        several
+            .message()
+            .contains("--default-feature-set-models loops=MODEL"),
+        "{several}"
+    );
     let named = request("loops", 3).with_model("a-sum");
     assert_eq!(model_of(&subject, named).await.unwrap().0, "a-sum");
     let subject = start(&["--default-feature-set-models=loops=b-sum"]).await;
-    assert_eq!(model_of(&subject, request("loops", 3)).await.unwrap().0, "b-sum");
+    assert_eq!(
+        model_of(&subject, request("loops", 3)).await.unwrap().0,
+        "b-sum"
+    );
 }
 
 #[tokio::test]
 async fn a_model_tells_its_set() {
     let subject = Subject::new().await;
-    let listed = subject.server.models().await.list_models(ListModelsRequest {}).await.unwrap().into_inner();
-    let model = listed.models.iter().find(|model| model.name == "loops-sum").unwrap();
+    let listed = subject
+        .server
+        .models()
+        .await
+        .list_models(ListModelsRequest {})
+        .await
+        .unwrap()
+        .into_inner();
+    let model = listed
+        .models
+        .iter()
+        .find(|model| model.name == "loops-sum")
+        .unwrap();
     let set = model.feature_set.clone().unwrap();
-    assert_eq!((set.name.as_str(), set.node_features.len(), set.config_features.len()), ("loops", 3, 2));
-    assert_eq!(model.feature_digest, Loops::set("loops").digest().0.to_vec());
+    assert_eq!(
+        (
+            set.name.as_str(),
+            set.node_features.len(),
+            set.config_features.len()
+        ),
+        ("loops", 3, 2)
+    );
+    assert_eq!(
+        model.feature_digest,
+        Loops::set("loops").digest().0.to_vec()
+    );
     assert!(model.default_for_task && model.task() == v1::Task::FeatureSet);
     for other in &listed.models {
-        assert_eq!(other.feature_set.is_some(), other.task() == v1::Task::FeatureSet, "{}", other.name);
+        assert_eq!(
+            other.feature_set.is_some(),
+            other.task() == v1::Task::FeatureSet,
+            "{}",
+            other.name
+        );
     }
 }
 
 #[tokio::test]
 async fn a_new_version_and_a_canary_serve() {
-    let subject =
-        Subject::with(FeatureSetModel::of_loops("loops-sum"), &["--admin-listen=127.0.0.1:0"]).await;
-    let second = FeatureSetModel { node_weights: vec![1.0, 0.5, 2.0], ..subject.model.clone() };
+    let subject = Subject::with(
+        FeatureSetModel::of_loops("loops-sum"),
+        &["--admin-listen=127.0.0.1:0"],
+    )
+    .await;
+    let second = FeatureSetModel {
+        node_weights: vec![1.0, 0.5, 2.0],
+        ..subject.model.clone()
+    };
     second.write(subject.models.folder(), 2);
     subject.server.reload();
-    subject.server.until("loops-sum", 2, ModelState::Serving).await;
+    subject
+        .server
+        .until("loops-sum", 2, ModelState::Serving)
+        .await;
     let mut random = Rng::with_seed(5);
-    let (graph, batch) = (Loops::graph(4, &mut random), Loops::batch(4, 12, &mut random));
-    assert_near(&subject.rank(&graph, &batch).await.scores, &second.scores(&graph, &batch));
+    let (graph, batch) = (
+        Loops::graph(4, &mut random),
+        Loops::batch(4, 12, &mut random),
+    );
+    assert_near(
+        &subject.rank(&graph, &batch).await.scores,
+        &second.scores(&graph, &batch),
+    );
     // A canary of other columns cannot answer for the graphs of the stable version.
     let columns = ["a", "b"].map(str::to_owned).to_vec();
-    let set = hlorank_graph::NamedFeatureSet::new("loops".to_owned(), columns.clone(), columns).unwrap();
-    let third = FeatureSetModel { set, node_weights: vec![1.0, 1.0], ..second.clone() };
+    let set =
+        hlorank_graph::NamedFeatureSet::new("loops".to_owned(), columns.clone(), columns).unwrap();
+    let third = FeatureSetModel {
+        set,
+        node_weights: vec![1.0, 1.0],
+        ..second.clone()
+    };
     third.write(subject.models.folder(), 3);
     let admin = subject.server.admin().await;
     admin.pin("loops-sum", 2).await.unwrap();
     admin.set_canary("loops-sum", 3, 100).await.unwrap();
-    subject.server.until("loops-sum", 3, ModelState::Serving).await;
-    assert_near(&subject.rank(&graph, &batch).await.scores, &second.scores(&graph, &batch));
-    let version = GetModelRequest { name: "loops-sum".to_owned(), version: 3 };
-    let model = subject.server.models().await.get_model(version).await.unwrap().into_inner().model.unwrap();
-    assert_eq!((model.canary_percent, model.feature_set.unwrap().node_features.len()), (100, 2));
+    subject
+        .server
+        .until("loops-sum", 3, ModelState::Serving)
+        .await;
+    assert_near(
+        &subject.rank(&graph, &batch).await.scores,
+        &second.scores(&graph, &batch),
+    );
+    let version = GetModelRequest {
+        name: "loops-sum".to_owned(),
+        version: 3,
+    };
+    let model = subject
+        .server
+        .models()
+        .await
+        .get_model(version)
+        .await
+        .unwrap()
+        .into_inner()
+        .model
+        .unwrap();
+    assert_eq!(
+        (
+            model.canary_percent,
+            model.feature_set.unwrap().node_features.len()
+        ),
+        (100, 2)
+    );
 }

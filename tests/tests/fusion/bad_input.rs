@@ -3,7 +3,8 @@ use hlorank_proto::v1::{
     RankConfigsRequest, Task, config_batch::Configs, graph::Source,
 };
 use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, graph_of, graph_of_module, graph_of_text, packed_tiles, rank_request,
+    RankRequestBuilder as _, TestServer, graph_of, graph_of_module, graph_of_text, packed_tiles,
+    rank_request,
 };
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -16,15 +17,23 @@ const CHAIN: &str = "p = f32[8,4] parameter(0)
 
 fn text(entry: &str) -> Graph {
     let text = format!("HloModule m\nENTRY e {{\n {entry}\n}}\n");
-    Graph { task: Task::Fusion.into(), ..graph_of_text(text) }
+    Graph {
+        task: Task::Fusion.into(),
+        ..graph_of_text(text)
+    }
 }
 
 fn packed(config_count: u32, fused: &[u8]) -> Configs {
-    Configs::PackedFusionConfigs(PackedFusionConfigs { config_count, fused: fused.to_vec().into() })
+    Configs::PackedFusionConfigs(PackedFusionConfigs {
+        config_count,
+        fused: fused.to_vec().into(),
+    })
 }
 
 fn readable(fused_nodes: &[u32]) -> Configs {
-    let configs = vec![FusionConfig { fused_nodes: fused_nodes.to_vec() }];
+    let configs = vec![FusionConfig {
+        fused_nodes: fused_nodes.to_vec(),
+    }];
     Configs::FusionConfigs(FusionConfigs { configs })
 }
 
@@ -36,29 +45,73 @@ fn delta(base: &[u8], change_counts: &[u32], change_slots: &[u32]) -> Configs {
     })
 }
 
-async fn refuse(server: &TestServer, request: RankConfigsRequest, (reason, words): (&str, &[&str])) {
-    let status = server.cost_model().await.rank_configs(request).await.unwrap_err();
+async fn refuse(
+    server: &TestServer,
+    request: RankConfigsRequest,
+    (reason, words): (&str, &[&str]),
+) {
+    let status = server
+        .cost_model()
+        .await
+        .rank_configs(request)
+        .await
+        .unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
-    assert_eq!(status.get_details_error_info().unwrap().reason, reason, "{}", status.message());
-    assert!(words.iter().all(|word| status.message().contains(word)), "{}", status.message());
+    assert_eq!(
+        status.get_details_error_info().unwrap().reason,
+        reason,
+        "{}",
+        status.message()
+    );
+    assert!(
+        words.iter().all(|word| status.message().contains(word)),
+        "{}",
+        status.message()
+    );
 }
 
 #[tokio::test]
 async fn wrong_bits_are_refused() {
     let server = TestServer::start().await;
     for (configs, refusal) in [
-        (packed(2, &[1]), ("WRONG_COUNT", &["1 entries", "expected 2"][..])),
-        (packed(1, &[0b100]), ("VALUE_OUT_OF_RANGE", &["configuration 0", "2 slots"])),
+        (
+            packed(2, &[1]),
+            ("WRONG_COUNT", &["1 entries", "expected 2"][..]),
+        ),
+        (
+            packed(1, &[0b100]),
+            ("VALUE_OUT_OF_RANGE", &["configuration 0", "2 slots"]),
+        ),
         (packed(0, &[]), ("CONFIGS_EMPTY", &["at least one"])),
-        (readable(&[3]), ("NODE_NOT_CONFIGURABLE", &["configuration 0", "node 3", "slot"])),
+        (
+            readable(&[3]),
+            (
+                "NODE_NOT_CONFIGURABLE",
+                &["configuration 0", "node 3", "slot"],
+            ),
+        ),
         (readable(&[1, 1]), ("NODE_SET_TWICE", &["node 1"])),
-        (delta(&[1, 0], &[0], &[]), ("WRONG_COUNT", &["the base", "2 entries", "expected 1"])),
-        (delta(&[1], &[1], &[2]), ("NODE_NOT_CONFIGURABLE", &["configuration 0", "slot 2", "2 slots"])),
+        (
+            delta(&[1, 0], &[0], &[]),
+            ("WRONG_COUNT", &["the base", "2 entries", "expected 1"]),
+        ),
+        (
+            delta(&[1], &[1], &[2]),
+            (
+                "NODE_NOT_CONFIGURABLE",
+                &["configuration 0", "slot 2", "2 slots"],
+            ),
+        ),
         (delta(&[1], &[2], &[0, 0]), ("NODE_SET_TWICE", &["slot 0"])),
     ] {
         refuse(&server, rank_request(text(CHAIN), configs), refusal).await;
     }
-    server.cost_model().await.rank_configs(rank_request(text(CHAIN), readable(&[2]))).await.unwrap();
+    server
+        .cost_model()
+        .await
+        .rank_configs(rank_request(text(CHAIN), readable(&[2])))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -67,24 +120,41 @@ async fn modules_that_are_not_prepared_are_refused() {
     let entry = |lines: &str| rank_request(text(lines), packed(1, &[0]));
     let scheduled = {
         let text = format!("HloModule m, is_scheduled=true\nENTRY e {{\n {CHAIN}\n}}\n");
-        let graph = Graph { task: Task::Fusion.into(), ..graph_of_text(text) };
+        let graph = Graph {
+            task: Task::Fusion.into(),
+            ..graph_of_text(text)
+        };
         rank_request(graph, packed(1, &[0]))
     };
-    let features =
-        GraphFeatures { node_opcode: vec![1].into(), node_feat: vec![0; 560].into(), ..Default::default() };
-    let features = Graph { task: Task::Fusion.into(), ..graph_of(Source::Features(features)) };
+    let features = GraphFeatures {
+        node_opcode: vec![1].into(),
+        node_feat: vec![0; 560].into(),
+        ..Default::default()
+    };
+    let features = Graph {
+        task: Task::Fusion.into(),
+        ..graph_of(Source::Features(features))
+    };
     for (request, refusal) in [
         (scheduled, ("PROGRAM_NOT_PREPARED", &["schedule"][..])),
         (
-            entry("p = f32[8,4] parameter(0)\n n = f32[8,4]{0,1} negate(p)\n ROOT t = f32[8,4] tanh(n)"),
+            entry(
+                "p = f32[8,4] parameter(0)\n n = f32[8,4]{0,1} negate(p)\n ROOT t = f32[8,4] tanh(n)",
+            ),
             ("PROGRAM_NOT_PREPARED", &["node 1", "{0,1}", "row-major"]),
         ),
         (
             entry("p = f32[8,4] parameter(0)\n b = f32[32] bitcast(p)\n ROOT t = f32[32] tanh(b)"),
             ("PROGRAM_NOT_PREPARED", &["node 1", "bitcast"]),
         ),
-        (entry("p = f32[8,4] parameter(0)\n ROOT t = f32[8,4] tanh(p)"), ("NOTHING_TO_CONFIGURE", &["slot"])),
-        (rank_request(features, packed(1, &[0])), ("MODULE_REQUIRED", &["hlo_module"])),
+        (
+            entry("p = f32[8,4] parameter(0)\n ROOT t = f32[8,4] tanh(p)"),
+            ("NOTHING_TO_CONFIGURE", &["slot"]),
+        ),
+        (
+            rank_request(features, packed(1, &[0])),
+            ("MODULE_REQUIRED", &["hlo_module"]),
+        ),
     ] {
         refuse(&server, request, refusal).await;
     }
@@ -94,17 +164,37 @@ async fn modules_that_are_not_prepared_are_refused() {
 async fn what_does_not_fit_fusions_is_refused() {
     let server = TestServer::start().await;
     let tiles = || packed_tiles(&hlorank_tests::tiles(&[[8, 8]]));
-    let explained =
-        |graph, configs, explain_top| RankConfigsRequest { explain_top, ..rank_request(graph, configs) };
-    let module = || Graph { task: Task::Tile.into(), ..graph_of_module(hlorank_tests::module::two_dots()) };
+    let explained = |graph, configs, explain_top| RankConfigsRequest {
+        explain_top,
+        ..rank_request(graph, configs)
+    };
+    let module = || Graph {
+        task: Task::Tile.into(),
+        ..graph_of_module(hlorank_tests::module::two_dots())
+    };
     for (request, refusal) in [
-        (rank_request(text(CHAIN), tiles()), ("GRAPH_TASK_MISMATCH", &["tile configurations", "fusion"][..])),
+        (
+            rank_request(text(CHAIN), tiles()),
+            (
+                "GRAPH_TASK_MISMATCH",
+                &["tile configurations", "fusion"][..],
+            ),
+        ),
         (
             rank_request(text(CHAIN), packed(1, &[0])).with_model("tile-iree-cpu"),
-            ("MODEL_TASK_MISMATCH", &["tile-iree-cpu", "fusion configurations"]),
+            (
+                "MODEL_TASK_MISMATCH",
+                &["tile-iree-cpu", "fusion configurations"],
+            ),
         ),
-        (explained(module(), tiles(), 1), ("EXPLAIN_UNSUPPORTED", &["explain_top", "fusions"])),
-        (explained(text(CHAIN), packed(1, &[0]), 17), ("FIELD_INVALID", &["explain_top", "17", "16"])),
+        (
+            explained(module(), tiles(), 1),
+            ("EXPLAIN_UNSUPPORTED", &["explain_top", "fusions"]),
+        ),
+        (
+            explained(text(CHAIN), packed(1, &[0]), 17),
+            ("FIELD_INVALID", &["explain_top", "17", "16"]),
+        ),
     ] {
         refuse(&server, request, refusal).await;
     }
@@ -121,9 +211,22 @@ async fn opcodes_that_the_compiler_dies_on_are_no_slots() {
  e = f32[2,4] exponential(g)
  ROOT t = f32[2,4] tanh(e)";
     let gather = rank_request(text(gathered), readable(&[3]));
-    let refusal = ("NODE_NOT_CONFIGURABLE", &["node 3", "a loop fusion cannot compute it"][..]);
+    let refusal = (
+        "NODE_NOT_CONFIGURABLE",
+        &["node 3", "a loop fusion cannot compute it"][..],
+    );
     refuse(&server, gather, refusal).await;
     let read_by_gather = rank_request(text(gathered), readable(&[2]));
-    refuse(&server, read_by_gather, ("NODE_NOT_CONFIGURABLE", &["node 2", "no such user"])).await;
-    server.cost_model().await.rank_configs(rank_request(text(gathered), readable(&[4]))).await.unwrap();
+    refuse(
+        &server,
+        read_by_gather,
+        ("NODE_NOT_CONFIGURABLE", &["node 2", "no such user"]),
+    )
+    .await;
+    server
+        .cost_model()
+        .await
+        .rank_configs(rank_request(text(gathered), readable(&[4])))
+        .await
+        .unwrap();
 }

@@ -21,7 +21,12 @@ impl Subject {
         let server = TestServer::start().await;
         let client = server.client().await;
         let handle = GraphHandle::hlo_module(program_module(name), Task::Fusion, Vec::new());
-        Self { client, handle, program: program_graph(name), _server: server }
+        Self {
+            client,
+            handle,
+            program: program_graph(name),
+            _server: server,
+        }
     }
 
     async fn rank(&self, batch: &FusionBatch) -> Ranking {

@@ -5,12 +5,17 @@ use hlorank_graph::{Configurations, Task};
 use hlorank_proto::v1::{
     self, GetMeasuredGraphRequest, Graph, PutGraphRequest, ReportMeasurementsRequest, graph::Source,
 };
-use hlorank_tests::{TestServer, config_batch, graph_by_hash, program_graph, program_module, random_fusions};
+use hlorank_tests::{
+    TestServer, config_batch, graph_by_hash, program_graph, program_module, random_fusions,
+};
 
 #[tokio::test]
 async fn a_report_by_hash_keeps_the_program_that_another_call_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let flag = format!("--measurements={}", folder.path().join("measurements").display());
+    let flag = format!(
+        "--measurements={}",
+        folder.path().join("measurements").display()
+    );
     let server = TestServer::start_with(&[&flag]).await;
     let (mut calls, program) = (server.cost_model().await, program_graph("adam_small"));
     let graph = Graph {
@@ -18,7 +23,9 @@ async fn a_report_by_hash_keeps_the_program_that_another_call_sent() {
         task: v1::Task::from(Task::Fusion).into(),
         configurable_nodes: Vec::new(),
     };
-    let put = PutGraphRequest { graph: Some(graph.clone()) };
+    let put = PutGraphRequest {
+        graph: Some(graph.clone()),
+    };
     let hash = calls.put_graph(put).await.unwrap().into_inner().graph_hash;
     let fusions = Configurations::Fusion(random_fusions(&program, 6, &mut Rng::with_seed(1)));
     let report = ReportMeasurementsRequest {
@@ -28,9 +35,24 @@ async fn a_report_by_hash_keeps_the_program_that_another_call_sent() {
         seconds: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
         ..ReportMeasurementsRequest::default()
     };
-    let reported = calls.report_measurements(report).await.unwrap().into_inner();
-    assert_eq!((reported.accepted, reported.graph_hash.clone()), (6, hash.clone()));
-    let get = GetMeasuredGraphRequest { target: "a board".to_owned(), graph_hash: hash };
-    let kept = calls.get_measured_graph(get).await.unwrap().into_inner().graph;
+    let reported = calls
+        .report_measurements(report)
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(
+        (reported.accepted, reported.graph_hash.clone()),
+        (6, hash.clone())
+    );
+    let get = GetMeasuredGraphRequest {
+        target: "a board".to_owned(),
+        graph_hash: hash,
+    };
+    let kept = calls
+        .get_measured_graph(get)
+        .await
+        .unwrap()
+        .into_inner()
+        .graph;
     assert_eq!(kept, Some(graph), "it can be replayed");
 }

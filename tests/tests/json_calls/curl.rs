@@ -27,33 +27,55 @@ pub(crate) async fn call(endpoint: &str, method: &str, json: &str) -> Answered {
 }
 
 /// Sends JSON to a method of a service, with these options of curl.
-pub(crate) async fn call_with(endpoint: &str, method: &str, json: &str, options: &[&str]) -> Answered {
+pub(crate) async fn call_with(
+    endpoint: &str,
+    method: &str,
+    json: &str,
+    options: &[&str],
+) -> Answered {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--include", "--max-time", "60"]);
     if !options.contains(&"--data-binary") {
         command.args(["--data-binary", "@-"]);
     }
-    if !options.iter().any(|option| option.starts_with("content-type")) {
+    if !options
+        .iter()
+        .any(|option| option.starts_with("content-type"))
+    {
         command.args(["--header", "content-type: application/json"]);
     }
     command.args(options);
     command.arg(format!("{endpoint}/hlorank.v1.{method}"));
     let json = json.to_owned();
-    tokio::task::spawn_blocking(move || answered(command, &json)).await.unwrap()
+    tokio::task::spawn_blocking(move || answered(command, &json))
+        .await
+        .unwrap()
 }
 
 fn answered(mut command: Command, json: &str) -> Answered {
-    let mut curl =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut curl = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     // The server may answer before it has read everything.
     let _ = curl.stdin.take().unwrap().write_all(json.as_bytes());
     let output = curl.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     // A head of its own may say that curl is to continue.
     let begins_head = |at: usize| at == 0 || text[..at].ends_with("\r\n\r\n");
-    let last = text.match_indices("HTTP/").map(|(at, _)| at).filter(|&at| begins_head(at)).last();
+    let last = text
+        .match_indices("HTTP/")
+        .map(|(at, _)| at)
+        .filter(|&at| begins_head(at))
+        .last();
     let last = last.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let (headers, body) = text[last..].split_once("\r\n\r\n").unwrap();
     let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
-    Answered { status, headers: headers.to_lowercase(), body: body.to_owned() }
+    Answered {
+        status,
+        headers: headers.to_lowercase(),
+        body: body.to_owned(),
+    }
 }

@@ -42,25 +42,39 @@ async fn rank(
     mut service: CostModelServiceClient<Channel>,
     bytes: usize,
 ) -> Result<RankConfigsResponse, Status> {
-    service.rank_configs(request_of(bytes)).await.map(tonic::Response::into_inner)
+    service
+        .rank_configs(request_of(bytes))
+        .await
+        .map(tonic::Response::into_inner)
 }
 
 fn check(refused: &Status) {
     let info = refused.get_details_error_info().unwrap();
-    assert_eq!((refused.code(), info.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!(
+        (refused.code(), info.reason.as_str()),
+        (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
+    );
     assert_eq!(info.metadata["limit"], "--max-message-bytes");
     for word in ["10000 bytes", "fewer configurations", "--max-message-bytes"] {
-        assert!(refused.message().contains(word), "{:?} does not say {word}", refused.message());
+        assert!(
+            refused.message().contains(word),
+            "{:?} does not say {word}",
+            refused.message()
+        );
     }
 }
 
 #[tokio::test]
 async fn bytes_of_a_message() {
     let (server, usual) = (limited().await, TestServer::start().await);
-    let answer = rank(server.cost_model().await, LIMIT).await.expect("it is at the limit");
+    let answer = rank(server.cost_model().await, LIMIT)
+        .await
+        .expect("it is at the limit");
     let expected = rank(usual.cost_model().await, LIMIT).await.unwrap();
     assert_eq!(answer.ranking_scores, expected.ranking_scores);
-    let refused = rank(server.cost_model().await, LIMIT + 1).await.unwrap_err();
+    let refused = rank(server.cost_model().await, LIMIT + 1)
+        .await
+        .unwrap_err();
     check(&refused);
     assert!(refused.message().contains("10001 bytes"), "{refused}");
 }
@@ -71,7 +85,9 @@ async fn bytes_that_a_message_is_decompressed_to() {
     let expected = rank(server.cost_model().await, LIMIT).await.unwrap();
     for encoding in [Gzip, Zstd] {
         let service = server.cost_model().await.send_compressed(encoding);
-        let answer = rank(service.clone(), LIMIT).await.expect("it is at the limit");
+        let answer = rank(service.clone(), LIMIT)
+            .await
+            .expect("it is at the limit");
         assert_eq!(answer.ranking_scores, expected.ranking_scores);
         check(&rank(service.clone(), LIMIT + 1).await.unwrap_err());
         check(&rank(service, 100 * LIMIT).await.unwrap_err());
@@ -85,7 +101,9 @@ async fn bytes_of_headers() {
     let mut models = ModelServiceClient::new(server.channel().await);
     let mut list = async |bytes: usize| {
         let mut request = Request::new(ListModelsRequest {});
-        request.metadata_mut().insert("x-long", "x".repeat(bytes).parse().unwrap());
+        request
+            .metadata_mut()
+            .insert("x-long", "x".repeat(bytes).parse().unwrap());
         models.list_models(request).await
     };
     // The gRPC library sends headers of its own, whose size is not known here.
@@ -102,6 +120,9 @@ async fn bytes_of_headers() {
         }
     }
     let beside = HEADER_LIMIT - taken - "x-long".len() - 32;
-    assert!((200..600).contains(&beside), "{beside} bytes of other headers");
+    assert!(
+        (200..600).contains(&beside),
+        "{beside} bytes of other headers"
+    );
     assert!(list(taken).await.is_ok(), "the connection goes on");
 }

@@ -17,7 +17,9 @@ use tonic::{
 use crate::request::{kernel, tiles};
 
 async fn list_models(channel: Channel) -> Result<usize, Status> {
-    let answer = ModelServiceClient::new(channel).list_models(ListModelsRequest {}).await;
+    let answer = ModelServiceClient::new(channel)
+        .list_models(ListModelsRequest {})
+        .await;
     answer.map(|answer| answer.into_inner().models.len())
 }
 
@@ -26,11 +28,17 @@ fn open(scrape: &Scrape) -> f64 {
 }
 
 fn connections(scrape: &Scrape, result: &str) -> f64 {
-    scrape.value("hlorank_connections_total", &[("listener", "calls"), ("result", result)])
+    scrape.value(
+        "hlorank_connections_total",
+        &[("listener", "calls"), ("result", result)],
+    )
 }
 
 /// A stream that is in flight until it is dropped.
-struct Held(UnboundedSender<RankConfigsStreamRequest>, Streaming<RankConfigsStreamResponse>);
+struct Held(
+    UnboundedSender<RankConfigsStreamRequest>,
+    Streaming<RankConfigsStreamResponse>,
+);
 
 /// Makes a call over a connection that sends these messages and then waits.
 async fn hold(channel: &Channel, messages: Vec<RankConfigsStreamRequest>) -> Held {
@@ -38,7 +46,10 @@ async fn hold(channel: &Channel, messages: Vec<RankConfigsStreamRequest>) -> Hel
     for message in messages {
         requests.unbounded_send(message).unwrap();
     }
-    let answers = CostModelServiceClient::new(channel.clone()).rank_configs_stream(received).await.unwrap();
+    let answers = CostModelServiceClient::new(channel.clone())
+        .rank_configs_stream(received)
+        .await
+        .unwrap();
     Held(requests, answers.into_inner())
 }
 
@@ -46,7 +57,11 @@ impl Held {
     /// Starts a stream for which the server works.
     async fn working(channel: &Channel) -> Self {
         let mut held = hold(channel, vec![stream_start(kernel())]).await;
-        held.1.message().await.unwrap().expect("the stream has started");
+        held.1
+            .message()
+            .await
+            .unwrap()
+            .expect("the stream has started");
         held
     }
 
@@ -62,7 +77,10 @@ async fn a_connection_too_many_is_closed_at_once_if_the_others_have_calls_in_fli
     let (first, second) = (server.channel().await, server.channel().await);
     let (mut one, two) = (Held::working(&first).await, Held::working(&second).await);
     let started = Instant::now();
-    let channel = Endpoint::from_shared(server.endpoint().to_owned()).unwrap().connect().await;
+    let channel = Endpoint::from_shared(server.endpoint().to_owned())
+        .unwrap()
+        .connect()
+        .await;
     // The rejection may arrive while the client connects or with its first call.
     if let Ok(channel) = channel {
         assert!(list_models(channel).await.is_err());
@@ -70,7 +88,10 @@ async fn a_connection_too_many_is_closed_at_once_if_the_others_have_calls_in_fli
     assert!(started.elapsed() < Duration::from_secs(5));
     let scrape = server.scrape().await;
     assert!(connections(&scrape, "over_limit") >= 1.0);
-    assert_eq!((open(&scrape), connections(&scrape, "accepted")), (2.0, 2.0));
+    assert_eq!(
+        (open(&scrape), connections(&scrape, "accepted")),
+        (2.0, 2.0)
+    );
     assert!(one.is_answered().await);
 
     drop((two, second));
@@ -96,15 +117,26 @@ async fn connections_without_work_make_room_for_new_ones() {
     let mut newcomers = Vec::new();
     for _ in 0..2 * CROWD {
         let channel = server.channel().await;
-        assert!(list_models(channel.clone()).await.is_ok(), "a new client gets in");
+        assert!(
+            list_models(channel.clone()).await.is_ok(),
+            "a new client gets in"
+        );
         newcomers.push(channel);
     }
-    assert!(list_models(idle).await.is_ok(), "a client that was evicted connects again");
+    assert!(
+        list_models(idle).await.is_ok(),
+        "a client that was evicted connects again"
+    );
     assert!(work.is_answered().await);
     for (call, _) in &mut crowd {
-        assert!(call.1.message().await.is_err(), "calls that send no message do not keep their connection");
+        assert!(
+            call.1.message().await.is_err(),
+            "calls that send no message do not keep their connection"
+        );
     }
-    let scrape = server.until_metrics(|scrape| open(scrape) <= CROWD as f64).await;
+    let scrape = server
+        .until_metrics(|scrape| open(scrape) <= CROWD as f64)
+        .await;
     assert_eq!(connections(&scrape, "over_limit"), 0.0);
     assert!(connections(&scrape, "evicted") >= CROWD as f64);
 }
@@ -115,14 +147,20 @@ async fn a_flood_of_connections_does_not_end_those_of_another_address() {
     let server = TestServer::start_with(&[&format!("--max-connections={MOST}")]).await;
     let quiet = server.channel().await;
     assert!(list_models(quiet.clone()).await.is_ok());
-    let address = server.endpoint().trim_start_matches("http://").parse().unwrap();
+    let address = server
+        .endpoint()
+        .trim_start_matches("http://")
+        .parse()
+        .unwrap();
     let mut flood = Vec::new();
     for _ in 0..4 * MOST {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
         flood.push(socket.connect(address).await.unwrap());
     }
-    server.until_metrics(|scrape| connections(scrape, "evicted") >= (3 * MOST) as f64).await;
+    server
+        .until_metrics(|scrape| connections(scrape, "evicted") >= (3 * MOST) as f64)
+        .await;
     let accepted = connections(&server.scrape().await, "accepted");
     assert!(list_models(quiet).await.is_ok());
     let again = connections(&server.scrape().await, "accepted");
@@ -135,8 +173,13 @@ async fn a_connection_without_calls_is_closed_after_a_time() {
     let (idle, busy) = (server.channel().await, server.channel().await);
     assert!(list_models(idle.clone()).await.is_ok());
     let mut work = Held::working(&busy).await;
-    server.until_metrics(|scrape| connections(scrape, "idle") == 1.0 && open(scrape) == 1.0).await;
-    assert!(work.is_answered().await, "the other connection has a call in flight");
+    server
+        .until_metrics(|scrape| connections(scrape, "idle") == 1.0 && open(scrape) == 1.0)
+        .await;
+    assert!(
+        work.is_answered().await,
+        "the other connection has a call in flight"
+    );
     assert!(list_models(idle).await.is_ok(), "the client connects again");
 }
 
@@ -149,12 +192,25 @@ async fn calls_beyond_those_of_one_connection_wait() {
     let stream = || {
         let (requests, received) = futures::channel::mpsc::unbounded::<RankConfigsStreamRequest>();
         let mut client = CostModelServiceClient::new(channel.clone());
-        async move { (client.rank_configs_stream(received).await.unwrap(), requests) }
+        async move {
+            (
+                client.rank_configs_stream(received).await.unwrap(),
+                requests,
+            )
+        }
     };
     let (one, two) = (stream().await, stream().await);
     let mut waiting = tokio::spawn(list_models(channel.clone()));
-    assert!(timeout(Duration::from_millis(300), &mut waiting).await.is_err(), "there are two already");
-    assert!(list_models(server.channel().await).await.is_ok(), "other connections have calls of their own");
+    assert!(
+        timeout(Duration::from_millis(300), &mut waiting)
+            .await
+            .is_err(),
+        "there are two already"
+    );
+    assert!(
+        list_models(server.channel().await).await.is_ok(),
+        "other connections have calls of their own"
+    );
     drop(one);
     assert!(waiting.await.unwrap().is_ok());
     drop(two);

@@ -21,13 +21,24 @@ const CHECK: &str = "/grpc.health.v1.Health/Check";
 const BEGUN: [u8; 6] = [0, 0, 0, 0, 100, 10];
 
 fn check(status: &Status, code: Code, reason: &str, word: &str) {
-    let info = status.get_details_error_info().unwrap_or_else(|| panic!("{status}"));
-    assert_eq!((status.code(), info.reason.as_str()), (code, reason), "{status}");
+    let info = status
+        .get_details_error_info()
+        .unwrap_or_else(|| panic!("{status}"));
+    assert_eq!(
+        (status.code(), info.reason.as_str()),
+        (code, reason),
+        "{status}"
+    );
     assert!(status.message().contains(word), "{status}");
 }
 
 fn check_late(status: &Status) {
-    check(status, Code::DeadlineExceeded, "MESSAGE_LATE", "--max-message-seconds");
+    check(
+        status,
+        Code::DeadlineExceeded,
+        "MESSAGE_LATE",
+        "--max-message-seconds",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,7 +82,12 @@ async fn seconds_without_a_message_of_a_stream() {
     let stream = OpenCall::open(&server.channel().await, STREAM);
     stream.send_message(&stream_start(kernel()));
     let ended = stream.ended().await;
-    check(&ended, Code::DeadlineExceeded, "STREAM_IDLE", "--max-stream-idle-seconds");
+    check(
+        &ended,
+        Code::DeadlineExceeded,
+        "STREAM_IDLE",
+        "--max-stream-idle-seconds",
+    );
     server.until_idle().await;
 }
 
@@ -92,23 +108,56 @@ async fn fields_of_a_message() {
     let status = refused(&channel, "identity", framed(0, &message)).await;
     assert_eq!(status.code(), Code::Ok, "{status}");
     message.extend(field.repeat(100));
-    let malformed = |status: &Status, word| check(status, Code::InvalidArgument, "REQUEST_MALFORMED", word);
-    malformed(&refused(&channel, "identity", framed(0, &message)).await, "50000 fields");
+    let malformed =
+        |status: &Status, word| check(status, Code::InvalidArgument, "REQUEST_MALFORMED", word);
+    malformed(
+        &refused(&channel, "identity", framed(0, &message)).await,
+        "50000 fields",
+    );
     let compressed = zstd::encode_all(&message[..], 3).unwrap();
-    malformed(&refused(&channel, "zstd", framed(1, &compressed)).await, "50000 fields");
+    malformed(
+        &refused(&channel, "zstd", framed(1, &compressed)).await,
+        "50000 fields",
+    );
 }
 
 #[tokio::test]
 async fn messages_that_are_not_frames() {
     let server = TestServer::start().await;
     let channel = server.channel().await;
-    let malformed = |status: &Status, word| check(status, Code::InvalidArgument, "REQUEST_MALFORMED", word);
-    malformed(&refused(&channel, "gzip", framed(2, &[])).await, "flag is 2");
-    malformed(&refused(&channel, "identity", framed(1, &[])).await, "grpc-encoding");
-    malformed(&refused(&channel, "gzip", framed(1, b"not gzip")).await, "decompressed");
-    malformed(&refused(&channel, "zstd", framed(1, b"not zstd")).await, "decompressed");
+    let malformed =
+        |status: &Status, word| check(status, Code::InvalidArgument, "REQUEST_MALFORMED", word);
+    malformed(
+        &refused(&channel, "gzip", framed(2, &[])).await,
+        "flag is 2",
+    );
+    malformed(
+        &refused(&channel, "identity", framed(1, &[])).await,
+        "grpc-encoding",
+    );
+    malformed(
+        &refused(&channel, "gzip", framed(1, b"not gzip")).await,
+        "decompressed",
+    );
+    malformed(
+        &refused(&channel, "zstd", framed(1, b"not zstd")).await,
+        "decompressed",
+    );
     let unsupported = refused(&channel, "deflate", framed(1, &[])).await;
-    check(&unsupported, Code::Unimplemented, "COMPRESSION_UNSUPPORTED", "deflate");
-    assert!(unsupported.metadata().get("grpc-accept-encoding").is_some(), "{unsupported}");
-    server.models().await.list_models(ListModelsRequest {}).await.expect("the connection goes on");
+    check(
+        &unsupported,
+        Code::Unimplemented,
+        "COMPRESSION_UNSUPPORTED",
+        "deflate",
+    );
+    assert!(
+        unsupported.metadata().get("grpc-accept-encoding").is_some(),
+        "{unsupported}"
+    );
+    server
+        .models()
+        .await
+        .list_models(ListModelsRequest {})
+        .await
+        .expect("the connection goes on");
 }

@@ -15,29 +15,46 @@ use crate::{
 /// Returns a parameter and dots of it with itself, this number of nodes in total.
 fn dots(nodes: i64) -> Vec<u8> {
     let dots = (2..=nodes).map(|id| operation("dot", id, &[1, 1]));
-    single([operation("parameter", 1, &[])].into_iter().chain(dots).collect())
+    single(
+        [operation("parameter", 1, &[])]
+            .into_iter()
+            .chain(dots)
+            .collect(),
+    )
 }
 
 /// Returns the same module as text.
 fn dots_text(nodes: usize) -> String {
     let dots = (1..nodes).map(|node| {
-        format!("d.{node} = f32[8,8] dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+        format!(
+            "d.{node} = f32[8,8] dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+        )
     });
-    let lines: Vec<String> = ["p = f32[8,8] parameter(0)".to_owned()].into_iter().chain(dots).collect();
+    let lines: Vec<String> = ["p = f32[8,8] parameter(0)".to_owned()]
+        .into_iter()
+        .chain(dots)
+        .collect();
     text(&lines)
 }
 
 /// Returns a parameter, a dot of it, and this number of edges in total.
 fn edges(count: usize) -> Vec<u8> {
     let reads = operation("custom-call", 3, &vec![2; count - 2]);
-    single(vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1]), reads])
+    single(vec![
+        operation("parameter", 1, &[]),
+        operation("dot", 2, &[1, 1]),
+        reads,
+    ])
 }
 
 fn edges_text(count: usize) -> String {
     let lines = [
         "p = f32[8,8] parameter(0)".to_owned(),
         "d = f32[8,8] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}".to_owned(),
-        format!("c = f32[8,8] custom-call({}), custom_call_target=\"t\"", vec!["d"; count - 2].join(", ")),
+        format!(
+            "c = f32[8,8] custom-call({}), custom_call_target=\"t\"",
+            vec!["d"; count - 2].join(", ")
+        ),
     ];
     text(&lines)
 }
@@ -57,7 +74,12 @@ async fn nodes() {
         servers.take(at).await;
     }
     for past in form(7) {
-        servers.refuse(past, Past::setting("TOO_MANY_NODES", "--max-nodes", None, 6)).await;
+        servers
+            .refuse(
+                past,
+                Past::setting("TOO_MANY_NODES", "--max-nodes", None, 6),
+            )
+            .await;
     }
 }
 
@@ -65,11 +87,22 @@ async fn nodes() {
 async fn computations_are_bounded_as_nodes_are() {
     let servers = Servers::start(&["--max-nodes=3"]).await;
     let computations = |more: Vec<HloComputationProto>| {
-        let dot = computation(1, vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1])]);
+        let dot = computation(
+            1,
+            vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1])],
+        );
         let all = [dot].into_iter().chain(more);
-        rank_request(graph_of(Source::HloModule(module(all.collect()).into())), layouts_of(1))
+        rank_request(
+            graph_of(Source::HloModule(module(all.collect()).into())),
+            layouts_of(1),
+        )
     };
-    servers.take(computations(vec![computation(2, vec![instruction(3, &[])])])).await;
+    servers
+        .take(computations(vec![computation(
+            2,
+            vec![instruction(3, &[])],
+        )]))
+        .await;
     // Computations without instructions have no nodes, and are counted before they are checked.
     let empty = (2..5).map(|id| computation(id, vec![]));
     let past = Past::setting("TOO_MANY_NODES", "--max-nodes", None, 3);
@@ -81,7 +114,9 @@ async fn computations_are_bounded_as_nodes_are() {
 async fn edges_of_every_form() {
     let servers = Servers::start(&["--max-edges=5"]).await;
     let form = |count: usize| {
-        let pairs: Vec<[u32; 2]> = (1..=count).map(|node| [node.try_into().unwrap(), 0]).collect();
+        let pairs: Vec<[u32; 2]> = (1..=count)
+            .map(|node| [node.try_into().unwrap(), 0])
+            .collect();
         [
             Source::HloModule(edges(count).into()),
             Source::HloText(edges_text(count)),
@@ -93,7 +128,12 @@ async fn edges_of_every_form() {
         servers.take(at).await;
     }
     for past in form(6) {
-        servers.refuse(past, Past::setting("TOO_MANY_EDGES", "--max-edges", None, 5)).await;
+        servers
+            .refuse(
+                past,
+                Past::setting("TOO_MANY_EDGES", "--max-edges", None, 5),
+            )
+            .await;
     }
 }
 
@@ -115,10 +155,14 @@ async fn bytes_of_a_module_and_of_a_text() {
         [Source::HloModule(module.into()), Source::HloText(text)]
     };
     for (at, node) in forms(1000).into_iter().zip([3, 1]) {
-        servers.take(rank_request(graph_of(at), layouts_of(node))).await;
+        servers
+            .take(rank_request(graph_of(at), layouts_of(node)))
+            .await;
     }
     for past in forms(1001) {
         let refusal = Past::setting("GRAPH_TOO_LARGE", "--max-graph-bytes", 1001, 1000);
-        servers.refuse(rank_request(graph_of(past), layouts_of(3)), refusal).await;
+        servers
+            .refuse(rank_request(graph_of(past), layouts_of(3)), refusal)
+            .await;
     }
 }

@@ -26,7 +26,9 @@ async fn with_store(folder: &Path) -> TestServer {
 
 /// Returns ids of the maximum length, each another.
 fn ids(count: usize) -> Vec<prost::bytes::Bytes> {
-    (0..count).map(|number| format!("{number:064}").into_bytes().into()).collect()
+    (0..count)
+        .map(|number| format!("{number:064}").into_bytes().into())
+        .collect()
 }
 
 /// Returns a report in which every list is as long, and every text as long, as it may be.
@@ -47,11 +49,22 @@ fn report() -> ReportMeasurementsRequest {
 async fn a_report_has_as_many_measurements_with_ids_as_documented() {
     let folder = tempfile::tempdir().unwrap();
     let server = with_store(folder.path()).await;
-    let answer = server.cost_model().await.report_measurements(report()).await.unwrap().into_inner();
+    let answer = server
+        .cost_model()
+        .await
+        .report_measurements(report())
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(answer.accepted as usize, REPORTED);
     let mut past = report();
     past.ids.push(vec![1].into());
-    let refused = server.cost_model().await.report_measurements(past).await.unwrap_err();
+    let refused = server
+        .cost_model()
+        .await
+        .report_measurements(past)
+        .await
+        .unwrap_err();
     assert!(refused.message().contains("ids"), "{refused}");
 }
 
@@ -60,8 +73,12 @@ async fn numbers_that_a_client_sends_one_by_one_count_as_those_in_a_list() {
     let folder = tempfile::tempdir().unwrap();
     let server = with_store(folder.path()).await;
     let whole = report();
-    let lists =
-        ReportMeasurementsRequest { seconds: vec![], repeats: vec![], failures: vec![], ..whole.clone() };
+    let lists = ReportMeasurementsRequest {
+        seconds: vec![],
+        repeats: vec![],
+        failures: vec![],
+        ..whole.clone()
+    };
     let mut message = lists.encode_to_vec();
     for number in 0..REPORTED {
         // Fields 4 to 6 without a list: a double, and two numbers.
@@ -88,7 +105,13 @@ async fn a_call_has_as_many_measured_configurations_with_ids_as_documented() {
         ids: ids(LEARNED),
         ..Adapt::default()
     });
-    let answer = server.cost_model().await.rank_configs(request).await.unwrap().into_inner();
+    let answer = server
+        .cost_model()
+        .await
+        .rank_configs(request)
+        .await
+        .unwrap()
+        .into_inner();
     // 64 of the tiles are distinct.
     assert_eq!(answer.adaptation.unwrap().measured_configs, 64);
 }

@@ -21,7 +21,10 @@ const SHARE: usize = 100_000;
 const PREFIX: usize = 5;
 
 fn past() -> Past {
-    Past { code: Code::ResourceExhausted, ..Past::setting("MEMORY_FULL", "--max-call-bytes", None, LIMIT) }
+    Past {
+        code: Code::ResourceExhausted,
+        ..Past::setting("MEMORY_FULL", "--max-call-bytes", None, LIMIT)
+    }
 }
 
 async fn server() -> TestServer {
@@ -56,11 +59,20 @@ fn put_graph(bytes: usize) -> PutGraphRequest {
 async fn bytes_that_calls_hold() {
     let server = server().await;
     let mut service = server.cost_model().await;
-    service.put_graph(put_graph(SHARE - PREFIX)).await.expect("it is at the limit");
-    let refused = service.put_graph(put_graph(SHARE - PREFIX + 1)).await.unwrap_err();
+    service
+        .put_graph(put_graph(SHARE - PREFIX))
+        .await
+        .expect("it is at the limit");
+    let refused = service
+        .put_graph(put_graph(SHARE - PREFIX + 1))
+        .await
+        .unwrap_err();
     past().check(&refused);
     until_held(&server, 0.0).await;
-    service.put_graph(put_graph(SHARE - PREFIX)).await.expect("what was refused holds nothing");
+    service
+        .put_graph(put_graph(SHARE - PREFIX))
+        .await
+        .expect("what was refused holds nothing");
 }
 
 /// Starts a call that has sent this number of bytes of a longer message.
@@ -83,13 +95,26 @@ async fn messages_that_do_not_end() {
     until_held(&server, 90_000.0).await;
     let last = begin(&channel, 10_000);
     until_held(&server, 100_000.0).await;
-    past().refuses(server.cost_model().await, rank_request(kernel(), tiles(1_000))).await;
+    past()
+        .refuses(
+            server.cost_model().await,
+            rank_request(kernel(), tiles(1_000)),
+        )
+        .await;
     let mut small = server.cost_model().await;
-    small.rank_configs(rank_request(kernel(), tiles(1))).await.expect("small calls have a reserve");
+    small
+        .rank_configs(rank_request(kernel(), tiles(1)))
+        .await
+        .expect("small calls have a reserve");
 
     drop((last, begun));
     until_held(&server, 0.0).await;
-    let answer = server.cost_model().await.rank_configs(rank_request(kernel(), tiles(100))).await.unwrap();
+    let answer = server
+        .cost_model()
+        .await
+        .rank_configs(rank_request(kernel(), tiles(100)))
+        .await
+        .unwrap();
     assert_eq!(answer.into_inner().ranking.len(), 100);
 }
 
@@ -97,7 +122,12 @@ async fn messages_that_do_not_end() {
 #[tokio::test]
 async fn batches_that_grow() {
     let server = server().await;
-    let past = past().refuses(server.cost_model().await, rank_request(kernel(), tiles(2_000))).await;
+    let past = past()
+        .refuses(
+            server.cost_model().await,
+            rank_request(kernel(), tiles(2_000)),
+        )
+        .await;
     assert!(past.contains("fewer configurations"), "{past}");
     until_held(&server, 0.0).await;
 }

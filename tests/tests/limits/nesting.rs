@@ -49,11 +49,16 @@ async fn computations_inside_computations_of_a_text() {
         let open = "n = f32[] call(), to_apply={ ".repeat(depth - 1);
         // Nodes of inner computations come before the parameter and the dot.
         let dot = u32::try_from(depth).unwrap();
-        dot_and(format!("{open}c = f32[] constant(0) {}", "}".repeat(depth - 1)), dot)
+        dot_and(
+            format!("{open}c = f32[] constant(0) {}", "}".repeat(depth - 1)),
+            dot,
+        )
     };
     servers.take(nested(64)).await;
     for depth in [65, 1 << 20] {
-        let message = servers.refuse(nested(depth), Past::fixed("NESTING_TOO_DEEP", None, 64)).await;
+        let message = servers
+            .refuse(nested(depth), Past::fixed("NESTING_TOO_DEEP", None, 64))
+            .await;
         assert!(message.contains("line 6"), "{message}");
     }
 }
@@ -62,10 +67,21 @@ async fn computations_inside_computations_of_a_text() {
 async fn numbers_of_a_list_in_a_text() {
     let servers = Servers::start(&[]).await;
     let list = |numbers| {
-        dot_and(format!("c = f32[8,8] copy(p), dimensions={{{}}}", vec!["1"; numbers].join(",")), 1)
+        dot_and(
+            format!(
+                "c = f32[8,8] copy(p), dimensions={{{}}}",
+                vec!["1"; numbers].join(",")
+            ),
+            1,
+        )
     };
     servers.take(list(LIST)).await;
-    servers.refuse(list(LIST + 1), Past::fixed("INSTRUCTION_TOO_LARGE", None, LIST)).await;
+    servers
+        .refuse(
+            list(LIST + 1),
+            Past::fixed("INSTRUCTION_TOO_LARGE", None, LIST),
+        )
+        .await;
 }
 
 #[tokio::test]
@@ -73,8 +89,15 @@ async fn bytes_of_an_instruction_that_unfold() {
     let servers = Servers::start(&[]).await;
     // Each number takes one byte, the list takes one more, and the shape three.
     let of = |bytes: usize| {
-        let long = HloInstructionProto { dimensions: vec![1; bytes - 4], ..instruction(9, &[]) };
-        let module = single(vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1]), long]);
+        let long = HloInstructionProto {
+            dimensions: vec![1; bytes - 4],
+            ..instruction(9, &[])
+        };
+        let module = single(vec![
+            operation("parameter", 1, &[]),
+            operation("dot", 2, &[1, 1]),
+            long,
+        ]);
         rank_request(graph_of(Source::HloModule(module.into())), layouts_of(1))
     };
     servers.take(of(NESTED_BYTES)).await;
@@ -101,9 +124,19 @@ async fn groups_inside_groups_of_a_module() {
     };
     servers.take(of(GROUPS)).await;
     for depth in [GROUPS + 1, 1 << 20] {
-        let status = servers.limited.cost_model().await.rank_configs(of(depth)).await.unwrap_err();
+        let status = servers
+            .limited
+            .cost_model()
+            .await
+            .rank_configs(of(depth))
+            .await
+            .unwrap_err();
         let reason = status.get_details_error_info().unwrap().reason;
-        assert_eq!((status.code(), reason.as_str()), (Code::InvalidArgument, "HLO_MALFORMED"), "{status}");
+        assert_eq!(
+            (status.code(), reason.as_str()),
+            (Code::InvalidArgument, "HLO_MALFORMED"),
+            "{status}"
+        );
         assert!(status.message().contains("recursion limit"), "{status}");
     }
 }
@@ -148,7 +181,15 @@ async fn groups_inside_groups_of_a_request() {
         let path = "/hlorank.v1.CostModelService/RankConfigs".parse().unwrap();
         client.unary(tonic::Request::new(bytes), path, Bare).await
     };
-    assert_eq!(rank(GROUPS).await.expect("it is at the limit").into_inner().ranking.len(), 2);
+    assert_eq!(
+        rank(GROUPS)
+            .await
+            .expect("it is at the limit")
+            .into_inner()
+            .ranking
+            .len(),
+        2
+    );
     // Very deep groups have too many fields before they are decoded.
     for (depth, words) in [(GROUPS + 1, "recursion limit"), (1 << 20, "50000 fields")] {
         let status = rank(depth).await.unwrap_err();

@@ -24,15 +24,26 @@ async fn calls_without_messages_make_room_for_others() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     for _ in 0..20 {
-        let answer = server.cost_model().await.rank_configs(rank_request(kernel(), tiles(3))).await;
+        let answer = server
+            .cost_model()
+            .await
+            .rank_configs(rank_request(kernel(), tiles(3)))
+            .await;
         assert_eq!(answer.unwrap().into_inner().ranking.len(), 3);
     }
     let (ended, open): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| !call.is_open());
-    println!("{} calls without a message ended, {} are open", ended.len(), open.len());
+    println!(
+        "{} calls without a message ended, {} are open",
+        ended.len(),
+        open.len()
+    );
     for call in ended {
         let status = call.ended().await;
         let info = status.get_details_error_info().unwrap();
-        assert_eq!((status.code(), info.reason.as_str()), (Code::ResourceExhausted, "CLIENT_LIMIT"));
+        assert_eq!(
+            (status.code(), info.reason.as_str()),
+            (Code::ResourceExhausted, "CLIENT_LIMIT")
+        );
         assert_eq!(info.metadata["limit"], "--max-client-requests");
         assert!(status.get_details_retry_info().is_some());
     }
@@ -79,9 +90,15 @@ async fn open_streams_hold_their_windows() {
     // One client may hold three quarters.
     let streams = [(); 3].map(|()| OpenCall::open(&channel, stream));
     let held = |scrape: &hlorank_tests::Scrape| scrape.value("hlorank_call_bytes", &[]);
-    server.until_metrics(|scrape| held(scrape) == 3.0 * WINDOW as f64).await;
+    server
+        .until_metrics(|scrape| held(scrape) == 3.0 * WINDOW as f64)
+        .await;
     let refused = OpenCall::open(&channel, stream).ended().await;
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "MEMORY_FULL", "{refused}");
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "MEMORY_FULL",
+        "{refused}"
+    );
     drop(streams);
     server.until_metrics(|scrape| held(scrape) == 0.0).await;
 }

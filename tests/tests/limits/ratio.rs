@@ -26,7 +26,11 @@ fn zstd(message: &[u8], level: i32) -> usize {
 fn message_of(configs: impl Fn(usize) -> Configs) -> Vec<u8> {
     let message = |count| {
         let batch = Some(config_batch(configs(count)));
-        RankConfigsRequest { batch, ..RankConfigsRequest::default() }.encode_to_vec()
+        RankConfigsRequest {
+            batch,
+            ..RankConfigsRequest::default()
+        }
+        .encode_to_vec()
     };
     message(1000 * MIN_BYTES / message(1000).len() + 1000)
 }
@@ -43,11 +47,16 @@ fn batches_are_far_from_the_limit_of_compression() {
                 let mut random = fastrand::Rng::with_seed(1);
                 std::iter::repeat_with(move || random.usize(..measured.len())).take(count)
             };
-            let message =
-                message_of(|count| forms(&part(measured, drawn(count)), configurable).swap_remove(form));
-            let ratios =
-                [gzip(&message), zstd(&message, 3), zstd(&message, 9)].map(|bytes| message.len() / bytes);
-            println!("{}, form {form}, {} bytes: {ratios:?}", graph.name, message.len());
+            let message = message_of(|count| {
+                forms(&part(measured, drawn(count)), configurable).swap_remove(form)
+            });
+            let ratios = [gzip(&message), zstd(&message, 3), zstd(&message, 9)]
+                .map(|bytes| message.len() / bytes);
+            println!(
+                "{}, form {form}, {} bytes: {ratios:?}",
+                graph.name,
+                message.len()
+            );
             most = most.max(ratios.into_iter().max().unwrap());
         }
     }

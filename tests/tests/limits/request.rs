@@ -1,14 +1,25 @@
 //! Graphs and configurations of a chosen size.
 
 use hlorank_proto::v1::{
-    Graph, GraphFeatures, LayoutConfig, LayoutConfigs, NodeLayout, TensorLayout, config_batch::Configs,
+    Graph, GraphFeatures, LayoutConfig, LayoutConfigs, NodeLayout, TensorLayout,
+    config_batch::Configs,
 };
 use hlorank_tests::{graph_of_module, kernel_graph, module::two_dots, repeated_tiles};
 
 /// Returns two layouts of one node: the compiler's, and another.
 pub(crate) fn layouts_of(node: u32) -> Configs {
-    let changed = NodeLayout { node, tensors: vec![TensorLayout { minor_to_major: vec![0, 1] }] };
-    let configs = vec![LayoutConfig::default(), LayoutConfig { nodes: vec![changed] }];
+    let changed = NodeLayout {
+        node,
+        tensors: vec![TensorLayout {
+            minor_to_major: vec![0, 1],
+        }],
+    };
+    let configs = vec![
+        LayoutConfig::default(),
+        LayoutConfig {
+            nodes: vec![changed],
+        },
+    ];
     Configs::LayoutConfigs(LayoutConfigs { configs })
 }
 

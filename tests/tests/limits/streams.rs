@@ -15,8 +15,12 @@ use crate::{
 };
 
 fn batch(configs: Configs) -> RankConfigsStreamRequest {
-    let batch = ConfigBatch { configs: Some(configs) };
-    RankConfigsStreamRequest { part: Some(Part::Batch(batch)) }
+    let batch = ConfigBatch {
+        configs: Some(configs),
+    };
+    RankConfigsStreamRequest {
+        part: Some(Part::Batch(batch)),
+    }
 }
 
 /// Streams these batches of a kernel, and returns the answers and the rejection, if any.
@@ -24,11 +28,20 @@ async fn exchange(
     server: &TestServer,
     batches: impl IntoIterator<Item = Configs>,
 ) -> (Vec<Answer>, Option<Status>) {
-    let start = RankConfigsStart { graph: Some(kernel()), ..RankConfigsStart::default() };
-    let mut messages = vec![RankConfigsStreamRequest { part: Some(Part::Start(start)) }];
+    let start = RankConfigsStart {
+        graph: Some(kernel()),
+        ..RankConfigsStart::default()
+    };
+    let mut messages = vec![RankConfigsStreamRequest {
+        part: Some(Part::Start(start)),
+    }];
     messages.extend(batches.into_iter().map(batch));
     let mut service = server.cost_model().await;
-    let mut answers = service.rank_configs_stream(tokio_stream::iter(messages)).await.unwrap().into_inner();
+    let mut answers = service
+        .rank_configs_stream(tokio_stream::iter(messages))
+        .await
+        .unwrap()
+        .into_inner();
     let mut taken = Vec::new();
     loop {
         match answers.message().await {
@@ -53,9 +66,14 @@ async fn configurations_of_a_stream() {
     let (answers, refused) = exchange(&server, [4, 6].map(tiles)).await;
     assert_eq!((ranked(&answers), refused.is_none()), (Some(10), true));
     let (answers, refused) = exchange(&server, [4, 7].map(tiles)).await;
-    assert!(matches!(&answers[..], [_, Answer::Scores(batch)] if batch.scores.len() == 4), "{answers:?}");
-    let (refused, past) =
-        (refused.unwrap(), Past::setting("STREAM_TOO_LONG", "--max-stream-configs", 11, 10));
+    assert!(
+        matches!(&answers[..], [_, Answer::Scores(batch)] if batch.scores.len() == 4),
+        "{answers:?}"
+    );
+    let (refused, past) = (
+        refused.unwrap(),
+        Past::setting("STREAM_TOO_LONG", "--max-stream-configs", 11, 10),
+    );
     past.check(&refused);
     assert!(refused.message().contains("batch 1"), "{refused}");
 }
@@ -75,22 +93,30 @@ async fn configurations_of_a_batch() {
 #[tokio::test]
 async fn bytes_of_a_message_in_the_middle_of_a_stream() {
     let wide = || wide_tiles(37, 64);
-    let server =
-        TestServer::start_with(&[&format!("--max-message-bytes={}", batch(wide()).encoded_len())]).await;
+    let server = TestServer::start_with(&[&format!(
+        "--max-message-bytes={}",
+        batch(wide()).encoded_len()
+    )])
+    .await;
     let (answers, refused) = exchange(&server, [tiles(10), wide()]).await;
     assert_eq!((ranked(&answers), refused.is_none()), (Some(47), true));
     let (answers, refused) = exchange(&server, [tiles(10), one_byte_more(wide())]).await;
     assert_eq!(answers.len(), 2);
     let refused = refused.unwrap();
     let info = refused.get_details_error_info().unwrap();
-    assert_eq!((refused.code(), info.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!(
+        (refused.code(), info.reason.as_str()),
+        (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
+    );
     for word in ["too long", "fewer configurations", "--max-message-bytes"] {
         assert!(refused.message().contains(word), "{refused}");
     }
 }
 
 fn one_byte_more(configs: Configs) -> Configs {
-    let Configs::PackedTileConfigs(mut packed) = configs else { panic!("{configs:?}") };
+    let Configs::PackedTileConfigs(mut packed) = configs else {
+        panic!("{configs:?}")
+    };
     packed.bounds = [&packed.bounds[..], &[0]].concat().into();
     Configs::PackedTileConfigs(packed)
 }

@@ -17,11 +17,26 @@ async fn watches_of_a_client() {
     assert!(first.message().await.unwrap().is_some());
     let refused = health.watch(watch()).await.unwrap_err();
     let info = refused.get_details_error_info().unwrap();
-    assert_eq!((refused.code(), info.reason.as_str()), (Code::ResourceExhausted, "CLIENT_LIMIT"));
+    assert_eq!(
+        (refused.code(), info.reason.as_str()),
+        (Code::ResourceExhausted, "CLIENT_LIMIT")
+    );
 
-    health.check(watch()).await.expect("checks are never refused");
-    let answer = server.cost_model().await.rank_configs(rank_request(kernel(), tiles(3))).await.unwrap();
-    assert_eq!(answer.into_inner().ranking.len(), 3, "watches take no place of requests");
+    health
+        .check(watch())
+        .await
+        .expect("checks are never refused");
+    let answer = server
+        .cost_model()
+        .await
+        .rank_configs(rank_request(kernel(), tiles(3)))
+        .await
+        .unwrap();
+    assert_eq!(
+        answer.into_inner().ranking.len(),
+        3,
+        "watches take no place of requests"
+    );
     drop(second);
     while health.watch(watch()).await.is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -15,12 +15,21 @@ async fn start_with(database: &Postgres, flags: &[&str]) -> (TestServer, Client)
 
 pub(crate) async fn rank(client: &Client, kernel: &Kernel) -> Ranking {
     let request = RankRequest::new(&kernel.handle, &kernel.tiles).with_scores();
-    client.rank(&request.adapt(Some(Adapt::new(TARGET).use_stored()))).await.unwrap()
+    client
+        .rank(&request.adapt(Some(Adapt::new(TARGET).use_stored())))
+        .await
+        .unwrap()
 }
 
 pub(crate) fn adapt(kernel: &Kernel) -> Adapt {
-    let time = |&seconds: &f64| Measured::Time { seconds, repeats: 1 };
-    Adapt::new(TARGET).measured(&kernel.tiles, &kernel.seconds.iter().map(time).collect::<Vec<_>>())
+    let time = |&seconds: &f64| Measured::Time {
+        seconds,
+        repeats: 1,
+    };
+    Adapt::new(TARGET).measured(
+        &kernel.tiles,
+        &kernel.seconds.iter().map(time).collect::<Vec<_>>(),
+    )
 }
 
 pub(crate) fn reason(error: &ClientError) -> Option<&str> {
@@ -29,7 +38,9 @@ pub(crate) fn reason(error: &ClientError) -> Option<&str> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_share_what_either_was_told() {
-    let Some(database) = Postgres::start() else { return };
+    let Some(database) = Postgres::start() else {
+        return;
+    };
     // Both create the tables.
     let ((_one, first), (_other, second)) = tokio::join!(
         start_with(&database, &["--replay-share=1"]),
@@ -38,24 +49,45 @@ async fn two_servers_share_what_either_was_told() {
     let (folder, kernels) = (folder(), Kernel::all());
     let (_file, of_file) = start(folder.path(), &[]).await;
     for (number, kernel) in kernels.iter().enumerate() {
-        let (one, other) = if number % 2 == 0 { (&first, &second) } else { (&second, &first) };
+        let (one, other) = if number % 2 == 0 {
+            (&first, &second)
+        } else {
+            (&second, &first)
+        };
         let all = u32::try_from(kernel.seconds.len()).unwrap();
-        let reported = one.report_measurements(&kernel.handle, &adapt(kernel)).await.unwrap();
+        let reported = one
+            .report_measurements(&kernel.handle, &adapt(kernel))
+            .await
+            .unwrap();
         assert_eq!((reported.accepted, reported.known), (all, 0));
-        let repeated = other.report_measurements(&kernel.handle, &adapt(kernel)).await.unwrap();
-        assert_eq!((repeated.accepted, repeated.known), (0, all), "it is known to both");
+        let repeated = other
+            .report_measurements(&kernel.handle, &adapt(kernel))
+            .await
+            .unwrap();
+        assert_eq!(
+            (repeated.accepted, repeated.known),
+            (0, all),
+            "it is known to both"
+        );
         kernel.report(&of_file, TARGET).await;
         let expected = rank(&of_file, kernel).await;
         assert!(expected.adaptation.as_ref().unwrap().adapted);
         for client in [&first, &second] {
-            assert_eq!(bits(&rank(client, kernel).await), bits(&expected), "as from a file");
+            assert_eq!(
+                bits(&rank(client, kernel).await),
+                bits(&expected),
+                "as from a file"
+            );
         }
     }
     let mut lists = Vec::new();
     for client in [&first, &second, &of_file] {
         let (mut list, mut after) = (Vec::new(), Vec::new());
         loop {
-            let page = client.list_measurements(MeasurementsOf::Target(TARGET), &after).await.unwrap();
+            let page = client
+                .list_measurements(MeasurementsOf::Target(TARGET), &after)
+                .await
+                .unwrap();
             list.extend(page.graphs);
             after = page.next;
             if after.is_empty() {
@@ -64,7 +96,9 @@ async fn two_servers_share_what_either_was_told() {
         }
         lists.push(list);
     }
-    let [one, other, file] = &lists[..] else { panic!() };
+    let [one, other, file] = &lists[..] else {
+        panic!()
+    };
     assert!(one.len() == kernels.len() && one == other && other == file);
     // Each judges its models by what the other was told.
     for client in [&first, &second] {
@@ -73,24 +107,43 @@ async fn two_servers_share_what_either_was_told() {
     }
     let all: usize = kernels.iter().map(|kernel| kernel.seconds.len()).sum();
     assert_eq!(second.delete_target(TARGET).await.unwrap(), all as u64);
-    assert_eq!(rank(&first, &kernels[0]).await.adaptation.unwrap().stored_measurements, 0);
+    assert_eq!(
+        rank(&first, &kernels[0])
+            .await
+            .adaptation
+            .unwrap()
+            .stored_measurements,
+        0
+    );
     live_quality::quality_of(&first, None, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ranking_goes_on_while_the_database_is_away() {
-    let Some(database) = Postgres::start() else { return };
+    let Some(database) = Postgres::start() else {
+        return;
+    };
     let (_server, client) = start_with(&database, &[]).await;
     let kernels = Kernel::all();
     let [kernel, other] = [&kernels[0], &kernels[1]];
-    client.report_measurements(&kernel.handle, &adapt(kernel)).await.unwrap();
+    client
+        .report_measurements(&kernel.handle, &adapt(kernel))
+        .await
+        .unwrap();
     let adapted = rank(&client, kernel).await;
     database.stop();
     let without = rank(&client, kernel).await;
-    let unused: Vec<&str> = without.warnings.iter().map(|warning| warning.reason.as_str()).collect();
+    let unused: Vec<&str> = without
+        .warnings
+        .iter()
+        .map(|warning| warning.reason.as_str())
+        .collect();
     assert!(unused.contains(&"STORED_MEASUREMENTS_UNUSED"), "{unused:?}");
     assert_eq!(without.adaptation.unwrap().stored_measurements, 0);
-    let refused = client.report_measurements(&other.handle, &adapt(other)).await.unwrap_err();
+    let refused = client
+        .report_measurements(&other.handle, &adapt(other))
+        .await
+        .unwrap_err();
     assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");
     // A server starts without the database, too.
     let (_late, late) = start_with(&database, &[]).await;
@@ -98,27 +151,57 @@ async fn ranking_goes_on_while_the_database_is_away() {
 
     database.resume();
     for client in [&client, &late] {
-        assert_eq!(bits(&rank(client, kernel).await), bits(&adapted), "nothing acknowledged is lost");
+        assert_eq!(
+            bits(&rank(client, kernel).await),
+            bits(&adapted),
+            "nothing acknowledged is lost"
+        );
     }
-    late.report_measurements(&other.handle, &adapt(other)).await.unwrap();
+    late.report_measurements(&other.handle, &adapt(other))
+        .await
+        .unwrap();
     assert!(rank(&client, other).await.adaptation.unwrap().adapted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_is_bounded_and_refused_in_another_format() {
-    let Some(database) = Postgres::start() else { return };
+    let Some(database) = Postgres::start() else {
+        return;
+    };
     let kernels = Kernel::all();
     {
         let (_server, client) = start_with(&database, &["--max-measurements-bytes=100"]).await;
-        let refused = client.report_measurements(&kernels[0].handle, &adapt(&kernels[0])).await.unwrap_err();
+        let refused = client
+            .report_measurements(&kernels[0].handle, &adapt(&kernels[0]))
+            .await
+            .unwrap_err();
         assert_eq!(reason(&refused), Some("MEASUREMENTS_FULL"), "{refused}");
-        assert_eq!(rank(&client, &kernels[0]).await.adaptation.unwrap().stored_measurements, 0);
+        assert_eq!(
+            rank(&client, &kernels[0])
+                .await
+                .adaptation
+                .unwrap()
+                .stored_measurements,
+            0
+        );
     }
     database.execute("UPDATE hlorank_store SET format = 3");
-    let refusal = async |flag: &str| TestServer::try_start_with(&[flag]).await.err().unwrap().to_string();
+    let refusal = async |flag: &str| {
+        TestServer::try_start_with(&[flag])
+            .await
+            .err()
+            .unwrap()
+            .to_string()
+    };
     let refused = refusal(&format!("--measurements={}", database.url())).await;
-    assert!(refused.contains("format 3") && refused.contains("127.0.0.1/postgres"), "{refused}");
+    assert!(
+        refused.contains("format 3") && refused.contains("127.0.0.1/postgres"),
+        "{refused}"
+    );
     let refused = refusal("--measurements=postgres://me:secret@host:port/x").await;
-    assert!(refused.contains("no address of a PostgreSQL database"), "{refused}");
+    assert!(
+        refused.contains("no address of a PostgreSQL database"),
+        "{refused}"
+    );
     assert!(!refused.contains("secret"), "{refused}");
 }

@@ -11,24 +11,42 @@ use super::*;
 
 pub(crate) fn hlorank(server: &TestServer, arguments: &[&str]) -> Value {
     let mut command = program("hlorank");
-    command.args(["--json", "measurements"]).args(arguments).env("HLORANK_ENDPOINT", server.endpoint());
+    command
+        .args(["--json", "measurements"])
+        .args(arguments)
+        .env("HLORANK_ENDPOINT", server.endpoint());
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Every second configuration of a graph from `first`: a failure, then times of several runs with ids.
 async fn report(client: &Client, graph: &MeasuredGraph, first: usize) -> usize {
-    let chosen: Vec<usize> = (first..configurations(graph).len()).step_by(2).take(20).collect();
+    let chosen: Vec<usize> = (first..configurations(graph).len())
+        .step_by(2)
+        .take(20)
+        .collect();
     let times = &graph.measurements.as_ref().unwrap().run_times;
     let outcome = |(place, &config): (usize, &usize)| match place {
         0 => Measured::Failed(MeasurementFailure::Crash),
-        _ => Measured::Time { seconds: times[config] as f64 * 1e-9 / 3.0, repeats: 3 },
+        _ => Measured::Time {
+            seconds: times[config] as f64 * 1e-9 / 3.0,
+            repeats: 3,
+        },
     };
     let outcomes: Vec<Measured> = chosen.iter().enumerate().map(outcome).collect();
     let ids = chosen.iter().map(|config| format!("run {config}"));
-    let adapt = Adapt::new(TARGET).measured(&part(configurations(graph), chosen.clone()), &outcomes).ids(ids);
-    client.report_measurements(&GraphHandle::of(graph), &adapt).await.unwrap();
+    let adapt = Adapt::new(TARGET)
+        .measured(&part(configurations(graph), chosen.clone()), &outcomes)
+        .ids(ids);
+    client
+        .report_measurements(&GraphHandle::of(graph), &adapt)
+        .await
+        .unwrap();
     chosen.len()
 }
 
@@ -36,8 +54,14 @@ async fn report(client: &Client, graph: &MeasuredGraph, first: usize) -> usize {
 async fn adapted(client: &Client, graph: &MeasuredGraph) -> (Vec<u32>, u32) {
     let handle = GraphHandle::of(graph);
     let request = RankRequest::new(&handle, configurations(graph)).with_scores();
-    let ranking = client.rank(&request.adapt(Some(Adapt::new(TARGET).use_stored()))).await.unwrap();
-    (bits(&ranking), ranking.adaptation.unwrap().stored_measurements)
+    let ranking = client
+        .rank(&request.adapt(Some(Adapt::new(TARGET).use_stored())))
+        .await
+        .unwrap();
+    (
+        bits(&ranking),
+        ranking.adaptation.unwrap().stored_measurements,
+    )
 }
 
 pub(crate) fn path(folder: &Path) -> &str {
@@ -55,30 +79,56 @@ async fn servers_that_exchange_their_measurements_answer_alike() {
         all[0] += report(&one_client, graph, 0).await;
         all[1] += report(&other_client, graph, 1).await;
     }
-    let [of_one, of_other] = [&folders[0], &folders[1]].map(|folder| folder.path().join("exported"));
+    let [of_one, of_other] =
+        [&folders[0], &folders[1]].map(|folder| folder.path().join("exported"));
     let written = hlorank(&one, &["export", "--out", path(&of_one)]);
-    hlorank(&other, &["export", "--out", path(&of_other), "--target", TARGET]);
+    hlorank(
+        &other,
+        &["export", "--out", path(&of_other), "--target", TARGET],
+    );
     let files = written["files"].as_array().unwrap();
     assert_eq!(files.len(), graphs.len());
     for file in files {
-        assert_eq!((file["target"].as_str(), file["trainable"].as_bool()), (Some(TARGET), Some(true)));
-        let read = GraphFile::read(Path::new(file["path"].as_str().unwrap()), Task::Tile, &Limits::default());
+        assert_eq!(
+            (file["target"].as_str(), file["trainable"].as_bool()),
+            (Some(TARGET), Some(true))
+        );
+        let read = GraphFile::read(
+            Path::new(file["path"].as_str().unwrap()),
+            Task::Tile,
+            &Limits::default(),
+        );
         let read = read.unwrap().graphs.remove(0);
         assert_eq!(file["graph"], read.graph.hash().to_string());
         let times = read.measurements.unwrap().run_times;
-        assert_eq!(times.len() as u64 + 1, file["measurements"].as_u64().unwrap(), "but the failure");
+        assert_eq!(
+            times.len() as u64 + 1,
+            file["measurements"].as_u64().unwrap(),
+            "but the failure"
+        );
         assert!(times.iter().all(|time| *time > 0));
     }
     let new = hlorank(&other, &["import", path(&of_one)]);
-    assert_eq!((new["accepted"].as_u64(), new["known"].as_u64()), (Some(all[0] as u64), Some(0)));
+    assert_eq!(
+        (new["accepted"].as_u64(), new["known"].as_u64()),
+        (Some(all[0] as u64), Some(0))
+    );
     hlorank(&one, &["import", path(&of_other)]);
     hlorank(&third, &["import", path(&of_other), path(&of_one)]);
     let known = hlorank(&one, &["import", path(&of_one)]);
-    assert_eq!((known["accepted"].as_u64(), known["known"].as_u64()), (Some(0), Some(all[0] as u64)));
+    assert_eq!(
+        (known["accepted"].as_u64(), known["known"].as_u64()),
+        (Some(0), Some(all[0] as u64))
+    );
     for graph in &graphs {
         let expected = adapted(&one_client, graph).await;
         assert!(expected.1 > 2, "{}", graph.name);
-        assert_eq!(adapted(&other_client, graph).await, expected, "{}", graph.name);
+        assert_eq!(
+            adapted(&other_client, graph).await,
+            expected,
+            "{}",
+            graph.name
+        );
         assert_eq!(
             adapted(&third_client, graph).await,
             expected,
@@ -86,8 +136,17 @@ async fn servers_that_exchange_their_measurements_answer_alike() {
             graph.name
         );
     }
-    let page = third_client.list_measurements(MeasurementsOf::All, &[]).await.unwrap();
-    assert_eq!(page, one_client.list_measurements(MeasurementsOf::All, &[]).await.unwrap());
+    let page = third_client
+        .list_measurements(MeasurementsOf::All, &[])
+        .await
+        .unwrap();
+    assert_eq!(
+        page,
+        one_client
+            .list_measurements(MeasurementsOf::All, &[])
+            .await
+            .unwrap()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,14 +155,25 @@ async fn measured_files_of_others_need_a_target() {
     let (server, client) = start(folder.path(), &[]).await;
     let file = hlorank_tests::fixture("measured/tile_kernels.pb");
     let mut command = program("hlorank");
-    let command =
-        command.args(["measurements", "import", path(&file)]).env("HLORANK_ENDPOINT", server.endpoint());
+    let command = command
+        .args(["measurements", "import", path(&file)])
+        .env("HLORANK_ENDPOINT", server.endpoint());
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("--target"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("--target"),
+        "{said}"
+    );
     let reported = hlorank(&server, &["import", path(&file), "--target", TARGET]);
     assert!(reported["accepted"].as_u64().unwrap() > 10, "{reported}");
-    assert!(!client.list_measurements(MeasurementsOf::All, &[]).await.unwrap().graphs.is_empty());
+    assert!(
+        !client
+            .list_measurements(MeasurementsOf::All, &[])
+            .await
+            .unwrap()
+            .graphs
+            .is_empty()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,28 +184,53 @@ async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
     let (third, third_client) = start(folders[2].path(), &[]).await;
     for graph in measured_graphs() {
         for (reporter, first) in [("ann", 0), ("bob", 1)] {
-            let chosen: Vec<usize> = (first..configurations(&graph).len()).step_by(2).take(10).collect();
+            let chosen: Vec<usize> = (first..configurations(&graph).len())
+                .step_by(2)
+                .take(10)
+                .collect();
             let times = &graph.measurements.as_ref().unwrap().run_times;
-            let time = |&config: &usize| Measured::Time { seconds: times[config] as f64 * 1e-9, repeats: 2 };
+            let time = |&config: &usize| Measured::Time {
+                seconds: times[config] as f64 * 1e-9,
+                repeats: 2,
+            };
             let outcomes: Vec<Measured> = chosen.iter().map(time).collect();
-            let adapt = Adapt::new(TARGET).measured(&part(configurations(&graph), chosen), &outcomes);
+            let adapt =
+                Adapt::new(TARGET).measured(&part(configurations(&graph), chosen), &outcomes);
             let handle = GraphHandle::of(&graph);
-            one_client.report_measurements_of(reporter, &handle, &adapt).await.unwrap();
+            one_client
+                .report_measurements_of(reporter, &handle, &adapt)
+                .await
+                .unwrap();
         }
     }
     let exported = folders[0].path().join("exported");
     hlorank(&one, &["export", "--out", path(&exported)]);
     hlorank(&other, &["import", path(&exported)]);
-    let all = async |client: &Client| client.list_measurements(MeasurementsOf::All, &[]).await.unwrap();
+    let all = async |client: &Client| {
+        client
+            .list_measurements(MeasurementsOf::All, &[])
+            .await
+            .unwrap()
+    };
     assert_eq!(all(&other_client).await, all(&one_client).await);
     hlorank(&third, &["import", "--as-own", path(&exported)]);
     let own = all(&third_client).await;
-    assert!(own.graphs.iter().flat_map(|graph| &graph.reporters).all(|reporter| reporter == "127.0.0.1"));
+    assert!(
+        own.graphs
+            .iter()
+            .flat_map(|graph| &graph.reporters)
+            .all(|reporter| reporter == "127.0.0.1")
+    );
 
     let listed = hlorank(&other, &["list", "--target", TARGET]);
     let of = |name: &str| {
-        let kept = listed["kept"].as_array().unwrap().iter().filter(|kept| kept["reporter"] == name);
-        kept.map(|kept| kept["measurements"].as_u64().unwrap()).sum::<u64>()
+        let kept = listed["kept"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|kept| kept["reporter"] == name);
+        kept.map(|kept| kept["measurements"].as_u64().unwrap())
+            .sum::<u64>()
     };
     assert!(of("ann") > 10 && of("bob") > 10, "{listed}");
     let deleted = hlorank(&other, &["delete", "--reporter", "ann"]);

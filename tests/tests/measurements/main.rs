@@ -32,7 +32,11 @@ async fn start(folder: &Path, flags: &[&str]) -> (TestServer, Client) {
 /// The bits of every number that a ranking predicts.
 fn bits(ranking: &Ranking) -> Vec<u32> {
     let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd];
-    numbers.into_iter().flatten().map(|number| number.to_bits()).collect()
+    numbers
+        .into_iter()
+        .flatten()
+        .map(|number| number.to_bits())
+        .collect()
 }
 
 fn folder() -> TempDir {
@@ -49,8 +53,13 @@ struct Kernel {
 impl Kernel {
     /// The measured kernels of the repository that have at least three distinct tiles.
     fn all() -> Vec<Self> {
-        let kernels = measured_graphs().into_iter().filter(|graph| graph.graph.task() == Task::Tile);
-        kernels.map(|graph| Self::of(&graph)).filter(|kernel| kernel.seconds.len() > 2).collect()
+        let kernels = measured_graphs()
+            .into_iter()
+            .filter(|graph| graph.graph.task() == Task::Tile);
+        kernels
+            .map(|graph| Self::of(&graph))
+            .filter(|kernel| kernel.seconds.len() > 2)
+            .collect()
     }
 
     fn of(graph: &MeasuredGraph) -> Self {
@@ -59,27 +68,51 @@ impl Kernel {
         Self {
             handle: GraphHandle::of(graph),
             tiles: part(configurations(graph), distinct.clone()),
-            seconds: distinct.iter().map(|&config| times[config] as f64 * 1e-9).collect(),
+            seconds: distinct
+                .iter()
+                .map(|&config| times[config] as f64 * 1e-9)
+                .collect(),
         }
     }
 
     async fn scores(&self, client: &Client, model: &str) -> Vec<f32> {
         let request = RankRequest::new(&self.handle, &self.tiles).with_scores();
         let model = model.parse().unwrap();
-        client.rank(&request.model(Some(model))).await.unwrap().scores
+        client
+            .rank(&request.model(Some(model)))
+            .await
+            .unwrap()
+            .scores
     }
 
     /// The agreement of a model's scores with the run times.
     async fn pairs(&self, client: &Client, model: &str) -> PairCounts {
         let scores = self.scores(client, model).await;
-        let outcome = |(&run_time, score): (&f64, f32)| Outcome { run_time, score: score.into() };
-        PairCounts::of(&self.seconds.iter().zip(scores).map(outcome).collect::<Vec<_>>()).unwrap()
+        let outcome = |(&run_time, score): (&f64, f32)| Outcome {
+            run_time,
+            score: score.into(),
+        };
+        PairCounts::of(
+            &self
+                .seconds
+                .iter()
+                .zip(scores)
+                .map(outcome)
+                .collect::<Vec<_>>(),
+        )
+        .unwrap()
     }
 
     async fn report(&self, client: &Client, target: &str) {
-        let time = |&seconds: &f64| Measured::Time { seconds, repeats: 1 };
+        let time = |&seconds: &f64| Measured::Time {
+            seconds,
+            repeats: 1,
+        };
         let measured: Vec<Measured> = self.seconds.iter().map(time).collect();
         let measurements = Adapt::new(target).measured(&self.tiles, &measured);
-        client.report_measurements(&self.handle, &measurements).await.unwrap();
+        client
+            .report_measurements(&self.handle, &measurements)
+            .await
+            .unwrap();
     }
 }

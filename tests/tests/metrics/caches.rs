@@ -5,14 +5,22 @@ use hlorank_graph::Configurations;
 use hlorank_tests::{Scrape, TestServer, grid_tiles, kernel_of, tiles};
 
 fn graph_requests(scrape: &Scrape, index: &str) -> [f64; 2] {
-    let value =
-        |result| scrape.value("hlorank_graph_cache_requests_total", &[("index", index), ("result", result)]);
+    let value = |result| {
+        scrape.value(
+            "hlorank_graph_cache_requests_total",
+            &[("index", index), ("result", result)],
+        )
+    };
     [value("hit"), value("miss")]
 }
 
 fn embedding_requests(scrape: &Scrape) -> [f64; 2] {
-    ["hit", "miss"]
-        .map(|result| scrape.value("hlorank_embedding_cache_requests_total", &[("result", result)]))
+    ["hit", "miss"].map(|result| {
+        scrape.value(
+            "hlorank_embedding_cache_requests_total",
+            &[("result", result)],
+        )
+    })
 }
 
 #[tokio::test]
@@ -23,8 +31,14 @@ async fn hits_and_misses_are_counted() {
     // The second client does not know the hash yet.
     for _ in 0..2 {
         let graph = GraphHandle::features(&kernel_of(3));
-        client.rank(&RankRequest::new(&graph, &batch)).await.unwrap();
-        client.rank(&RankRequest::new(&graph, &batch)).await.unwrap();
+        client
+            .rank(&RankRequest::new(&graph, &batch))
+            .await
+            .unwrap();
+        client
+            .rank(&RankRequest::new(&graph, &batch))
+            .await
+            .unwrap();
     }
     let scrape = server.scrape().await;
     assert_eq!(graph_requests(&scrape, "source"), [1.0, 1.0]);
@@ -32,11 +46,17 @@ async fn hits_and_misses_are_counted() {
     assert_eq!(embedding_requests(&scrape), [6.0, 2.0]);
     assert_eq!(scrape.value("hlorank_embedding_cache_entries", &[]), 2.0);
     let bytes = scrape.value("hlorank_embedding_cache_bytes", &[]);
-    assert!(0.0 < bytes && bytes < scrape.value("hlorank_embedding_cache_max_bytes", &[]), "{bytes}");
+    assert!(
+        0.0 < bytes && bytes < scrape.value("hlorank_embedding_cache_max_bytes", &[]),
+        "{bytes}"
+    );
     for index in [("index", "source"), ("index", "hash")] {
         assert_eq!(scrape.value("hlorank_graph_cache_entries", &[index]), 1.0);
         let bytes = scrape.value("hlorank_graph_cache_bytes", &[index]);
-        assert!(0.0 < bytes && bytes < scrape.value("hlorank_graph_cache_max_bytes", &[index]), "{bytes}");
+        assert!(
+            0.0 < bytes && bytes < scrape.value("hlorank_graph_cache_max_bytes", &[index]),
+            "{bytes}"
+        );
     }
 }
 
@@ -45,20 +65,31 @@ async fn a_graph_that_is_not_there_is_a_miss() {
     let small = TestServer::start_with(&["--graph-cache-bytes=20000"]).await;
     let client = small.client().await;
     let batch = Configurations::Tile(tiles(&[[1, 2]]));
-    let graphs: Vec<GraphHandle> = (2..10).map(|nodes| GraphHandle::features(&kernel_of(nodes))).collect();
+    let graphs: Vec<GraphHandle> = (2..10)
+        .map(|nodes| GraphHandle::features(&kernel_of(nodes)))
+        .collect();
     for graph in &graphs {
         client.put_graph(graph).await.unwrap();
     }
     let scrape = small.scrape().await;
     let entries = scrape.value("hlorank_graph_cache_entries", &[("index", "hash")]);
     assert!(entries < 8.0, "{entries}");
-    assert_eq!(scrape.value("hlorank_graph_cache_evictions_total", &[("index", "hash")]), 8.0 - entries);
+    assert_eq!(
+        scrape.value("hlorank_graph_cache_evictions_total", &[("index", "hash")]),
+        8.0 - entries
+    );
     // First by hash, and then whole.
-    client.rank(&RankRequest::new(&graphs[0], &batch)).await.unwrap();
+    client
+        .rank(&RankRequest::new(&graphs[0], &batch))
+        .await
+        .unwrap();
     let scrape = small.scrape().await;
     assert_eq!(graph_requests(&scrape, "hash"), [0.0, 1.0]);
     assert_eq!(graph_requests(&scrape, "source"), [0.0, 9.0]);
-    assert_eq!(scrape.value("hlorank_errors_total", &[("reason", "GRAPH_NOT_CACHED")]), 1.0);
+    assert_eq!(
+        scrape.value("hlorank_errors_total", &[("reason", "GRAPH_NOT_CACHED")]),
+        1.0
+    );
 }
 
 #[tokio::test]
@@ -66,12 +97,18 @@ async fn embeddings_that_give_way_are_counted() {
     let server = TestServer::start_with(&["--embedding-cache-bytes=40000"]).await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
     let batch = Configurations::Tile(grid_tiles(1000));
-    client.rank(&RankRequest::new(&graph, &batch)).await.unwrap();
+    client
+        .rank(&RankRequest::new(&graph, &batch))
+        .await
+        .unwrap();
     let scrape = server.scrape().await;
     assert_eq!(embedding_requests(&scrape), [0.0, 1000.0]);
     let entries = scrape.value("hlorank_embedding_cache_entries", &[]);
     assert!(0.0 < entries && entries < 200.0, "{entries}");
-    assert_eq!(scrape.value("hlorank_embedding_cache_evictions_total", &[]), 1000.0 - entries);
+    assert_eq!(
+        scrape.value("hlorank_embedding_cache_evictions_total", &[]),
+        1000.0 - entries
+    );
     assert!(scrape.value("hlorank_embedding_cache_bytes", &[]) <= 40_000.0);
     assert_eq!(scrape.value("hlorank_waiting_rows", &[]), 0.0);
     assert_eq!(scrape.value("hlorank_compute_queue_tasks", &[]), 0.0);

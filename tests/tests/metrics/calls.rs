@@ -5,7 +5,9 @@ use std::time::Duration;
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsStreamRequest};
-use hlorank_tests::{Artifacts, MANY_TILES, Scrape, TestServer, chain_kernel, grid_tiles, kernel_of};
+use hlorank_tests::{
+    Artifacts, MANY_TILES, Scrape, TestServer, chain_kernel, grid_tiles, kernel_of,
+};
 use tonic::Code;
 
 const MODEL: &str = "tile-xla-cpu";
@@ -16,7 +18,10 @@ fn tiles(count: i64) -> Configurations {
 }
 
 fn requests(scrape: &Scrape, method: &str, model: &str, code: &str) -> f64 {
-    scrape.value(REQUESTS, &[("method", method), ("model", model), ("code", code)])
+    scrape.value(
+        REQUESTS,
+        &[("method", method), ("model", model), ("code", code)],
+    )
 }
 
 fn errors(scrape: &Scrape, reason: &str) -> f64 {
@@ -25,18 +30,29 @@ fn errors(scrape: &Scrape, reason: &str) -> f64 {
 
 /// Returns the number of all counted calls.
 fn all_requests(scrape: &Scrape) -> f64 {
-    scrape.samples.iter().filter(|sample| sample.name == REQUESTS).map(|sample| sample.value).sum()
+    scrape
+        .samples
+        .iter()
+        .filter(|sample| sample.name == REQUESTS)
+        .map(|sample| sample.value)
+        .sum()
 }
 
 /// Returns the metrics once this number of calls has ended.
 async fn after(server: &TestServer, calls: f64) -> Scrape {
-    server.until_metrics(|scrape| all_requests(scrape) >= calls).await
+    server
+        .until_metrics(|scrape| all_requests(scrape) >= calls)
+        .await
 }
 
 async fn rank(client: &Client, graph: &GraphHandle, model: Option<&str>) -> Option<Code> {
     let batch = tiles(5);
     let request = RankRequest::new(graph, &batch).model(model.map(|name| name.parse().unwrap()));
-    client.rank(&request).await.err().map(|error| error.refusal().unwrap().code())
+    client
+        .rank(&request)
+        .await
+        .err()
+        .map(|error| error.refusal().unwrap().code())
 }
 
 #[tokio::test]
@@ -49,7 +65,10 @@ async fn calls_are_counted_by_method_model_and_code() {
         assert_eq!(rank(&client, &graph, None).await, None);
     }
     assert_eq!(rank(&client, &graph, Some("tile-xla-cpu-sage")).await, None);
-    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
     stream.send(&tiles(2)).await.unwrap();
     stream.finish().await.unwrap();
 
@@ -62,9 +81,16 @@ async fn calls_are_counted_by_method_model_and_code() {
         ("RankConfigs", "tile-xla-cpu-sage", 1.0),
         ("RankConfigsStream", MODEL, 1.0),
     ] {
-        assert_eq!(requests(&scrape, method, model, "OK"), count, "{method} {model}");
+        assert_eq!(
+            requests(&scrape, method, model, "OK"),
+            count,
+            "{method} {model}"
+        );
         let labels = [("method", method), ("model", model)];
-        assert_eq!(scrape.value("hlorank_request_duration_seconds_count", &labels), count);
+        assert_eq!(
+            scrape.value("hlorank_request_duration_seconds_count", &labels),
+            count
+        );
         assert!(scrape.value("hlorank_request_duration_seconds_sum", &labels) > 0.0);
     }
 }
@@ -73,15 +99,32 @@ async fn calls_are_counted_by_method_model_and_code() {
 async fn errors_are_counted_by_code_and_reason() {
     let server = TestServer::start_with(&["--max-message-bytes=100000"]).await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
-    assert_eq!(rank(&client, &graph, Some("no-such-model")).await, Some(Code::NotFound));
+    assert_eq!(
+        rank(&client, &graph, Some("no-such-model")).await,
+        Some(Code::NotFound)
+    );
     let large = tiles(50_000);
-    assert!(client.rank(&RankRequest::new(&graph, &large)).await.is_err());
+    assert!(
+        client
+            .rank(&RankRequest::new(&graph, &large))
+            .await
+            .is_err()
+    );
     let empty = tiles(0);
-    assert!(client.rank(&RankRequest::new(&graph, &empty)).await.is_err());
+    assert!(
+        client
+            .rank(&RankRequest::new(&graph, &empty))
+            .await
+            .is_err()
+    );
     let bare = RankConfigsRequest::default();
     assert!(server.cost_model().await.rank_configs(bare).await.is_err());
     let start = RankConfigsStreamRequest::default();
-    let stream = server.cost_model().await.rank_configs_stream(tokio_stream::iter([start])).await;
+    let stream = server
+        .cost_model()
+        .await
+        .rank_configs_stream(tokio_stream::iter([start]))
+        .await;
     assert!(stream.unwrap().into_inner().message().await.is_err());
 
     let scrape = server.scrape().await;
@@ -93,11 +136,18 @@ async fn errors_are_counted_by_code_and_reason() {
         ("RankConfigs", MODEL, "INVALID_ARGUMENT", 1.0),
         ("RankConfigsStream", "none", "INVALID_ARGUMENT", 1.0),
     ] {
-        assert_eq!(requests(&scrape, method, model, code), count, "{method} {model} {code}");
+        assert_eq!(
+            requests(&scrape, method, model, code),
+            count,
+            "{method} {model} {code}"
+        );
     }
-    for (reason, count) in
-        [("MODEL_NOT_FOUND", 1.0), ("MESSAGE_TOO_LARGE", 1.0), ("CONFIGS_EMPTY", 1.0), ("FIELD_MISSING", 2.0)]
-    {
+    for (reason, count) in [
+        ("MODEL_NOT_FOUND", 1.0),
+        ("MESSAGE_TOO_LARGE", 1.0),
+        ("CONFIGS_EMPTY", 1.0),
+        ("FIELD_MISSING", 2.0),
+    ] {
         assert_eq!(errors(&scrape, reason), count, "{reason}");
     }
     assert_eq!(errors(&scrape, "OTHER"), 0.0);
@@ -112,24 +162,48 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
     client.put_graph(&graph).await.unwrap();
     let large = tiles(MANY_TILES);
     let request = RankRequest::new(&graph, &large);
-    assert!(tokio::time::timeout(Duration::from_millis(300), client.rank(&request)).await.is_err());
-    drop(client.rank_stream(&StreamRequest::new(&graph)).await.unwrap());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), client.rank(&request))
+            .await
+            .is_err()
+    );
+    drop(
+        client
+            .rank_stream(&StreamRequest::new(&graph))
+            .await
+            .unwrap(),
+    );
     let scrape = after(&server, 3.0).await;
     assert_eq!(requests(&scrape, "RankConfigs", MODEL, "CANCELLED"), 1.0);
-    assert_eq!(requests(&scrape, "RankConfigsStream", MODEL, "CANCELLED"), 1.0);
+    assert_eq!(
+        requests(&scrape, "RankConfigsStream", MODEL, "CANCELLED"),
+        1.0
+    );
 }
 
 #[tokio::test]
 async fn a_refusal_for_load_is_counted_beside_what_is_in_progress() {
     let server = TestServer::start_with(&["--max-requests=1"]).await;
-    let once = Connection { retries: 0, ..Connection::default() };
+    let once = Connection {
+        retries: 0,
+        ..Connection::default()
+    };
     let client = Client::connect(server.endpoint(), once).await.unwrap();
     let graph = GraphHandle::features(&kernel_of(3));
-    let stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
-    assert_eq!(rank(&client, &graph, None).await, Some(Code::ResourceExhausted));
+    let stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
+    assert_eq!(
+        rank(&client, &graph, None).await,
+        Some(Code::ResourceExhausted)
+    );
     let scrape = server.scrape().await;
     assert_eq!(errors(&scrape, "OVERLOADED"), 1.0);
-    assert_eq!(requests(&scrape, "RankConfigs", "none", "RESOURCE_EXHAUSTED"), 1.0);
+    assert_eq!(
+        requests(&scrape, "RankConfigs", "none", "RESOURCE_EXHAUSTED"),
+        1.0
+    );
     assert_eq!(scrape.value("hlorank_requests_in_progress", &[]), 1.0);
     assert_eq!(scrape.value("hlorank_max_requests", &[]), 1.0);
     drop(stream);
@@ -144,8 +218,14 @@ async fn an_invalid_output_is_counted() {
     let server = TestServer::start_with(&[&models.flag()]).await;
     let graph = GraphHandle::features(&chain_kernel(&[119], &[8]));
     let client = server.client().await;
-    assert_eq!(rank(&client, &graph, Some("tile-xla-cpu-sage")).await, Some(Code::Internal));
+    assert_eq!(
+        rank(&client, &graph, Some("tile-xla-cpu-sage")).await,
+        Some(Code::Internal)
+    );
     let scrape = server.scrape().await;
     assert_eq!(errors(&scrape, "MODEL_OUTPUT_INVALID"), 1.0);
-    assert_eq!(requests(&scrape, "RankConfigs", "tile-xla-cpu-sage", "INTERNAL"), 1.0);
+    assert_eq!(
+        requests(&scrape, "RankConfigs", "tile-xla-cpu-sage", "INTERNAL"),
+        1.0
+    );
 }

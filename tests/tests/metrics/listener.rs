@@ -28,15 +28,26 @@ async fn idle_connections_do_not_keep_probes_and_scrapes_out() {
     for _ in 0..20 {
         crowd.push(held(&server, b"").await);
         // Half of a request, a whole one whose answer nobody reads, and one that says no more afterwards.
-        crowd.push(held(&server, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Half: ").await);
+        crowd.push(
+            held(
+                &server,
+                b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Half: ",
+            )
+            .await,
+        );
         crowd.push(held(&server, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await);
         crowd.push(held(&server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await);
-        assert_eq!(http_get(address, "/readyz").await, (200, "ready\n".to_owned()));
+        assert_eq!(
+            http_get(address, "/readyz").await,
+            (200, "ready\n".to_owned())
+        );
     }
     // Those that are closing in favour of others are counted, too.
     let scrape = server.until_metrics(|scrape| open(scrape) <= MOST).await;
-    let evicted =
-        scrape.value("hlorank_connections_total", &[("listener", "metrics"), ("result", "evicted")]);
+    let evicted = scrape.value(
+        "hlorank_connections_total",
+        &[("listener", "metrics"), ("result", "evicted")],
+    );
     assert!(evicted >= 80.0 - MOST, "{evicted}");
     let mut answer = Vec::new();
     let _ = crowd[0].read_to_end(&mut answer).await;
@@ -46,12 +57,19 @@ async fn idle_connections_do_not_keep_probes_and_scrapes_out() {
 #[tokio::test]
 async fn headers_have_a_maximum_size() {
     let server = TestServer::start().await;
-    let mut stream = held(&server, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Long: ").await;
+    let mut stream = held(
+        &server,
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Long: ",
+    )
+    .await;
     // The server may close the connection before all is sent.
     let _ = stream.write_all(&vec![b'x'; 1 << 20]).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     let text = String::from_utf8_lossy(&answer);
-    assert!(text.is_empty() || text.starts_with("HTTP/1.1 431"), "{text}");
+    assert!(
+        text.is_empty() || text.starts_with("HTTP/1.1 431"),
+        "{text}"
+    );
     assert_eq!(http_get(server.metrics_address(), "/healthz").await.0, 200);
 }

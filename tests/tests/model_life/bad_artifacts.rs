@@ -22,14 +22,20 @@ use crate::subject::{MODEL, Subject, rankings};
 /// An invalid version, and the reason of its rejection.
 type Bad = (&'static str, &'static str, Box<dyn Fn(&Artifacts, &Path)>);
 
-fn bad(what: &'static str, reason: &'static str, spoil: impl Fn(&Artifacts, &Path) + 'static) -> Bad {
+fn bad(
+    what: &'static str,
+    reason: &'static str,
+    spoil: impl Fn(&Artifacts, &Path) + 'static,
+) -> Bad {
     (what, reason, Box::new(spoil))
 }
 
 /// Returns a case with another head.
 fn with_head(input: HeadInput<'static>) -> impl Fn(&Artifacts, &Path) {
     move |artifacts, folder| {
-        artifacts.edit_file(folder, "head.onnx", |bytes| *bytes = head(input).encode_to_vec());
+        artifacts.edit_file(folder, "head.onnx", |bytes| {
+            *bytes = head(input).encode_to_vec()
+        });
     }
 }
 
@@ -44,7 +50,9 @@ fn with_operator(operator: &'static str, domain: &'static str) -> impl Fn(&Artif
 }
 
 fn with_manifest(field: &'static str, value: serde_json::Value) -> impl Fn(&Artifacts, &Path) {
-    move |artifacts, folder| artifacts.edit_manifest(folder, |manifest| manifest[field] = value.clone())
+    move |artifacts, folder| {
+        artifacts.edit_manifest(folder, |manifest| manifest[field] = value.clone())
+    }
 }
 
 /// Copies a valid file to outside the folder of the version.
@@ -60,22 +68,36 @@ fn files() -> Vec<Bad> {
         bad("a missing file", "FILE_MISSING", |_, folder| {
             fs::remove_file(folder.join("encoder.onnx")).unwrap();
         }),
-        bad("a file that is not listed", "FILE_UNLISTED", with_manifest("files", serde_json::json!({}))),
+        bad(
+            "a file that is not listed",
+            "FILE_UNLISTED",
+            with_manifest("files", serde_json::json!({})),
+        ),
         bad("a wrong digest", "DIGEST_MISMATCH", |_, folder| {
             let path = folder.join("head.onnx");
             let mut bytes = fs::read(&path).unwrap();
             bytes[100] ^= 1;
             fs::write(path, bytes).unwrap();
         }),
-        bad("a half-written folder", "MANIFEST_UNREADABLE", |_, folder| {
-            let path = folder.join("manifest.json");
-            let bytes = fs::read(&path).unwrap();
-            fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
-        }),
-        bad("a path that escapes", "FILE_OUTSIDE_FOLDER", |artifacts, folder| {
-            let (_, digest) = outside(folder);
-            artifacts.edit_manifest(folder, |manifest| manifest["files"]["../outside.onnx"] = digest.into());
-        }),
+        bad(
+            "a half-written folder",
+            "MANIFEST_UNREADABLE",
+            |_, folder| {
+                let path = folder.join("manifest.json");
+                let bytes = fs::read(&path).unwrap();
+                fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+            },
+        ),
+        bad(
+            "a path that escapes",
+            "FILE_OUTSIDE_FOLDER",
+            |artifacts, folder| {
+                let (_, digest) = outside(folder);
+                artifacts.edit_manifest(folder, |manifest| {
+                    manifest["files"]["../outside.onnx"] = digest.into()
+                });
+            },
+        ),
         bad("a link that escapes", "FILE_OUTSIDE_FOLDER", |_, folder| {
             let (path, _) = outside(folder);
             fs::remove_file(folder.join("encoder.onnx")).unwrap();
@@ -86,26 +108,66 @@ fn files() -> Vec<Bad> {
 
 fn manifests() -> Vec<Bad> {
     vec![
-        bad("a manifest of a newer format", "MANIFEST_NEWER", with_manifest("schema", 2.into())),
-        bad("a bucket of no size", "MANIFEST_INVALID", with_manifest("buckets", serde_json::json!([0]))),
-        bad("another place", "MISPLACED", with_manifest("name", "another".into())),
+        bad(
+            "a manifest of a newer format",
+            "MANIFEST_NEWER",
+            with_manifest("schema", 2.into()),
+        ),
+        bad(
+            "a bucket of no size",
+            "MANIFEST_INVALID",
+            with_manifest("buckets", serde_json::json!([0])),
+        ),
+        bad(
+            "another place",
+            "MISPLACED",
+            with_manifest("name", "another".into()),
+        ),
         bad(
             "another featurization",
             "FEATURE_DIGEST_MISMATCH",
             with_manifest("feature_digest", "00".repeat(32).into()),
         ),
-        bad("another task", "INTERFACE_NAMES", with_manifest("task", "layout".into())),
+        bad(
+            "another task",
+            "INTERFACE_NAMES",
+            with_manifest("task", "layout".into()),
+        ),
     ]
 }
 
 fn onnx_models() -> Vec<Bad> {
     vec![
-        bad("a truncated model", "ONNX_MALFORMED", |artifacts, folder| {
-            artifacts.edit_file(folder, "encoder.onnx", |bytes| bytes.truncate(bytes.len() / 2));
-        }),
-        bad("a wrong input name", "INTERFACE_NAMES", with_head(HeadInput { name: "total", ..SUM })),
-        bad("a wrong type", "INTERFACE_TYPE", with_head(HeadInput { element: FLOAT64, ..SUM })),
-        bad("a wrong rank", "INTERFACE_RANK", with_head(HeadInput { rank: 3, ..SUM })),
+        bad(
+            "a truncated model",
+            "ONNX_MALFORMED",
+            |artifacts, folder| {
+                artifacts.edit_file(folder, "encoder.onnx", |bytes| {
+                    bytes.truncate(bytes.len() / 2)
+                });
+            },
+        ),
+        bad(
+            "a wrong input name",
+            "INTERFACE_NAMES",
+            with_head(HeadInput {
+                name: "total",
+                ..SUM
+            }),
+        ),
+        bad(
+            "a wrong type",
+            "INTERFACE_TYPE",
+            with_head(HeadInput {
+                element: FLOAT64,
+                ..SUM
+            }),
+        ),
+        bad(
+            "a wrong rank",
+            "INTERFACE_RANK",
+            with_head(HeadInput { rank: 3, ..SUM }),
+        ),
         bad(
             "a fixed number of configurations",
             "INTERFACE_SHAPE",
@@ -116,42 +178,86 @@ fn onnx_models() -> Vec<Bad> {
                 overwrite_row(bytes, "opcode.weight", 0, f32::NAN);
             });
         }),
-        bad("weights in another file", "EXTERNAL_DATA", |artifacts, folder| {
-            let location = StringStringEntryProto { key: "location".into(), value: "../../secret".into() };
-            let tensor = TensorProto {
-                dims: vec![1],
-                data_type: FLOAT32,
-                name: "secret".to_owned(),
-                external_data: vec![location],
-                data_location: 1,
-                ..TensorProto::default()
-            };
-            artifacts.edit_file(folder, "encoder.onnx", |bytes| {
-                append(bytes, GraphProto { initializer: vec![tensor], ..GraphProto::default() });
-            });
-        }),
-        bad("a custom operator", "CUSTOM_OPERATOR", with_operator("Frobnicate", "com.example")),
-        bad("an operator that does not exist", "SESSION_FAILED", with_operator("Frobnicate", "")),
+        bad(
+            "weights in another file",
+            "EXTERNAL_DATA",
+            |artifacts, folder| {
+                let location = StringStringEntryProto {
+                    key: "location".into(),
+                    value: "../../secret".into(),
+                };
+                let tensor = TensorProto {
+                    dims: vec![1],
+                    data_type: FLOAT32,
+                    name: "secret".to_owned(),
+                    external_data: vec![location],
+                    data_location: 1,
+                    ..TensorProto::default()
+                };
+                artifacts.edit_file(folder, "encoder.onnx", |bytes| {
+                    append(
+                        bytes,
+                        GraphProto {
+                            initializer: vec![tensor],
+                            ..GraphProto::default()
+                        },
+                    );
+                });
+            },
+        ),
+        bad(
+            "a custom operator",
+            "CUSTOM_OPERATOR",
+            with_operator("Frobnicate", "com.example"),
+        ),
+        bad(
+            "an operator that does not exist",
+            "SESSION_FAILED",
+            with_operator("Frobnicate", ""),
+        ),
     ]
 }
 
 fn answers() -> Vec<Bad> {
     vec![
-        bad("other scores than the golden ones", "GOLDEN_MISMATCH", with_head(SUM)),
-        bad("infinite scores", "SCORE_NOT_FINITE", |artifacts, folder| {
-            let mut model = head(SUM);
-            let graph = model.graph.as_mut().unwrap();
-            graph.node[0] = node("Sub", &["sum", "sum"], "zero", vec![]);
-            graph.node.insert(1, node("Reciprocal", &["zero"], "numbers", vec![]));
-            artifacts.edit_file(folder, "head.onnx", |bytes| *bytes = model.encode_to_vec());
-        }),
-        bad("golden cases that are cut", "GOLDEN_UNREADABLE", |artifacts, folder| {
-            artifacts.edit_file(folder, "golden.npz", |bytes| bytes.truncate(100));
-        }),
-        bad("the golden cases of the other task", "TASK_MISMATCH", |artifacts, folder| {
-            let other = artifacts.versions("layout-xla-cpu").remove(0).join("golden.npz");
-            artifacts.edit_file(folder, "golden.npz", |bytes| *bytes = fs::read(other).unwrap());
-        }),
+        bad(
+            "other scores than the golden ones",
+            "GOLDEN_MISMATCH",
+            with_head(SUM),
+        ),
+        bad(
+            "infinite scores",
+            "SCORE_NOT_FINITE",
+            |artifacts, folder| {
+                let mut model = head(SUM);
+                let graph = model.graph.as_mut().unwrap();
+                graph.node[0] = node("Sub", &["sum", "sum"], "zero", vec![]);
+                graph
+                    .node
+                    .insert(1, node("Reciprocal", &["zero"], "numbers", vec![]));
+                artifacts.edit_file(folder, "head.onnx", |bytes| *bytes = model.encode_to_vec());
+            },
+        ),
+        bad(
+            "golden cases that are cut",
+            "GOLDEN_UNREADABLE",
+            |artifacts, folder| {
+                artifacts.edit_file(folder, "golden.npz", |bytes| bytes.truncate(100));
+            },
+        ),
+        bad(
+            "the golden cases of the other task",
+            "TASK_MISMATCH",
+            |artifacts, folder| {
+                let other = artifacts
+                    .versions("layout-xla-cpu")
+                    .remove(0)
+                    .join("golden.npz");
+                artifacts.edit_file(folder, "golden.npz", |bytes| {
+                    *bytes = fs::read(other).unwrap()
+                });
+            },
+        ),
     ]
 }
 
@@ -159,14 +265,30 @@ fn answers() -> Vec<Bad> {
 async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
     let subject = Subject::start().await;
     let (before, load) = (subject.ask(MODEL, 12).await, subject.load().await);
-    let kinds = [files(), manifests(), onnx_models(), answers()].into_iter().flatten();
+    let kinds = [files(), manifests(), onnx_models(), answers()]
+        .into_iter()
+        .flatten();
     for (version, (what, reason, spoil)) in (100..).zip(kinds) {
-        subject.artifacts.publish(MODEL, version, |folder| spoil(&subject.artifacts, folder));
-        let rejected = subject.server.until(MODEL, version, ModelState::Rejected).await.rejection.unwrap();
+        subject
+            .artifacts
+            .publish(MODEL, version, |folder| spoil(&subject.artifacts, folder));
+        let rejected = subject
+            .server
+            .until(MODEL, version, ModelState::Rejected)
+            .await
+            .rejection
+            .unwrap();
         assert_eq!(rejected.reason, reason, "{what}: {}", rejected.message);
         assert!(!rejected.message.is_empty());
         // The next version is a copy of the newest, so this one is removed.
-        fs::remove_dir_all(subject.artifacts.folder().join(MODEL).join(version.to_string())).unwrap();
+        fs::remove_dir_all(
+            subject
+                .artifacts
+                .folder()
+                .join(MODEL)
+                .join(version.to_string()),
+        )
+        .unwrap();
     }
     for ranking in rankings(load.finish().await) {
         assert_eq!(ranking.model, before.model);
@@ -179,25 +301,50 @@ async fn a_version_that_is_too_slow_is_rejected() {
     // No version takes less than half the time of another.
     const FAST: &str = "tile-xla-cpu-sage";
     let subject = Subject::start_with(Artifacts::copy(), &["--max-slowdown=0.5"]).await;
-    let serving = subject.server.client().await.get_model(FAST, None).await.unwrap().version;
+    let serving = subject
+        .server
+        .client()
+        .await
+        .get_model(FAST, None)
+        .await
+        .unwrap()
+        .version;
     let (slow, version) = (repository("models/registry/tile-iree-cpu/3"), serving + 1);
     subject.artifacts.publish(FAST, version, |folder| {
         for file in ["segment.onnx", "encoder.onnx", "head.onnx", "golden.npz"] {
             let bytes = fs::read(slow.join(file)).unwrap();
-            subject.artifacts.edit_file(folder, file, |old| *old = bytes);
+            subject
+                .artifacts
+                .edit_file(folder, file, |old| *old = bytes);
         }
     });
-    let rejected = subject.server.until(FAST, version, ModelState::Rejected).await.rejection.unwrap();
+    let rejected = subject
+        .server
+        .until(FAST, version, ModelState::Rejected)
+        .await
+        .rejection
+        .unwrap();
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
-    assert!(rejected.message.contains(&format!("version {serving}")), "{}", rejected.message);
+    assert!(
+        rejected.message.contains(&format!("version {serving}")),
+        "{}",
+        rejected.message
+    );
 
     // A restart, when nothing serves yet, has the same results.
-    let Subject { artifacts, server, .. } = subject;
+    let Subject {
+        artifacts, server, ..
+    } = subject;
     server.stop().await;
     let subject = Subject::start_with(artifacts, &["--max-slowdown=0.5"]).await;
     let client = subject.server.client().await;
     assert_eq!(client.get_model(FAST, None).await.unwrap().version, serving);
-    let rejected = client.get_model(FAST, Some(version)).await.unwrap().rejection.unwrap();
+    let rejected = client
+        .get_model(FAST, Some(version))
+        .await
+        .unwrap()
+        .rejection
+        .unwrap();
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
 }
 
@@ -208,10 +355,18 @@ async fn a_rejected_version_is_tried_again_once_its_files_are_mended() {
     let folder = subject.artifacts.publish(MODEL, version, |folder| {
         fs::rename(folder.join("head.onnx"), folder.join("head.part")).unwrap();
     });
-    let rejected = subject.server.until(MODEL, version, ModelState::Rejected).await.rejection.unwrap();
+    let rejected = subject
+        .server
+        .until(MODEL, version, ModelState::Rejected)
+        .await
+        .rejection
+        .unwrap();
     assert_eq!(rejected.reason, "FILE_MISSING");
     fs::rename(folder.join("head.part"), folder.join("head.onnx")).unwrap();
-    subject.server.until(MODEL, version, ModelState::Serving).await;
+    subject
+        .server
+        .until(MODEL, version, ModelState::Serving)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -222,7 +377,13 @@ async fn a_folder_without_a_manifest_is_no_version_yet() {
         fs::rename(folder.join("manifest.json"), folder.join("manifest.part")).unwrap();
     });
     subject.server.admin().await.reload().await.unwrap();
-    assert_eq!(subject.states().await, [(subject.first, ModelState::Serving)]);
+    assert_eq!(
+        subject.states().await,
+        [(subject.first, ModelState::Serving)]
+    );
     fs::rename(folder.join("manifest.part"), folder.join("manifest.json")).unwrap();
-    subject.server.until(MODEL, version, ModelState::Serving).await;
+    subject
+        .server
+        .until(MODEL, version, ModelState::Serving)
+        .await;
 }

@@ -17,7 +17,10 @@ async fn versions(subject: &Subject) -> BTreeMap<u8, String> {
 }
 
 fn count(versions: &BTreeMap<u8, String>, version: &str) -> usize {
-    versions.values().filter(|answered| *answered == version).count()
+    versions
+        .values()
+        .filter(|answered| *answered == version)
+        .count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,7 +41,9 @@ async fn a_graph_always_sees_the_same_version() {
     assert_eq!(tried + count(&split, &stable_name), usize::from(GRAPHS));
 
     // Another replica, or this one after a restart, assigns them alike.
-    let Subject { artifacts, server, .. } = subject;
+    let Subject {
+        artifacts, server, ..
+    } = subject;
     server.stop().await;
     let subject = Subject::start_with(artifacts, &[]).await;
     assert_eq!(versions(&subject).await, split);
@@ -46,7 +51,11 @@ async fn a_graph_always_sees_the_same_version() {
     let admin = subject.server.admin().await;
     admin.set_canary(MODEL, canary, 60).await.unwrap();
     let grown = versions(&subject).await;
-    assert!(split.iter().all(|(graph, version)| *version == stable_name || grown[graph] == canary_name));
+    assert!(
+        split
+            .iter()
+            .all(|(graph, version)| *version == stable_name || grown[graph] == canary_name)
+    );
 
     for (label, expected) in [("stable", &stable_name), ("canary", &canary_name)] {
         for nodes in [1, 2, 3, 4] {
@@ -56,24 +65,40 @@ async fn a_graph_always_sees_the_same_version() {
     }
 
     admin.set_canary(MODEL, 0, 0).await.unwrap();
-    assert_eq!(count(&versions(&subject).await, &stable_name), usize::from(GRAPHS), "it stays pinned");
+    assert_eq!(
+        count(&versions(&subject).await, &stable_name),
+        usize::from(GRAPHS),
+        "it stays pinned"
+    );
     admin.pin(MODEL, canary).await.unwrap();
-    assert_eq!(count(&versions(&subject).await, &canary_name), usize::from(GRAPHS));
+    assert_eq!(
+        count(&versions(&subject).await, &canary_name),
+        usize::from(GRAPHS)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_canary_that_is_rejected_changes_nothing() {
     let subject = Subject::start().await;
     let bad = subject.first + 1;
-    let folder =
-        subject.artifacts.publish(MODEL, bad, |folder| fs::remove_file(folder.join("head.onnx")).unwrap());
+    let folder = subject.artifacts.publish(MODEL, bad, |folder| {
+        fs::remove_file(folder.join("head.onnx")).unwrap()
+    });
     let admin = subject.server.admin().await;
     for (version, reason) in [(bad, "MODEL_REJECTED"), (bad + 1, "MODEL_NOT_FOUND")] {
         let refused = admin.set_canary(MODEL, version, 10).await.unwrap_err();
-        assert_eq!(refused.refusal().unwrap().reason(), Some(reason), "{refused}");
+        assert_eq!(
+            refused.refusal().unwrap().reason(),
+            Some(reason),
+            "{refused}"
+        );
     }
     let models = subject.server.client().await.list_models().await.unwrap();
-    assert!(models.iter().all(|model| !model.pinned && model.canary_percent == 0));
+    assert!(
+        models
+            .iter()
+            .all(|model| !model.pinned && model.canary_percent == 0)
+    );
     // The next version is a copy of the newest, so this one is removed.
     fs::remove_dir_all(folder).unwrap();
     subject.publish(bad + 2).await;

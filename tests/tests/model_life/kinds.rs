@@ -36,7 +36,10 @@ fn read_manifest(folder: &Path) -> Value {
 /// Asserts that a version answers the calls that name none.
 async fn assert_answers(subject: &Subject, version: u64) {
     for _ in 0..ANSWERS {
-        assert_eq!(subject.ask(MODEL, 12).await.model.to_string(), format!("{MODEL}@{version}"));
+        assert_eq!(
+            subject.ask(MODEL, 12).await.model.to_string(),
+            format!("{MODEL}@{version}")
+        );
     }
 }
 
@@ -50,8 +53,13 @@ async fn no_call_fails_while_the_kinds_of_a_model_change() {
     assert_answers(&subject, segment).await;
 
     let other = fixture("registry/tile-whole-graph/1");
-    artifacts.publish(MODEL, whole_graph, |folder| replace_files(artifacts, folder, &other));
-    subject.server.until(MODEL, whole_graph, ModelState::Serving).await;
+    artifacts.publish(MODEL, whole_graph, |folder| {
+        replace_files(artifacts, folder, &other)
+    });
+    subject
+        .server
+        .until(MODEL, whole_graph, ModelState::Serving)
+        .await;
     assert_answers(&subject, whole_graph).await;
 
     // The segment model is the canary of all graphs.
@@ -70,15 +78,23 @@ async fn no_call_fails_while_the_kinds_of_a_model_change() {
     assert_answers(&subject, segment).await;
 
     let first = artifacts.versions(MODEL).remove(0);
-    artifacts.publish(MODEL, again, |folder| replace_files(artifacts, folder, &first));
+    artifacts.publish(MODEL, again, |folder| {
+        replace_files(artifacts, folder, &first)
+    });
     admin.unpin(MODEL).await.unwrap();
-    subject.server.until(MODEL, again, ModelState::Serving).await;
+    subject
+        .server
+        .until(MODEL, again, ModelState::Serving)
+        .await;
     assert_answers(&subject, again).await;
 
     let mut scores: BTreeMap<String, BTreeSet<Vec<u32>>> = BTreeMap::new();
     for ranking in rankings(load.finish().await) {
         let bits = ranking.scores.iter().map(|score| score.to_bits()).collect();
-        scores.entry(ranking.model.to_string()).or_default().insert(bits);
+        scores
+            .entry(ranking.model.to_string())
+            .or_default()
+            .insert(bits);
     }
     let of = |version: u64| &scores[&format!("{MODEL}@{version}")];
     assert_eq!(

@@ -11,7 +11,14 @@ use crate::subject::{MODEL, Subject};
 async fn until_ignored(subject: &Subject, count: usize) -> Vec<IgnoredPath> {
     const PAUSE: Duration = Duration::from_millis(50);
     loop {
-        let ignored = subject.server.client().await.list_model_folder().await.unwrap().ignored;
+        let ignored = subject
+            .server
+            .client()
+            .await
+            .list_model_folder()
+            .await
+            .unwrap()
+            .ignored;
         if ignored.len() == count {
             return ignored;
         }
@@ -29,7 +36,11 @@ async fn what_other_servers_would_load_is_listed_with_the_reason() {
     for name in [&padded, &with_letter] {
         let copy = model.join(name);
         fs::create_dir(&copy).unwrap();
-        fs::copy(model.join(&version).join("manifest.json"), copy.join("manifest.json")).unwrap();
+        fs::copy(
+            model.join(&version).join("manifest.json"),
+            copy.join("manifest.json"),
+        )
+        .unwrap();
     }
     symlink(&version, model.join("latest")).unwrap();
     symlink("nowhere", model.join("99")).unwrap();
@@ -39,12 +50,19 @@ async fn what_other_servers_would_load_is_listed_with_the_reason() {
     for name in ["line\nbreak", "\u{1b}[2J", "\u{202e}reversed"] {
         let copy = folder.join(name).join(&version);
         fs::create_dir_all(&copy).unwrap();
-        fs::copy(model.join(&version).join("manifest.json"), copy.join("manifest.json")).unwrap();
+        fs::copy(
+            model.join(&version).join("manifest.json"),
+            copy.join("manifest.json"),
+        )
+        .unwrap();
     }
     fs::create_dir(folder.join(".staging")).unwrap();
 
     let ignored = until_ignored(&subject, 9).await;
-    let paths: Vec<&str> = ignored.iter().map(|ignored| ignored.path.as_str()).collect();
+    let paths: Vec<&str> = ignored
+        .iter()
+        .map(|ignored| ignored.path.as_str())
+        .collect();
     let own = |name: &str| format!("{MODEL}/{name}");
     let expected = [
         "\\u{1b}[2J".to_owned(),
@@ -58,12 +76,22 @@ async fn what_other_servers_would_load_is_listed_with_the_reason() {
         own(&with_letter),
     ];
     assert_eq!(paths, expected);
-    let reasons = |path: &str| ignored.iter().find(|ignored| ignored.path == path).unwrap().reason.clone();
+    let reasons = |path: &str| {
+        ignored
+            .iter()
+            .find(|ignored| ignored.path == path)
+            .unwrap()
+            .reason
+            .clone()
+    };
     assert!(reasons("ranker/1").contains("no manifest.json"));
     assert!(reasons(&own(&padded)).contains("without leading zeros"));
     let (_, metrics) = http_get(subject.server.metrics_address(), "/metrics").await;
     assert!(!metrics.contains("reversed"), "such a folder is no model");
-    assert_eq!(subject.states().await, [(subject.first, ModelState::Serving)]);
+    assert_eq!(
+        subject.states().await,
+        [(subject.first, ModelState::Serving)]
+    );
 
     // A manifest that arrives late makes it a version.
     fs::remove_dir_all(folder.join("ranker")).unwrap();

@@ -15,8 +15,16 @@ async fn no_call_fails_over_a_hundred_reloads() {
         subject.publish(version).await;
     }
     let rankings = rankings(load.finish().await);
-    let versions: BTreeSet<String> = rankings.iter().map(|ranking| ranking.model.to_string()).collect();
-    assert!(versions.len() > 90, "{} versions answered {} calls", versions.len(), rankings.len());
+    let versions: BTreeSet<String> = rankings
+        .iter()
+        .map(|ranking| ranking.model.to_string())
+        .collect();
+    assert!(
+        versions.len() > 90,
+        "{} versions answered {} calls",
+        versions.len(),
+        rankings.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,9 +52,15 @@ async fn a_new_version_is_found_by_polling_where_the_disk_tells_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_finish_on_the_version_that_they_began_with() {
     let subject = Subject::start().await;
-    let Question { graph, configurations } = crate::subject::question(12);
+    let Question {
+        graph,
+        configurations,
+    } = crate::subject::question(12);
     let client = subject.server.client().await;
-    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
     stream.send(&configurations).await.unwrap();
     stream.scores().await.unwrap();
     for version in [subject.first + 1, subject.first + 2] {
@@ -54,11 +68,17 @@ async fn requests_finish_on_the_version_that_they_began_with() {
     }
     // The call still uses the version, so it is not unloaded.
     subject.server.admin().await.reload().await.unwrap();
-    assert_eq!(subject.states().await[0], (subject.first, ModelState::Retained));
+    assert_eq!(
+        subject.states().await[0],
+        (subject.first, ModelState::Retained)
+    );
     stream.send(&configurations).await.unwrap();
     let ranking = stream.finish().await.unwrap();
     assert_eq!(ranking.model.version, ModelVersion::Number(subject.first));
-    subject.server.until(MODEL, subject.first, ModelState::Unloaded).await;
+    subject
+        .server
+        .until(MODEL, subject.first, ModelState::Unloaded)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,5 +103,9 @@ async fn the_same_weights_give_the_same_scores_in_every_version() {
     let after = subject.ask(MODEL, 40).await;
     assert_ne!(before.model, after.model);
     assert_eq!(before.scores, after.scores);
-    assert_eq!(subject.ask(&before.model.to_string(), 40).await.model, before.model, "it is retained");
+    assert_eq!(
+        subject.ask(&before.model.to_string(), 40).await.model,
+        before.model,
+        "it is retained"
+    );
 }

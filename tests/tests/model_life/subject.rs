@@ -31,7 +31,11 @@ impl Subject {
         let server = TestServer::start_with(&flags).await;
         let serving = server.client().await.get_model(MODEL, None).await.unwrap();
         assert!(serving.serving);
-        Self { artifacts, server, first: serving.version }
+        Self {
+            artifacts,
+            server,
+            first: serving.version,
+        }
     }
 
     /// Publishes a valid version, and waits until it serves.
@@ -41,14 +45,23 @@ impl Subject {
     }
 
     pub(crate) async fn load(&self) -> Load {
-        Load::start(self.server.client().await, vec![question(12), question(40)], PAUSE)
+        Load::start(
+            self.server.client().await,
+            vec![question(12), question(40)],
+            PAUSE,
+        )
     }
 
     /// Returns the scores of a model, or of a version of it, for a kernel.
     pub(crate) async fn ask(&self, model: &str, nodes: u8) -> Ranking {
-        let Question { graph, configurations } = question(nodes);
+        let Question {
+            graph,
+            configurations,
+        } = question(nodes);
         let model = Some(model.parse().unwrap());
-        let request = RankRequest::new(&graph, &configurations).model(model).with_scores();
+        let request = RankRequest::new(&graph, &configurations)
+            .model(model)
+            .with_scores();
         self.server.client().await.rank(&request).await.unwrap()
     }
 
@@ -70,6 +83,13 @@ pub(crate) fn question(nodes: u8) -> Question {
 
 /// Stops a load, asserts that no request failed, and returns the rankings.
 pub(crate) fn rankings(answers: Vec<Answer>) -> Vec<Ranking> {
-    assert!(answers.len() > 10, "a load of {} requests shows nothing", answers.len());
-    answers.into_iter().map(|answer| answer.ranking.unwrap_or_else(|error| panic!("{error}"))).collect()
+    assert!(
+        answers.len() > 10,
+        "a load of {} requests shows nothing",
+        answers.len()
+    );
+    answers
+        .into_iter()
+        .map(|answer| answer.ranking.unwrap_or_else(|error| panic!("{error}")))
+        .collect()
 }

@@ -17,17 +17,34 @@ const MAX_IMPORTS: usize = 16;
 pub(crate) fn circles(root: &Path) -> Vec<String> {
     let modules = modules(root);
     let dependencies = dependencies(&modules);
-    let reachable: BTreeMap<_, _> =
-        dependencies.keys().map(|file| (*file, reachable(&dependencies, file))).collect();
-    let reaches = |from: &Path, to: &Path| reachable.get(from).is_some_and(|files| files.contains(to));
-    let shown = |file: &Path| file.strip_prefix(root.parent().unwrap()).unwrap().display().to_string();
+    let reachable: BTreeMap<_, _> = dependencies
+        .keys()
+        .map(|file| (*file, reachable(&dependencies, file)))
+        .collect();
+    let reaches =
+        |from: &Path, to: &Path| reachable.get(from).is_some_and(|files| files.contains(to));
+    let shown = |file: &Path| {
+        file.strip_prefix(root.parent().unwrap())
+            .unwrap()
+            .display()
+            .to_string()
+    };
     let mut circles: BTreeMap<&Path, String> = BTreeMap::new();
     for (&user, uses) in &dependencies {
         for (&used, names) in uses.iter().filter(|(used, _)| reaches(used, user)) {
-            let first = reachable[user].iter().find(|file| reaches(file, user)).expect("a circle has files");
+            let first = reachable[user]
+                .iter()
+                .find(|file| reaches(file, user))
+                .expect("a circle has files");
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let circle = circles.entry(first).or_default();
-            let _ = writeln!(circle, "  {} uses {} of {}", shown(user), names.join(", "), shown(used));
+            let _ = writeln!(
+                circle,
+                "  {} uses {} of {}",
+                shown(user),
+                names.join(", "),
+                shown(used)
+            );
         }
     }
     circles.into_values().collect()
@@ -36,9 +53,17 @@ pub(crate) fn circles(root: &Path) -> Vec<String> {
 fn dependencies(modules: &[Module]) -> Dependencies<'_> {
     let mut dependencies = Dependencies::new();
     for (index, module) in modules.iter().enumerate() {
-        let used = module.paths.iter().filter_map(|path| definition(modules, index, path, MAX_IMPORTS));
+        let used = module
+            .paths
+            .iter()
+            .filter_map(|path| definition(modules, index, path, MAX_IMPORTS));
         for (file, name) in used.filter(|(file, _)| *file != module.file) {
-            dependencies.entry(&module.file).or_default().entry(file).or_default().insert(name);
+            dependencies
+                .entry(&module.file)
+                .or_default()
+                .entry(file)
+                .or_default()
+                .insert(name);
         }
     }
     dependencies
@@ -80,5 +105,8 @@ fn definition<'a>(
     if let Some(imported) = module.imports.get(name) {
         return definition(modules, from, &[imported, rest].concat(), imports);
     }
-    module.globs.iter().find_map(|glob| definition(modules, from, &[glob, path].concat(), imports))
+    module
+        .globs
+        .iter()
+        .find_map(|glob| definition(modules, from, &[glob, path].concat(), imports))
 }

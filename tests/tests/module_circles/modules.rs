@@ -38,8 +38,11 @@ pub(crate) fn modules(root: &Path) -> Vec<Module> {
 
 /// Adds a file's module. Its children's files are in `folder`.
 fn add_file(modules: &mut Vec<Module>, file: &Path, folder: &Path, parent: Option<usize>) -> usize {
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let items = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display())).items;
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let items = syn::parse_file(&text)
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+        .items;
     add(modules, file, folder, parent, &items)
 }
 
@@ -51,7 +54,11 @@ fn add(
     items: &[Item],
 ) -> usize {
     let index = modules.len();
-    modules.push(Module { file: file.to_owned(), parent, ..Module::default() });
+    modules.push(Module {
+        file: file.to_owned(),
+        parent,
+        ..Module::default()
+    });
     for item in items {
         if let Item::Mod(child) = item {
             if child.attrs.iter().any(is_for_tests) {
@@ -63,8 +70,10 @@ fn add(
                 add(modules, file, &folder, Some(index), items)
             } else {
                 let files = [folder.join("mod.rs"), folder.with_extension("rs")];
-                let file =
-                    files.into_iter().find(|file| file.exists()).expect("a declared module has a file");
+                let file = files
+                    .into_iter()
+                    .find(|file| file.exists())
+                    .expect("a declared module has a file");
                 add_file(modules, &file, &folder, Some(index))
             };
             modules[index].children.insert(name, child);
@@ -72,8 +81,9 @@ fn add(
             let module = &mut modules[index];
             module.items.extend(defined_name(item));
             if let Item::Use(declaration) = item {
-                let (globs, imports): (Vec<_>, Vec<_>) =
-                    imports(&declaration.tree, &[]).into_iter().partition(|(name, _)| name == GLOB);
+                let (globs, imports): (Vec<_>, Vec<_>) = imports(&declaration.tree, &[])
+                    .into_iter()
+                    .partition(|(name, _)| name == GLOB);
                 module.globs.extend(globs.into_iter().map(|(_, path)| path));
                 module.imports.extend(imports);
             }
@@ -113,7 +123,11 @@ fn imports(tree: &UseTree, prefix: &[String]) -> Vec<(String, Names)> {
     };
     match tree {
         UseTree::Path(tree) => imports(&tree.tree, &path(&tree.ident)),
-        UseTree::Group(tree) => tree.items.iter().flat_map(|tree| imports(tree, prefix)).collect(),
+        UseTree::Group(tree) => tree
+            .items
+            .iter()
+            .flat_map(|tree| imports(tree, prefix))
+            .collect(),
         UseTree::Rename(tree) => vec![(tree.rename.to_string(), path(&tree.ident))],
         UseTree::Name(tree) => {
             let path = path(&tree.ident);
@@ -130,10 +144,15 @@ struct Paths(Vec<Names>);
 impl Paths {
     /// Adds what looks like a path in the tokens of a macro or an attribute.
     fn add_tokens(&mut self, tokens: &str) {
-        let is_name = |word: &&str| word.starts_with(|first: char| first.is_alphabetic() || first == '_');
+        let is_name =
+            |word: &&str| word.starts_with(|first: char| first.is_alphabetic() || first == '_');
         let mut words = tokens.split_whitespace().peekable();
         while let Some(word) = words.next() {
-            let mut path: Names = Some(word).filter(is_name).map(str::to_owned).into_iter().collect();
+            let mut path: Names = Some(word)
+                .filter(is_name)
+                .map(str::to_owned)
+                .into_iter()
+                .collect();
             while !path.is_empty() && words.next_if_eq(&"::").is_some() {
                 path.extend(words.next_if(is_name).map(str::to_owned));
             }
@@ -144,12 +163,21 @@ impl Paths {
 
 impl<'ast> Visit<'ast> for Paths {
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        self.0.push(
+            path.segments
+                .iter()
+                .map(|segment| segment.ident.to_string())
+                .collect(),
+        );
         visit::visit_path(self, path);
     }
 
     fn visit_item_use(&mut self, declaration: &'ast ItemUse) {
-        self.0.extend(imports(&declaration.tree, &[]).into_iter().map(|(_, path)| path));
+        self.0.extend(
+            imports(&declaration.tree, &[])
+                .into_iter()
+                .map(|(_, path)| path),
+        );
     }
 
     fn visit_macro(&mut self, call: &'ast Macro) {

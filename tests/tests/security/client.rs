@@ -21,17 +21,27 @@ const ADMIN: &str = "--admin-listen=127.0.0.1:0";
 
 /// Returns a connection that trusts an authority, without retries.
 fn trusting(authority: &Authority) -> Connection {
-    Connection { authorities: Some(authority.pem.clone()), retries: 0, ..Connection::default() }
+    Connection {
+        authorities: Some(authority.pem.clone()),
+        retries: 0,
+        ..Connection::default()
+    }
 }
 
 /// Returns such a connection that also presents a certificate.
 fn showing(authority: &Authority, pair: Pair) -> Connection {
     let Pair { certificate, key } = pair;
-    Connection { identity: Some(Identity { certificate, key }), ..trusting(authority) }
+    Connection {
+        identity: Some(Identity { certificate, key }),
+        ..trusting(authority)
+    }
 }
 
 fn with_token(authority: &Authority, token: &str) -> Connection {
-    Connection { token: Some(token.parse().unwrap()), ..trusting(authority) }
+    Connection {
+        token: Some(token.parse().unwrap()),
+        ..trusting(authority)
+    }
 }
 
 async fn list_models(server: &TestServer, connection: &Connection) -> Result<usize, ClientError> {
@@ -41,12 +51,19 @@ async fn list_models(server: &TestServer, connection: &Connection) -> Result<usi
 
 async fn reload(server: &TestServer, connection: &Connection) -> Result<usize, ClientError> {
     let endpoint = over_tls(&server.admin_endpoint().unwrap());
-    Ok(AdminClient::connect(&endpoint, connection.clone()).await?.reload().await?.len())
+    Ok(AdminClient::connect(&endpoint, connection.clone())
+        .await?
+        .reload()
+        .await?
+        .len())
 }
 
 /// Asserts that both kinds of calls are rejected for the same reason.
 async fn refusals(server: &TestServer, connection: &Connection) -> [ClientError; 2] {
-    [list_models(server, connection).await.unwrap_err(), reload(server, connection).await.unwrap_err()]
+    [
+        list_models(server, connection).await.unwrap_err(),
+        reload(server, connection).await.unwrap_err(),
+    ]
 }
 
 /// Returns the error of a connection that could not be opened.
@@ -54,7 +71,10 @@ fn cause(error: &ClientError) -> String {
     assert!(matches!(error, ClientError::Connect { .. }), "{error:?}");
     assert_eq!(error.code(), Some(Code::Unavailable));
     let causes = successors(error.source(), |cause| (**cause).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 #[tokio::test]
@@ -66,17 +86,37 @@ async fn every_call_goes_over_tls() {
     let artifacts = Artifacts::copy();
     let server = files.start_with(&[ADMIN, &artifacts.flag()]).await;
     let connection = with_token(&authority, "secret");
-    let client = Client::connect(&over_tls(server.endpoint()), connection.clone()).await.unwrap();
-    let (graph, tiles) = (GraphHandle::features(&kernel_of(5)), Configurations::Tile(grid_tiles(20)));
+    let client = Client::connect(&over_tls(server.endpoint()), connection.clone())
+        .await
+        .unwrap();
+    let (graph, tiles) = (
+        GraphHandle::features(&kernel_of(5)),
+        Configurations::Tile(grid_tiles(20)),
+    );
     client.put_graph(&graph).await.unwrap();
-    let ranking = client.rank(&RankRequest::new(&graph, &tiles)).await.unwrap();
-    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let ranking = client
+        .rank(&RankRequest::new(&graph, &tiles))
+        .await
+        .unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
     stream.send(&tiles).await.unwrap();
     assert_eq!(stream.finish().await.unwrap().best, ranking.best);
     let model = &client.list_models().await.unwrap()[0];
-    assert_eq!(client.get_model(&model.name, Some(model.version)).await.unwrap().digest, model.digest);
+    assert_eq!(
+        client
+            .get_model(&model.name, Some(model.version))
+            .await
+            .unwrap()
+            .digest,
+        model.digest
+    );
 
-    let admin = AdminClient::connect(&over_tls(&server.admin_endpoint().unwrap()), connection).await.unwrap();
+    let admin = AdminClient::connect(&over_tls(&server.admin_endpoint().unwrap()), connection)
+        .await
+        .unwrap();
     let versions = [
         admin.reload().await,
         admin.set_canary(&model.name, model.version, 0).await,
@@ -84,7 +124,12 @@ async fn every_call_goes_over_tls() {
         admin.unpin(&model.name).await,
     ];
     for versions in versions {
-        assert!(versions.unwrap().iter().any(|version| version.name == model.name));
+        assert!(
+            versions
+                .unwrap()
+                .iter()
+                .any(|version| version.name == model.name)
+        );
     }
     let error = admin.rollback("another").await.unwrap_err();
     assert_eq!(error.refusal().unwrap().reason(), Some("MODEL_NOT_FOUND"));
@@ -98,13 +143,23 @@ async fn a_server_that_is_not_trusted_is_not_called() {
     let server = files.start_with(&[ADMIN]).await;
     assert!(list_models(&server, &trusting(&authority)).await.unwrap() > 0);
     for error in refusals(&server, &trusting(&stranger)).await {
-        assert!(cause(&error).contains("invalid peer certificate: "), "{}", cause(&error));
+        assert!(
+            cause(&error).contains("invalid peer certificate: "),
+            "{}",
+            cause(&error)
+        );
     }
     // The system's certificate store does not trust the authority.
     for error in refusals(&server, &Connection::default()).await {
-        assert!(matches!(error, ClientError::Connect { .. } | ClientError::Tls { .. }), "{error:?}");
+        assert!(
+            matches!(error, ClientError::Connect { .. } | ClientError::Tls { .. }),
+            "{error:?}"
+        );
     }
-    let both = Connection { authorities: Some(stranger.pem + &authority.pem), ..Connection::default() };
+    let both = Connection {
+        authorities: Some(stranger.pem + &authority.pem),
+        ..Connection::default()
+    };
     assert!(list_models(&server, &both).await.unwrap() > 0);
 }
 
@@ -115,7 +170,11 @@ async fn a_server_of_another_name_is_not_called() {
     files.write_pair(&authority.issue_elsewhere());
     let server = files.start_with(&[ADMIN]).await;
     for error in refusals(&server, &trusting(&authority)).await {
-        assert!(cause(&error).contains("certificate not valid for name \"127.0.0.1\""), "{}", cause(&error));
+        assert!(
+            cause(&error).contains("certificate not valid for name \"127.0.0.1\""),
+            "{}",
+            cause(&error)
+        );
     }
 }
 
@@ -141,21 +200,35 @@ async fn a_call_brings_its_token() {
     let authority = Authority::new();
     let files = Files::new();
     files.write_pair(&authority.issue());
-    files.write("tokens", &[token_line("ci", "read", "r"), token_line("operator", "admin", "a")].concat());
+    files.write(
+        "tokens",
+        &[
+            token_line("ci", "read", "r"),
+            token_line("operator", "admin", "a"),
+        ]
+        .concat(),
+    );
     let server = files.start_with(&[ADMIN]).await;
-    for (connection, reason) in
-        [(trusting(&authority), "TOKEN_MISSING"), (with_token(&authority, "another"), "TOKEN_UNKNOWN")]
-    {
+    for (connection, reason) in [
+        (trusting(&authority), "TOKEN_MISSING"),
+        (with_token(&authority, "another"), "TOKEN_UNKNOWN"),
+    ] {
         for error in refusals(&server, &connection).await {
             assert_eq!(error.code(), Some(Code::Unauthenticated));
             assert_eq!(error.refusal().unwrap().reason(), Some(reason));
-            assert!(!format!("{error} {error:?}").contains("another"), "{error:?}");
+            assert!(
+                !format!("{error} {error:?}").contains("another"),
+                "{error:?}"
+            );
         }
     }
     let (read, admin) = (with_token(&authority, "r"), with_token(&authority, "a"));
     assert!(list_models(&server, &read).await.unwrap() > 0);
     assert!(reload(&server, &admin).await.unwrap() > 0);
-    for error in [list_models(&server, &admin).await, reload(&server, &read).await] {
+    for error in [
+        list_models(&server, &admin).await,
+        reload(&server, &read).await,
+    ] {
         assert_eq!(error.unwrap_err().code(), Some(Code::PermissionDenied));
     }
 }
@@ -165,8 +238,13 @@ async fn a_token_needs_no_tls() {
     let files = Files::new();
     files.write("tokens", &token_line("ci", "read", "r"));
     let server = files.start().await;
-    let connection = Connection { token: Some("r".parse().unwrap()), ..Connection::default() };
-    let client = Client::connect(server.endpoint(), connection).await.unwrap();
+    let connection = Connection {
+        token: Some("r".parse().unwrap()),
+        ..Connection::default()
+    };
+    let client = Client::connect(server.endpoint(), connection)
+        .await
+        .unwrap();
     assert!(!client.list_models().await.unwrap().is_empty());
     assert!(!format!("{client:?}").contains("Bearer"), "{client:?}");
 }
@@ -178,19 +256,30 @@ async fn every_graph_has_its_replica_over_tls() {
     files.write_pair(&authority.issue());
     files.write("tokens", &token_line("ci", "read", "r"));
     let replicas = [files.start().await, files.start().await];
-    let mut listed = replicas.each_ref().map(|replica| over_tls(replica.endpoint()));
-    let graphs: Vec<_> = (1..=20).map(|nodes| GraphHandle::features(&kernel_of(nodes))).collect();
+    let mut listed = replicas
+        .each_ref()
+        .map(|replica| over_tls(replica.endpoint()));
+    let graphs: Vec<_> = (1..=20)
+        .map(|nodes| GraphHandle::features(&kernel_of(nodes)))
+        .collect();
     let tiles = Configurations::Tile(grid_tiles(5));
     let mut shares = vec![];
     for _ in 0..2 {
-        let client = Client::connect_replicas(&listed, with_token(&authority, "r")).await.unwrap();
+        let client = Client::connect_replicas(&listed, with_token(&authority, "r"))
+            .await
+            .unwrap();
         for graph in &graphs {
             client.rank(&RankRequest::new(graph, &tiles)).await.unwrap();
         }
         let mut share = vec![];
         for replica in &replicas {
             let read = [("index", "source"), ("result", "miss")];
-            share.push(replica.scrape().await.value("hlorank_graph_cache_requests_total", &read));
+            share.push(
+                replica
+                    .scrape()
+                    .await
+                    .value("hlorank_graph_cache_requests_total", &read),
+            );
         }
         shares.push(share);
         listed.reverse();
@@ -208,10 +297,19 @@ async fn tls_and_no_tls_do_not_meet() {
     let files = Files::new();
     files.write_pair(&authority.issue());
     let (secured, plain) = (files.start().await, TestServer::start().await);
-    let error = list_models(&plain, &trusting(&authority)).await.unwrap_err();
-    assert!(cause(&error).contains("InvalidContentType"), "{}", cause(&error));
+    let error = list_models(&plain, &trusting(&authority))
+        .await
+        .unwrap_err();
+    assert!(
+        cause(&error).contains("InvalidContentType"),
+        "{}",
+        cause(&error)
+    );
 
-    let once = Connection { retries: 0, ..Connection::default() };
+    let once = Connection {
+        retries: 0,
+        ..Connection::default()
+    };
     let client = Client::connect(secured.endpoint(), once).await;
     let error = match client {
         Ok(client) => client.list_models().await.unwrap_err(),
@@ -220,8 +318,13 @@ async fn tls_and_no_tls_do_not_meet() {
     assert!(!cause(&error).is_empty());
 
     for connection in [trusting(&authority), showing(&authority, authority.issue())] {
-        let error = Client::connect(plain.endpoint(), connection).await.unwrap_err();
-        let expected = format!("certificates were given, but {} does not use TLS;", plain.endpoint());
+        let error = Client::connect(plain.endpoint(), connection)
+            .await
+            .unwrap_err();
+        let expected = format!(
+            "certificates were given, but {} does not use TLS;",
+            plain.endpoint()
+        );
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
 }
@@ -231,11 +334,22 @@ async fn a_handshake_takes_no_longer_than_a_connection_may() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("https://{}", listener.local_addr().unwrap());
     let connect_timeout = Duration::from_millis(200);
-    let connection = Connection { connect_timeout, ..trusting(&Authority::new()) };
+    let connection = Connection {
+        connect_timeout,
+        ..trusting(&Authority::new())
+    };
     let since = Instant::now();
     let error = Client::connect(&endpoint, connection).await.unwrap_err();
-    assert!(cause(&error).contains("TLS handshake timeout"), "{}", cause(&error));
-    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    assert!(
+        cause(&error).contains("TLS handshake timeout"),
+        "{}",
+        cause(&error)
+    );
+    assert!(
+        since.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        since.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -243,14 +357,31 @@ async fn what_makes_no_tls_is_reported_before_a_connection_is_made() {
     let authority = Authority::new();
     let (one, other) = (authority.issue(), authority.issue());
     let connect = async |connection: Connection| {
-        let error = Client::connect("https://127.0.0.1:1", connection).await.unwrap_err();
-        assert!(matches!(error, ClientError::Tls { .. }) && error.code().is_none(), "{error:?}");
+        let error = Client::connect("https://127.0.0.1:1", connection)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, ClientError::Tls { .. }) && error.code().is_none(),
+            "{error:?}"
+        );
         error.source().unwrap().to_string()
     };
-    let no_authority = Connection { authorities: Some(one.key.clone()), ..Connection::default() };
-    assert_eq!(connect(no_authority).await, "the authorities contain no certificate in PEM");
-    let mixed = Pair { certificate: one.certificate, key: other.key };
+    let no_authority = Connection {
+        authorities: Some(one.key.clone()),
+        ..Connection::default()
+    };
+    assert_eq!(
+        connect(no_authority).await,
+        "the authorities contain no certificate in PEM"
+    );
+    let mixed = Pair {
+        certificate: one.certificate,
+        key: other.key,
+    };
     connect(showing(&authority, mixed)).await;
-    let no_key = Pair { certificate: other.certificate.clone(), key: other.certificate };
+    let no_key = Pair {
+        certificate: other.certificate.clone(),
+        key: other.certificate,
+    };
     connect(showing(&authority, no_key)).await;
 }

@@ -4,12 +4,19 @@ use hlorank_proto::v1::{
     RankConfigsRequest, TileConfig, TileConfigs, config_batch::Configs,
     cost_model_service_client::CostModelServiceClient,
 };
-use hlorank_tests::{RankRequestBuilder as _, TestServer, graph_of_module, module::two_dots, rank_request};
+use hlorank_tests::{
+    RankRequestBuilder as _, TestServer, graph_of_module, module::two_dots, rank_request,
+};
 use tonic::codec::CompressionEncoding::{Gzip, Zstd};
 
 fn request() -> RankConfigsRequest {
-    let configs = (1..=500).map(|bound| TileConfig { output_bounds: vec![bound], ..Default::default() });
-    let configs = Configs::TileConfigs(TileConfigs { configs: configs.collect() });
+    let configs = (1..=500).map(|bound| TileConfig {
+        output_bounds: vec![bound],
+        ..Default::default()
+    });
+    let configs = Configs::TileConfigs(TileConfigs {
+        configs: configs.collect(),
+    });
     rank_request(graph_of_module(two_dots()), configs).with_scores()
 }
 
@@ -17,13 +24,27 @@ fn request() -> RankConfigsRequest {
 async fn compressed_requests_have_compressed_answers() {
     let server = TestServer::start().await;
     let channel = server.channel().await;
-    let plain = CostModelServiceClient::new(channel.clone()).rank_configs(request()).await.unwrap();
+    let plain = CostModelServiceClient::new(channel.clone())
+        .rank_configs(request())
+        .await
+        .unwrap();
     for encoding in [Gzip, Zstd] {
         let client = CostModelServiceClient::new(channel.clone()).accept_compressed(encoding);
-        let sent = client.clone().send_compressed(encoding).rank_configs(request()).await.unwrap();
-        assert_eq!(sent.metadata().get("grpc-encoding").unwrap(), &encoding.to_string());
+        let sent = client
+            .clone()
+            .send_compressed(encoding)
+            .rank_configs(request())
+            .await
+            .unwrap();
+        assert_eq!(
+            sent.metadata().get("grpc-encoding").unwrap(),
+            &encoding.to_string()
+        );
         assert_eq!(sent.get_ref().scores, plain.get_ref().scores);
         let unsent = { client }.rank_configs(request()).await.unwrap();
-        assert!(unsent.metadata().get("grpc-encoding").is_none(), "the request was not compressed");
+        assert!(
+            unsent.metadata().get("grpc-encoding").is_none(),
+            "the request was not compressed"
+        );
     }
 }

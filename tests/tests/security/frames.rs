@@ -23,8 +23,15 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
 
 /// Sends a frame again and again, until the server closes the connection. Returns the number of frames that were sent until the
 /// client noticed.
-async fn frames_until_closed(endpoint: &str, first: &[u8], repeated: &[u8], most: usize) -> Option<usize> {
-    let stream = TcpStream::connect(endpoint.trim_start_matches("http://")).await.unwrap();
+async fn frames_until_closed(
+    endpoint: &str,
+    first: &[u8],
+    repeated: &[u8],
+    most: usize,
+) -> Option<usize> {
+    let stream = TcpStream::connect(endpoint.trim_start_matches("http://"))
+        .await
+        .unwrap();
     let (mut reader, mut writer) = stream.into_split();
     let answers = tokio::spawn(async move {
         let _ = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
@@ -47,9 +54,17 @@ async fn headers_without_end_close_the_connection() {
     // Headers without END_HEADERS, and continuations of one byte each, which would be one header of any size.
     let headers = frame(1, 0, 1, b"");
     for payload in [&b""[..], b"\0", &[0; 16 << 10]] {
-        let closed =
-            frames_until_closed(server.endpoint(), &headers, &frame(9, 0, 1, payload), 100_000).await;
-        println!("continuations of {} bytes: closed after {closed:?} frames", payload.len());
+        let closed = frames_until_closed(
+            server.endpoint(),
+            &headers,
+            &frame(9, 0, 1, payload),
+            100_000,
+        )
+        .await;
+        println!(
+            "continuations of {} bytes: closed after {closed:?} frames",
+            payload.len()
+        );
         assert!(closed.is_some(), "continuations of {} bytes", payload.len());
     }
     assert!(list_models(server.channel().await).await.is_ok());
@@ -59,18 +74,28 @@ async fn headers_without_end_close_the_connection() {
 async fn floods_of_pings_and_settings_take_no_memory() {
     const FRAMES: usize = 200_000;
     let server = ServerProcess::start(&[]);
-    let channel = tonic::transport::Endpoint::from_shared(server.endpoint.clone()).unwrap().connect().await;
+    let channel = tonic::transport::Endpoint::from_shared(server.endpoint.clone())
+        .unwrap()
+        .connect()
+        .await;
     let channel = channel.unwrap();
     list_models(channel.clone()).await.unwrap();
     let before = server.resident_bytes();
-    for (name, frame) in [("pings", frame(6, 0, 0, &[7; 8])), ("settings", frame(4, 0, 0, b""))] {
-        let stream = TcpStream::connect(server.endpoint.trim_start_matches("http://")).await.unwrap();
+    for (name, frame) in [
+        ("pings", frame(6, 0, 0, &[7; 8])),
+        ("settings", frame(4, 0, 0, b"")),
+    ] {
+        let stream = TcpStream::connect(server.endpoint.trim_start_matches("http://"))
+            .await
+            .unwrap();
         let (mut reader, mut writer) = stream.into_split();
         let flood = tokio::spawn(async move {
             writer.write_all(PREFACE).await.unwrap();
             for _ in 0..FRAMES / 100 {
                 // An error means that the server has closed the connection.
-                let Ok(()) = writer.write_all(&frame.repeat(100)).await else { return };
+                let Ok(()) = writer.write_all(&frame.repeat(100)).await else {
+                    return;
+                };
             }
         });
         // The client reads nothing, so the server must not keep its answers either.
@@ -84,13 +109,19 @@ async fn floods_of_pings_and_settings_take_no_memory() {
             let mut answers = vec![0; 64 << 10];
             while matches!(reader.read(&mut answers).await, Ok(bytes) if bytes > 0) {}
         });
-        timeout(PATIENCE, flood).await.expect("the flood ends").unwrap();
+        timeout(PATIENCE, flood)
+            .await
+            .expect("the flood ends")
+            .unwrap();
         list_models(channel.clone()).await.unwrap();
         let grown = server.resident_bytes().saturating_sub(before);
         println!(
             "{FRAMES} {name}: {calls} calls beside it, {unread} bytes more unread, {grown} bytes more read"
         );
-        assert!(unread.max(grown) < 16 << 20, "{name}: {unread} and {grown} bytes");
+        assert!(
+            unread.max(grown) < 16 << 20,
+            "{name}: {unread} and {grown} bytes"
+        );
         reading.abort();
     }
 }

@@ -24,7 +24,9 @@ async fn send(address: SocketAddr, first: &str, headers: &str) -> String {
     );
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_mins(1)))
+            .unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
         // The server may reset the connection behind its answer, because it has not read the body.
@@ -40,8 +42,16 @@ fn address(endpoint: &str) -> SocketAddr {
 
 async fn list_as(endpoint: &str, host: &str) -> Result<(), Status> {
     let origin = format!("http://{host}").parse().unwrap();
-    let channel = Endpoint::from_shared(endpoint.to_owned()).unwrap().origin(origin).connect().await.unwrap();
-    ModelServiceClient::new(channel).list_models(ListModelsRequest {}).await.map(drop)
+    let channel = Endpoint::from_shared(endpoint.to_owned())
+        .unwrap()
+        .origin(origin)
+        .connect()
+        .await
+        .unwrap();
+    ModelServiceClient::new(channel)
+        .list_models(ListModelsRequest {})
+        .await
+        .map(drop)
 }
 
 const LIST: &str = "POST /hlorank.v1.ModelService/ListModels HTTP/1.1";
@@ -55,17 +65,39 @@ async fn calls_under_a_strange_name_are_refused_by_every_listener() {
     for endpoint in [server.endpoint(), &admin] {
         let refused = list_as(endpoint, EVIL).await.unwrap_err();
         let reason = refused.get_details_error_info().unwrap().reason;
-        assert_eq!((refused.code(), &*reason), (Code::PermissionDenied, "HOST_NOT_ALLOWED"), "{refused}");
+        assert_eq!(
+            (refused.code(), &*reason),
+            (Code::PermissionDenied, "HOST_NOT_ALLOWED"),
+            "{refused}"
+        );
         assert!(refused.message().contains("--allowed-hosts"), "{refused}");
         let json = send(address(endpoint), LIST, &format!("host: {EVIL}\r\n")).await;
-        assert!(json.starts_with("HTTP/1.1 421 ") && json.contains("HOST_NOT_ALLOWED"), "{json}");
+        assert!(
+            json.starts_with("HTTP/1.1 421 ") && json.contains("HOST_NOT_ALLOWED"),
+            "{json}"
+        );
         list_as(endpoint, "LOCALHOST.:7070").await.unwrap();
         list_as(endpoint, "10.11.12.13:7070").await.unwrap();
         list_as(endpoint, "[::1]").await.unwrap();
     }
-    for page in ["/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/none"] {
-        let page = send(metrics, &format!("GET {page} HTTP/1.1"), &format!("host: {EVIL}\r\n")).await;
-        assert!(page.starts_with("HTTP/1.1 421 ") && page.contains("HOST_NOT_ALLOWED"), "{page}");
+    for page in [
+        "/",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+        "/none",
+    ] {
+        let page = send(
+            metrics,
+            &format!("GET {page} HTTP/1.1"),
+            &format!("host: {EVIL}\r\n"),
+        )
+        .await;
+        assert!(
+            page.starts_with("HTTP/1.1 421 ") && page.contains("HOST_NOT_ALLOWED"),
+            "{page}"
+        );
     }
     let scraped = send(metrics, METRICS, "host: 10.11.12.13:7071\r\n").await;
     assert!(scraped.starts_with("HTTP/1.1 200 "), "{scraped}");
@@ -76,15 +108,28 @@ async fn a_request_names_one_host() {
     let server = TestServer::start().await;
     let (calls, metrics) = (address(server.endpoint()), server.metrics_address());
     for (address, first) in [(calls, LIST), (metrics, METRICS)] {
-        for headers in ["", "host:\r\n", "host: a b\r\n", "host: localhost\r\nhost: localhost\r\n"] {
+        for headers in [
+            "",
+            "host:\r\n",
+            "host: a b\r\n",
+            "host: localhost\r\nhost: localhost\r\n",
+        ] {
             let refused = send(address, first, headers).await;
-            assert!(refused.starts_with("HTTP/1.1 400 "), "{headers:?}: {refused}");
+            assert!(
+                refused.starts_with("HTTP/1.1 400 "),
+                "{headers:?}: {refused}"
+            );
             assert!(refused.contains("HOST_INVALID"), "{headers:?}: {refused}");
         }
         let old = first.replace("HTTP/1.1", "HTTP/1.0");
-        assert!(send(address, &old, "").await.starts_with("HTTP/1.0 200 "), "{old}");
         assert!(
-            send(address, &old, &format!("host: {EVIL}\r\n")).await.contains("HOST_NOT_ALLOWED"),
+            send(address, &old, "").await.starts_with("HTTP/1.0 200 "),
+            "{old}"
+        );
+        assert!(
+            send(address, &old, &format!("host: {EVIL}\r\n"))
+                .await
+                .contains("HOST_NOT_ALLOWED"),
             "{old}"
         );
     }
@@ -98,10 +143,19 @@ async fn listed_names_are_answered() {
     let server = TestServer::start_with(&["--allowed-hosts=hlorank,*.cluster.local"]).await;
     for host in ["hlorank:7070", "Hlorank.", "a.b.cluster.local"] {
         list_as(server.endpoint(), host).await.unwrap();
-        let scraped = send(server.metrics_address(), METRICS, &format!("host: {host}\r\n")).await;
+        let scraped = send(
+            server.metrics_address(),
+            METRICS,
+            &format!("host: {host}\r\n"),
+        )
+        .await;
         assert!(scraped.starts_with("HTTP/1.1 200 "), "{scraped}");
     }
-    assert!(list_as(server.endpoint(), "hlorank.evil.example").await.is_err());
+    assert!(
+        list_as(server.endpoint(), "hlorank.evil.example")
+            .await
+            .is_err()
+    );
     let open = TestServer::start_with(&["--allowed-hosts=*"]).await;
     list_as(open.endpoint(), EVIL).await.unwrap();
 }
@@ -112,5 +166,8 @@ async fn a_server_with_tokens_has_any_name() {
     files.write("tokens", &token_line("ci", "read", "secret"));
     let server = files.start().await;
     let refused = list_as(server.endpoint(), EVIL).await.unwrap_err();
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "TOKEN_MISSING");
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "TOKEN_MISSING"
+    );
 }

@@ -15,18 +15,30 @@ async fn send(
     method: Method,
     content: Option<&str>,
 ) -> (StatusCode, Option<Status>, String) {
-    let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http::<Full<Bytes>>();
-    let request = Request::builder().method(method).uri(format!("{}/{METHOD}", server.endpoint()));
-    let request =
-        content.into_iter().fold(request, |request, content| request.header("content-type", content));
+    let client = Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build_http::<Full<Bytes>>();
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{}/{METHOD}", server.endpoint()));
+    let request = content.into_iter().fold(request, |request, content| {
+        request.header("content-type", content)
+    });
     let message = hlorank_proto::v1::ListModelsRequest {}.encode_to_vec();
     let framed = [vec![0; 5], message].concat();
-    let response = client.request(request.body(Full::from(framed)).unwrap()).await.unwrap();
+    let response = client
+        .request(request.body(Full::from(framed)).unwrap())
+        .await
+        .unwrap();
     let (head, body) = response.into_parts();
     let body = body.collect().await.unwrap();
     let status = body.trailers().and_then(Status::from_header_map);
     let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
-    (head.status, status.or_else(|| Status::from_header_map(&head.headers)), text)
+    (
+        head.status,
+        status.or_else(|| Status::from_header_map(&head.headers)),
+        text,
+    )
 }
 
 #[tokio::test]
@@ -34,16 +46,36 @@ async fn only_posts_of_grpc_reach_a_method() {
     let server = TestServer::start().await;
     for content in ["application/grpc", "application/grpc+proto"] {
         let (http, status, _) = send(&server, Method::POST, Some(content)).await;
-        assert_eq!((http, status.unwrap().code()), (StatusCode::OK, tonic::Code::Ok), "{content}");
+        assert_eq!(
+            (http, status.unwrap().code()),
+            (StatusCode::OK, tonic::Code::Ok),
+            "{content}"
+        );
     }
     for method in [Method::GET, Method::PUT, Method::HEAD] {
         let (http, status, _) = send(&server, method.clone(), Some("application/grpc")).await;
-        assert_eq!((http, status.is_none()), (StatusCode::METHOD_NOT_ALLOWED, true), "{method}");
+        assert_eq!(
+            (http, status.is_none()),
+            (StatusCode::METHOD_NOT_ALLOWED, true),
+            "{method}"
+        );
     }
-    for content in [None, Some("text/plain"), Some("application/jsonp"), Some("application/grpc-web+proto")] {
+    for content in [
+        None,
+        Some("text/plain"),
+        Some("application/jsonp"),
+        Some("application/grpc-web+proto"),
+    ] {
         let (http, status, text) = send(&server, Method::POST, content).await;
-        assert_eq!((http, status.is_none()), (StatusCode::UNSUPPORTED_MEDIA_TYPE, true), "{content:?}");
-        assert!(text.contains("application/grpc") && text.contains("CONTENT_TYPE_UNSUPPORTED"), "{text}");
+        assert_eq!(
+            (http, status.is_none()),
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, true),
+            "{content:?}"
+        );
+        assert!(
+            text.contains("application/grpc") && text.contains("CONTENT_TYPE_UNSUPPORTED"),
+            "{text}"
+        );
     }
     let scrape = server.scrape().await;
     let calls: f64 = scrape

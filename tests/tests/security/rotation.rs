@@ -30,7 +30,10 @@ async fn certificates_are_rotated_under_load_without_a_failed_call() {
     let server = files.start().await;
     assert_eq!(server.scrape().await.value(EXPIRY, &[]), ENDS[0]);
 
-    let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stop, calls) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
     let either = trusting(&[&authorities[0], &authorities[1]]);
     let lasting = connect(server.endpoint(), either.clone()).await.unwrap();
     let callers = (0..4).map(|number| {
@@ -53,11 +56,20 @@ async fn certificates_are_rotated_under_load_without_a_failed_call() {
 
     for rotation in 1..=ROTATIONS {
         files.write_pair(&pair(rotation));
-        server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[rotation % 2]).await;
+        server
+            .until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[rotation % 2])
+            .await;
         let new = trusting(&[&authorities[rotation % 2]]);
-        assert!(list_models(connect(server.endpoint(), new).await.unwrap()).await.is_ok());
+        assert!(
+            list_models(connect(server.endpoint(), new).await.unwrap())
+                .await
+                .is_ok()
+        );
         let old = trusting(&[&authorities[(rotation + 1) % 2]]);
-        assert!(connect(server.endpoint(), old).await.is_err(), "new connections see the new certificate");
+        assert!(
+            connect(server.endpoint(), old).await.is_err(),
+            "new connections see the new certificate"
+        );
     }
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
@@ -65,7 +77,10 @@ async fn certificates_are_rotated_under_load_without_a_failed_call() {
     }
     let scrape = server.scrape().await;
     assert_eq!(reloads(&scrape, "certificate", "loaded"), ROTATIONS as f64);
-    println!("{} calls in {ROTATIONS} rotations", calls.load(Ordering::Relaxed));
+    println!(
+        "{} calls in {ROTATIONS} rotations",
+        calls.load(Ordering::Relaxed)
+    );
     assert!(calls.load(Ordering::Relaxed) > ROTATIONS);
 }
 
@@ -78,8 +93,14 @@ async fn a_bad_pair_is_refused_and_the_old_one_stays() {
     let server = files.start().await;
     let other = authority.issue();
     let bad = [
-        Pair { certificate: other.certificate.clone(), key: good.key.clone() },
-        Pair { certificate: other.certificate.clone(), key: String::new() },
+        Pair {
+            certificate: other.certificate.clone(),
+            key: good.key.clone(),
+        },
+        Pair {
+            certificate: other.certificate.clone(),
+            key: String::new(),
+        },
         Pair {
             certificate: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".into(),
             key: other.key,
@@ -87,15 +108,23 @@ async fn a_bad_pair_is_refused_and_the_old_one_stays() {
     ];
     for (refused, pair) in (1..).zip(&bad) {
         files.write_pair(pair);
-        server.until_metrics(|scrape| reloads(scrape, "certificate", "refused") >= f64::from(refused)).await;
-        let channel = connect(server.endpoint(), trusting(&[&authority])).await.unwrap();
+        server
+            .until_metrics(|scrape| reloads(scrape, "certificate", "refused") >= f64::from(refused))
+            .await;
+        let channel = connect(server.endpoint(), trusting(&[&authority]))
+            .await
+            .unwrap();
         assert!(list_models(channel).await.is_ok());
         assert_eq!(server.scrape().await.value(EXPIRY, &[]), ENDS[0]);
     }
     fs::remove_file(files.folder().join("tls.key")).unwrap();
-    server.until_metrics(|scrape| reloads(scrape, "certificate", "refused") >= 4.0).await;
+    server
+        .until_metrics(|scrape| reloads(scrape, "certificate", "refused") >= 4.0)
+        .await;
     files.write_pair(&authority.issue_until(4000));
-    server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
+    server
+        .until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1])
+        .await;
 }
 
 #[tokio::test]
@@ -109,7 +138,11 @@ async fn a_mounted_secret_is_read_when_its_link_is_swapped() {
         fs::write(folder.join("tls.crt"), &pair.certificate).unwrap();
         fs::write(folder.join("tls.key"), &pair.key).unwrap();
         symlink(version, files.folder().join("..data_tmp")).unwrap();
-        fs::rename(files.folder().join("..data_tmp"), files.folder().join("..data")).unwrap();
+        fs::rename(
+            files.folder().join("..data_tmp"),
+            files.folder().join("..data"),
+        )
+        .unwrap();
     };
     publish("..1", &authority.issue_until(3000));
     for name in ["tls.crt", "tls.key"] {
@@ -117,8 +150,13 @@ async fn a_mounted_secret_is_read_when_its_link_is_swapped() {
     }
     let server = files.start().await;
     publish("..2", &authority.issue_until(4000));
-    server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
-    assert_eq!(reloads(&server.scrape().await, "certificate", "refused"), 0.0);
+    server
+        .until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1])
+        .await;
+    assert_eq!(
+        reloads(&server.scrape().await, "certificate", "refused"),
+        0.0
+    );
 }
 
 #[tokio::test]
@@ -131,5 +169,7 @@ async fn the_files_are_read_when_the_server_is_reported_to_reload() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(server.scrape().await.value(EXPIRY, &[]), ENDS[0]);
     server.reload();
-    server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
+    server
+        .until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1])
+        .await;
 }

@@ -25,16 +25,24 @@ pub(crate) async fn connect(endpoint: &str, tls: ClientTlsConfig) -> Result<Chan
 
 /// Lists the models over a connection.
 pub(crate) async fn list_models(channel: Channel) -> Result<usize, Status> {
-    let answer = ModelServiceClient::new(channel).list_models(ListModelsRequest {}).await;
+    let answer = ModelServiceClient::new(channel)
+        .list_models(ListModelsRequest {})
+        .await;
     answer.map(|answer| answer.into_inner().models.len())
 }
 
 /// Returns the number of connections to the gRPC listener with this result.
 pub(crate) fn connections(scrape: &Scrape, result: &str) -> f64 {
-    scrape.value("hlorank_connections_total", &[("listener", "calls"), ("result", result)])
+    scrape.value(
+        "hlorank_connections_total",
+        &[("listener", "calls"), ("result", result)],
+    )
 }
 
 /// Returns the number of file reloads with this result.
 pub(crate) fn reloads(scrape: &Scrape, credential: &str, result: &str) -> f64 {
-    scrape.value("hlorank_credential_reloads_total", &[("credential", credential), ("result", result)])
+    scrape.value(
+        "hlorank_credential_reloads_total",
+        &[("credential", credential), ("result", result)],
+    )
 }

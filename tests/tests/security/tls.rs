@@ -15,7 +15,10 @@ async fn calls_go_over_tls_alone() {
     files.write_pair(&authority.issue());
     let server = files.start_with(&["--admin-listen=127.0.0.1:0"]).await;
 
-    for endpoint in [server.endpoint().to_owned(), server.admin_endpoint().unwrap()] {
+    for endpoint in [
+        server.endpoint().to_owned(),
+        server.admin_endpoint().unwrap(),
+    ] {
         let channel = connect(&endpoint, trusting(&[&authority])).await.unwrap();
         assert!(list_models(channel).await.unwrap() > 0);
         assert!(
@@ -24,8 +27,13 @@ async fn calls_go_over_tls_alone() {
         );
     }
     let plain = list_models(server.channel().await).await;
-    assert!(matches!(plain.unwrap_err().code(), Code::Unavailable | Code::Unknown | Code::Internal));
-    server.until_metrics(|scrape| connections(scrape, "handshake_failed") >= 2.0).await;
+    assert!(matches!(
+        plain.unwrap_err().code(),
+        Code::Unavailable | Code::Unknown | Code::Internal
+    ));
+    server
+        .until_metrics(|scrape| connections(scrape, "handshake_failed") >= 2.0)
+        .await;
     let (status, _) = http_get(server.metrics_address(), "/healthz").await;
     assert_eq!(status, 200, "operators ask without TLS");
 }
@@ -39,7 +47,12 @@ async fn mutual_tls_takes_clients_of_its_authority_alone() {
     let server = files.start().await;
 
     let known = trusting(&[&authority]).identity(clients.issue().identity());
-    assert!(list_models(connect(server.endpoint(), known).await.unwrap()).await.unwrap() > 0);
+    assert!(
+        list_models(connect(server.endpoint(), known).await.unwrap())
+            .await
+            .unwrap()
+            > 0
+    );
     let nobody = trusting(&[&authority]);
     let unknown = trusting(&[&authority]).identity(stranger.issue().identity());
     let expired = trusting(&[&authority]).identity(clients.issue_until(2001).identity());
@@ -51,7 +64,9 @@ async fn mutual_tls_takes_clients_of_its_authority_alone() {
         };
         assert!(!called);
     }
-    server.until_metrics(|scrape| connections(scrape, "handshake_failed") >= 3.0).await;
+    server
+        .until_metrics(|scrape| connections(scrape, "handshake_failed") >= 3.0)
+        .await;
     let scrape = server.scrape().await;
     assert_eq!(connections(&scrape, "accepted"), 1.0);
 }
@@ -72,16 +87,35 @@ async fn files_that_make_no_tls_are_reported_at_the_start() {
     let (one, other) = (authority.issue(), authority.issue());
     let files = Files::new();
     files.write("tls.crt", &one.certificate);
-    assert!(refusal(&files).await.contains("--tls-certificate needs --tls-key"));
+    assert!(
+        refusal(&files)
+            .await
+            .contains("--tls-certificate needs --tls-key")
+    );
     files.write("tls.key", &other.key);
-    assert!(refusal(&files).await.contains("is not that of the certificate in"));
+    assert!(
+        refusal(&files)
+            .await
+            .contains("is not that of the certificate in")
+    );
     files.write("tls.key", &one.certificate);
-    assert!(refusal(&files).await.contains("tls.key` is no private key in PEM"));
+    assert!(
+        refusal(&files)
+            .await
+            .contains("tls.key` is no private key in PEM")
+    );
     files.write("tls.key", &one.key);
     files.write("ca.crt", "");
-    assert!(refusal(&files).await.contains("ca.crt` is no certificate in PEM"));
+    assert!(
+        refusal(&files)
+            .await
+            .contains("ca.crt` is no certificate in PEM")
+    );
     files.write("ca.crt", &authority.pem);
     files.write("tokens", "ci read secret");
     let refused = refusal(&files).await;
-    assert!(refused.contains("line 1 of") && !refused.contains("secret"), "{refused}");
+    assert!(
+        refused.contains("line 1 of") && !refused.contains("secret"),
+        "{refused}"
+    );
 }

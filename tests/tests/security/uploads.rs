@@ -23,8 +23,12 @@ async fn upload(server: &TestServer, rest: &'static str) -> String {
     let address = server.endpoint().trim_start_matches("http://").to_owned();
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-        stream.write_all(format!("{HEAD}{rest}").as_bytes()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_mins(1)))
+            .unwrap();
+        stream
+            .write_all(format!("{HEAD}{rest}").as_bytes())
+            .unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
@@ -35,8 +39,15 @@ async fn upload(server: &TestServer, rest: &'static str) -> String {
 
 /// Calls that ended with one of these codes.
 fn ended(scrape: &Scrape, codes: &[&str]) -> f64 {
-    let calls = scrape.samples.iter().filter(|sample| sample.name == "hlorank_requests_total");
-    let of_codes = calls.filter(|sample| sample.label("code").is_some_and(|code| codes.contains(&code)));
+    let calls = scrape
+        .samples
+        .iter()
+        .filter(|sample| sample.name == "hlorank_requests_total");
+    let of_codes = calls.filter(|sample| {
+        sample
+            .label("code")
+            .is_some_and(|code| codes.contains(&code))
+    });
     // A sum of nothing is -0.
     of_codes.map(|sample| sample.value).sum::<f64>() + 0.0
 }
@@ -73,7 +84,11 @@ async fn a_request_that_breaks_off_counts_as_cancelled() {
         let is_cancelled = answer.starts_with("HTTP/1.1 499 ") && answer.contains("REQUEST_BROKEN");
         assert!(is_cancelled || answer.is_empty(), "{body:?}: {answer}");
     }
-    let target = server.endpoint().trim_start_matches("http://").parse().unwrap();
+    let target = server
+        .endpoint()
+        .trim_start_matches("http://")
+        .parse()
+        .unwrap();
     for path in [RANK, RANK_STREAM] {
         for reason in [
             None,
@@ -86,7 +101,11 @@ async fn a_request_that_breaks_off_counts_as_cancelled() {
             body.send_data(Bytes::from_static(BEGUN), false).unwrap();
             // The message has begun to arrive when the server has answered a later call.
             client
-                .call("/hlorank.v1.ModelService/ListModels", "identity", Bytes::from_static(&[0; 5]))
+                .call(
+                    "/hlorank.v1.ModelService/ListModels",
+                    "identity",
+                    Bytes::from_static(&[0; 5]),
+                )
                 .await
                 .unwrap();
             match reason {
@@ -102,6 +121,11 @@ async fn a_request_that_breaks_off_counts_as_cancelled() {
             ended(scrape, &["CANCELLED", "INVALID_ARGUMENT"]) + ended(scrape, &FAILURES) >= expected
         })
         .await;
-    assert_eq!(ended(&scrape, &["CANCELLED"]), expected, "{:?}", ended(&scrape, &FAILURES));
+    assert_eq!(
+        ended(&scrape, &["CANCELLED"]),
+        expected,
+        "{:?}",
+        ended(&scrape, &FAILURES)
+    );
     server.until_idle().await;
 }

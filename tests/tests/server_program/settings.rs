@@ -34,24 +34,40 @@ fn failure(command: &mut Command) -> String {
 #[test]
 fn every_setting_that_cannot_be_read_says_what_is_expected_and_where_the_value_came_from() {
     let settings = Settings::command();
-    let named = settings.get_arguments().filter(|setting| setting.get_env().is_some());
+    let named = settings
+        .get_arguments()
+        .filter(|setting| setting.get_env().is_some());
     for setting in named.filter(|setting| !TEXTS.contains(&setting.get_id().as_str())) {
         let flag = format!("--{}", setting.get_long().unwrap());
         let variable = setting.get_env().unwrap();
         let by_flag = failure(program("hlorank-server").args([&flag, NONSENSE]));
         let by_variable = failure(program("hlorank-server").env(variable, NONSENSE));
         for message in [&by_flag, &by_variable] {
-            assert!(message.contains(&format!("invalid value '{NONSENSE}' for '{flag} ")), "{message}");
-            assert!(message.contains("expected ") || message.contains("[possible values: "), "{message}");
+            assert!(
+                message.contains(&format!("invalid value '{NONSENSE}' for '{flag} ")),
+                "{message}"
+            );
+            assert!(
+                message.contains("expected ") || message.contains("[possible values: "),
+                "{message}"
+            );
         }
         let source = format!("environment variable {}", variable.display());
-        assert!(by_variable.contains(&source) && !by_flag.contains(&source), "{by_variable}\n{by_flag}");
+        assert!(
+            by_variable.contains(&source) && !by_flag.contains(&source),
+            "{by_variable}\n{by_flag}"
+        );
     }
 }
 
 #[test]
 fn an_empty_number_or_address_is_no_value() {
-    for variable in ["HLORANK_LISTEN", "HLORANK_WORKERS", "HLORANK_LOG", "HLORANK_MAX_CALL_BYTES"] {
+    for variable in [
+        "HLORANK_LISTEN",
+        "HLORANK_WORKERS",
+        "HLORANK_LOG",
+        "HLORANK_MAX_CALL_BYTES",
+    ] {
         let message = failure(program("hlorank-server").env(variable, ""));
         assert!(message.contains(variable), "{message}");
     }
@@ -61,8 +77,11 @@ fn an_empty_number_or_address_is_no_value() {
 fn a_value_of_open_telemetry_that_cannot_be_read_is_said_to_be_a_default() {
     let mut server = program("hlorank-server");
     let message = failure(server.env("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"));
-    for part in ["'collector:4317' for '--otlp-endpoint", "expected http:// or https://", "--help says where"]
-    {
+    for part in [
+        "'collector:4317' for '--otlp-endpoint",
+        "expected http:// or https://",
+        "--help says where",
+    ] {
         assert!(message.contains(part), "no {part} in {message}");
     }
 }
@@ -70,9 +89,22 @@ fn a_value_of_open_telemetry_that_cannot_be_read_is_said_to_be_a_default() {
 #[test]
 fn a_misspelled_variable_is_a_warning() {
     let mut server = program("hlorank-server");
-    server.args(["--listen", "127.0.0.1:0", "--metrics-listen", "off", "--models", "no-such-folder"]);
-    let output = server.env("HLORANK_LISTN", "0.0.0.0:7070").output().unwrap();
+    server.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics-listen",
+        "off",
+        "--models",
+        "no-such-folder",
+    ]);
+    let output = server
+        .env("HLORANK_LISTN", "0.0.0.0:7070")
+        .output()
+        .unwrap();
     let log = String::from_utf8(output.stderr).unwrap();
-    assert!(log.contains("WARN") && log.contains("HLORANK_LISTN is ignored"), "{log}");
+    assert!(
+        log.contains("WARN") && log.contains("HLORANK_LISTN is ignored"),
+        "{log}"
+    );
     assert!(log.contains("did you mean HLORANK_LISTEN?"), "{log}");
 }

@@ -16,7 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn server() -> Command {
     let mut command = program("hlorank-server");
     command.args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
-    command.current_dir(repository(".")).env("RUST_BACKTRACE", "0");
+    command
+        .current_dir(repository("."))
+        .env("RUST_BACKTRACE", "0");
     command
 }
 
@@ -31,7 +33,12 @@ fn refusal(arguments: &[&str]) -> String {
 fn copied_registry() -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     let from = repository("models/registry/.");
-    let copied = Command::new("cp").arg("-r").arg(from).arg(copy.path()).status().unwrap();
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(from)
+        .arg(copy.path())
+        .status()
+        .unwrap();
     assert!(copied.success());
     copy
 }
@@ -39,7 +46,10 @@ fn copied_registry() -> tempfile::TempDir {
 /// Returns standard error of a server that is started in a folder, without settings from the environment.
 fn refusal_in(folder: &Path, arguments: &[&str]) -> String {
     let mut server = server();
-    server.current_dir(folder).env_remove("HLORANK_ONNXRUNTIME").env_remove("HLORANK_MODELS");
+    server
+        .current_dir(folder)
+        .env_remove("HLORANK_ONNXRUNTIME")
+        .env_remove("HLORANK_MODELS");
     let output = server.args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
@@ -50,10 +60,19 @@ fn outside_a_checkout_a_missing_library_is_reported_with_its_whole_path_and_what
     let folder = tempfile::tempdir().unwrap();
     let default = folder.path().join("target/onnxruntime/libonnxruntime.so");
     let relative = folder.path().join("no/such/library.so");
-    for (arguments, path) in [(&[][..], default), (&["--onnxruntime", "no/such/library.so"], relative)] {
+    for (arguments, path) in [
+        (&[][..], default),
+        (&["--onnxruntime", "no/such/library.so"], relative),
+    ] {
         let refusal = refusal_in(folder.path(), arguments);
         let path = format!("`{}`", path.display());
-        for part in [&path, "No such file", "--onnxruntime", "HLORANK_ONNXRUNTIME", "make setup"] {
+        for part in [
+            &path,
+            "No such file",
+            "--onnxruntime",
+            "HLORANK_ONNXRUNTIME",
+            "make setup",
+        ] {
             assert!(refusal.contains(part), "no {part} in {refusal}");
         }
     }
@@ -64,10 +83,19 @@ fn outside_a_checkout_a_missing_model_folder_is_reported_with_its_whole_path_and
     let folder = tempfile::tempdir().unwrap();
     let library = onnxruntime().canonicalize().unwrap();
     let library = ["--onnxruntime", library.to_str().unwrap()];
-    for (arguments, path) in [(&[][..], "models/registry"), (&["--models", "no/such"], "no/such")] {
+    for (arguments, path) in [
+        (&[][..], "models/registry"),
+        (&["--models", "no/such"], "no/such"),
+    ] {
         let refusal = refusal_in(folder.path(), &[&library, arguments].concat());
         let path = format!("`{}`", folder.path().join(path).display());
-        for part in [&path, "No such file", "--models", "HLORANK_MODELS", "checkout"] {
+        for part in [
+            &path,
+            "No such file",
+            "--models",
+            "HLORANK_MODELS",
+            "checkout",
+        ] {
             assert!(refusal.contains(part), "no {part} in {refusal}");
         }
     }
@@ -77,7 +105,10 @@ fn outside_a_checkout_a_missing_model_folder_is_reported_with_its_whole_path_and
 fn a_missing_artifact_is_reported() {
     let empty = tempfile::tempdir().unwrap();
     let refusal = refusal(&["--models", empty.path().to_str().unwrap()]);
-    assert!(refusal.contains("no model could be loaded") && refusal.contains("--models"), "{refusal}");
+    assert!(
+        refusal.contains("no model could be loaded") && refusal.contains("--models"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -91,19 +122,31 @@ fn an_artifact_whose_digest_does_not_hold_is_reported() {
         std::fs::write(&head, bytes).unwrap();
     }
     let refusal = refusal(&["--models", copy.path().to_str().unwrap()]);
-    assert!(refusal.contains("tile-iree-cpu/") && refusal.contains("head.onnx has SHA-256"), "{refusal}");
+    assert!(
+        refusal.contains("tile-iree-cpu/") && refusal.contains("head.onnx has SHA-256"),
+        "{refusal}"
+    );
 }
 
 #[test]
 fn a_version_without_a_manifest_does_not_exist_yet() {
     let copy = copied_registry();
     std::fs::create_dir(copy.path().join("tile-xla-cpu/999")).unwrap();
-    std::fs::write(copy.path().join("tile-xla-cpu/999/encoder.onnx"), b"half written").unwrap();
-    let mut server =
-        server().args(["--models", copy.path().to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap();
+    std::fs::write(
+        copy.path().join("tile-xla-cpu/999/encoder.onnx"),
+        b"half written",
+    )
+    .unwrap();
+    let mut server = server()
+        .args(["--models", copy.path().to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines: Vec<String> = until_serving(&mut server);
     assert!(
-        !lines.iter().any(|line| line.contains("rejected") || line.contains("tile-xla-cpu/999")),
+        !lines
+            .iter()
+            .any(|line| line.contains("rejected") || line.contains("tile-xla-cpu/999")),
         "{lines:?}"
     );
     server.kill().unwrap();
@@ -123,15 +166,24 @@ fn onnx_runtime_reports_nothing_of_its_use() {
     until_serving(&mut server);
     server.kill().unwrap();
     server.wait().unwrap();
-    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(left.is_empty(), "a device id and a queue of events: {left:?}");
+    let left: Vec<_> = std::fs::read_dir(home.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(
+        left.is_empty(),
+        "a device id and a queue of events: {left:?}"
+    );
 }
 
 #[test]
 fn sigterm_stops_the_server_cleanly() {
     let mut server = server().stderr(Stdio::piped()).spawn().unwrap();
     until_serving(&mut server);
-    let killed = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    let killed = Command::new("kill")
+        .arg(server.id().to_string())
+        .status()
+        .unwrap();
     assert!(killed.success());
     assert!(server.wait().unwrap().success());
 }
@@ -142,8 +194,9 @@ fn threads_that_load_models_yield_to_those_that_answer_calls_once_there_are_call
     until_serving(&mut server);
     let started = Instant::now();
     loop {
-        let (background, others): (Vec<_>, Vec<_>) =
-            priorities(server.id()).into_iter().partition(|(name, _)| is_background(name));
+        let (background, others): (Vec<_>, Vec<_>) = priorities(server.id())
+            .into_iter()
+            .partition(|(name, _)| is_background(name));
         assert!(others.iter().all(|(_, nice)| *nice == 0), "{others:?}");
         let yielding = background.iter().filter(|(_, nice)| *nice > 0).count();
         // The loader, and one thread that checks models for each worker.
@@ -182,8 +235,15 @@ fn priorities(process: u32) -> Vec<(String, i64)> {
 fn until_serving(server: &mut std::process::Child) -> Vec<String> {
     let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
     let mut lines = Vec::new();
-    while !lines.last().is_some_and(|line: &String| line.contains("serving address")) {
-        lines.push(log.next().unwrap_or_else(|| panic!("the server stopped: {lines:?}")).unwrap());
+    while !lines
+        .last()
+        .is_some_and(|line: &String| line.contains("serving address"))
+    {
+        lines.push(
+            log.next()
+                .unwrap_or_else(|| panic!("the server stopped: {lines:?}"))
+                .unwrap(),
+        );
     }
     lines
 }

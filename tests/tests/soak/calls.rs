@@ -80,7 +80,10 @@ async fn ask(
         let (client, repeated, answers) = (client.clone(), Arc::clone(&repeated), answers.clone());
         tokio::spawn(async move {
             let wrong = call(&client, &repeated, number).await.err();
-            let _ = answers.send(Answer { took: Instant::now() - due, wrong });
+            let _ = answers.send(Answer {
+                took: Instant::now() - due,
+                wrong,
+            });
         });
     }
 }
@@ -88,14 +91,21 @@ async fn ask(
 /// Returns measured graphs, and a kernel with many tiles.
 fn repeated() -> Vec<Repeated> {
     let measured = measured_graphs();
-    let question =
-        |graph| Question { graph: GraphHandle::of(graph), configurations: configurations(graph).clone() };
+    let question = |graph| Question {
+        graph: GraphHandle::of(graph),
+        configurations: configurations(graph).clone(),
+    };
     let large = Question {
         graph: GraphHandle::features(&kernel_of(40)),
         configurations: Configurations::Tile(grid_tiles(1500)),
     };
     let questions = measured.iter().map(question).chain([large]);
-    questions.map(|question| Repeated { question, scores: OnceLock::new() }).collect()
+    questions
+        .map(|question| Repeated {
+            question,
+            scores: OnceLock::new(),
+        })
+        .collect()
 }
 
 /// Makes one call: half of the calls have new graphs, a quarter repeat known requests, and a quarter are streams.
@@ -114,25 +124,45 @@ type Called = Result<Result<(), String>, ClientError>;
 async fn new(client: &Client, number: usize) -> Called {
     let (graph, configurations) = varying(number);
     let graph = GraphHandle::features(&graph);
-    let ranking = client.rank(&RankRequest::new(&graph, &configurations).with_scores()).await?;
-    let is_whole =
-        ranking.scores.len() == configurations.len() && ranking.scores.iter().all(|score| score.is_finite());
-    Ok(if is_whole { Ok(()) } else { Err(format!("call {number} has {:?}", ranking.scores)) })
+    let ranking = client
+        .rank(&RankRequest::new(&graph, &configurations).with_scores())
+        .await?;
+    let is_whole = ranking.scores.len() == configurations.len()
+        && ranking.scores.iter().all(|score| score.is_finite());
+    Ok(if is_whole {
+        Ok(())
+    } else {
+        Err(format!("call {number} has {:?}", ranking.scores))
+    })
 }
 
 impl Repeated {
     async fn rank(&self, client: &Client) -> Called {
-        let Question { graph, configurations } = &self.question;
-        let ranking = client.rank(&RankRequest::new(graph, configurations).with_scores()).await?;
+        let Question {
+            graph,
+            configurations,
+        } = &self.question;
+        let ranking = client
+            .rank(&RankRequest::new(graph, configurations).with_scores())
+            .await?;
         Ok(self.check(&ranking.scores))
     }
 
     async fn stream(&self, client: &Client) -> Called {
-        let Question { graph, configurations } = &self.question;
-        let mut stream = client.rank_stream(&StreamRequest::new(graph).timeout(DEADLINE)).await?;
+        let Question {
+            graph,
+            configurations,
+        } = &self.question;
+        let mut stream = client
+            .rank_stream(&StreamRequest::new(graph).timeout(DEADLINE))
+            .await?;
         for _ in 0..BATCHES {
             stream.send(configurations).await?;
-            let scores = stream.scores().await?.map(|batch| batch.scores).unwrap_or_default();
+            let scores = stream
+                .scores()
+                .await?
+                .map(|batch| batch.scores)
+                .unwrap_or_default();
             if let Err(wrong) = self.check(&scores) {
                 return Ok(Err(wrong));
             }
@@ -143,6 +173,10 @@ impl Repeated {
 
     fn check(&self, scores: &[f32]) -> Result<(), String> {
         let first = self.scores.get_or_init(|| scores.to_vec());
-        if first == scores { Ok(()) } else { Err(format!("scores were {first:?} and became {scores:?}")) }
+        if first == scores {
+            Ok(())
+        } else {
+            Err(format!("scores were {first:?} and became {scores:?}"))
+        }
     }
 }

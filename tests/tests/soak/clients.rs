@@ -39,7 +39,12 @@ impl Clients {
     /// Starts the clients.
     pub(crate) fn start(endpoint: &str) -> Self {
         let random = Rng::with_seed(1);
-        let mut clients = Self { endpoint: endpoint.to_owned(), running: Vec::new(), started: 0, random };
+        let mut clients = Self {
+            endpoint: endpoint.to_owned(),
+            running: Vec::new(),
+            started: 0,
+            random,
+        };
         for _ in 0..CLIENTS {
             let client = clients.next();
             clients.running.push(client);
@@ -50,8 +55,9 @@ impl Clients {
     fn next(&mut self) -> Process {
         self.started += 1;
         let program = env::current_exe().expect("this program has a path");
-        let client =
-            Command::new(program).args(["client", &self.endpoint, &self.started.to_string()]).spawn();
+        let client = Command::new(program)
+            .args(["client", &self.endpoint, &self.started.to_string()])
+            .spawn();
         Process(client.expect("a client starts"))
     }
 
@@ -93,7 +99,9 @@ async fn call(client: &Client, random: &mut Rng) -> Result<(), ClientError> {
     let (graph, configurations) = varying(OTHER_NUMBERS + random.usize(..OTHER_NUMBERS));
     let graph = GraphHandle::features(&graph);
     if random.bool() {
-        client.rank(&RankRequest::new(&graph, &configurations)).await?;
+        client
+            .rank(&RankRequest::new(&graph, &configurations))
+            .await?;
         return Ok(());
     }
     let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await?;

@@ -25,13 +25,18 @@ use self::{calls::Calls, clients::Clients, plan::Plan, record::Record};
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let is_other = |argument: &String| !argument.starts_with('-') && !"soak".contains(argument.as_str());
+    let is_other =
+        |argument: &String| !argument.starts_with('-') && !"soak".contains(argument.as_str());
     match arguments.first().map(String::as_str) {
         Some("server") => server::run(&arguments),
         Some("client") => clients::run(&arguments[1], arguments[2].parse().expect("a seed")),
         // Like a test harness that is asked for a list or for another test, this runs nothing.
-        _ if arguments.iter().any(|argument| argument == "--list" || is_other(argument)) => {}
-        _ => Runtime::new().expect("a runtime").block_on(soak(&Plan::of_environment())),
+        _ if arguments
+            .iter()
+            .any(|argument| argument == "--list" || is_other(argument)) => {}
+        _ => Runtime::new()
+            .expect("a runtime")
+            .block_on(soak(&Plan::of_environment())),
     }
 }
 
@@ -53,7 +58,12 @@ async fn soak(plan: &Plan) {
     let (stop, stopped) = watch::channel(());
     let mut calls = Calls::start(client.clone(), plan.rate, stopped.clone());
     let clients = tokio::spawn(Clients::start(&server.endpoint).kill_until(stopped.clone()));
-    let reloads = tokio::spawn(server::reload_until(stopped, artifacts, client, plan.reload_every));
+    let reloads = tokio::spawn(server::reload_until(
+        stopped,
+        artifacts,
+        client,
+        plan.reload_every,
+    ));
 
     let mut record = Record::default();
     while start.elapsed() < plan.length {
@@ -70,16 +80,30 @@ async fn soak(plan: &Plan) {
     plot::write(&record);
     idle(&server).await;
     let stopped = server.stop().await;
-    assert!(stopped.status.success(), "{:?}\n{}", stopped.status, stopped.log);
-    let errors: Vec<_> = stopped.lines().into_iter().filter(|line| line["level"] == "ERROR").collect();
+    assert!(
+        stopped.status.success(),
+        "{:?}\n{}",
+        stopped.status,
+        stopped.log
+    );
+    let errors: Vec<_> = stopped
+        .lines()
+        .into_iter()
+        .filter(|line| line["level"] == "ERROR")
+        .collect();
     assert!(errors.is_empty(), "{errors:?}");
     report(plan, &record, killed, reloads);
 }
 
 async fn connect(endpoint: &str) -> Client {
-    let connection =
-        Connection { timeout: Some(DEADLINE), connect_timeout: DEADLINE, ..Connection::default() };
-    Client::connect(endpoint, connection).await.expect("a server")
+    let connection = Connection {
+        timeout: Some(DEADLINE),
+        connect_timeout: DEADLINE,
+        ..Connection::default()
+    };
+    Client::connect(endpoint, connection)
+        .await
+        .expect("a server")
 }
 
 /// Waits until no request is left, including those of killed clients.
@@ -87,12 +111,15 @@ async fn idle(server: &ServerProcess) {
     let started = Instant::now();
     loop {
         let scrape = Scrape::parse(&http_get(server.metrics, "/metrics").await.1);
-        let [requests, rows] =
-            ["hlorank_requests_in_progress", "hlorank_waiting_rows"].map(|name| scrape.value(name, &[]));
+        let [requests, rows] = ["hlorank_requests_in_progress", "hlorank_waiting_rows"]
+            .map(|name| scrape.value(name, &[]));
         if requests == 0.0 && rows == 0.0 {
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "{requests} requests and {rows} rows are left");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{requests} requests and {rows} rows are left"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -110,13 +137,31 @@ fn report(plan: &Plan, record: &Record, killed: usize, reloads: usize) {
     if !plan.is_long() {
         // Caches still fill in a short run, so its slope means nothing. An hour ends at 406 MiB.
         let most = record.most_resident();
-        assert!(most < MOST_RESIDENT, "{most} MiB resident, of at most {MOST_RESIDENT}");
+        assert!(
+            most < MOST_RESIDENT,
+            "{most} MiB resident, of at most {MOST_RESIDENT}"
+        );
         return;
     }
     let figure = |name: &str, value, unit, target, how| {
-        Figure { name: name.to_owned(), value, unit, target: Target::AtMost(target), how }.write();
+        Figure {
+            name: name.to_owned(),
+            value,
+            unit,
+            target: Target::AtMost(target),
+            how,
+        }
+        .write();
     };
-    let how = format!("resident size at the end over that after a third, on a line through the rest; {load}");
+    let how = format!(
+        "resident size at the end over that after a third, on a line through the rest; {load}"
+    );
     figure("soak_memory_growth", record.growth(), "x", 1.05, how);
-    figure("soak_failed_calls", 0.0, "calls", 0.0, format!("failed or wrong of {load}"));
+    figure(
+        "soak_failed_calls",
+        0.0,
+        "calls",
+        0.0,
+        format!("failed or wrong of {load}"),
+    );
 }

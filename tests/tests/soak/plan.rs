@@ -36,5 +36,8 @@ impl Plan {
 
 fn variable(name: &str) -> Option<f64> {
     let text = env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|error| panic!("{name}: {error}")),
+    )
 }

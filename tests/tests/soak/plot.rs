@@ -29,21 +29,38 @@ fn draw(record: &Record) -> Result<(), Box<dyn Error>> {
                 ("max", |sample| sample.latency[2]),
             ],
         ),
-        ("calls", &[("calls", |sample| sample.calls as f64), ("failed", |sample| sample.failed as f64)]),
+        (
+            "calls",
+            &[
+                ("calls", |sample| sample.calls as f64),
+                ("failed", |sample| sample.failed as f64),
+            ],
+        ),
     ];
     let end = record.samples.last().map_or(1.0, |sample| sample.seconds);
     for (area, (vertical, lines)) in area.split_evenly((charts.len(), 1)).iter().zip(charts) {
-        let values = record.samples.iter().flat_map(|sample| lines.iter().map(|(_, value)| value(sample)));
+        let values = record
+            .samples
+            .iter()
+            .flat_map(|sample| lines.iter().map(|(_, value)| value(sample)));
         let most = values.fold(1.0, f64::max) * 1.1;
         let mut chart = ChartBuilder::on(area)
             .margin(10)
             .x_label_area_size(36)
             .y_label_area_size(60)
             .build_cartesian_2d(0.0..end, 0.0..most)?;
-        chart.configure_mesh().x_desc("seconds").y_desc(vertical).light_line_style(WHITE).draw()?;
+        chart
+            .configure_mesh()
+            .x_desc("seconds")
+            .y_desc(vertical)
+            .light_line_style(WHITE)
+            .draw()?;
         for (number, (name, value)) in lines.iter().enumerate() {
             let style = Palette99::pick(number).to_rgba().stroke_width(2);
-            let points = record.samples.iter().map(|sample| (sample.seconds, value(sample)));
+            let points = record
+                .samples
+                .iter()
+                .map(|sample| (sample.seconds, value(sample)));
             chart
                 .draw_series(LineSeries::new(points, style))?
                 .label(*name)

@@ -16,7 +16,10 @@ use tokio::{
 use crate::PATIENCE;
 
 /// Flags for caches that are soon full.
-const FLAGS: [&str; 2] = ["--graph-cache-bytes=16000000", "--embedding-cache-bytes=16000000"];
+const FLAGS: [&str; 2] = [
+    "--graph-cache-bytes=16000000",
+    "--embedding-cache-bytes=16000000",
+];
 
 const MODELS: [&str; 2] = ["tile-xla-cpu", "layout-xla-cpu"];
 
@@ -27,7 +30,9 @@ const KEPT: usize = 3;
 pub(crate) fn start(artifacts: &Artifacts) -> ServerProcess {
     let mut program = Command::new(env::current_exe().expect("this program has a path"));
     program.arg("server").arg(artifacts.flag()).args(FLAGS);
-    program.env("HLORANK_ONNXRUNTIME", onnxruntime()).env("ORT_DISABLE_TELEMETRY", "1");
+    program
+        .env("HLORANK_ONNXRUNTIME", onnxruntime())
+        .env("ORT_DISABLE_TELEMETRY", "1");
     ServerProcess::run(program)
 }
 
@@ -35,7 +40,8 @@ pub(crate) fn start(artifacts: &Artifacts) -> ServerProcess {
 pub(crate) fn run(arguments: &[String]) {
     let settings = Settings::parse_from(arguments);
     Runtime::new().expect("a runtime").block_on(async {
-        let _logging = hlorank_server::telemetry::init(&settings.log, settings.log_format).expect("logging");
+        let _logging =
+            hlorank_server::telemetry::init(&settings.log, settings.log_format).expect("logging");
         let mut terminate = signal(SignalKind::terminate()).expect("signals");
         let server = hlorank_server::start(settings).await.expect("a server");
         terminate.recv().await;
@@ -63,19 +69,35 @@ pub(crate) async fn reload_until(
 }
 
 async fn reload(artifacts: &Artifacts, client: &Client, model: &str) {
-    let version = client.get_model(model, None).await.expect("a model").version + 1;
+    let version = client
+        .get_model(model, None)
+        .await
+        .expect("a model")
+        .version
+        + 1;
     artifacts.publish(model, version, |_| ());
     let started = Instant::now();
     loop {
-        let state = client.get_model(model, Some(version)).await.map(|model| model.state());
+        let state = client
+            .get_model(model, Some(version))
+            .await
+            .map(|model| model.state());
         if matches!(state, Ok(ModelState::Serving)) {
             break;
         }
-        assert!(started.elapsed() < PATIENCE, "{model}@{version} is {state:?}");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{model}@{version} is {state:?}"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let mut versions = artifacts.versions(model);
-    versions.sort_by_key(|path| path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok()));
+    versions.sort_by_key(|path| {
+        path.file_name()
+            .and_then(|name| name.to_str()?.parse::<u64>().ok())
+    });
     let old = versions.len().saturating_sub(KEPT);
-    versions[..old].iter().for_each(|path| fs::remove_dir_all(path).expect("a folder can be removed"));
+    versions[..old]
+        .iter()
+        .for_each(|path| fs::remove_dir_all(path).expect("a folder can be removed"));
 }

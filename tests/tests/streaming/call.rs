@@ -3,7 +3,8 @@
 use hlorank_graph::{Configurations, Limits, TileBatch};
 use hlorank_proto::v1::{
     Graph, RankConfigsStreamRequest, RankConfigsStreamResponse, Task, config_batch::Configs,
-    cost_model_service_client::CostModelServiceClient, rank_configs_stream_response::Part as Answer,
+    cost_model_service_client::CostModelServiceClient,
+    rank_configs_stream_response::Part as Answer,
 };
 use hlorank_tests::{
     TestServer, graph_of_module, kernel_graph,
@@ -23,8 +24,12 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) async fn open(channel: Channel) -> Result<Self, Status> {
         let (messages, outgoing) = mpsc::channel(1);
-        let mut service = CostModelServiceClient::new(channel).max_encoding_message_size(usize::MAX);
-        let answers = service.rank_configs_stream(ReceiverStream::new(outgoing)).await?.into_inner();
+        let mut service =
+            CostModelServiceClient::new(channel).max_encoding_message_size(usize::MAX);
+        let answers = service
+            .rank_configs_stream(ReceiverStream::new(outgoing))
+            .await?
+            .into_inner();
         Ok(Self { messages, answers })
     }
 
@@ -32,12 +37,19 @@ impl Stream {
     pub(crate) async fn started(channel: Channel, graph: Graph) -> Self {
         let mut stream = Self::open(channel).await.unwrap();
         stream.messages.send(stream_start(graph)).await.unwrap();
-        assert!(matches!(stream.next().await.unwrap(), Some(Answer::Started(_))));
+        assert!(matches!(
+            stream.next().await.unwrap(),
+            Some(Answer::Started(_))
+        ));
         stream
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Answer>, Status> {
-        Ok(self.answers.message().await?.map(|answer| answer.part.unwrap()))
+        Ok(self
+            .answers
+            .message()
+            .await?
+            .map(|answer| answer.part.unwrap()))
     }
 
     /// Closes the sending side, and returns the remaining answers.
@@ -57,7 +69,10 @@ pub(crate) async fn exchange(
     messages: Vec<RankConfigsStreamRequest>,
 ) -> (Vec<Answer>, Option<Status>) {
     let mut service = server.cost_model().await;
-    let mut answers = match service.rank_configs_stream(tokio_stream::iter(messages)).await {
+    let mut answers = match service
+        .rank_configs_stream(tokio_stream::iter(messages))
+        .await
+    {
         Ok(answers) => answers.into_inner(),
         Err(refused) => return (Vec::new(), Some(refused)),
     };
@@ -78,7 +93,10 @@ pub(crate) fn kernel() -> Graph {
 
 /// Returns a module of two dots with configurable layouts.
 pub(crate) fn layouts_graph() -> Graph {
-    Graph { task: Task::Layout.into(), ..graph_of_module(two_dots()) }
+    Graph {
+        task: Task::Layout.into(),
+        ..graph_of_module(two_dots())
+    }
 }
 
 /// Returns a module without instructions.
@@ -98,7 +116,9 @@ pub(crate) fn wide_tiles(count: usize, dimensions: usize) -> Configs {
 
 /// Returns the same as [`tiles`], for the client library.
 pub(crate) fn tile_batch(count: usize) -> Configurations {
-    Configurations::Tile(TileBatch::from_packed(&repeated_tiles(count, 2), &Limits::default()).unwrap())
+    Configurations::Tile(
+        TileBatch::from_packed(&repeated_tiles(count, 2), &Limits::default()).unwrap(),
+    )
 }
 
 /// Returns the scores of an answer.

@@ -12,7 +12,11 @@ const ONE_REQUEST: [&str; 1] = ["--max-requests=1"];
 
 async fn open(server: &TestServer) -> Result<RankStream, ClientError> {
     let graph = GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]);
-    server.client().await.rank_stream(&StreamRequest::new(&graph)).await
+    server
+        .client()
+        .await
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
 }
 
 /// Waits until the server accepts another request.
@@ -32,7 +36,11 @@ async fn an_open_stream_holds_its_place() {
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
     let error = open(&server).await.unwrap_err();
-    assert_eq!(error.refusal().and_then(|refusal| refusal.reason()), Some("OVERLOADED"), "{error}");
+    assert_eq!(
+        error.refusal().and_then(|refusal| refusal.reason()),
+        Some("OVERLOADED"),
+        "{error}"
+    );
     stream.send(&tile_batch(3)).await.unwrap();
     stream.finish().await.unwrap();
     until_free(&server).await;
@@ -50,24 +58,38 @@ async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back()
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
     // This takes many times longer than the test waits.
-    stream.send(&Configurations::Tile(grid_tiles(400_000))).await.unwrap();
+    stream
+        .send(&Configurations::Tile(grid_tiles(400_000)))
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(stream);
     let dropped = Instant::now();
     let mut stream = until_free(&server).await;
     stream.send(&tile_batch(10)).await.unwrap();
     stream.scores().await.unwrap();
-    assert!(dropped.elapsed() < Duration::from_secs(5), "{:?}", dropped.elapsed());
+    assert!(
+        dropped.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        dropped.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn a_connection_that_breaks_gives_the_place_back() {
     let server = TestServer::start_with(&ONE_REQUEST).await;
-    let elsewhere =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let elsewhere = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     let endpoint = server.endpoint().to_owned();
     let connected = elsewhere.spawn(async move {
-        let channel = tonic::transport::Endpoint::from_shared(endpoint).unwrap().connect().await.unwrap();
+        let channel = tonic::transport::Endpoint::from_shared(endpoint)
+            .unwrap()
+            .connect()
+            .await
+            .unwrap();
         let stream = Stream::started(channel, kernel()).await;
         stream.messages.send(stream_batch(tiles(10))).await.unwrap();
         stream
@@ -99,7 +121,10 @@ async fn a_stopping_server_finishes_a_stream() {
     stream.send(&tile_batch(5)).await.unwrap();
     assert_eq!(stream.finish().await.unwrap().best.len(), 5);
     stopped.await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(10), "the drain time is 30 seconds");
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "the drain time is 30 seconds"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,5 +134,9 @@ async fn a_stopping_server_waits_no_longer_than_the_drain_time_for_an_idle_strea
     // The default drain time is half a minute.
     let began = Instant::now();
     server.stop().await;
-    assert!((0.5..10.0).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
+    assert!(
+        (0.5..10.0).contains(&began.elapsed().as_secs_f64()),
+        "{:?}",
+        began.elapsed()
+    );
 }

@@ -18,7 +18,11 @@ const ROOM: usize = 20;
 /// Opens a channel with a window of 64 KiB for answers.
 async fn narrow_channel(server: &TestServer) -> Channel {
     let endpoint = Endpoint::from_shared(server.endpoint().to_owned()).unwrap();
-    endpoint.initial_stream_window_size(65_535).connect().await.unwrap()
+    endpoint
+        .initial_stream_window_size(65_535)
+        .connect()
+        .await
+        .unwrap()
 }
 
 /// Sends batches until the server accepts no more, and returns how many it accepted.
@@ -56,5 +60,8 @@ async fn a_stream_that_stands_still_holds_back_no_other_call_of_its_connection()
     let request = rank_request(kernel(), wide_tiles(BATCH_CONFIGS, 16));
     let mut service = CostModelServiceClient::new(channel);
     let call = timeout(Duration::from_secs(20), service.rank_configs(request)).await;
-    assert_eq!(call.unwrap().unwrap().into_inner().ranking.len(), BATCH_CONFIGS);
+    assert_eq!(
+        call.unwrap().unwrap().into_inner().ranking.len(),
+        BATCH_CONFIGS
+    );
 }

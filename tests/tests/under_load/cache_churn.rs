@@ -11,7 +11,10 @@ use crate::requests::{alone, bits, connect, rank};
 /// Number of kernels. Each is ranked twice, the second time after everything was evicted.
 const QUESTIONS: usize = 64;
 
-const SMALL: [&str; 2] = ["--graph-cache-bytes=1400000", "--embedding-cache-bytes=200000"];
+const SMALL: [&str; 2] = [
+    "--graph-cache-bytes=1400000",
+    "--embedding-cache-bytes=200000",
+];
 
 /// Allowance for the allocator.
 const SLACK_BYTES: usize = 16 << 20;
@@ -70,12 +73,19 @@ async fn caches_stay_within_their_bytes_and_answers_are_right() {
         }
     }
     let [warm, most] = most;
-    println!("{} MiB in the first round, {} MiB in the second", warm >> 20, most >> 20);
+    println!(
+        "{} MiB in the first round, {} MiB in the second",
+        warm >> 20,
+        most >> 20
+    );
     assert!(most < warm + SLACK_BYTES, "from {warm} to {most} bytes");
     let scrape = small.scrape().await;
     for cache in CACHES {
         let (all, limit) = (bytes(&needed, cache), most_bytes(&scrape, cache));
         println!("{cache:?}: {all} bytes went through {limit}");
-        assert!(all >= 10.0 * limit, "{cache:?}: only {all} bytes went through {limit}");
+        assert!(
+            all >= 10.0 * limit,
+            "{cache:?}: only {all} bytes went through {limit}"
+        );
     }
 }

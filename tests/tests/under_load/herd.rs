@@ -19,8 +19,13 @@ async fn many_clients_with_one_cold_graph_have_it_read_once() {
     let server = TestServer::start().await;
     let blocks: Vec<usize> = (0..BLOCKS).collect();
     let graph = block_graph(&[26, 34, 2, 80], &[8, 16, 3, 128, 7, 64, 1], &blocks);
-    let choices: Vec<Vec<usize>> = (0..8).map(|config| vec![config, config / 3, config % 7]).collect();
-    let layouts = Arc::new(Configurations::Layout(layouts(graph.configurable().len(), &choices)));
+    let choices: Vec<Vec<usize>> = (0..8)
+        .map(|config| vec![config, config / 3, config % 7])
+        .collect();
+    let layouts = Arc::new(Configurations::Layout(layouts(
+        graph.configurable().len(),
+        &choices,
+    )));
     let start = Arc::new(Barrier::new(CLIENTS));
     let mut asked = Vec::new();
     for _ in 0..CLIENTS {
@@ -31,10 +36,17 @@ async fn many_clients_with_one_cold_graph_have_it_read_once() {
             bits(&rank(&client, &graph, &layouts).await)
         }));
     }
-    let answers: BTreeSet<Vec<u32>> = join_all(asked).await.into_iter().map(Result::unwrap).collect();
+    let answers: BTreeSet<Vec<u32>> = join_all(asked)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(answers.len(), 1, "different answers");
     let scrape = server.scrape().await;
-    let featurized = scrape.value("hlorank_stage_duration_seconds_count", &[("stage", "featurize")]);
+    let featurized = scrape.value(
+        "hlorank_stage_duration_seconds_count",
+        &[("stage", "featurize")],
+    );
     assert_eq!(featurized, 1.0);
     let model = [("model", "layout-xla-cpu")];
     let evaluated = scrape.value("hlorank_rows_evaluated_total", &model);
@@ -48,7 +60,10 @@ async fn many_clients_with_one_cold_graph_have_it_read_once() {
         value: featurized,
         unit: "featurizations",
         target: Target::AtMost(1.0),
-        how: format!("of one cold graph of {} nodes that {CLIENTS} clients ask about at once", 5 * BLOCKS),
+        how: format!(
+            "of one cold graph of {} nodes that {CLIENTS} clients ask about at once",
+            5 * BLOCKS
+        ),
     }
     .write();
 }

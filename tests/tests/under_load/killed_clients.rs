@@ -11,7 +11,9 @@ use tokio::{net::TcpStream, runtime::Runtime, sync::oneshot};
 use tonic::transport::{Channel, Uri};
 use tower::service_fn;
 
-use crate::requests::{alone, bits, connect, kernels, of_tiles, rank, requests, rows_evaluated, tiles};
+use crate::requests::{
+    alone, bits, connect, kernels, of_tiles, rank, requests, rows_evaluated, tiles,
+};
 
 /// Enough tiles to keep every worker busy much longer than the clients live.
 const TILES: i64 = 45_000;
@@ -48,8 +50,13 @@ impl Victim {
 
 /// Connects a client, and leaves it in the middle of a stream.
 async fn stream(endpoint: String, graph: Arc<GraphHandle>) {
-    let client = Client::connect(&endpoint, Connection::default()).await.unwrap();
-    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let client = Client::connect(&endpoint, Connection::default())
+        .await
+        .unwrap();
+    let mut stream = client
+        .rank_stream(&StreamRequest::new(&graph))
+        .await
+        .unwrap();
     loop {
         stream.send(&tiles(TILES)).await.unwrap();
     }
@@ -57,9 +64,15 @@ async fn stream(endpoint: String, graph: Arc<GraphHandle>) {
 
 /// Connects a client, and leaves it in the middle of a call.
 async fn call(endpoint: String, graph: Arc<GraphHandle>) {
-    let endless = Connection { timeout: None, ..Connection::default() };
+    let endless = Connection {
+        timeout: None,
+        ..Connection::default()
+    };
     let client = Client::connect(&endpoint, endless).await.unwrap();
-    client.rank(&RankRequest::new(&graph, &tiles(TILES))).await.unwrap();
+    client
+        .rank(&RankRequest::new(&graph, &tiles(TILES)))
+        .await
+        .unwrap();
 }
 
 /// Opens a connection that is reset when it is dropped, whatever data is in flight.
@@ -70,7 +83,12 @@ async fn reset_when_dropped(endpoint: String) -> CostModelServiceClient<Channel>
         Ok::<_, std::io::Error>(TokioIo::new(stream))
     };
     let endpoint = Channel::from_shared(endpoint).unwrap();
-    CostModelServiceClient::new(endpoint.connect_with_connector(service_fn(connect)).await.unwrap())
+    CostModelServiceClient::new(
+        endpoint
+            .connect_with_connector(service_fn(connect))
+            .await
+            .unwrap(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -97,13 +115,18 @@ async fn work_stops_and_others_notice_nothing() {
         victim.kill();
         assert_eq!(bits(&rank(&client, own, &small).await), expected);
     }
-    server.until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0).await;
+    server
+        .until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0)
+        .await;
     let evaluated = rows_evaluated(&server).await;
     server.until_idle().await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     let more = rows_evaluated(&server).await - evaluated;
     let workers = server.scrape().await.value("hlorank_compute_threads", &[]);
-    assert!(more <= workers * CHUNK_ROWS, "{more} rows were evaluated for the dead");
+    assert!(
+        more <= workers * CHUNK_ROWS,
+        "{more} rows were evaluated for the dead"
+    );
     assert_eq!(bits(&rank(&client, own, &small).await), expected);
 }
 
@@ -123,7 +146,9 @@ async fn a_reset_connection_frees_the_places_of_all_its_calls() {
         }
         pending::<()>().await;
     });
-    server.until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) == CALLS as f64).await;
+    server
+        .until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) == CALLS as f64)
+        .await;
     victim.kill();
     server.until_idle().await;
     assert_eq!(requests(&server).await, 0.0);

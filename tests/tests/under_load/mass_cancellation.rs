@@ -21,11 +21,18 @@ const KERNELS: u16 = 100;
 const TILES: i64 = 2_000;
 
 /// Flag that admits all calls.
-const FLAGS: [&str; 3] =
-    ["--max-requests=2000", "--max-client-requests=2000", "--max-queued-nodes=1000000000"];
+const FLAGS: [&str; 3] = [
+    "--max-requests=2000",
+    "--max-client-requests=2000",
+    "--max-queued-nodes=1000000000",
+];
 
 /// Returns the shortest time of several calls with the same rows, and their scores.
-async fn fastest(client: &Client, graph: &GraphHandle, tiles: &Configurations) -> (Duration, Vec<u32>) {
+async fn fastest(
+    client: &Client,
+    graph: &GraphHandle,
+    tiles: &Configurations,
+) -> (Duration, Vec<u32>) {
     let mut fastest = (Duration::MAX, Vec::new());
     for _ in 0..5 {
         let started = Instant::now();
@@ -48,29 +55,49 @@ async fn nothing_is_left_of_a_thousand_calls_cancelled_at_once() {
 
     let (mut calls, large) = (JoinSet::new(), Arc::new(tiles(TILES)));
     for connection in 0..CONNECTIONS {
-        let endless = Connection { timeout: None, ..Connection::default() };
+        let endless = Connection {
+            timeout: None,
+            ..Connection::default()
+        };
         let client = connect_with(&server, endless).await;
         for number in (connection..CALLS).step_by(CONNECTIONS) {
             let (client, graph) = (client.clone(), Arc::clone(&graphs[number % graphs.len()]));
             let large = Arc::clone(&large);
-            calls.spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await.map(drop) });
+            calls.spawn(async move {
+                client
+                    .rank(&RankRequest::new(&graph, &large).top(1))
+                    .await
+                    .map(drop)
+            });
         }
     }
-    server.until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) >= AT_ONCE as f64).await;
+    server
+        .until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) >= AT_ONCE as f64)
+        .await;
     calls.abort_all();
     let mut cancelled = 0;
     while let Some(call) = calls.join_next().await {
         cancelled += usize::from(call.is_err());
     }
-    assert!(cancelled > CALLS / 2, "{cancelled} of {CALLS} calls were cancelled");
+    assert!(
+        cancelled > CALLS / 2,
+        "{cancelled} of {CALLS} calls were cancelled"
+    );
     server.until_idle().await;
 
     let evaluated = rows_evaluated(&server).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(rows_evaluated(&server).await, evaluated, "nothing goes on for them");
+    assert_eq!(
+        rows_evaluated(&server).await,
+        evaluated,
+        "nothing goes on for them"
+    );
     let all = f64::from(KERNELS) * TILES as f64;
     assert!(evaluated < all, "all of {all} rows were evaluated");
     let (after, found) = fastest(&client, &graphs[0], &small).await;
     assert_eq!(found, expected);
-    assert!(after < 10 * before + Duration::from_millis(500), "{after:?}, and {before:?} before");
+    assert!(
+        after < 10 * before + Duration::from_millis(500),
+        "{after:?}, and {before:?} before"
+    );
 }

@@ -43,7 +43,11 @@ impl Questions {
             let ranking = rank(client, graph, &tiles).await;
             expected.insert(ranking.graph_hash, bits(&ranking));
         }
-        Self { graphs, tiles, expected }
+        Self {
+            graphs,
+            tiles,
+            expected,
+        }
     }
 
     /// Returns the calls per second of several clients that each wait for their answers.
@@ -68,7 +72,10 @@ impl Questions {
         let mut questions = Vec::new();
         for graph in kernels(KERNELS).into_iter().filter_map(Arc::into_inner) {
             client.put_graph(&graph).await.unwrap();
-            questions.push(Question { graph, configurations: self.tiles.clone() });
+            questions.push(Question {
+                graph,
+                configurations: self.tiles.clone(),
+            });
         }
         questions
     }
@@ -87,7 +94,11 @@ impl Questions {
     fn is_answered(&self, answer: &Answer) -> bool {
         match &answer.ranking {
             Ok(ranking) => {
-                assert_eq!(bits(ranking), self.expected[&ranking.graph_hash], "a wrong answer");
+                assert_eq!(
+                    bits(ranking),
+                    self.expected[&ranking.graph_hash],
+                    "a wrong answer"
+                );
                 true
             }
             Err(error) => {
@@ -123,27 +134,52 @@ async fn ten_times_the_load_is_answered_or_refused_and_passes() {
     let capacity = questions.capacity(&client).await;
     let resident = resident_bytes(process::id());
 
-    let short = connect_with(&server, Connection { timeout: Some(SHORT), ..Connection::default() }).await;
-    let questions_of_each = [questions.in_turn(&client).await, questions.in_turn(&client).await];
+    let short = connect_with(
+        &server,
+        Connection {
+            timeout: Some(SHORT),
+            ..Connection::default()
+        },
+    )
+    .await;
+    let questions_of_each = [
+        questions.in_turn(&client).await,
+        questions.in_turn(&client).await,
+    ];
     let pause = Duration::from_secs_f64(1.0 / (5.0 * capacity));
     let clients = [client.clone(), short].into_iter().zip(questions_of_each);
-    let loads: Vec<Load> = clients.map(|(client, questions)| Load::start(client, questions, pause)).collect();
+    let loads: Vec<Load> = clients
+        .map(|(client, questions)| Load::start(client, questions, pause))
+        .collect();
     sleep(TIME).await;
     let most = resident_bytes(process::id());
-    let answers =
-        timeout(PATIENCE, join_all(loads.into_iter().map(Load::finish))).await.expect("no call hangs");
+    let answers = timeout(PATIENCE, join_all(loads.into_iter().map(Load::finish)))
+        .await
+        .expect("no call hangs");
     let answers: Vec<Answer> = answers.into_iter().flatten().collect();
 
     let asked = answers.len() as f64;
-    assert!(asked > 5.0 * capacity * TIME.as_secs_f64(), "only {asked} calls at {capacity} a second");
-    let answered = answers.iter().filter(|answer| questions.is_answered(answer)).count() as f64;
+    assert!(
+        asked > 5.0 * capacity * TIME.as_secs_f64(),
+        "only {asked} calls at {capacity} a second"
+    );
+    let answered = answers
+        .iter()
+        .filter(|answer| questions.is_answered(answer))
+        .count() as f64;
     let goodput = answered / TIME.as_secs_f64();
     println!(
         "{goodput:.0} of {:.0} calls a second were answered, of {capacity:.0} without them",
         asked / 2.0
     );
-    assert!(goodput > capacity / 4.0, "{goodput} calls a second, and {capacity} without the others");
-    assert!(most < resident + SLACK_BYTES, "from {resident} to {most} bytes");
+    assert!(
+        goodput > capacity / 4.0,
+        "{goodput} calls a second, and {capacity} without the others"
+    );
+    assert!(
+        most < resident + SLACK_BYTES,
+        "from {resident} to {most} bytes"
+    );
 
     server.until_idle().await;
     let after = questions.alone(&client).await;

@@ -6,7 +6,8 @@ use hlorank_client::{Client, Connection, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_proto::v1::RankConfigsRequest;
 use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, chain_kernel, graph_by_hash, grid_tiles, packed_tiles, rank_request,
+    RankRequestBuilder as _, TestServer, chain_kernel, graph_by_hash, grid_tiles, packed_tiles,
+    rank_request,
 };
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -42,7 +43,11 @@ pub(crate) fn tiles(count: i64) -> Configurations {
 
 /// Returns a request to rank this number of tiles of a cached graph.
 pub(crate) fn of_tiles(hash: Digest, count: i64) -> RankConfigsRequest {
-    rank_request(graph_by_hash(hash.0.to_vec()), packed_tiles(&grid_tiles(count))).with_scores()
+    rank_request(
+        graph_by_hash(hash.0.to_vec()),
+        packed_tiles(&grid_tiles(count)),
+    )
+    .with_scores()
 }
 
 /// Connects a client without retries.
@@ -52,12 +57,24 @@ pub(crate) async fn connect(server: &TestServer) -> Client {
 
 /// Connects a client with these settings and without retries.
 pub(crate) async fn connect_with(server: &TestServer, connection: Connection) -> Client {
-    let connection = Connection { retries: 0, ..connection };
-    Client::connect(server.endpoint(), connection).await.unwrap()
+    let connection = Connection {
+        retries: 0,
+        ..connection
+    };
+    Client::connect(server.endpoint(), connection)
+        .await
+        .unwrap()
 }
 
-pub(crate) async fn rank(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
-    client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
+pub(crate) async fn rank(
+    client: &Client,
+    graph: &GraphHandle,
+    configurations: &Configurations,
+) -> Ranking {
+    client
+        .rank(&RankRequest::new(graph, configurations).with_scores())
+        .await
+        .unwrap()
 }
 
 /// Returns the bits of the scores.
@@ -67,9 +84,15 @@ pub(crate) fn bits(ranking: &Ranking) -> Vec<u32> {
 
 /// Returns the number of rows that the server has evaluated, if its cache has room for all of them.
 pub(crate) async fn rows_evaluated(server: &TestServer) -> f64 {
-    server.scrape().await.value("hlorank_embedding_cache_entries", &[])
+    server
+        .scrape()
+        .await
+        .value("hlorank_embedding_cache_entries", &[])
 }
 
 pub(crate) async fn requests(server: &TestServer) -> f64 {
-    server.scrape().await.value("hlorank_requests_in_progress", &[])
+    server
+        .scrape()
+        .await
+        .value("hlorank_requests_in_progress", &[])
 }

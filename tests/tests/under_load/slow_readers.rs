@@ -16,7 +16,9 @@ use tonic::{Code, Status, body::Body, transport::Channel};
 use tonic_types::StatusExt as _;
 use tower::{Service as _, ServiceExt as _};
 
-use crate::requests::{PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles};
+use crate::requests::{
+    PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles,
+};
 
 /// Number of tiles of the small kernel in each request. Their rows are evaluated once.
 const TILES: i64 = 20_000;
@@ -58,12 +60,19 @@ impl SlowReader {
         let message = request.encode_to_vec();
         let length = u32::try_from(message.len()).unwrap();
         let frame = [&[0], &length.to_be_bytes()[..], &message].concat();
-        Self { endpoint: server.endpoint().to_owned(), request: frame.into() }
+        Self {
+            endpoint: server.endpoint().to_owned(),
+            request: frame.into(),
+        }
     }
 
     async fn connect(&self) -> Channel {
         let endpoint = Channel::from_shared(self.endpoint.clone()).unwrap();
-        endpoint.initial_stream_window_size(WINDOW_BYTES).connect().await.unwrap()
+        endpoint
+            .initial_stream_window_size(WINDOW_BYTES)
+            .connect()
+            .await
+            .unwrap()
     }
 
     /// Makes a call, and returns the answer with an unread body, or the error.
@@ -103,14 +112,27 @@ impl Fixture {
         let files = Files::new();
         let lines = ["slow", "other"].map(|name| token_line(name, "read", name));
         let tokens = files.write("tokens", &lines.concat());
-        let server = TestServer::start_with(&[flag, &format!("--tokens={}", tokens.display())]).await;
+        let server =
+            TestServer::start_with(&[flag, &format!("--tokens={}", tokens.display())]).await;
         let token = Some("other".parse().unwrap());
-        let other = connect_with(&server, Connection { token, ..Connection::default() }).await;
+        let other = connect_with(
+            &server,
+            Connection {
+                token,
+                ..Connection::default()
+            },
+        )
+        .await;
         let graph = crate::requests::kernels_of(NODES, 1).remove(0);
         let hash = other.put_graph(&graph).await.unwrap().hash;
         rank(&other, &graph, &tiles(TILES)).await;
         let slow = SlowReader::new(&server, &wanted(hash));
-        Self { server, other, slow, _files: files }
+        Self {
+            server,
+            other,
+            slow,
+            _files: files,
+        }
     }
 
     /// Makes several calls with the reading client, asserts that their answers are equal, and returns the longest time.
@@ -120,7 +142,9 @@ impl Fixture {
         let mut longest = Duration::ZERO;
         for _ in 0..20 {
             let started = Instant::now();
-            let found = timeout(PATIENCE, rank(&self.other, &graph, &tiles)).await.expect("it is served");
+            let found = timeout(PATIENCE, rank(&self.other, &graph, &tiles))
+                .await
+                .expect("it is served");
             assert_eq!(bits(&found), expected);
             longest = longest.max(started.elapsed());
         }
@@ -139,12 +163,23 @@ async fn those_who_do_not_read_keep_nobody_waiting() {
     let fixture = Fixture::start("--max-client-requests=512").await;
     let before = resident_bytes(process::id());
     let (unread, refused) = fixture.slow.ask_often(CALLS).await;
-    assert_eq!((unread.0.len(), refused.len()), (CALLS, 0), "there is room for all");
+    assert_eq!(
+        (unread.0.len(), refused.len()),
+        (CALLS, 0),
+        "there is room for all"
+    );
     let longest = fixture.served().await;
     assert!(longest < SOON, "{longest:?}");
     let most = resident_bytes(process::id());
-    println!("{} MiB before, {} MiB with {CALLS} answers that nobody reads", before >> 20, most >> 20);
-    assert!(most < before + CALLS * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
+    println!(
+        "{} MiB before, {} MiB with {CALLS} answers that nobody reads",
+        before >> 20,
+        most >> 20
+    );
+    assert!(
+        most < before + CALLS * 2 * ANSWER_BYTES + SLACK_BYTES,
+        "from {before} to {most} bytes"
+    );
     drop(unread);
     fixture.server.until_idle().await;
 }
@@ -168,9 +203,16 @@ async fn an_answer_keeps_its_place_until_it_was_read() {
     let longest = fixture.served().await;
     assert!(longest < SOON, "{longest:?}");
     let most = resident_bytes(process::id());
-    assert!(most < before + PLACES * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
+    assert!(
+        most < before + PLACES * 2 * ANSWER_BYTES + SLACK_BYTES,
+        "from {before} to {most} bytes"
+    );
     drop(unread);
     fixture.server.until_idle().await;
     let (unread, refused) = fixture.slow.ask_often(PLACES).await;
-    assert_eq!((unread.0.len(), refused.len()), (PLACES, 0), "the places are free again");
+    assert_eq!(
+        (unread.0.len(), refused.len()),
+        (PLACES, 0),
+        "the places are free again"
+    );
 }

@@ -37,8 +37,15 @@ struct Fixture {
 impl Fixture {
     async fn start() -> Self {
         let server = TestServer::start_with(&["--workers=1"]).await;
-        let endless = Connection { timeout: None, ..Connection::default() };
-        Self { client: connect_with(&server, endless).await, server, tiles: tiles(TILES) }
+        let endless = Connection {
+            timeout: None,
+            ..Connection::default()
+        };
+        Self {
+            client: connect_with(&server, endless).await,
+            server,
+            tiles: tiles(TILES),
+        }
     }
 
     /// Returns the number of chunks that were evaluated after the client cancelled its call, plus at most one from
@@ -66,7 +73,12 @@ impl Fixture {
     async fn after_deadline(&self, hash: Digest) -> f64 {
         let mut request = Request::new(of_tiles(hash, TILES));
         request.set_timeout(ALLOWED);
-        let expired = self.server.patient().rank_configs(request).await.unwrap_err();
+        let expired = self
+            .server
+            .patient()
+            .rank_configs(request)
+            .await
+            .unwrap_err();
         let at_the_end = rows_evaluated(&self.server).await;
         assert_eq!(
             expired.get_error_details().error_info().unwrap().reason,
@@ -96,7 +108,10 @@ async fn at_most_a_chunk_is_evaluated_for_a_call_that_has_ended() {
         chunks[0].push(fixture.after_deadline(graphs[0].hash().unwrap()).await);
         chunks[1].push(fixture.after_cancel(&graphs[1]).await);
     }
-    for (name, mut chunks) in ["work_after_deadline", "work_after_cancel"].into_iter().zip(chunks) {
+    for (name, mut chunks) in ["work_after_deadline", "work_after_cancel"]
+        .into_iter()
+        .zip(chunks)
+    {
         chunks.sort_by(f64::total_cmp);
         // The machine may pause between reading the counter and the end of a call, so the best attempt counts.
         assert!(chunks[0] <= 1.0, "{name}: {chunks:?}");

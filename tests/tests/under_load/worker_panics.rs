@@ -46,7 +46,11 @@ async fn scores(
 ) -> Result<Vec<u32>, EngineError> {
     let tiles = || Ok::<_, EngineError>(Configurations::Tile(grid_tiles(ROWS.into())));
     let evaluation = engine.score(model, graph, tiles, Terms::default()).await?;
-    Ok(evaluation.scores.iter().map(|score| score.to_bits()).collect())
+    Ok(evaluation
+        .scores
+        .iter()
+        .map(|score| score.to_bits())
+        .collect())
 }
 
 /// Blocks the worker until the sender is used.
@@ -59,7 +63,10 @@ fn hold(pool: &ComputePool) -> oneshot::Sender<()> {
 async fn until(is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_mins(1), "it is not so after a minute");
+        assert!(
+            started.elapsed() < Duration::from_mins(1),
+            "it is not so after a minute"
+        );
         tokio::task::yield_now().await;
     }
 }
@@ -80,14 +87,25 @@ async fn calls_beside_one_that_panics_have_their_answers() {
     let _alone = alone().await;
     let model = load_model(Task::Tile, WORKERS.get());
     let sound: Vec<_> = (1..=CALLS).map(|size| Arc::new(kernel(size))).collect();
-    let (impossible, pool) = (Arc::new(impossible_kernel()), Arc::new(ComputePool::new(WORKERS).unwrap()));
+    let (impossible, pool) = (
+        Arc::new(impossible_kernel()),
+        Arc::new(ComputePool::new(WORKERS).unwrap()),
+    );
     let metrics = Metrics::default();
     let engine = Engine::new(Arc::clone(&pool), CacheBytes::default(), &metrics);
-    let expected: Vec<_> =
-        join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap())).await;
+    let expected: Vec<_> = join_all(
+        sound
+            .iter()
+            .map(async |graph| scores(&engine, &model, graph).await.unwrap()),
+    )
+    .await;
 
     let read = hold(&pool);
-    let beside = join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap()));
+    let beside = join_all(
+        sound
+            .iter()
+            .map(async |graph| scores(&engine, &model, graph).await.unwrap()),
+    );
     let asked = async { tokio::join!(scores(&engine, &model, &impossible), beside) };
     let release = async {
         // Now the configurations of all calls wait to be read.
@@ -102,8 +120,21 @@ async fn calls_beside_one_that_panics_have_their_answers() {
     assert!(matches!(failed, Err(EngineError::Worker(_))), "{failed:?}");
     assert_eq!(found, expected);
     let before = panics(&pool).await;
-    assert!(before >= 2, "{before} panics: it was not in one block with others");
-    assert!(scores(&engine, &model, &impossible).await.is_err(), "what failed is not kept");
-    assert_eq!(panics(&pool).await, before + 1, "a lone call is to blame for all of its block");
-    assert_eq!(scores(&engine, &model, &sound[0]).await.unwrap(), expected[0]);
+    assert!(
+        before >= 2,
+        "{before} panics: it was not in one block with others"
+    );
+    assert!(
+        scores(&engine, &model, &impossible).await.is_err(),
+        "what failed is not kept"
+    );
+    assert_eq!(
+        panics(&pool).await,
+        before + 1,
+        "a lone call is to blame for all of its block"
+    );
+    assert_eq!(
+        scores(&engine, &model, &sound[0]).await.unwrap(),
+        expected[0]
+    );
 }

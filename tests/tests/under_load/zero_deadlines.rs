@@ -29,7 +29,9 @@ async fn ranked(
     allowed: &'static str,
 ) -> Result<Response<RankConfigsResponse>, Status> {
     let mut request = Request::new(of_tiles(hash, TILES));
-    request.metadata_mut().insert("grpc-timeout", allowed.parse().unwrap());
+    request
+        .metadata_mut()
+        .insert("grpc-timeout", allowed.parse().unwrap());
     server.patient().rank_configs(request).await
 }
 
@@ -55,17 +57,33 @@ async fn every_deadline_has_a_proper_answer() {
     for allowed in NO_TIME {
         assert_expired(&ranked(&server, hash, allowed).await.unwrap_err());
     }
-    assert_eq!(server.scrape().await.value("hlorank_embedding_cache_entries", &[]), 0.0);
+    assert_eq!(
+        server
+            .scrape()
+            .await
+            .value("hlorank_embedding_cache_entries", &[]),
+        0.0
+    );
     let expected = bits(&rank(&client, &graph, &tiles(TILES)).await);
     for allowed in MUCH_TIME {
-        let answer =
-            ranked(&server, hash, allowed).await.unwrap_or_else(|error| panic!("{allowed:?}: {error}"));
-        let found: Vec<u32> = answer.into_inner().scores.iter().map(|score| score.to_bits()).collect();
+        let answer = ranked(&server, hash, allowed)
+            .await
+            .unwrap_or_else(|error| panic!("{allowed:?}: {error}"));
+        let found: Vec<u32> = answer
+            .into_inner()
+            .scores
+            .iter()
+            .map(|score| score.to_bits())
+            .collect();
         assert_eq!(found, expected, "{allowed:?}");
     }
     for allowed in MALFORMED {
         let refused = ranked(&server, hash, allowed).await.unwrap_err();
-        assert_eq!(refused.get_error_details().error_info().unwrap().reason, "HEADER_INVALID", "{refused}");
+        assert_eq!(
+            refused.get_error_details().error_info().unwrap().reason,
+            "HEADER_INVALID",
+            "{refused}"
+        );
     }
 }
 
@@ -79,16 +97,30 @@ async fn thousands_of_calls_without_time_cost_no_evaluation() {
     let calls = (0..CALLS).map(async |number| {
         let mut request = Request::new(of_tiles(hash, TILES));
         let allowed = NO_TIME[number % NO_TIME.len()];
-        request.metadata_mut().insert("grpc-timeout", allowed.parse().unwrap());
+        request
+            .metadata_mut()
+            .insert("grpc-timeout", allowed.parse().unwrap());
         service.clone().rank_configs(request).await.unwrap_err()
     });
-    let expired: Vec<Status> = stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
+    let expired: Vec<Status> = stream::iter(calls)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
     expired.iter().for_each(assert_expired);
     server.until_idle().await;
     let scrape = server.scrape().await;
-    assert_eq!(scrape.value("hlorank_errors_total", &[("reason", "DEADLINE_EXCEEDED")]), CALLS as f64);
+    assert_eq!(
+        scrape.value("hlorank_errors_total", &[("reason", "DEADLINE_EXCEEDED")]),
+        CALLS as f64
+    );
     for looked_up in ["hit", "miss"] {
-        assert_eq!(scrape.value("hlorank_embedding_cache_requests_total", &[("result", looked_up)]), 0.0);
+        assert_eq!(
+            scrape.value(
+                "hlorank_embedding_cache_requests_total",
+                &[("result", looked_up)]
+            ),
+            0.0
+        );
     }
     rank(&client, &graph, &tiles(TILES)).await;
 }

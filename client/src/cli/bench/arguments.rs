@@ -30,7 +30,12 @@ pub(crate) struct Bench {
     /// Numbers of configurations per call
     ///
     /// They are drawn from those of the file, with these relative frequencies [default: all configurations of the file]
-    #[arg(long, value_name = "N[:WEIGHT],...", value_delimiter = ',', conflicts_with = "trace")]
+    #[arg(
+        long,
+        value_name = "N[:WEIGHT],...",
+        value_delimiter = ',',
+        conflicts_with = "trace"
+    )]
     #[arg(help_heading = "Calls")]
     pub(super) configs: Vec<Share>,
     /// Number of different calls

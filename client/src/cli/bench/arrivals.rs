@@ -15,7 +15,11 @@ pub(super) struct Arrivals {
 impl Arrivals {
     /// Returns arrivals with a mean of `rate` per second.
     pub(super) fn new(rate: f64, seed: u64) -> Self {
-        Self { random: Rng::with_seed(seed), rate, seconds: 0.0 }
+        Self {
+            random: Rng::with_seed(seed),
+            rate,
+            seconds: 0.0,
+        }
     }
 }
 
@@ -39,16 +43,25 @@ mod tests {
 
     /// Returns the seconds between arrivals, and from 0 to the first.
     fn gaps(seed: u64) -> Vec<f64> {
-        let times: Vec<f64> =
-            Arrivals::new(RATE, seed).take(COUNT as usize).map(|at| at.as_secs_f64()).collect();
+        let times: Vec<f64> = Arrivals::new(RATE, seed)
+            .take(COUNT as usize)
+            .map(|at| at.as_secs_f64())
+            .collect();
         let before = [0.0].into_iter().chain(times.iter().copied());
-        times.iter().zip(before).map(|(at, before)| at - before).collect()
+        times
+            .iter()
+            .zip(before)
+            .map(|(at, before)| at - before)
+            .collect()
     }
 
     #[test]
     fn gaps_are_distributed_exponentially() {
         let mut gaps = gaps(1);
-        let (count, mean) = (f64::from(COUNT), gaps.iter().sum::<f64>() / f64::from(COUNT));
+        let (count, mean) = (
+            f64::from(COUNT),
+            gaps.iter().sum::<f64>() / f64::from(COUNT),
+        );
         assert!((mean * RATE - 1.0).abs() < 0.01, "{mean}");
         gaps.sort_by(f64::total_cmp);
         let distance = (1..).zip(&gaps).map(|(rank, gap)| {
@@ -64,10 +77,16 @@ mod tests {
     fn gaps_are_not_correlated() {
         let gaps = gaps(2);
         let off = |gap: f64| gap * RATE - 1.0;
-        let correlation: f64 = gaps.windows(2).map(|pair| off(pair[0]) * off(pair[1])).sum();
+        let correlation: f64 = gaps
+            .windows(2)
+            .map(|pair| off(pair[0]) * off(pair[1]))
+            .sum();
         let correlation = correlation / f64::from(COUNT);
         // Three standard deviations.
-        assert!(correlation.abs() < 3.0 / f64::from(COUNT).sqrt(), "{correlation}");
+        assert!(
+            correlation.abs() < 3.0 / f64::from(COUNT).sqrt(),
+            "{correlation}"
+        );
     }
 
     #[test]

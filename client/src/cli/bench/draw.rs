@@ -25,7 +25,11 @@ impl<'a> Source<'a> {
 
     /// Draws `count` configurations: different ones if the graph has enough, otherwise recombinations, each slot or
     /// bound of which is taken from any of them. Layouts of nodes have the dimensions of each tensor in random order.
-    pub(super) fn draw(self, count: usize, random: &mut Rng) -> Result<Configurations, ConfigurationError> {
+    pub(super) fn draw(
+        self,
+        count: usize,
+        random: &mut Rng,
+    ) -> Result<Configurations, ConfigurationError> {
         match self {
             Self::Own(own) if count <= own.len() => {
                 let mut numbers: Vec<usize> = (0..own.len()).collect();
@@ -52,18 +56,27 @@ mod tests {
     fn own_tiles() -> Configurations {
         let mut batch = TileBatch::default();
         for output_bounds in &TILES {
-            let tile = TileConfiguration { kernel_bounds: &[7], output_bounds, input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[7],
+                output_bounds,
+                input_bounds: &[],
+            };
             batch.push(tile, &FILE_LIMITS).unwrap();
         }
         Configurations::Tile(batch)
     }
 
     fn outputs(drawn: &Configurations) -> Vec<Vec<i64>> {
-        let Configurations::Tile(batch) = drawn else { unreachable!("tiles of tiles") };
+        let Configurations::Tile(batch) = drawn else {
+            unreachable!("tiles of tiles")
+        };
         assert!(
             batch.iter().all(|tile| tile.view().kernel_bounds == [7] && tile.view().input_bounds.is_empty())
         );
-        batch.iter().map(|tile| tile.view().output_bounds.to_vec()).collect()
+        batch
+            .iter()
+            .map(|tile| tile.view().output_bounds.to_vec())
+            .collect()
     }
 
     #[test]
@@ -71,7 +84,12 @@ mod tests {
         let own = own_tiles();
         let drawn = outputs(&Source::Own(&own).draw(2, &mut Rng::with_seed(0)).unwrap());
         assert!(drawn.len() == 2 && drawn[0] != drawn[1], "{drawn:?}");
-        assert!(drawn.iter().all(|drawn| TILES.iter().any(|tile| tile[..] == drawn[..])), "{drawn:?}");
+        assert!(
+            drawn
+                .iter()
+                .all(|drawn| TILES.iter().any(|tile| tile[..] == drawn[..])),
+            "{drawn:?}"
+        );
     }
 
     #[test]
@@ -79,7 +97,9 @@ mod tests {
         let own = own_tiles();
         let drawn = outputs(&Source::Own(&own).draw(200, &mut Rng::with_seed(0)).unwrap());
         let distinct: BTreeSet<Vec<i64>> = drawn.into_iter().collect();
-        let expected = [1, 2, 3].into_iter().flat_map(|one| [10, 20, 30].map(|two| vec![one, two]));
+        let expected = [1, 2, 3]
+            .into_iter()
+            .flat_map(|one| [10, 20, 30].map(|two| vec![one, two]));
         assert_eq!(distinct, expected.collect());
     }
 
@@ -92,9 +112,14 @@ mod tests {
         }
         let own = Configurations::Layout(own.build().unwrap());
         let drawn = Source::Own(&own).draw(100, &mut Rng::with_seed(0)).unwrap();
-        let Configurations::Layout(batch) = drawn else { unreachable!("layouts of layouts") };
+        let Configurations::Layout(batch) = drawn else {
+            unreachable!("layouts of layouts")
+        };
         let numbers = |config| [0, 1].map(|slot| batch.entry(config, slot).numbers()[0]);
         let distinct: BTreeSet<[u32; 2]> = (0..batch.len()).map(numbers).collect();
-        assert_eq!((batch.len(), distinct), (100, [[1, 10], [1, 20], [2, 10], [2, 20]].into()));
+        assert_eq!(
+            (batch.len(), distinct),
+            (100, [[1, 10], [1, 20], [2, 10], [2, 20]].into())
+        );
     }
 }

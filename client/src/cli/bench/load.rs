@@ -67,28 +67,50 @@ impl Load {
         let Some(path) = &bench.trace else {
             let timing = Timing::Poisson(bench.rate.unwrap_or(RATE));
             let calls = Calls::Drawn(groups(bench)?);
-            return Ok(Self { calls, timing, seed: bench.seed, length: bench.duration.unwrap_or(LENGTH) });
+            return Ok(Self {
+                calls,
+                timing,
+                seed: bench.seed,
+                length: bench.duration.unwrap_or(LENGTH),
+            });
         };
         let trace = trace::read(path)?;
-        let last = trace.last().ok_or_else(|| CommandError::NoCalls { path: path.display().to_string() })?;
+        let last = trace.last().ok_or_else(|| CommandError::NoCalls {
+            path: path.display().to_string(),
+        })?;
         let whole = last.at.div_f64(bench.speed);
         let (timing, length) = match bench.rate {
             Some(rate) => (Timing::Poisson(rate), LENGTH),
-            None => {
-                (Timing::Recorded(trace.iter().map(|call| call.at.div_f64(bench.speed)).collect()), whole)
-            }
+            None => (
+                Timing::Recorded(
+                    trace
+                        .iter()
+                        .map(|call| call.at.div_f64(bench.speed))
+                        .collect(),
+                ),
+                whole,
+            ),
         };
         let calls = Calls::InTurn(trace.into_iter().map(|call| Arc::new(call.call)).collect());
-        Ok(Self { calls, timing, seed: bench.seed, length: bench.duration.unwrap_or(length) })
+        Ok(Self {
+            calls,
+            timing,
+            seed: bench.seed,
+            length: bench.duration.unwrap_or(length),
+        })
     }
 
     /// Returns every distinct graph of the load.
     pub(super) fn graphs(&self) -> Vec<Arc<GraphHandle>> {
         let calls: Vec<_> = match &self.calls {
-            Calls::Drawn(groups) => groups.iter().filter_map(|group| group.calls.first()).collect(),
+            Calls::Drawn(groups) => groups
+                .iter()
+                .filter_map(|group| group.calls.first())
+                .collect(),
             Calls::InTurn(calls) => calls.iter().collect(),
         };
-        let mut graphs: Vec<Arc<GraphHandle>> = calls.iter().map(|call| Arc::clone(call.graph())).collect();
+        let mut graphs: Vec<Arc<GraphHandle>> =
+            calls.iter().map(|call| Arc::clone(call.graph())).collect();
         graphs.sort_by_key(|graph| Arc::as_ptr(graph).addr());
         graphs.dedup_by(|one, other| Arc::ptr_eq(one, other));
         graphs
@@ -109,7 +131,9 @@ impl Load {
             Timing::Poisson(rate) => {
                 Box::new(Arrivals::new(rate, self.seed).take_while(move |at| *at < length))
             }
-            Timing::Recorded(times) => Box::new(times.into_iter().take_while(move |at| *at <= length)),
+            Timing::Recorded(times) => {
+                Box::new(times.into_iter().take_while(move |at| *at <= length))
+            }
         };
         match self.calls {
             Calls::InTurn(calls) => {
@@ -121,7 +145,10 @@ impl Load {
             }
             Calls::Drawn(groups) => Box::new(times.map(move |at| {
                 let calls = &pick(&groups, random.f64()).calls;
-                ScheduledCall { at, call: Arc::clone(&calls[random.usize(..calls.len())]) }
+                ScheduledCall {
+                    at,
+                    call: Arc::clone(&calls[random.usize(..calls.len())]),
+                }
             })),
         }
     }
@@ -141,10 +168,21 @@ fn pick(groups: &[Group], place: f64) -> &Group {
 impl Group {
     /// Splits the group into unary calls and the same calls as streams, which are a `part` of all from 0 to 1.
     fn split_streams(self, part: f64, batch: NonZeroU32) -> impl Iterator<Item = Self> {
-        let streams = self.calls.iter().map(|call| RankCall::clone(call).in_batches(Some(batch)));
-        let streams = Self { calls: streams.map(Arc::new).collect(), weight: self.weight * part };
-        let unary = Self { weight: self.weight * (1.0 - part), ..self };
-        [unary, streams].into_iter().filter(|group| group.weight > 0.0)
+        let streams = self
+            .calls
+            .iter()
+            .map(|call| RankCall::clone(call).in_batches(Some(batch)));
+        let streams = Self {
+            calls: streams.map(Arc::new).collect(),
+            weight: self.weight * part,
+        };
+        let unary = Self {
+            weight: self.weight * (1.0 - part),
+            ..self
+        };
+        [unary, streams]
+            .into_iter()
+            .filter(|group| group.weight > 0.0)
     }
 }
 
@@ -162,8 +200,11 @@ fn groups(bench: &Bench) -> Result<Vec<Group>, CommandError> {
         let weight = bench.weights.get(number).copied().unwrap_or(1.0) / graphs.len() as f64;
         for graph in &graphs {
             let drawn = groups_of(bench, path, &graph.measured, weight, &mut random)?;
-            groups
-                .extend(drawn.into_iter().flat_map(|group| group.split_streams(bench.streams, bench.batch)));
+            groups.extend(
+                drawn
+                    .into_iter()
+                    .flat_map(|group| group.split_streams(bench.streams, bench.batch)),
+            );
             progress.advance();
         }
     }
@@ -181,23 +222,36 @@ fn groups_of(
     let source = Source::of(graph).ok_or_else(|| CommandError::NothingToDraw { path: name() })?;
     let handle = Arc::new(GraphHandle::of(graph));
     let call = |configurations: &_| {
-        let request =
-            RankRequest::new(&handle, configurations).model(bench.model.model.clone()).top(bench.top);
+        let request = RankRequest::new(&handle, configurations)
+            .model(bench.model.model.clone())
+            .top(bench.top);
         Arc::new(RankCall::new(Arc::clone(&handle), request))
     };
     let shares = match source {
         Source::Own(own) if bench.configs.is_empty() => {
-            return Ok(vec![Group { calls: vec![call(own)], weight }]);
+            return Ok(vec![Group {
+                calls: vec![call(own)],
+                weight,
+            }]);
         }
-        Source::AnyLayout(_) if bench.configs.is_empty() => &[Share { configs: DRAWN, weight: 1.0 }][..],
+        Source::AnyLayout(_) if bench.configs.is_empty() => &[Share {
+            configs: DRAWN,
+            weight: 1.0,
+        }][..],
         _ => &bench.configs,
     };
     let mut group = |share: &Share| {
         let drawn = (0..bench.distinct).map(|_| Ok(call(&source.draw(share.configs, random)?)));
-        Ok(Group { calls: drawn.collect::<Result<_, ConfigurationError>>()?, weight: weight * share.weight })
+        Ok(Group {
+            calls: drawn.collect::<Result<_, ConfigurationError>>()?,
+            weight: weight * share.weight,
+        })
     };
     let drawn = shares.iter().map(&mut group).collect::<Result<_, _>>();
-    drawn.map_err(|source| CommandError::Configuration { path: name(), source })
+    drawn.map_err(|source| CommandError::Configuration {
+        path: name(),
+        source,
+    })
 }
 
 #[cfg(test)]
@@ -205,15 +259,21 @@ mod tests {
     use super::*;
 
     fn group(weight: f64) -> Group {
-        Group { calls: Vec::new(), weight }
+        Group {
+            calls: Vec::new(),
+            weight,
+        }
     }
 
     #[test]
     fn groups_are_picked_by_weight() {
         let groups = [group(1.0), group(2.0), group(1.0)];
         let places = [0.0, 0.24, 0.26, 0.74, 0.76, 0.999_999];
-        let picked =
-            places.map(|place| groups.iter().position(|one| std::ptr::eq(one, pick(&groups, place))));
+        let picked = places.map(|place| {
+            groups
+                .iter()
+                .position(|one| std::ptr::eq(one, pick(&groups, place)))
+        });
         assert_eq!(picked, [0, 0, 1, 1, 2, 2].map(Some));
     }
 }

@@ -15,21 +15,30 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, String> {
         let (configs, weight) = text.split_once(':').map_or((text, "1"), |parts| parts);
         let configs = configs.parse().ok().filter(|configs| *configs > 0);
-        let configs =
-            configs.ok_or("expected a whole number of configurations above 0, such as 100 or 100:9")?;
-        Ok(Self { configs, weight: positive(weight)? })
+        let configs = configs
+            .ok_or("expected a whole number of configurations above 0, such as 100 or 100:9")?;
+        Ok(Self {
+            configs,
+            weight: positive(weight)?,
+        })
     }
 }
 
 /// Parses a number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| "expected a number above 0, such as 0.5".to_owned())
 }
 
 /// Parses a number from 0 to 1.
 pub(super) fn part(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "expected a number from 0 to 1, such as 0.2".to_owned())
 }
 
@@ -39,8 +48,20 @@ mod tests {
 
     #[test]
     fn the_default_weight_of_a_share_is_one() {
-        assert_eq!("10".parse(), Ok(Share { configs: 10, weight: 1.0 }));
-        assert_eq!("1000:0.5".parse(), Ok(Share { configs: 1000, weight: 0.5 }));
+        assert_eq!(
+            "10".parse(),
+            Ok(Share {
+                configs: 10,
+                weight: 1.0
+            })
+        );
+        assert_eq!(
+            "1000:0.5".parse(),
+            Ok(Share {
+                configs: 1000,
+                weight: 0.5
+            })
+        );
         for text in ["0", "10:0", "10:", "a", "-1"] {
             assert!(text.parse::<Share>().is_err(), "{text}");
         }

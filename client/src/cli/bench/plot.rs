@@ -27,7 +27,10 @@ pub(super) fn write(path: &Path, report: &BenchReport) -> Result<(), CommandErro
     let mut svg = String::new();
     let drawn = draw(&mut svg, report).map_err(|error| io::Error::other(error.to_string()));
     let written = drawn.and_then(|()| fs::write(path, svg));
-    written.map_err(|source| CommandError::WrittenFile { path: path.display().to_string(), source })
+    written.map_err(|source| CommandError::WrittenFile {
+        path: path.display().to_string(),
+        source,
+    })
 }
 
 fn draw(svg: &mut String, report: &BenchReport) -> Drawn {
@@ -41,10 +44,24 @@ fn draw(svg: &mut String, report: &BenchReport) -> Drawn {
 
 /// Draws latency by percentile. The horizontal axis is logarithmic: 90 %, 99 % and 99.9 % are equally far apart.
 fn draw_percentiles(area: &Area<'_>, report: &BenchReport) -> Drawn {
-    let classes = if report.calls.len() > 1 { report.calls.as_slice() } else { &[] };
-    let curves: Vec<Curve> = classes.iter().chain([&report.all]).map(Curve::of_class).collect();
+    let classes = if report.calls.len() > 1 {
+        report.calls.as_slice()
+    } else {
+        &[]
+    };
+    let curves: Vec<Curve> = classes
+        .iter()
+        .chain([&report.all])
+        .map(Curve::of_class)
+        .collect();
     let label = |nines: &f64| format!("{}%", 100.0 - 10_f64.powf(2.0 - nines.round()));
-    draw_curves(area, "calls, fastest first; latency counts from when a call was due", &curves, &label, true)
+    draw_curves(
+        area,
+        "calls, fastest first; latency counts from when a call was due",
+        &curves,
+        &label,
+        true,
+    )
 }
 
 fn draw_over_time(area: &Area<'_>, report: &BenchReport) -> Drawn {
@@ -55,11 +72,21 @@ fn draw_over_time(area: &Area<'_>, report: &BenchReport) -> Drawn {
         ("max", |part| part.latency_ms.max),
     ];
     let curves = quantiles.map(|(name, quantile)| {
-        let point = |part: &IntervalReport| Some((part.from_seconds + part.seconds / 2.0, quantile(part)?));
-        Curve { name: name.to_owned(), points: report.over_time.iter().filter_map(point).collect() }
+        let point =
+            |part: &IntervalReport| Some((part.from_seconds + part.seconds / 2.0, quantile(part)?));
+        Curve {
+            name: name.to_owned(),
+            points: report.over_time.iter().filter_map(point).collect(),
+        }
     });
     let label = |seconds: &f64| format!("{seconds:.1}");
-    draw_curves(area, "seconds since the start, of when calls were due", &curves, &label, false)
+    draw_curves(
+        area,
+        "seconds since the start, of when calls were due",
+        &curves,
+        &label,
+        false,
+    )
 }
 
 impl Curve {
@@ -70,7 +97,11 @@ impl Curve {
         let nines = |percent: f64| -(1.0 - percent / 100.0).max(least).log10();
         Self {
             name: class.name(" configurations"),
-            points: class.percentiles.iter().map(|point| (nines(point.percent), point.ms)).collect(),
+            points: class
+                .percentiles
+                .iter()
+                .map(|point| (nines(point.percent), point.ms))
+                .collect(),
         }
     }
 }
@@ -85,14 +116,21 @@ fn draw_curves(
 ) -> Drawn {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let right = points().map(|point| point.0).fold(1.0, f64::max);
-    let least = points().map(|point| point.1).fold(f64::INFINITY, f64::min).clamp(1e-3, 1e9);
+    let least = points()
+        .map(|point| point.1)
+        .fold(f64::INFINITY, f64::min)
+        .clamp(1e-3, 1e9);
     let most = points().map(|point| point.1).fold(least, f64::max);
     let mut chart = ChartBuilder::on(area)
         .margin(12)
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..right, (least / 1.5..most * 1.5).log_scale())?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "few labels")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "few labels"
+    )]
     let labels = if whole_labels { right as usize + 1 } else { 11 };
     chart
         .configure_mesh()

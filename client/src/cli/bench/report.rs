@@ -105,7 +105,9 @@ impl BenchReport {
     pub(super) fn of(tally: &Tally, plan: Plan, elapsed: Duration, interrupted: bool) -> Self {
         let seconds = elapsed.as_secs_f64();
         let class = |(kind, class): (&Kind, &Class)| ClassReport::of(class, Some(*kind), seconds);
-        let intervals = (0..).map(|number| tally.width * number).zip(&tally.intervals);
+        let intervals = (0..)
+            .map(|number| tally.width * number)
+            .zip(&tally.intervals);
         Self {
             plan,
             seconds,
@@ -113,8 +115,13 @@ impl BenchReport {
             calls: tally.classes.iter().map(class).collect(),
             all: ClassReport::of(&tally.all, None, seconds),
             failures: tally.failures.iter().map(FailureReport::from).collect(),
-            starts: Starts { late_ms: (&tally.late).into(), later_than_10_ms: tally.late_calls },
-            over_time: intervals.map(|(from, part)| IntervalReport::of(part, from, tally.width)).collect(),
+            starts: Starts {
+                late_ms: (&tally.late).into(),
+                later_than_10_ms: tally.late_calls,
+            },
+            over_time: intervals
+                .map(|(from, part)| IntervalReport::of(part, from, tally.width))
+                .collect(),
         }
     }
 }
@@ -123,7 +130,13 @@ impl ClassReport {
     fn of(class: &Class, kind: Option<Kind>, seconds: f64) -> Self {
         let answered = class.answered.count();
         Self {
-            method: kind.map(|kind| if kind.is_stream { STREAM } else { "RankConfigs" }),
+            method: kind.map(|kind| {
+                if kind.is_stream {
+                    STREAM
+                } else {
+                    "RankConfigs"
+                }
+            }),
             max_configurations: kind.map(|kind| kind.max_configurations),
             due: class.sent + class.not_sent,
             sent: class.sent,
@@ -141,16 +154,26 @@ impl ClassReport {
 impl ClassReport {
     /// Returns the name of the row or curve; `unit` follows the number.
     pub(super) fn name(&self, unit: &str) -> String {
-        let streamed = if self.method == Some(STREAM) { ", streamed" } else { "" };
+        let streamed = if self.method == Some(STREAM) {
+            ", streamed"
+        } else {
+            ""
+        };
         let name = |most| format!("up to {}{unit}{streamed}", grouped(most));
-        self.max_configurations.map_or_else(|| "all".to_owned(), name)
+        self.max_configurations
+            .map_or_else(|| "all".to_owned(), name)
     }
 }
 
 impl From<(&Failure, &Times)> for FailureReport {
     fn from((failure, times): (&Failure, &Times)) -> Self {
         let Failure { code, reason } = failure.clone();
-        Self { code, reason, calls: times.count(), latency_ms: times.into() }
+        Self {
+            code,
+            reason,
+            calls: times.count(),
+            latency_ms: times.into(),
+        }
     }
 }
 
@@ -171,7 +194,14 @@ impl From<&Times> for Latency {
     fn from(times: &Times) -> Self {
         let [p50, p90, p99, p99_9, max] =
             [0.5, 0.9, 0.99, 0.999, 1.0].map(|quantile| times.at(quantile).map(milliseconds));
-        Self { mean: times.mean().map(milliseconds), p50, p90, p99, p99_9, max }
+        Self {
+            mean: times.mean().map(milliseconds),
+            p50,
+            p90,
+            p99,
+            p99_9,
+            max,
+        }
     }
 }
 
@@ -179,9 +209,17 @@ impl From<&Times> for Latency {
 fn percentiles(times: &Times) -> Vec<Percentile> {
     let above = (0_i32..).map(|point| 10_f64.powf(-f64::from(point) / POINTS));
     let above = above.take_while(|above| above * number(times.count()) >= 1.0);
-    let point =
-        |quantile| Some(Percentile { percent: quantile * 100.0, ms: milliseconds(times.at(quantile)?) });
-    above.map(|above| 1.0 - above).chain([1.0]).filter_map(point).collect()
+    let point = |quantile| {
+        Some(Percentile {
+            percent: quantile * 100.0,
+            ms: milliseconds(times.at(quantile)?),
+        })
+    };
+    above
+        .map(|above| 1.0 - above)
+        .chain([1.0])
+        .filter_map(point)
+        .collect()
 }
 
 fn milliseconds(time: Duration) -> f64 {

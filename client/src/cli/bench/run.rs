@@ -59,8 +59,17 @@ impl Run {
         for _ in 0..bench.connections {
             clients.push(bench.server.connect_without_retries().await?);
         }
-        let trace = bench.record.as_deref().map(TraceWriter::create).transpose()?;
-        Ok(Self { clients, max_in_flight: bench.max_in_flight, seed: bench.seed, trace })
+        let trace = bench
+            .record
+            .as_deref()
+            .map(TraceWriter::create)
+            .transpose()?;
+        Ok(Self {
+            clients,
+            max_in_flight: bench.max_in_flight,
+            seed: bench.seed,
+            trace,
+        })
     }
 
     /// Sends a load and waits for the answers. Ctrl-C ends it early.
@@ -82,7 +91,8 @@ impl Run {
         let (stop, stopped) = mpsc::channel();
         let (sender, runtime) = (shared.clone(), Handle::current());
         let clients = self.clients;
-        let sending = spawn_blocking(move || sender.send(load.schedule(), &clients, &stopped, &runtime));
+        let sending =
+            spawn_blocking(move || sender.send(load.schedule(), &clients, &stopped, &runtime));
         let ended = async {
             sending.await.expect("sending does not panic");
             drop(shared.in_flight.acquire_many(max_in_flight).await);
@@ -93,7 +103,11 @@ impl Run {
             shared.record(trace)?;
         }
         let tally = shared.tally();
-        let elapsed = if is_complete { length.max(tally.last) } else { shared.start.elapsed() };
+        let elapsed = if is_complete {
+            length.max(tally.last)
+        } else {
+            shared.start.elapsed()
+        };
         Ok(BenchReport::of(&tally, plan, elapsed, !is_complete))
     }
 }
@@ -105,7 +119,11 @@ impl Shared {
 
     /// Writes the calls that were sent and their scheduled times to the trace.
     fn record(&self, mut trace: TraceWriter) -> Result<(), CommandError> {
-        for scheduled in self.sent.iter().flat_map(|sent| std::mem::take(&mut *lock(sent))) {
+        for scheduled in self
+            .sent
+            .iter()
+            .flat_map(|sent| std::mem::take(&mut *lock(sent)))
+        {
             trace.write_call(scheduled.at, &scheduled.call)?;
         }
         Ok(trace.finish()?)
@@ -140,7 +158,10 @@ impl Shared {
     ) {
         for (scheduled, client) in schedule.zip(clients.iter().cycle()) {
             let pause = (self.start + scheduled.at).saturating_duration_since(Instant::now());
-            if !matches!(stopped.recv_timeout(pause), Err(mpsc::RecvTimeoutError::Timeout)) {
+            if !matches!(
+                stopped.recv_timeout(pause),
+                Err(mpsc::RecvTimeoutError::Timeout)
+            ) {
                 return;
             }
             match Arc::clone(&self.in_flight).try_acquire_owned() {
@@ -160,7 +181,8 @@ impl Shared {
         self.tally().count_begun(self.since(&scheduled));
         let answer = client.make(&scheduled.call).await;
         let latency = self.since(&scheduled);
-        self.tally().count_ended(&scheduled, latency, answer.as_ref().err());
+        self.tally()
+            .count_ended(&scheduled, latency, answer.as_ref().err());
         drop(permit);
     }
 

@@ -79,7 +79,9 @@ impl Times {
 
     fn add(&mut self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.record(nanoseconds).expect("the histogram resizes itself");
+        self.0
+            .record(nanoseconds)
+            .expect("the histogram resizes itself");
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -98,7 +100,12 @@ impl Times {
 
 impl Class {
     fn new() -> Self {
-        Self { sent: 0, not_sent: 0, failed: 0, answered: Times::new(DIGITS) }
+        Self {
+            sent: 0,
+            not_sent: 0,
+            failed: 0,
+            answered: Times::new(DIGITS),
+        }
     }
 }
 
@@ -106,8 +113,14 @@ impl Tally {
     /// Returns the empty tally of a load of this duration.
     pub(super) fn new(length: Duration) -> Self {
         let width = (length / INTERVALS).max(SHORTEST_INTERVAL);
-        let interval = Interval { due: 0, failed: 0, answered: Times::new(INTERVAL_DIGITS) };
-        let intervals = (0..).map(|number| width * number).take_while(|at| *at <= length);
+        let interval = Interval {
+            due: 0,
+            failed: 0,
+            answered: Times::new(INTERVAL_DIGITS),
+        };
+        let intervals = (0..)
+            .map(|number| width * number)
+            .take_while(|at| *at <= length);
         Self {
             classes: BTreeMap::new(),
             all: Class::new(),
@@ -162,14 +175,23 @@ impl Tally {
             class.failed += 1;
         }
         let failure = Failure::from(error);
-        self.failures.entry(failure).or_insert_with(|| Times::new(DIGITS)).add(latency);
+        self.failures
+            .entry(failure)
+            .or_insert_with(|| Times::new(DIGITS))
+            .add(latency);
     }
 
     /// Returns the class of the kind of the call, and the class of all calls.
     fn classes_of(&mut self, scheduled: &ScheduledCall) -> [&mut Class; 2] {
         let max_configurations = size_class(scheduled.call.configurations());
-        let kind = Kind { is_stream: scheduled.call.batch().is_some(), max_configurations };
-        [self.classes.entry(kind).or_insert_with(Class::new), &mut self.all]
+        let kind = Kind {
+            is_stream: scheduled.call.batch().is_some(),
+            max_configurations,
+        };
+        [
+            self.classes.entry(kind).or_insert_with(Class::new),
+            &mut self.all,
+        ]
     }
 
     fn interval(&mut self, scheduled: &ScheduledCall) -> &mut Interval {
@@ -196,7 +218,10 @@ fn size_class(configurations: usize) -> usize {
 impl From<&ClientError> for Failure {
     fn from(error: &ClientError) -> Self {
         let reason = error.refusal().and_then(Refusal::reason).map(str::to_owned);
-        Self { code: error.code_name(), reason }
+        Self {
+            code: error.code_name(),
+            reason,
+        }
     }
 }
 
@@ -206,7 +231,10 @@ mod tests {
 
     #[test]
     fn sizes_are_powers_of_ten() {
-        assert_eq!([1, 2, 10, 11, 100, 47_712].map(size_class), [1, 10, 10, 100, 100, 100_000]);
+        assert_eq!(
+            [1, 2, 10, 11, 100, 47_712].map(size_class),
+            [1, 10, 10, 100, 100, 100_000]
+        );
     }
 
     #[test]
@@ -216,13 +244,18 @@ mod tests {
         (1..=1000).for_each(|milliseconds| times.add(Duration::from_millis(milliseconds)));
         for (quantile, milliseconds) in [(0.5, 500.0), (0.99, 990.0), (1.0, 1000.0)] {
             let time = times.at(quantile).unwrap().as_secs_f64() * 1e3;
-            assert!((time / milliseconds - 1.0).abs() < 1e-3, "{quantile}: {time}");
+            assert!(
+                (time / milliseconds - 1.0).abs() < 1e-3,
+                "{quantile}: {time}"
+            );
         }
     }
 
     #[test]
     fn a_run_has_at_least_one_interval_and_about_a_hundred_at_most() {
-        for (milliseconds, intervals) in [(0, 1), (50, 1), (250, 3), (30_000, 101), (3_600_000, 101)] {
+        for (milliseconds, intervals) in
+            [(0, 1), (50, 1), (250, 3), (30_000, 101), (3_600_000, 101)]
+        {
             let tally = Tally::new(Duration::from_millis(milliseconds));
             assert_eq!(tally.intervals.len(), intervals, "{milliseconds}");
         }

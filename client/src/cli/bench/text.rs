@@ -13,7 +13,11 @@ const LATE_SHARE: f64 = 0.01;
 
 impl Display for BenchReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let early = if self.interrupted { ", ended early" } else { "" };
+        let early = if self.interrupted {
+            ", ended early"
+        } else {
+            ""
+        };
         writeln!(formatter, "{:.1} s{early}: {}\n", self.seconds, self.plan)?;
         write!(formatter, "{}", self.table())?;
         if let Some(table) = self.not_answered() {
@@ -21,7 +25,10 @@ impl Display for BenchReport {
         }
         let late = &self.starts.late_ms;
         let [p50, p99, max] = [late.p50, late.p99, late.max].map(time);
-        writeln!(formatter, "\nCalls began {p50} (p50), {p99} (p99), {max} (max) after they were due.")?;
+        writeln!(
+            formatter,
+            "\nCalls began {p50} (p50), {p99} (p99), {max} (max) after they were due."
+        )?;
         if self.is_behind() {
             let late = grouped(count(self.starts.later_than_10_ms));
             writeln!(
@@ -61,9 +68,16 @@ impl BenchReport {
         }
         let in_flight = counted(self.plan.max_in_flight as usize, "call");
         let unsent = format!("not sent: {in_flight} waited for their answers");
-        let others = [(unsent, self.all.not_sent), ("unfinished".to_owned(), self.all.unfinished)];
+        let others = [
+            (unsent, self.all.not_sent),
+            ("unfinished".to_owned(), self.all.unfinished),
+        ];
         for (name, calls) in others.into_iter().filter(|(_, calls)| *calls > 0) {
-            table.row([name, grouped(count(calls))].into_iter().chain([None; 3].map(time)));
+            table.row(
+                [name, grouped(count(calls))]
+                    .into_iter()
+                    .chain([None; 3].map(time)),
+            );
         }
         let is_any = !self.failures.is_empty() || self.all.not_sent > 0 || self.all.unfinished > 0;
         is_any.then_some(table)
@@ -88,17 +102,39 @@ impl ClassReport {
     fn cells(&self) -> [String; COLUMNS.len()] {
         let [due, sent, answered, failed] =
             [self.due, self.sent, self.answered, self.failed].map(|calls| grouped(count(calls)));
-        let Latency { p50, p90, p99, p99_9, max, .. } = self.latency_ms;
+        let Latency {
+            p50,
+            p90,
+            p99,
+            p99_9,
+            max,
+            ..
+        } = self.latency_ms;
         let [p50, p90, p99, p99_9, max] = [p50, p90, p99, p99_9, max].map(time);
         let rate = format!("{:.1}", self.answered_per_second);
-        [self.name(""), due, sent, answered, failed, rate, p50, p90, p99, p99_9, max]
+        [
+            self.name(""),
+            due,
+            sent,
+            answered,
+            failed,
+            rate,
+            p50,
+            p90,
+            p99,
+            p99_9,
+            max,
+        ]
     }
 }
 
 impl FailureReport {
     fn name(&self) -> String {
         let code = self.code.as_deref().unwrap_or("invalid answer");
-        let reason = self.reason.as_deref().map(|reason| format!(" {}", printable(reason)));
+        let reason = self
+            .reason
+            .as_deref()
+            .map(|reason| format!(" {}", printable(reason)));
         format!("{code}{}", reason.unwrap_or_default())
     }
 }
@@ -106,10 +142,19 @@ impl FailureReport {
 impl Display for Plan {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self.rate {
-            Some(rate) => write!(formatter, "{rate} calls/s at random times (seed {})", self.seed)?,
+            Some(rate) => write!(
+                formatter,
+                "{rate} calls/s at random times (seed {})",
+                self.seed
+            )?,
             None => write!(formatter, "calls at their recorded times")?,
         }
-        write!(formatter, " for {:.1} s, {}", self.seconds, counted(self.connections, "connection"))
+        write!(
+            formatter,
+            " for {:.1} s, {}",
+            self.seconds,
+            counted(self.connections, "connection")
+        )
     }
 }
 

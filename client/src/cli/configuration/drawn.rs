@@ -3,7 +3,9 @@
 use std::iter::once;
 
 use fastrand::Rng;
-use hlorank_graph::{ConfigurationError, Configurations, LayoutBatchBuilder, LayoutEntry, NodeDescription};
+use hlorank_graph::{
+    ConfigurationError, Configurations, LayoutBatchBuilder, LayoutEntry, NodeDescription,
+};
 
 use crate::cli::input::FILE_LIMITS;
 
@@ -43,27 +45,41 @@ pub(crate) fn draw_layouts(
     let tensors = tensors(nodes);
     let possible_deviations = tensors.iter().map(|tensor| orders(tensor.rank)).sum();
     let chosen = some_of(possible_deviations, MAX_DEVIATIONS, rng);
-    let deviations = chosen.iter().map(|&number| vec![deviation(&tensors, number)]);
-    let layouts: Vec<_> =
-        once(Vec::new()).chain(deviations).chain((0..random).map(|_| random_layout(&tensors, rng))).collect();
+    let deviations = chosen
+        .iter()
+        .map(|&number| vec![deviation(&tensors, number)]);
+    let layouts: Vec<_> = once(Vec::new())
+        .chain(deviations)
+        .chain((0..random).map(|_| random_layout(&tensors, rng)))
+        .collect();
     let mut batch = LayoutBatchBuilder::new(nodes.len(), FILE_LIMITS);
     for layout in layouts {
         batch.push(&entries(nodes.len(), &layout)?)?;
     }
     let configurations = Configurations::Layout(batch.build()?);
-    Ok(DrawnLayouts { configurations, deviations: chosen.len(), possible_deviations, random })
+    Ok(DrawnLayouts {
+        configurations,
+        deviations: chosen.len(),
+        possible_deviations,
+        random,
+    })
 }
 
 /// Returns the tensors that a layout can set. A tensor of one dimension has only one layout.
 fn tensors(nodes: &[NodeDescription]) -> Vec<Tensor> {
     let of_node = |(slot, node)| tensors_of(slot, node);
     let all = nodes.iter().enumerate().flat_map(of_node);
-    all.filter(|tensor| (2..=MAX_RANK).contains(&tensor.rank)).collect()
+    all.filter(|tensor| (2..=MAX_RANK).contains(&tensor.rank))
+        .collect()
 }
 
 fn tensors_of(slot: usize, node: &NodeDescription) -> impl Iterator<Item = Tensor> {
     let tensors = node.tensor_ranks.iter().enumerate();
-    tensors.map(move |(position, &rank)| Tensor { slot, position, rank })
+    tensors.map(move |(position, &rank)| Tensor {
+        slot,
+        position,
+        rank,
+    })
 }
 
 /// Returns the number of orders of this many dimensions.
@@ -86,7 +102,9 @@ fn some_of(count: usize, limit: usize, rng: &mut Rng) -> Vec<usize> {
 fn deviation(tensors: &[Tensor], mut number: usize) -> (Tensor, usize) {
     let mut all = tensors.iter();
     loop {
-        let tensor = *all.next().expect("the number is below the number of all orders");
+        let tensor = *all
+            .next()
+            .expect("the number is below the number of all orders");
         match number.checked_sub(orders(tensor.rank)) {
             Some(rest) => number = rest,
             None => return (tensor, number),
@@ -102,14 +120,24 @@ fn random_layout(tensors: &[Tensor], rng: &mut Rng) -> Vec<(Tensor, usize)> {
         if rng.f64() > share {
             return Vec::new();
         }
-        let drawn = tensors.iter().map(|tensor| (*tensor, rng.usize(..=orders(tensor.rank))));
-        drawn.filter(|(tensor, number)| *number < orders(tensor.rank)).collect()
+        let drawn = tensors
+            .iter()
+            .map(|tensor| (*tensor, rng.usize(..=orders(tensor.rank))));
+        drawn
+            .filter(|(tensor, number)| *number < orders(tensor.rank))
+            .collect()
     };
-    tensors.chunk_by(|one, other| one.slot == other.slot).flat_map(of_node).collect()
+    tensors
+        .chunk_by(|one, other| one.slot == other.slot)
+        .flat_map(of_node)
+        .collect()
 }
 
 /// Returns the entry of every slot for a layout that sets these tensors.
-fn entries(slots: usize, layout: &[(Tensor, usize)]) -> Result<Vec<LayoutEntry>, ConfigurationError> {
+fn entries(
+    slots: usize,
+    layout: &[(Tensor, usize)],
+) -> Result<Vec<LayoutEntry>, ConfigurationError> {
     let mut entries = vec![LayoutEntry::DEFAULT; slots];
     for of_slot in layout.chunk_by(|(one, _), (other, _)| one.slot == other.slot) {
         let mut tensors = [const { Vec::new() }; 3];
@@ -143,13 +171,25 @@ mod tests {
 
     fn node(tensor_ranks: &[u32]) -> NodeDescription {
         let (name, opcode) = ("dot.1".to_owned(), "dot".to_owned());
-        NodeDescription { node: 0, name, opcode, dimensions: vec![], tensor_ranks: tensor_ranks.to_vec() }
+        NodeDescription {
+            node: 0,
+            name,
+            opcode,
+            dimensions: vec![],
+            tensor_ranks: tensor_ranks.to_vec(),
+        }
     }
 
     fn drawn(nodes: &[NodeDescription], random: usize) -> (DrawnLayouts, Vec<Vec<Vec<Vec<i32>>>>) {
         let drawn = draw_layouts(nodes, random, &mut Rng::with_seed(0)).unwrap();
-        let Configurations::Layout(batch) = &drawn.configurations else { unreachable!("layouts of layouts") };
-        let slots = |config| (0..batch.slots()).map(|slot| batch.entry(config, slot).tensors()).collect();
+        let Configurations::Layout(batch) = &drawn.configurations else {
+            unreachable!("layouts of layouts")
+        };
+        let slots = |config| {
+            (0..batch.slots())
+                .map(|slot| batch.entry(config, slot).tensors())
+                .collect()
+        };
         let layouts = (0..batch.len()).map(slots).collect();
         (drawn, layouts)
     }
@@ -157,12 +197,17 @@ mod tests {
     #[test]
     fn the_default_comes_first_and_every_order_of_one_tensor_follows() {
         let (drawn, layouts) = drawn(&[node(&[2, 1]), node(&[0, 3])], 0);
-        assert_eq!((drawn.deviations, drawn.possible_deviations, layouts.len()), (8, 8, 9));
+        assert_eq!(
+            (drawn.deviations, drawn.possible_deviations, layouts.len()),
+            (8, 8, 9)
+        );
         assert_eq!(layouts[0], [vec![], vec![]] as [Vec<Vec<i32>>; 2]);
         assert_eq!(layouts[1], [vec![vec![0, 1]], vec![]]);
         assert_eq!(layouts[2], [vec![vec![1, 0]], vec![]]);
         let of_operand = layouts[3..].iter().map(|layout| {
-            let [none, set] = &layout[..] else { unreachable!("two nodes") };
+            let [none, set] = &layout[..] else {
+                unreachable!("two nodes")
+            };
             assert!(none.is_empty() && set[0].is_empty(), "{layout:?}");
             set[1].clone()
         });
@@ -172,8 +217,14 @@ mod tests {
     #[test]
     fn more_deviations_than_the_maximum_are_drawn_without_repetition() {
         let (drawn, layouts) = drawn(&vec![node(&[4, 4, 4]); 40], 0);
-        assert_eq!((drawn.deviations, drawn.possible_deviations), (MAX_DEVIATIONS, 40 * 3 * 24));
-        assert_eq!(layouts.iter().collect::<BTreeSet<_>>().len(), MAX_DEVIATIONS + 1);
+        assert_eq!(
+            (drawn.deviations, drawn.possible_deviations),
+            (MAX_DEVIATIONS, 40 * 3 * 24)
+        );
+        assert_eq!(
+            layouts.iter().collect::<BTreeSet<_>>().len(),
+            MAX_DEVIATIONS + 1
+        );
     }
 
     #[test]
@@ -181,16 +232,26 @@ mod tests {
         let (_, layouts) = drawn(&vec![node(&[2, 3, 1]); 20], 50);
         let random = &layouts[1 + 20 * 8..];
         let mut set = 0;
-        for tensors in random.iter().flatten().filter(|tensors| !tensors.is_empty()) {
+        for tensors in random
+            .iter()
+            .flatten()
+            .filter(|tensors| !tensors.is_empty())
+        {
             set += 1;
             for (tensor, rank) in tensors.iter().zip([2, 3]) {
                 let mut sorted = tensor.clone();
                 sorted.sort_unstable();
-                assert!(tensor.is_empty() || sorted.into_iter().eq(0..rank), "{tensors:?}");
+                assert!(
+                    tensor.is_empty() || sorted.into_iter().eq(0..rank),
+                    "{tensors:?}"
+                );
             }
             assert!(tensors.len() <= 2, "{tensors:?}");
         }
-        assert!(random.len() == 50 && (100..900).contains(&set), "{set} of 1,000 nodes are set");
+        assert!(
+            random.len() == 50 && (100..900).contains(&set),
+            "{set} of 1,000 nodes are set"
+        );
     }
 
     #[test]

@@ -18,20 +18,42 @@ pub(super) fn from_forms(
     forms: &[NodeFeatureForm],
     nodes: usize,
 ) -> Result<Configurations, ConfigurationError> {
-    let columns = forms.first().and_then(|form| form.node_features.first()).map_or(0, Vec::len);
-    let wrong = |what: String, found, expected| ConfigurationError::WrongCount { what, found, expected };
+    let columns = forms
+        .first()
+        .and_then(|form| form.node_features.first())
+        .map_or(0, Vec::len);
+    let wrong = |what: String, found, expected| ConfigurationError::WrongCount {
+        what,
+        found,
+        expected,
+    };
     for (config, form) in forms.iter().enumerate() {
         let found = form.node_features.len();
         if found != nodes {
-            return Err(wrong(format!("configuration {config} (in nodes)"), found, nodes));
+            return Err(wrong(
+                format!("configuration {config} (in nodes)"),
+                found,
+                nodes,
+            ));
         }
-        if let Some(node) = form.node_features.iter().position(|row| row.len() != columns) {
+        if let Some(node) = form
+            .node_features
+            .iter()
+            .position(|row| row.len() != columns)
+        {
             let found = form.node_features[node].len();
-            return Err(wrong(format!("configuration {config}, node {node}"), found, columns));
+            return Err(wrong(
+                format!("configuration {config}, node {node}"),
+                found,
+                columns,
+            ));
         }
     }
-    let values: Vec<f32> =
-        forms.iter().flat_map(|form| form.node_features.iter().flatten()).copied().collect();
+    let values: Vec<f32> = forms
+        .iter()
+        .flat_map(|form| form.node_features.iter().flatten())
+        .copied()
+        .collect();
     build([nodes, columns], &values)
 }
 
@@ -52,13 +74,22 @@ pub(super) fn recombine(
 }
 
 fn build(shape: [usize; 2], values: &[f32]) -> Result<Configurations, ConfigurationError> {
-    Ok(Configurations::FeatureSet(NodeFeatureBatch::from_values(shape, values, &FILE_LIMITS)?))
+    Ok(Configurations::FeatureSet(NodeFeatureBatch::from_values(
+        shape,
+        values,
+        &FILE_LIMITS,
+    )?))
 }
 
 impl NodeFeatureForm {
     pub(super) fn of(batch: &NodeFeatureBatch, config: usize) -> Self {
         let values: Vec<f32> = batch.values(config).collect();
-        Self { node_features: values.chunks(batch.columns()).map(<[f32]>::to_vec).collect() }
+        Self {
+            node_features: values
+                .chunks(batch.columns())
+                .map(<[f32]>::to_vec)
+                .collect(),
+        }
     }
 }
 
@@ -71,7 +102,9 @@ mod tests {
     }
 
     fn batch(read: Configurations) -> NodeFeatureBatch {
-        let Configurations::FeatureSet(batch) = read else { unreachable!("columns of columns") };
+        let Configurations::FeatureSet(batch) = read else {
+            unreachable!("columns of columns")
+        };
         batch
     }
 
@@ -80,15 +113,20 @@ mod tests {
         let text = r#"[{"node_features":[[1.5,2.0],[3.0,4.0]]}]"#;
         let form = NodeFeatureForm::of(&batch(read(text).unwrap()), 0);
         assert_eq!(serde_json::to_string(&[form]).unwrap(), text);
-        let ragged = read(r#"[{"node_features":[[1],[3,4]]}]"#).unwrap_err().to_string();
+        let ragged = read(r#"[{"node_features":[[1],[3,4]]}]"#)
+            .unwrap_err()
+            .to_string();
         assert_eq!(ragged, "configuration 0, node 1 has 2 entries, expected 1");
-        let short = read(r#"[{"node_features":[[1]]}]"#).unwrap_err().to_string();
+        let short = read(r#"[{"node_features":[[1]]}]"#)
+            .unwrap_err()
+            .to_string();
         assert!(short.contains("configuration 0 (in nodes)"), "{short}");
     }
 
     #[test]
     fn a_node_is_taken_from_any_configuration() {
-        let own = batch(read(r#"[{"node_features":[[1],[2]]},{"node_features":[[3],[4]]}]"#).unwrap());
+        let own =
+            batch(read(r#"[{"node_features":[[1],[2]]},{"node_features":[[3],[4]]}]"#).unwrap());
         let drawn = batch(recombine(&own, 50, &mut Rng::with_seed(0)).unwrap());
         assert!((0..50).all(|config| {
             let values: Vec<f32> = drawn.values(config).collect();

@@ -26,10 +26,21 @@ pub(crate) struct DrawnFusions {
 }
 
 /// Converts fusions from JSON. `slots` lists the node of each slot.
-pub(super) fn from_forms(forms: &[FusionForm], slots: &[u32]) -> Result<Configurations, ConfigurationError> {
-    let configs = forms.iter().map(|form| v1::FusionConfig { fused_nodes: form.fused_nodes.clone() });
-    let message = v1::FusionConfigs { configs: configs.collect() };
-    Ok(Configurations::Fusion(FusionBatch::from_readable(&message, slots, &FILE_LIMITS)?))
+pub(super) fn from_forms(
+    forms: &[FusionForm],
+    slots: &[u32],
+) -> Result<Configurations, ConfigurationError> {
+    let configs = forms.iter().map(|form| v1::FusionConfig {
+        fused_nodes: form.fused_nodes.clone(),
+    });
+    let message = v1::FusionConfigs {
+        configs: configs.collect(),
+    };
+    Ok(Configurations::Fusion(FusionBatch::from_readable(
+        &message,
+        slots,
+        &FILE_LIMITS,
+    )?))
 }
 
 /// Returns random fusions, each slot of which is taken from any of these fusions.
@@ -38,8 +49,11 @@ pub(super) fn recombine(
     count: usize,
     random: &mut Rng,
 ) -> Result<Configurations, ConfigurationError> {
-    let bits = (0..count)
-        .map(|_| (0..own.slots()).map(|slot| own.is_fused(random.usize(..own.len()), slot)).collect());
+    let bits = (0..count).map(|_| {
+        (0..own.slots())
+            .map(|slot| own.is_fused(random.usize(..own.len()), slot))
+            .collect()
+    });
     build(own.slots(), &bits.collect::<Vec<_>>())
 }
 
@@ -55,16 +69,26 @@ pub(crate) fn draw_fusions(
         let share = rng.f64();
         bits.push((0..slots).map(|_| rng.f64() < share).collect());
     }
-    Ok(DrawnFusions { configurations: build(slots, &bits)?, single: slots, random })
+    Ok(DrawnFusions {
+        configurations: build(slots, &bits)?,
+        single: slots,
+        random,
+    })
 }
 
 fn build(slots: usize, configs: &[Vec<bool>]) -> Result<Configurations, ConfigurationError> {
-    Ok(Configurations::Fusion(FusionBatch::from_bits(slots, configs, &FILE_LIMITS)?))
+    Ok(Configurations::Fusion(FusionBatch::from_bits(
+        slots,
+        configs,
+        &FILE_LIMITS,
+    )?))
 }
 
 impl FusionForm {
     pub(super) fn of(batch: &FusionBatch, slots: &[u32], config: usize) -> Self {
-        Self { fused_nodes: batch.fused_slots(config).map(|slot| slots[slot]).collect() }
+        Self {
+            fused_nodes: batch.fused_slots(config).map(|slot| slots[slot]).collect(),
+        }
     }
 }
 
@@ -75,7 +99,9 @@ mod tests {
     #[test]
     fn nothing_and_single_slots_come_before_random_fusions() {
         let drawn = draw_fusions(9, 4, &mut Rng::with_seed(0)).unwrap();
-        let Configurations::Fusion(batch) = &drawn.configurations else { unreachable!("fusions of fusions") };
+        let Configurations::Fusion(batch) = &drawn.configurations else {
+            unreachable!("fusions of fusions")
+        };
         assert_eq!((batch.len(), drawn.single, drawn.random), (14, 9, 4));
         let fused = |config| batch.fused_slots(config).collect::<Vec<_>>();
         assert_eq!((fused(0), fused(1), fused(9)), (vec![], vec![0], vec![8]));

@@ -30,7 +30,10 @@ pub(crate) enum ConfigurationForm {
 pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, CommandError> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path);
-    let text = text.map_err(|source| CommandError::ConfigurationFile { path: name.clone(), source })?;
+    let text = text.map_err(|source| CommandError::ConfigurationFile {
+        path: name.clone(),
+        source,
+    })?;
     let configurations = match graph.task() {
         Task::Layout => layout::from_forms(&parse(&name, &text)?, graph.configurable()),
         Task::Tile => tile::from_forms(&parse(&name, &text)?),
@@ -47,18 +50,24 @@ pub(crate) fn from_values(
     graph: &Graph,
 ) -> Result<Configurations, CommandError> {
     let (name, values) = (path.display().to_string(), Value::Array(values));
-    let json = |source| CommandError::ConfigurationJson { path: name.clone(), source };
+    let json = |source| CommandError::ConfigurationJson {
+        path: name.clone(),
+        source,
+    };
     let configurations = match graph.task() {
-        Task::Layout => {
-            layout::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.configurable())
-        }
+        Task::Layout => layout::from_forms(
+            &serde_json::from_value::<Vec<_>>(values).map_err(json)?,
+            graph.configurable(),
+        ),
         Task::Tile => tile::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?),
-        Task::Fusion => {
-            fusion::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.configurable())
-        }
-        Task::FeatureSet => {
-            feature_set::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.len())
-        }
+        Task::Fusion => fusion::from_forms(
+            &serde_json::from_value::<Vec<_>>(values).map_err(json)?,
+            graph.configurable(),
+        ),
+        Task::FeatureSet => feature_set::from_forms(
+            &serde_json::from_value::<Vec<_>>(values).map_err(json)?,
+            graph.len(),
+        ),
     };
     checked(name, configurations, graph)
 }
@@ -73,18 +82,26 @@ fn checked(
 }
 
 fn parse<T: DeserializeOwned>(path: &str, text: &str) -> Result<Vec<T>, CommandError> {
-    serde_json::from_str(text)
-        .map_err(|source| CommandError::ConfigurationJson { path: path.to_owned(), source })
+    serde_json::from_str(text).map_err(|source| CommandError::ConfigurationJson {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 impl ConfigurationForm {
     /// Returns one configuration as JSON. `configurable` lists the node of each slot of a layout.
     pub(crate) fn of(configurations: &Configurations, configurable: &[u32], config: usize) -> Self {
         match configurations {
-            Configurations::Layout(batch) => Self::Layout(LayoutForm::of(batch, configurable, config)),
+            Configurations::Layout(batch) => {
+                Self::Layout(LayoutForm::of(batch, configurable, config))
+            }
             Configurations::Tile(batch) => Self::Tile(TileForm::of(batch.get(config).view())),
-            Configurations::Fusion(batch) => Self::Fusion(FusionForm::of(batch, configurable, config)),
-            Configurations::FeatureSet(batch) => Self::FeatureSet(NodeFeatureForm::of(batch, config)),
+            Configurations::Fusion(batch) => {
+                Self::Fusion(FusionForm::of(batch, configurable, config))
+            }
+            Configurations::FeatureSet(batch) => {
+                Self::FeatureSet(NodeFeatureForm::of(batch, config))
+            }
         }
     }
 }
@@ -116,15 +133,23 @@ mod tests {
     use super::*;
 
     fn refusal<T: DeserializeOwned>(text: &str) -> String {
-        parse::<T>("configs.json", text).map(|_| ()).unwrap_err().to_string()
+        parse::<T>("configs.json", text)
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn a_layout_is_written_as_it_was_read() {
         let text = r#"[{"nodes":[{"node":2,"tensors":[{"minor_to_major":[1,0]}]}]},{}]"#;
         let batch = layout::from_forms(&parse("configs.json", text).unwrap(), &[0, 2]).unwrap();
-        let form = |config| serde_json::to_string(&ConfigurationForm::of(&batch, &[0, 2], config)).unwrap();
-        assert_eq!(form(0), r#"{"nodes":[{"node":2,"tensors":[{"minor_to_major":[1,0]}]}]}"#);
+        let form = |config| {
+            serde_json::to_string(&ConfigurationForm::of(&batch, &[0, 2], config)).unwrap()
+        };
+        assert_eq!(
+            form(0),
+            r#"{"nodes":[{"node":2,"tensors":[{"minor_to_major":[1,0]}]}]}"#
+        );
         assert_eq!(form(1), r#"{"nodes":[]}"#);
     }
 
@@ -133,7 +158,10 @@ mod tests {
         let forms: Vec<TileForm> = parse("configs.json", r#"[{"output_bounds":[8,128]}]"#).unwrap();
         let batch = tile::from_forms(&forms).unwrap();
         let form = serde_json::to_string(&ConfigurationForm::of(&batch, &[], 0)).unwrap();
-        assert_eq!(form, r#"{"kernel_bounds":[],"output_bounds":[8,128],"input_bounds":[]}"#);
+        assert_eq!(
+            form,
+            r#"{"kernel_bounds":[],"output_bounds":[8,128],"input_bounds":[]}"#
+        );
     }
 
     #[test]

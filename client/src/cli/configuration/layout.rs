@@ -3,7 +3,8 @@
 use fastrand::Rng;
 use hlorank_client::v1;
 use hlorank_graph::{
-    ConfigurationError, Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, NodeDescription,
+    ConfigurationError, Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
+    NodeDescription,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,14 +38,21 @@ pub(super) fn from_forms(
     forms: &[LayoutForm],
     configurable: &[u32],
 ) -> Result<Configurations, ConfigurationError> {
-    let message = v1::LayoutConfigs { configs: forms.iter().map(v1::LayoutConfig::from).collect() };
-    Ok(Configurations::Layout(LayoutBatch::from_readable(&message, configurable, &FILE_LIMITS)?))
+    let message = v1::LayoutConfigs {
+        configs: forms.iter().map(v1::LayoutConfig::from).collect(),
+    };
+    Ok(Configurations::Layout(LayoutBatch::from_readable(
+        &message,
+        configurable,
+        &FILE_LIMITS,
+    )?))
 }
 
 /// Returns the number of the layout that sets no node.
 pub(super) fn default_number(batch: &LayoutBatch) -> Option<usize> {
-    let is_default =
-        |config: &usize| (0..batch.slots()).all(|slot| batch.entry(*config, slot) == LayoutEntry::DEFAULT);
+    let is_default = |config: &usize| {
+        (0..batch.slots()).all(|slot| batch.entry(*config, slot) == LayoutEntry::DEFAULT)
+    };
     (0..batch.len()).find(is_default)
 }
 
@@ -54,7 +62,9 @@ pub(super) fn recombine(
     count: usize,
     random: &mut Rng,
 ) -> Result<Configurations, ConfigurationError> {
-    build(own.slots(), 0..count, |_, slot| Ok(own.entry(random.usize(..own.len()), slot)))
+    build(own.slots(), 0..count, |_, slot| {
+        Ok(own.entry(random.usize(..own.len()), slot))
+    })
 }
 
 /// Returns random layouts of these nodes: the dimensions of every tensor are in random order.
@@ -63,10 +73,15 @@ pub(crate) fn random_layouts(
     count: usize,
     random: &mut Rng,
 ) -> Result<Configurations, ConfigurationError> {
-    build(nodes.len(), 0..count, |_, slot| random_entry(&nodes[slot], random))
+    build(nodes.len(), 0..count, |_, slot| {
+        random_entry(&nodes[slot], random)
+    })
 }
 
-fn random_entry(node: &NodeDescription, random: &mut Rng) -> Result<LayoutEntry, ConfigurationError> {
+fn random_entry(
+    node: &NodeDescription,
+    random: &mut Rng,
+) -> Result<LayoutEntry, ConfigurationError> {
     let order = |rank: &u32| {
         let mut dimensions: Vec<i32> = (0..).take(*rank as usize).collect();
         random.shuffle(&mut dimensions);
@@ -83,7 +98,9 @@ fn build<T>(
 ) -> Result<Configurations, ConfigurationError> {
     let mut batch = LayoutBatchBuilder::new(slots, FILE_LIMITS);
     for item in items {
-        let entries: Vec<_> = (0..slots).map(|slot| entry(&item, slot)).collect::<Result<_, _>>()?;
+        let entries: Vec<_> = (0..slots)
+            .map(|slot| entry(&item, slot))
+            .collect::<Result<_, _>>()?;
         batch.push(&entries)?;
     }
     Ok(Configurations::Layout(batch.build()?))
@@ -94,20 +111,31 @@ impl LayoutForm {
         let tensor = |minor_to_major| TensorForm { minor_to_major };
         let node = |(slot, &node): (usize, &u32)| NodeForm {
             node,
-            tensors: batch.entry(config, slot).tensors().into_iter().map(tensor).collect(),
+            tensors: batch
+                .entry(config, slot)
+                .tensors()
+                .into_iter()
+                .map(tensor)
+                .collect(),
         };
         let nodes = configurable.iter().enumerate().map(node);
-        Self { nodes: nodes.filter(|node| !node.tensors.is_empty()).collect() }
+        Self {
+            nodes: nodes.filter(|node| !node.tensors.is_empty()).collect(),
+        }
     }
 }
 
 impl From<&LayoutForm> for v1::LayoutConfig {
     fn from(form: &LayoutForm) -> Self {
-        let tensor = |tensor: &TensorForm| v1::TensorLayout { minor_to_major: tensor.minor_to_major.clone() };
+        let tensor = |tensor: &TensorForm| v1::TensorLayout {
+            minor_to_major: tensor.minor_to_major.clone(),
+        };
         let node = |form: &NodeForm| v1::NodeLayout {
             node: form.node,
             tensors: form.tensors.iter().map(tensor).collect(),
         };
-        Self { nodes: form.nodes.iter().map(node).collect() }
+        Self {
+            nodes: form.nodes.iter().map(node).collect(),
+        }
     }
 }

@@ -21,8 +21,13 @@ pub(crate) struct TileForm {
 
 /// Converts tiles from JSON.
 pub(super) fn from_forms(forms: &[TileForm]) -> Result<Configurations, ConfigurationError> {
-    let message = v1::TileConfigs { configs: forms.iter().map(v1::TileConfig::from).collect() };
-    Ok(Configurations::Tile(TileBatch::from_readable(&message, &FILE_LIMITS)?))
+    let message = v1::TileConfigs {
+        configs: forms.iter().map(v1::TileConfig::from).collect(),
+    };
+    Ok(Configurations::Tile(TileBatch::from_readable(
+        &message,
+        &FILE_LIMITS,
+    )?))
 }
 
 /// Returns random tiles, each bound of which is taken from any of these tiles.
@@ -37,7 +42,10 @@ pub(super) fn recombine(
         let mut bounds = |part: fn(TileConfiguration<'_>) -> &[i64]| -> Vec<i64> {
             let bound = |(position, &bound): (usize, &i64)| {
                 // The other tile may have fewer bounds.
-                part(own.get(random.usize(..own.len())).view()).get(position).copied().unwrap_or(bound)
+                part(own.get(random.usize(..own.len())).view())
+                    .get(position)
+                    .copied()
+                    .unwrap_or(bound)
             };
             part(whole.view()).iter().enumerate().map(bound).collect()
         };
@@ -46,7 +54,11 @@ pub(super) fn recombine(
             bounds(|tile| tile.output_bounds),
             bounds(|tile| tile.input_bounds),
         );
-        let tile = TileConfiguration { kernel_bounds: &kernel, output_bounds: &output, input_bounds: &input };
+        let tile = TileConfiguration {
+            kernel_bounds: &kernel,
+            output_bounds: &output,
+            input_bounds: &input,
+        };
         batch.push(tile, &FILE_LIMITS)?;
     }
     Ok(Configurations::Tile(batch))

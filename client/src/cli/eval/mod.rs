@@ -48,7 +48,8 @@ impl Eval {
         let client = self.server.connect().await?;
         let (mut report, progress) = (EvalReport::default(), Progress::over(self.files.len()));
         for file in &self.files {
-            self.evaluate_file(&client, file, &mut report, &progress).await?;
+            self.evaluate_file(&client, file, &mut report, &progress)
+                .await?;
         }
         Ok(report)
     }
@@ -77,11 +78,17 @@ impl Eval {
         file: &Path,
         graph: &NumberedGraph,
     ) -> Result<Option<GraphQuality>, CommandError> {
-        let Some(measurements) = &graph.measured.measurements else { return Ok(None) };
-        let Some(times) = RunTimes::of(measurements) else { return Ok(None) };
+        let Some(measurements) = &graph.measured.measurements else {
+            return Ok(None);
+        };
+        let Some(times) = RunTimes::of(measurements) else {
+            return Ok(None);
+        };
         let handle = GraphHandle::of(&graph.measured);
         let request = RankRequest::new(&handle, &measurements.configurations);
-        let ranking = client.rank(&request.model(self.model.model.clone()).top(1).with_scores()).await;
+        let ranking = client
+            .rank(&request.model(self.model.model.clone()).top(1).with_scores())
+            .await;
         let ranking = ranking.map_err(|source| CommandError::graph(file, graph.module, source))?;
         Ok(Some(GraphQuality::of(file, graph, &times, &ranking)))
     }

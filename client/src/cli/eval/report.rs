@@ -53,7 +53,12 @@ pub(super) struct Quality {
 }
 
 impl GraphQuality {
-    pub(super) fn of(file: &Path, graph: &NumberedGraph, times: &RunTimes<'_>, ranking: &Ranking) -> Self {
+    pub(super) fn of(
+        file: &Path,
+        graph: &NumberedGraph,
+        times: &RunTimes<'_>,
+        ranking: &Ranking,
+    ) -> Self {
         Self {
             file: file.display().to_string(),
             module: graph.module,
@@ -78,14 +83,19 @@ impl Quality {
             top_5_slowdown: top(5),
             top_10_slowdown: top(10),
             top_100_slowdown: top(100),
-            default_slowdown: times.default_outcome().and_then(|time| default_slowdown(&outcomes, time)),
+            default_slowdown: times
+                .default_outcome()
+                .and_then(|time| default_slowdown(&outcomes, time)),
         }
     }
 
     /// Returns the mean of each metric over the graphs for which it is defined.
     fn mean(graphs: &[GraphQuality]) -> Self {
         let mean = |metric: fn(&Self) -> Option<f64>| {
-            let defined: Vec<f64> = graphs.iter().filter_map(|graph| metric(&graph.quality)).collect();
+            let defined: Vec<f64> = graphs
+                .iter()
+                .filter_map(|graph| metric(&graph.quality))
+                .collect();
             #[expect(clippy::cast_precision_loss, reason = "a number of graphs")]
             (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
         };
@@ -117,11 +127,18 @@ impl Quality {
 impl EvalReport {
     /// Computes the mean.
     pub(super) fn with_mean(self) -> Self {
-        Self { mean: Quality::mean(&self.graphs), ..self }
+        Self {
+            mean: Quality::mean(&self.graphs),
+            ..self
+        }
     }
 
     fn models(&self) -> String {
-        let models: BTreeSet<&str> = self.graphs.iter().map(|graph| graph.model.as_str()).collect();
+        let models: BTreeSet<&str> = self
+            .graphs
+            .iter()
+            .map(|graph| graph.model.as_str())
+            .collect();
         models.into_iter().collect::<Vec<_>>().join(", ")
     }
 }
@@ -141,10 +158,19 @@ const COLUMNS: [(&str, Align); 10] = [
 
 impl Display for EvalReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{}: {}\n", self.models(), counted(self.graphs.len(), "graph"))?;
+        writeln!(
+            formatter,
+            "{}: {}\n",
+            self.models(),
+            counted(self.graphs.len(), "graph")
+        )?;
         let mut table = Table::new(&COLUMNS);
         for graph in &self.graphs {
-            let first = [graph.name.clone(), graph.kind.clone(), grouped(graph.configurations)];
+            let first = [
+                graph.name.clone(),
+                graph.kind.clone(),
+                grouped(graph.configurations),
+            ];
             table.row(first.into_iter().chain(graph.quality.cells()));
         }
         let first = ["mean", "", ""].map(str::to_owned);
@@ -157,7 +183,11 @@ impl Display for EvalReport {
         )?;
         match self.not_measured {
             0 => Ok(()),
-            graphs => writeln!(formatter, "left out: {} without run times", counted(graphs, "graph")),
+            graphs => writeln!(
+                formatter,
+                "left out: {} without run times",
+                counted(graphs, "graph")
+            ),
         }
     }
 }

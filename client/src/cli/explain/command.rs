@@ -58,7 +58,11 @@ impl Explain {
         Ok(format.print(&ExplainReport { graphs })?)
     }
 
-    async fn explain(&self, client: &Client, job: &Job<'_>) -> Result<ExplainedGraph, CommandError> {
+    async fn explain(
+        &self,
+        client: &Client,
+        job: &Job<'_>,
+    ) -> Result<ExplainedGraph, CommandError> {
         let (graph, path) = (GraphHandle::of(job.measured), &self.subject.graph);
         let learned = self.subject.measurements.read(&job.measured.graph)?;
         let adapt = learned.map(|learned| learned.adapt);
@@ -69,7 +73,14 @@ impl Explain {
             .with_scores();
         let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(path, job.module, source))?;
-        let ranked = Ranked { client, path, job, graph: &graph, adapt, ranking: &ranking };
+        let ranked = Ranked {
+            client,
+            path,
+            job,
+            graph: &graph,
+            adapt,
+            ranking: &ranking,
+        };
         Ok(ExplainedGraph {
             module: job.module,
             name: job.measured.name.clone(),

@@ -3,7 +3,9 @@ use hlorank_graph::{
     ConfigurationError, Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
 };
 
-use crate::cli::{configuration::default_number, input::FILE_LIMITS, job::Job, run_times::RunTimes};
+use crate::cli::{
+    configuration::default_number, input::FILE_LIMITS, job::Job, run_times::RunTimes,
+};
 
 /// The configurations that are explained: the best and the worst of a ranking, and between them the one that both are
 /// compared with.
@@ -36,8 +38,12 @@ impl Compared {
         };
         Ok(match (own_default.or_else(|| default_number(all)), all) {
             (Some(number), _) => selected(number, "default"),
-            (None, Configurations::Layout(batch)) => beside(with_default(batch, best, worst)?, "default"),
-            (None, Configurations::Fusion(batch)) => beside(with_unfused(batch, best, worst)?, "unfused"),
+            (None, Configurations::Layout(batch)) => {
+                beside(with_default(batch, best, worst)?, "default")
+            }
+            (None, Configurations::Fusion(batch)) => {
+                beside(with_unfused(batch, best, worst)?, "unfused")
+            }
             (None, Configurations::Tile(_) | Configurations::FeatureSet(_)) => selected(0, "first"),
         })
     }
@@ -45,8 +51,13 @@ impl Compared {
 
 /// Returns the number of the highest finite score.
 fn worst(scores: &[f32]) -> Option<usize> {
-    let finite = scores.iter().enumerate().filter(|(_, score)| score.is_finite());
-    finite.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(number, _)| number)
+    let finite = scores
+        .iter()
+        .enumerate()
+        .filter(|(_, score)| score.is_finite());
+    finite
+        .max_by(|(_, one), (_, other)| one.total_cmp(other))
+        .map(|(number, _)| number)
 }
 
 fn with_default(
@@ -54,9 +65,17 @@ fn with_default(
     best: usize,
     worst: usize,
 ) -> Result<Configurations, ConfigurationError> {
-    let entries = |config| (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect::<Vec<_>>();
+    let entries = |config| {
+        (0..batch.slots())
+            .map(|slot| batch.entry(config, slot))
+            .collect::<Vec<_>>()
+    };
     let mut three = LayoutBatchBuilder::new(batch.slots(), FILE_LIMITS);
-    for layout in [entries(best), vec![LayoutEntry::DEFAULT; batch.slots()], entries(worst)] {
+    for layout in [
+        entries(best),
+        vec![LayoutEntry::DEFAULT; batch.slots()],
+        entries(worst),
+    ] {
         three.push(&layout)?;
     }
     Ok(Configurations::Layout(three.build()?))
@@ -67,9 +86,17 @@ fn with_unfused(
     best: usize,
     worst: usize,
 ) -> Result<Configurations, ConfigurationError> {
-    let bits = |config| (0..batch.slots()).map(|slot| batch.is_fused(config, slot)).collect::<Vec<_>>();
+    let bits = |config| {
+        (0..batch.slots())
+            .map(|slot| batch.is_fused(config, slot))
+            .collect::<Vec<_>>()
+    };
     let three = [bits(best), vec![false; batch.slots()], bits(worst)];
-    Ok(Configurations::Fusion(FusionBatch::from_bits(batch.slots(), &three, &FILE_LIMITS)?))
+    Ok(Configurations::Fusion(FusionBatch::from_bits(
+        batch.slots(),
+        &three,
+        &FILE_LIMITS,
+    )?))
 }
 
 #[cfg(test)]

@@ -22,16 +22,24 @@ pub(super) fn exchanges<T: Copy + PartialEq>(
     let exchange = |part: usize, of: usize| {
         let (own, other) = (&three[of], &three[FROM[of]]);
         let mut exchanged = own.clone();
-        parts[part].iter().for_each(|&place| exchanged[place] = other[place]);
+        parts[part]
+            .iter()
+            .for_each(|&place| exchanged[place] = other[place]);
         (exchanged != *own).then_some((Exchange { part, of }, exchanged))
     };
-    (0..parts.len()).flat_map(|part| (0..3).filter_map(move |of| exchange(part, of))).collect()
+    (0..parts.len())
+        .flat_map(|part| (0..3).filter_map(move |of| exchange(part, of)))
+        .collect()
 }
 
 /// Returns what each part does to the scores of the three, from the scores of the three and of the exchanges. For the best
 /// and the worst, it is by how much the score is higher than with the reference's part; for the reference, by how much it
 /// would be higher with the best's part.
-pub(super) fn effects(parts: usize, scores: [f32; 3], exchanged: &[(Exchange, f32)]) -> Vec<[f64; 3]> {
+pub(super) fn effects(
+    parts: usize,
+    scores: [f32; 3],
+    exchanged: &[(Exchange, f32)],
+) -> Vec<[f64; 3]> {
     let mut effects = vec![[0.0; 3]; parts];
     for &(Exchange { part, of }, score) in exchanged {
         let without = f64::from(scores[of]) - f64::from(score);
@@ -62,8 +70,14 @@ mod tests {
         let score = |values: &[f32]| values.iter().sum::<f32>();
         let three = [vec![-2.0, 1.0], vec![0.0, 0.0], vec![5.0, 0.0]];
         let exchanged = exchanges(&three, &[vec![0], vec![1]]);
-        let scored: Vec<_> = exchanged.iter().map(|(exchange, values)| (*exchange, score(values))).collect();
+        let scored: Vec<_> = exchanged
+            .iter()
+            .map(|(exchange, values)| (*exchange, score(values)))
+            .collect();
         let whole = [0, 1, 2].map(|of: usize| score(&three[of]));
-        assert_eq!(effects(2, whole, &scored), [[-2.0, -2.0, 5.0], [1.0, 1.0, 0.0]]);
+        assert_eq!(
+            effects(2, whole, &scored),
+            [[-2.0, -2.0, 5.0], [1.0, 1.0, 0.0]]
+        );
     }
 }

@@ -70,22 +70,38 @@ pub(crate) struct Ranked<'a> {
 impl Explanation {
     /// Explains a ranking with one more call to the model version that ranked.
     pub(crate) async fn of(ranked: &Ranked<'_>) -> Result<Self, CommandError> {
-        let compared = Compared::of(ranked.job, ranked.ranking).map_err(|error| ranked.unsuitable(error))?;
+        let compared =
+            Compared::of(ranked.job, ranked.ranking).map_err(|error| ranked.unsuitable(error))?;
         let parts = match &compared.configurations {
             Configurations::Layout(three) => segments(ranked.job.measured, three),
             Configurations::Tile(three) => bounds(three),
             Configurations::Fusion(_) => return Self::of_kernels(ranked, &compared).await,
             Configurations::FeatureSet(_) => {
-                return Err(CommandError::NotExplained { path: ranked.path.display().to_string() });
+                return Err(CommandError::NotExplained {
+                    path: ranked.path.display().to_string(),
+                });
             }
         };
-        Self::of_parts(ranked, &compared, parts.map_err(|error| ranked.unsuitable(error))?).await
+        Self::of_parts(
+            ranked,
+            &compared,
+            parts.map_err(|error| ranked.unsuitable(error))?,
+        )
+        .await
     }
 
-    async fn of_parts(ranked: &Ranked<'_>, compared: &Compared, parts: Parts) -> Result<Self, CommandError> {
+    async fn of_parts(
+        ranked: &Ranked<'_>,
+        compared: &Compared,
+        parts: Parts,
+    ) -> Result<Self, CommandError> {
         let answer = ranked.score(&parts.configurations, 0).await?;
         let (three, rest) = answer.scores.split_at(3);
-        let exchanged: Vec<_> = parts.exchanged.into_iter().zip(rest.iter().copied()).collect();
+        let exchanged: Vec<_> = parts
+            .exchanged
+            .into_iter()
+            .zip(rest.iter().copied())
+            .collect();
         let scores = [three[0], three[1], three[2]];
         let effects = effects(parts.list.len(), scores, &exchanged);
         let mut explained = parts.list;
@@ -104,15 +120,26 @@ impl Explanation {
     async fn of_kernels(ranked: &Ranked<'_>, compared: &Compared) -> Result<Self, CommandError> {
         let answer = ranked.score(&compared.configurations, 3).await?;
         let kernels = [0, 1, 2].map(|config| {
-            let place = answer.best.iter().position(|ranked| ranked.config == config);
+            let place = answer
+                .best
+                .iter()
+                .position(|ranked| ranked.config == config);
             let kernels = place.and_then(|place| answer.kernels.get(place));
             Kernels::of(ranked.job, kernels.map_or(&[], Vec::as_slice))
         });
         let scores = [answer.scores[0], answer.scores[1], answer.scores[2]];
-        Ok(Self { kernels: kernels.into(), ..Self::without_parts(ranked, compared, &answer, scores) })
+        Ok(Self {
+            kernels: kernels.into(),
+            ..Self::without_parts(ranked, compared, &answer, scores)
+        })
     }
 
-    fn without_parts(ranked: &Ranked<'_>, compared: &Compared, answer: &Ranking, scores: [f32; 3]) -> Self {
+    fn without_parts(
+        ranked: &Ranked<'_>,
+        compared: &Compared,
+        answer: &Ranking,
+        scores: [f32; 3],
+    ) -> Self {
         let (job, roles) = (ranked.job, ["best", compared.reference, "worst"]);
         let (three, slots) = (&compared.configurations, job.measured.graph.configurable());
         let explained = |config: usize| Explained {
@@ -128,7 +155,11 @@ impl Explanation {
         Self {
             unit: unit_name(answer.unit),
             configurations: [explained(0), explained(1), explained(2)],
-            kind_of_part: if matches!(three, Configurations::Layout(_)) { "segment" } else { "bound" },
+            kind_of_part: if matches!(three, Configurations::Layout(_)) {
+                "segment"
+            } else {
+                "bound"
+            },
             parts: Vec::new(),
             left_out: 0,
             kernels: Vec::new(),
@@ -156,7 +187,11 @@ impl Part {
 
 impl Ranked<'_> {
     /// Scores other configurations with the model version and the measurements of the ranking.
-    async fn score(&self, configurations: &Configurations, explain: u32) -> Result<Ranking, CommandError> {
+    async fn score(
+        &self,
+        configurations: &Configurations,
+        explain: u32,
+    ) -> Result<Ranking, CommandError> {
         let request = RankRequest::new(self.graph, configurations)
             .model(Some(self.ranking.model.clone()))
             .adapt(self.adapt.clone())
@@ -167,7 +202,10 @@ impl Ranked<'_> {
     }
 
     fn unsuitable(&self, source: ConfigurationError) -> CommandError {
-        CommandError::Configuration { path: self.path.display().to_string(), source }
+        CommandError::Configuration {
+            path: self.path.display().to_string(),
+            source,
+        }
     }
 }
 
@@ -175,9 +213,14 @@ fn set_nodes(configurations: &Configurations, slots: &[u32], config: usize) -> V
     match configurations {
         Configurations::Layout(batch) => {
             let is_set = |slot: &usize| !batch.entry(config, *slot).tensors().is_empty();
-            (0..slots.len()).filter(is_set).map(|slot| slots[slot]).collect()
+            (0..slots.len())
+                .filter(is_set)
+                .map(|slot| slots[slot])
+                .collect()
         }
-        Configurations::Fusion(batch) => batch.fused_slots(config).map(|slot| slots[slot]).collect(),
+        Configurations::Fusion(batch) => {
+            batch.fused_slots(config).map(|slot| slots[slot]).collect()
+        }
         Configurations::Tile(_) | Configurations::FeatureSet(_) => Vec::new(),
     }
 }

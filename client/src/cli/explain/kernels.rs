@@ -37,7 +37,12 @@ impl Kernels {
     pub(crate) fn of(job: &Job<'_>, kernels: &[KernelTime]) -> Self {
         let kernel = |kernel: &KernelTime| Kernel {
             node: kernel.node,
-            opcode: job.measured.graph.opcodes().get(kernel.node as usize).map_or("", |id| opcode_name(*id)),
+            opcode: job
+                .measured
+                .graph
+                .opcodes()
+                .get(kernel.node as usize)
+                .map_or("", |id| opcode_name(*id)),
             computed_nodes: kernel.computed_nodes,
             seconds: kernel.seconds,
         };
@@ -85,13 +90,22 @@ impl Display for Kernels {
         let others = self.0.get(SHOWN..).unwrap_or_default();
         if !others.is_empty() {
             let time: f32 = others.iter().map(|kernel| kernel.seconds).sum();
-            writeln!(formatter, "and {} others with {} in all", grouped(others.len()), seconds(time))?;
+            writeln!(
+                formatter,
+                "and {} others with {} in all",
+                grouped(others.len()),
+                seconds(time)
+            )?;
         }
         Ok(())
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share from 0 to 1"
+)]
 fn bar(share: f32) -> String {
     "█".repeat((share * BAR_LETTERS).round() as usize)
 }

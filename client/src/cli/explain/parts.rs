@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use hlorank_graph::{
-    ConfigurationError, Configurations, Graph, LayoutBatch, LayoutBatchBuilder, LayoutEntry, MeasuredGraph,
-    SegmentedGraph, TileBatch, TileConfiguration, opcode_name,
+    ConfigurationError, Configurations, Graph, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
+    MeasuredGraph, SegmentedGraph, TileBatch, TileConfiguration, opcode_name,
 };
 use serde::Serialize;
 
@@ -47,26 +47,49 @@ pub(super) struct Parts {
 const MAX_PARTS: usize = 1_000;
 
 /// Returns the segments in which the compared layouts differ.
-pub(super) fn segments(measured: &MeasuredGraph, three: &LayoutBatch) -> Result<Parts, ConfigurationError> {
+pub(super) fn segments(
+    measured: &MeasuredGraph,
+    three: &LayoutBatch,
+) -> Result<Parts, ConfigurationError> {
     let cut = SegmentedGraph::new(&measured.graph);
-    let differs = |slot: &usize| (1..3).any(|config| three.entry(config, *slot) != three.entry(0, *slot));
+    let differs =
+        |slot: &usize| (1..3).any(|config| three.entry(config, *slot) != three.entry(0, *slot));
     let mut occurrences: Vec<_> = (0_usize..).zip(&cut.occurrences).collect();
     occurrences.retain(|(_, occurrence)| occurrence.slots.iter().any(differs));
     let left_out = occurrences.len().saturating_sub(MAX_PARTS);
     occurrences.truncate(MAX_PARTS);
-    let entries = [0, 1, 2].map(|config| (0..three.slots()).map(|slot| three.entry(config, slot)).collect());
-    let places: Vec<_> = occurrences.iter().map(|(_, occurrence)| occurrence.slots.clone()).collect();
+    let entries = [0, 1, 2].map(|config| {
+        (0..three.slots())
+            .map(|slot| three.entry(config, slot))
+            .collect()
+    });
+    let places: Vec<_> = occurrences
+        .iter()
+        .map(|(_, occurrence)| occurrence.slots.clone())
+        .collect();
     let (exchanged, rows): (Vec<_>, Vec<_>) = exchanges(&entries, &places).into_iter().unzip();
     let mut batch = LayoutBatchBuilder::new(three.slots(), FILE_LIMITS);
-    entries.iter().chain(&rows).try_for_each(|row| batch.push(row))?;
+    entries
+        .iter()
+        .chain(&rows)
+        .try_for_each(|row| batch.push(row))?;
     let part = |(number, occurrence): (usize, &hlorank_graph::Occurrence)| Part {
         name: number.to_string(),
         nodes: occurrence.nodes.clone(),
-        choices: occurrence.slots.iter().map(|&slot| layout_choice(measured, three, slot)).collect(),
+        choices: occurrence
+            .slots
+            .iter()
+            .map(|&slot| layout_choice(measured, three, slot))
+            .collect(),
         effects: [0.0; 3],
     };
     let parts = occurrences.into_iter().map(part).collect();
-    Ok(Parts { list: parts, left_out, exchanged, configurations: Configurations::Layout(batch.build()?) })
+    Ok(Parts {
+        list: parts,
+        left_out,
+        exchanged,
+        configurations: Configurations::Layout(batch.build()?),
+    })
 }
 
 fn layout_choice(measured: &MeasuredGraph, three: &LayoutBatch, slot: usize) -> Choice {
@@ -75,18 +98,33 @@ fn layout_choice(measured: &MeasuredGraph, three: &LayoutBatch, slot: usize) -> 
     if let Some(description) = measured.nodes.get(slot) {
         what = format!("{what} {}", description.name);
     }
-    Choice { node: Some(node), what, values: [0, 1, 2].map(|config| layout(three.entry(config, slot))) }
+    Choice {
+        node: Some(node),
+        what,
+        values: [0, 1, 2].map(|config| layout(three.entry(config, slot))),
+    }
 }
 
 /// Returns the name of the opcode of a node.
 pub(crate) fn opcode(graph: &Graph, node: u32) -> &'static str {
-    graph.opcodes().get(node as usize).map_or("", |&id| opcode_name(id))
+    graph
+        .opcodes()
+        .get(node as usize)
+        .map_or("", |&id| opcode_name(id))
 }
 
 /// Writes minor-to-major lists as HLO does: `{1,0}{0,1}`, and `-` if the compiler decides.
 fn layout(entry: LayoutEntry) -> String {
-    let list =
-        |tensor: Vec<i32>| format!("{{{}}}", tensor.iter().map(i32::to_string).collect::<Vec<_>>().join(","));
+    let list = |tensor: Vec<i32>| {
+        format!(
+            "{{{}}}",
+            tensor
+                .iter()
+                .map(i32::to_string)
+                .collect::<Vec<_>>()
+                .join(",")
+        )
+    };
     match entry.tensors() {
         tensors if tensors.is_empty() => "-".to_owned(),
         tensors => tensors.into_iter().map(list).collect(),
@@ -105,17 +143,34 @@ pub(super) fn bounds(three: &TileBatch) -> Result<Parts, ConfigurationError> {
             .collect(),
         _ => Vec::new(),
     };
-    let parts = places.iter().map(|&place| bound(lengths[0], &values, place)).collect();
+    let parts = places
+        .iter()
+        .map(|&place| bound(lengths[0], &values, place))
+        .collect();
     let places: Vec<_> = places.into_iter().map(|place| vec![place]).collect();
     let (exchanged, rows): (Vec<_>, Vec<_>) = exchanges(&values, &places).into_iter().unzip();
     let mut batch = TileBatch::default();
-    tiles.iter().try_for_each(|tile| batch.push(tile.view(), &FILE_LIMITS))?;
+    tiles
+        .iter()
+        .try_for_each(|tile| batch.push(tile.view(), &FILE_LIMITS))?;
     for row in rows {
         let (kernel_bounds, rest) = row.split_at(lengths[0][0]);
         let (output_bounds, input_bounds) = rest.split_at(lengths[0][1]);
-        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, &FILE_LIMITS)?;
+        batch.push(
+            TileConfiguration {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            },
+            &FILE_LIMITS,
+        )?;
     }
-    Ok(Parts { list: parts, left_out: 0, exchanged, configurations: Configurations::Tile(batch) })
+    Ok(Parts {
+        list: parts,
+        left_out: 0,
+        exchanged,
+        configurations: Configurations::Tile(batch),
+    })
 }
 
 fn lists(tile: TileConfiguration<'_>) -> [&[i64]; 3] {
@@ -130,8 +185,17 @@ fn bound(lengths: [usize; 3], values: &[Vec<i64>; 3], place: usize) -> Part {
         _ => ("input", place - output),
     };
     let values = values.each_ref().map(|tile| tile[place].to_string());
-    let choice = Choice { node: None, what: format!("{list} bound"), values };
-    Part { name: format!("{list}[{position}]"), nodes: Vec::new(), choices: vec![choice], effects: [0.0; 3] }
+    let choice = Choice {
+        node: None,
+        what: format!("{list} bound"),
+        values,
+    };
+    Part {
+        name: format!("{list}[{position}]"),
+        nodes: Vec::new(),
+        choices: vec![choice],
+        effects: [0.0; 3],
+    }
 }
 
 #[cfg(test)]
@@ -141,7 +205,11 @@ mod tests {
     fn tiles(outputs: [&[i64]; 3]) -> TileBatch {
         let mut batch = TileBatch::default();
         for output_bounds in outputs {
-            let tile = TileConfiguration { kernel_bounds: &[3], output_bounds, input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[3],
+                output_bounds,
+                input_bounds: &[],
+            };
             batch.push(tile, &FILE_LIMITS).unwrap();
         }
         batch
@@ -153,11 +221,21 @@ mod tests {
         let names: Vec<_> = parts.list.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(names, ["output[0]", "output[1]"]);
         assert_eq!(parts.list[1].choices[0].values, ["128", "64", "64"]);
-        let of: Vec<_> = parts.exchanged.iter().map(|exchange| (exchange.part, exchange.of)).collect();
+        let of: Vec<_> = parts
+            .exchanged
+            .iter()
+            .map(|exchange| (exchange.part, exchange.of))
+            .collect();
         assert_eq!(of, [(0, 2), (1, 0), (1, 1)]);
-        let Configurations::Tile(batch) = parts.configurations else { unreachable!("tiles of tiles") };
+        let Configurations::Tile(batch) = parts.configurations else {
+            unreachable!("tiles of tiles")
+        };
         assert_eq!(batch.len(), 6);
-        assert_eq!(batch.get(3).view().output_bounds, [8, 64], "the worst with the reference's first bound");
+        assert_eq!(
+            batch.get(3).view().output_bounds,
+            [8, 64],
+            "the worst with the reference's first bound"
+        );
     }
 
     #[test]
@@ -169,6 +247,9 @@ mod tests {
     #[test]
     fn a_layout_is_written_as_in_hlo() {
         let entry = LayoutEntry::from_tensors([vec![1, 0], vec![0]].iter(), String::new).unwrap();
-        assert_eq!((layout(entry), layout(LayoutEntry::DEFAULT)), ("{1,0}{0}".to_owned(), "-".to_owned()));
+        assert_eq!(
+            (layout(entry), layout(LayoutEntry::DEFAULT)),
+            ("{1,0}{0}".to_owned(), "-".to_owned())
+        );
     }
 }

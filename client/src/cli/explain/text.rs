@@ -49,7 +49,9 @@ impl Explanation {
                 explained.role.to_owned(),
                 explained.number_text(),
                 explained.score_text.clone(),
-                explained.run_time_ns.map_or_else(|| "-".to_owned(), run_time),
+                explained
+                    .run_time_ns
+                    .map_or_else(|| "-".to_owned(), run_time),
                 explained.short.clone(),
             ]);
         }
@@ -58,10 +60,17 @@ impl Explanation {
 
     fn write_parts(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         if self.parts.is_empty() {
-            return writeln!(formatter, "No single {} explains how the three differ.", self.kind_of_part);
+            return writeln!(
+                formatter,
+                "No single {} explains how the three differ.",
+                self.kind_of_part
+            );
         }
         writeln!(formatter, "{}\n", self.meaning())?;
-        let [best, reference, worst] = self.configurations.each_ref().map(|explained| explained.role);
+        let [best, reference, worst] = self
+            .configurations
+            .each_ref()
+            .map(|explained| explained.role);
         let columns = [
             (self.kind_of_part, Align::Right),
             (best, Align::Right),
@@ -77,7 +86,11 @@ impl Explanation {
         write!(formatter, "{table}")?;
         let others = self.parts.len().saturating_sub(SHOWN) + self.left_out;
         if others > 0 {
-            writeln!(formatter, "and {} others with smaller effects", grouped(others))?;
+            writeln!(
+                formatter,
+                "and {} others with smaller effects",
+                grouped(others)
+            )?;
         }
         let [(best, with_best), (worst, with_worst)] = self.combined();
         writeln!(
@@ -95,8 +108,11 @@ impl Explanation {
     /// Says what effects are.
     pub(crate) fn meaning(&self) -> String {
         let (reference, kind) = (self.configurations[1].role, self.kind_of_part);
-        let what =
-            if kind == "segment" { "the layouts of one segment do" } else { "one bound of the tile does" };
+        let what = if kind == "segment" {
+            "the layouts of one segment do"
+        } else {
+            "one bound of the tile does"
+        };
         format!(
             "What {what} to the score; negative is predicted faster. For best and worst: the score minus that with \
              the {reference}'s choice in this {kind}. For {reference}: what the best's choice in this {kind} alone would \
@@ -105,14 +121,19 @@ impl Explanation {
     }
 
     fn contents(&self) -> &'static str {
-        if self.kind_of_part == "segment" { "nodes: best's layouts" } else { "best, reference, worst" }
+        if self.kind_of_part == "segment" {
+            "nodes: best's layouts"
+        } else {
+            "best, reference, worst"
+        }
     }
 }
 
 impl Explained {
     /// Returns the number of the configuration, or `-` if it was not sent.
     pub(crate) fn number_text(&self) -> String {
-        self.number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+        self.number
+            .map_or_else(|| "-".to_owned(), |number| number.to_string())
     }
 }
 
@@ -124,19 +145,33 @@ impl Part {
         };
         let shown: Vec<String> = self.choices.iter().take(SHOWN_NODES).map(of_node).collect();
         let others = self.choices.len().saturating_sub(SHOWN_NODES);
-        let others = if others > 0 { format!(", {} more", grouped(others)) } else { String::new() };
-        let size =
-            if self.nodes.is_empty() { String::new() } else { counted(self.nodes.len(), "node") + ": " };
+        let others = if others > 0 {
+            format!(", {} more", grouped(others))
+        } else {
+            String::new()
+        };
+        let size = if self.nodes.is_empty() {
+            String::new()
+        } else {
+            counted(self.nodes.len(), "node") + ": "
+        };
         format!("{size}{}{others}", shown.join(", "))
     }
 }
 
 /// Formats an effect with its sign.
 pub(crate) fn effect(effect: f64) -> String {
-    if effect == 0.0 { "0".to_owned() } else { format!("{effect:+.4}") }
+    if effect == 0.0 {
+        "0".to_owned()
+    } else {
+        format!("{effect:+.4}")
+    }
 }
 
 fn capitalized(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }

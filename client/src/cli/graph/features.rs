@@ -65,9 +65,15 @@ impl Features {
             let is_printed = !is_standard_output(out);
             FeatureFile::write(out, &measured, self.pad)?;
             let report = FeatureReport::of(out, &measured, self.pad);
-            return if is_printed { Ok(format.print(&report)?) } else { Ok(()) };
+            return if is_printed {
+                Ok(format.print(&report)?)
+            } else {
+                Ok(())
+            };
         }
-        Ok(format.print(&DigestReport { feature_digest: FeatureSet::TPUGRAPHS.digest().to_string() })?)
+        Ok(format.print(&DigestReport {
+            feature_digest: FeatureSet::TPUGRAPHS.digest().to_string(),
+        })?)
     }
 }
 
@@ -75,7 +81,11 @@ impl Features {
 #[cfg(unix)]
 fn is_standard_output(path: &Path) -> bool {
     use std::{fs, os::unix::fs::MetadataExt as _};
-    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let place = |path: &Path| {
+        fs::metadata(path)
+            .ok()
+            .map(|found| (found.dev(), found.ino()))
+    };
     place(path).is_some_and(|written| place(Path::new("/dev/stdout")) == Some(written))
 }
 
@@ -91,7 +101,10 @@ impl FeatureReport {
             name: measured.name.clone(),
             pad: pad.value(),
             nodes: measured.graph.len(),
-            configurations: measured.measurements.as_ref().map_or(0, |measured| measured.run_times.len()),
+            configurations: measured
+                .measurements
+                .as_ref()
+                .map_or(0, |measured| measured.run_times.len()),
         }
     }
 }
@@ -100,7 +113,12 @@ impl Display for FeatureReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = counted(self.nodes, "node");
         let configurations = counted(self.configurations, "configuration");
-        writeln!(formatter, "{}: {}, {nodes}, {configurations}", self.path, printable(&self.name))
+        writeln!(
+            formatter,
+            "{}: {}, {nodes}, {configurations}",
+            self.path,
+            printable(&self.name)
+        )
     }
 }
 

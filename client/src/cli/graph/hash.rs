@@ -38,14 +38,20 @@ struct GraphHash {
 impl Hash {
     pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
         let input = self.selection.read(&self.file, &Progress::over(1))?;
-        let report = HashReport { graphs: input.graphs.into_iter().map(GraphHash::from).collect() };
+        let report = HashReport {
+            graphs: input.graphs.into_iter().map(GraphHash::from).collect(),
+        };
         Ok(format.print(&report)?)
     }
 }
 
 impl From<NumberedGraph> for GraphHash {
     fn from(NumberedGraph { module, measured }: NumberedGraph) -> Self {
-        Self { module, hash: measured.graph.hash().to_string(), name: measured.name }
+        Self {
+            module,
+            hash: measured.graph.hash().to_string(),
+            name: measured.name,
+        }
     }
 }
 

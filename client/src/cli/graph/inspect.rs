@@ -66,13 +66,20 @@ impl Inspect {
         Ok(FileReport {
             path: self.file.display().to_string(),
             format: input.kind.to_string(),
-            graphs: input.graphs.iter().map(|graph| self.inspect_graph(graph, &progress)).collect(),
+            graphs: input
+                .graphs
+                .iter()
+                .map(|graph| self.inspect_graph(graph, &progress))
+                .collect(),
         })
     }
 
     fn inspect_graph(&self, graph: &NumberedGraph, progress: &Progress) -> GraphReport {
         let nodes = self.nodes.then(|| ConfigurableNodes::of(&graph.measured));
-        let report = GraphReport { configurable_nodes: nodes, ..GraphReport::of(graph) };
+        let report = GraphReport {
+            configurable_nodes: nodes,
+            ..GraphReport::of(graph)
+        };
         progress.advance();
         report
     }
@@ -120,10 +127,17 @@ impl GraphReport {
 
     /// Returns remarks about unusual properties of the graph.
     fn remarks(&self) -> Vec<String> {
-        let opcodes = (self.unknown_opcodes > 0)
-            .then(|| format!("{} with an unknown opcode", counted(self.unknown_opcodes, "node")));
+        let opcodes = (self.unknown_opcodes > 0).then(|| {
+            format!(
+                "{} with an unknown opcode",
+                counted(self.unknown_opcodes, "node")
+            )
+        });
         let skipped = (self.skipped_configurations > 0).then(|| {
-            format!("{} skipped: failed or not applicable", counted(self.skipped_configurations, "run"))
+            format!(
+                "{} skipped: failed or not applicable",
+                counted(self.skipped_configurations, "run")
+            )
         });
         opcodes.into_iter().chain(skipped).collect()
     }
@@ -149,10 +163,21 @@ impl Display for FileReport {
         let graphs = counted(self.graphs.len(), "graph");
         writeln!(formatter, "{}: {}, {graphs}\n", self.path, self.format)?;
         let mut table = Table::new(&COLUMNS);
-        self.graphs.iter().for_each(|graph| table.row(graph.cells()));
+        self.graphs
+            .iter()
+            .for_each(|graph| table.row(graph.cells()));
         write!(formatter, "{table}")?;
-        for graph in self.graphs.iter().filter(|graph| !graph.remarks().is_empty()) {
-            writeln!(formatter, "module {}: {}", graph.module, graph.remarks().join("; "))?;
+        for graph in self
+            .graphs
+            .iter()
+            .filter(|graph| !graph.remarks().is_empty())
+        {
+            writeln!(
+                formatter,
+                "module {}: {}",
+                graph.module,
+                graph.remarks().join("; ")
+            )?;
         }
         for graph in &self.graphs {
             if let Some(nodes) = &graph.configurable_nodes {

@@ -37,7 +37,15 @@ impl ConfigurableNodes {
                 tensor_ranks: description.map(|description| description.tensor_ranks.clone()),
             }
         };
-        Self(measured.graph.configurable().iter().enumerate().map(node).collect())
+        Self(
+            measured
+                .graph
+                .configurable()
+                .iter()
+                .enumerate()
+                .map(node)
+                .collect(),
+        )
     }
 }
 
@@ -56,7 +64,11 @@ impl ConfigurableNode {
             self.node.to_string(),
             self.opcode.to_owned(),
             or_dash(self.name.clone()),
-            or_dash(self.dimensions.as_ref().map(|dimensions| format!("{dimensions:?}"))),
+            or_dash(
+                self.dimensions
+                    .as_ref()
+                    .map(|dimensions| format!("{dimensions:?}")),
+            ),
             or_dash(self.tensor_ranks.as_ref().map(|ranks| format!("{ranks:?}"))),
         ]
     }

@@ -28,7 +28,12 @@ pub(crate) struct Export {
     /// Write only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     target: String,
     #[command(flatten)]
     server: Server,
@@ -63,7 +68,13 @@ impl Export {
             for part in page.graphs {
                 let of = subject(&part);
                 if current.as_ref() != Some(&of) {
-                    self.write(&client, current.replace(of), mem::take(&mut parts), &mut report).await?;
+                    self.write(
+                        &client,
+                        current.replace(of),
+                        mem::take(&mut parts),
+                        &mut report,
+                    )
+                    .await?;
                 }
                 parts.push(part);
             }
@@ -90,12 +101,19 @@ impl Export {
         parts: Vec<GraphMeasurements>,
         report: &mut ExportReport,
     ) -> Result<(), CommandError> {
-        let Some((target, hash)) = subject else { return Ok(()) };
+        let Some((target, hash)) = subject else {
+            return Ok(());
+        };
         let graph = client.measured_graph(&target, hash).await?;
         let file = ExportedFile::new(hash, graph, parts)?;
         let path = self.out.join(file.path());
-        let io_error = |source| CommandError::OutputFile { path: path.display().to_string(), source };
-        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(io_error)?;
+        let io_error = |source| CommandError::OutputFile {
+            path: path.display().to_string(),
+            source,
+        };
+        path.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .map_err(io_error)?;
         report.files.push(FileReport {
             path: path.display().to_string(),
             target,
@@ -109,7 +127,11 @@ impl Export {
 }
 
 fn subject(part: &GraphMeasurements) -> Subject {
-    let hash = part.graph_hash.as_ref().try_into().map_or(Digest([0; 32]), Digest);
+    let hash = part
+        .graph_hash
+        .as_ref()
+        .try_into()
+        .map_or(Digest([0; 32]), Digest);
     (part.target.clone(), hash)
 }
 
@@ -127,10 +149,18 @@ impl Display for ExportReport {
         let mut table = Table::new(&columns);
         for file in &self.files {
             let trainable = if file.trainable { "yes" } else { "no" }.to_owned();
-            table.row([file.path.clone(), file.target.clone(), grouped(file.measurements), trainable]);
+            table.row([
+                file.path.clone(),
+                file.target.clone(),
+                grouped(file.measurements),
+                trainable,
+            ]);
         }
         let measurements = self.files.iter().map(|file| file.measurements).sum();
-        let (measurements, files) = (counted(measurements, "measurement"), counted(self.files.len(), "file"));
+        let (measurements, files) = (
+            counted(measurements, "measurement"),
+            counted(self.files.len(), "file"),
+        );
         write!(formatter, "{table}\n{measurements} in {files}.")
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use hlorank_client::v1::{self, ExportedMeasurements, GraphMeasurements, graph::Source};
 use hlorank_graph::{
-    Configurations, Digest, EncodedBatch, FeatureFile, FileError, Graph, GraphSource, MeasuredGraph,
-    Measurements, Task,
+    Configurations, Digest, EncodedBatch, FeatureFile, FileError, Graph, GraphSource,
+    MeasuredGraph, Measurements, Task,
 };
 use prost::Message as _;
 
@@ -32,7 +32,11 @@ impl ExportedFile {
         graph: Option<v1::Graph>,
         measurements: Vec<GraphMeasurements>,
     ) -> Result<Self, FileError> {
-        let error = |source| FileError::Configuration { path: hash.to_string(), module: 0, source };
+        let error = |source| FileError::Configuration {
+            path: hash.to_string(),
+            module: 0,
+            source,
+        };
         let mut file = Self {
             graph,
             hash,
@@ -41,14 +45,29 @@ impl ExportedFile {
             nanoseconds: Vec::new(),
             measurements,
         };
-        let configurable = file.graph.as_ref().map(|graph| graph.configurable_nodes.clone());
+        let configurable = file
+            .graph
+            .as_ref()
+            .map(|graph| graph.configurable_nodes.clone());
         for part in &file.measurements {
-            let batch = part.batch.clone().unwrap_or_default().encode_to_vec().into();
-            let Some(batch) = EncodedBatch::of(&batch).map_err(error)? else { continue };
+            let batch = part
+                .batch
+                .clone()
+                .unwrap_or_default()
+                .encode_to_vec()
+                .into();
+            let Some(batch) = EncodedBatch::of(&batch).map_err(error)? else {
+                continue;
+            };
             file.task = batch.task();
             let slots = configurable.as_deref().unwrap_or_default();
             let batch = batch.read(file.task, slots, &FILE_LIMITS).map_err(error)?;
-            for (config, &seconds) in part.seconds.iter().enumerate().filter(|(_, seconds)| **seconds > 0.0) {
+            for (config, &seconds) in part
+                .seconds
+                .iter()
+                .enumerate()
+                .filter(|(_, seconds)| **seconds > 0.0)
+            {
                 file.configs.push(batch.canonical(config));
                 file.nanoseconds.push(nanoseconds(seconds));
             }
@@ -58,12 +77,23 @@ impl ExportedFile {
 
     /// Its path below the folder of an export.
     pub(super) fn path(&self) -> PathBuf {
-        let target = self.measurements.first().map(|part| part.target.as_str()).unwrap_or_default();
+        let target = self
+            .measurements
+            .first()
+            .map(|part| part.target.as_str())
+            .unwrap_or_default();
         let folder: String = target.chars().take(MAX_FOLDER).map(allowed).collect();
         // Names that differ elsewhere have folders of their own.
-        let digest = Digest::of_parts("hlorank 2026 exported target", [target.as_bytes()]).to_string();
+        let digest =
+            Digest::of_parts("hlorank 2026 exported target", [target.as_bytes()]).to_string();
         let name = self.hash.to_string();
-        [&format!("{folder}-{}", &digest[..8]), self.task.name(), &format!("{name}.npz")].iter().collect()
+        [
+            &format!("{folder}-{}", &digest[..8]),
+            self.task.name(),
+            &format!("{name}.npz"),
+        ]
+        .iter()
+        .collect()
     }
 
     pub(super) fn task(&self) -> Task {
@@ -76,7 +106,10 @@ impl ExportedFile {
 
     /// Number of measurements.
     pub(super) fn measurements(&self) -> usize {
-        self.measurements.iter().map(|part| part.seconds.len()).sum()
+        self.measurements
+            .iter()
+            .map(|part| part.seconds.len())
+            .sum()
     }
 
     /// Whether training can read it: the graph is there, and a configuration was measured.
@@ -85,26 +118,46 @@ impl ExportedFile {
     }
 
     pub(super) fn write(self, path: &Path) -> Result<(), CommandError> {
-        let measured = if self.is_trainable() { Some(self.measured(path)?) } else { None };
+        let measured = if self.is_trainable() {
+            Some(self.measured(path)?)
+        } else {
+            None
+        };
         let by_hash = || v1::Graph {
             source: Some(Source::GraphHash(self.hash.0.to_vec().into())),
             task: v1::Task::from(self.task).into(),
             configurable_nodes: Vec::new(),
         };
         let graph = Some(self.graph.unwrap_or_else(by_hash));
-        let exported = ExportedMeasurements { graph, measurements: self.measurements }.encode_to_vec();
-        Ok(FeatureFile::write_exported(path, measured.as_ref(), &exported)?)
+        let exported = ExportedMeasurements {
+            graph,
+            measurements: self.measurements,
+        }
+        .encode_to_vec();
+        Ok(FeatureFile::write_exported(
+            path,
+            measured.as_ref(),
+            &exported,
+        )?)
     }
 
     /// The graph as training reads it. Repeated configurations stay, and training takes their mean.
     fn measured(&self, path: &Path) -> Result<MeasuredGraph, FileError> {
         let shown = || path.display().to_string();
-        let graph_error = |source| FileError::Graph { path: shown(), module: 0, source };
+        let graph_error = |source| FileError::Graph {
+            path: shown(),
+            module: 0,
+            source,
+        };
         let message = self.graph.clone().unwrap_or_default();
         let graph = Graph::of_message(&message, self.task, &FILE_LIMITS).map_err(graph_error)?;
         let configs = self.configs.iter().map(Vec::as_slice);
         let configurations = Configurations::from_canonical(self.task, configs, &FILE_LIMITS)
-            .map_err(|source| FileError::Configuration { path: shown(), module: 0, source })?;
+            .map_err(|source| FileError::Configuration {
+                path: shown(),
+                module: 0,
+                source,
+            })?;
         Ok(MeasuredGraph {
             name: self.hash.to_string(),
             source: GraphSource::Features,
@@ -124,14 +177,21 @@ impl ExportedFile {
 }
 
 /// Training takes a time of 0 for none.
-#[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest, and at most 1e18")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounded to the nearest, and at most 1e18"
+)]
 fn nanoseconds(seconds: f64) -> i64 {
     ((seconds * 1e9).round() as i64).max(1)
 }
 
 /// Replaces a character that a name of a folder should not have.
 fn allowed(character: char) -> char {
-    if character.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&character) { character } else { '_' }
+    if character.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&character) {
+        character
+    } else {
+        '_'
+    }
 }
 
 #[cfg(test)]
@@ -140,17 +200,29 @@ mod tests {
 
     #[test]
     fn times_are_nanoseconds_and_at_least_one() {
-        assert_eq!([1.5e-3, 1e-12, 2.0].map(nanoseconds), [1_500_000, 1, 2_000_000_000]);
+        assert_eq!(
+            [1.5e-3, 1e-12, 2.0].map(nanoseconds),
+            [1_500_000, 1, 2_000_000_000]
+        );
     }
 
     #[test]
     fn targets_have_folders_of_their_own() {
         let path = |target: &str| {
-            let measurements = vec![GraphMeasurements { target: target.to_owned(), ..Default::default() }];
-            let path = ExportedFile::new(Digest([7; 32]), None, measurements).unwrap().path();
+            let measurements = vec![GraphMeasurements {
+                target: target.to_owned(),
+                ..Default::default()
+            }];
+            let path = ExportedFile::new(Digest([7; 32]), None, measurements)
+                .unwrap()
+                .path();
             path.display().to_string()
         };
-        assert!(path("../a board").starts_with(".._a_board-"), "{}", path("../a board"));
+        assert!(
+            path("../a board").starts_with(".._a_board-"),
+            "{}",
+            path("../a board")
+        );
         assert_ne!(path("a board"), path("a_board"));
     }
 }

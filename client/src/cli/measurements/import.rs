@@ -96,9 +96,15 @@ impl Import {
     ) -> Result<(), CommandError> {
         for Report { graph, parts } in self.read(file)? {
             report.graphs += 1;
-            for Part { reporter, measurements } in &parts {
+            for Part {
+                reporter,
+                measurements,
+            } in &parts
+            {
                 let reporter = if self.as_own { "" } else { reporter };
-                let answer = client.report_measurements_of(reporter, &graph, measurements).await;
+                let answer = client
+                    .report_measurements_of(reporter, &graph, measurements)
+                    .await;
                 let answer = answer.map_err(|source| CommandError::graph(file, 0, source))?;
                 report.accepted += u64::from(answer.accepted);
                 report.known += u64::from(answer.known);
@@ -109,13 +115,18 @@ impl Import {
 
     fn read(&self, file: &Path) -> Result<Vec<Report>, CommandError> {
         let path = file.display().to_string();
-        let bytes = fs::read(file).map_err(|source| FileError::Io { path: path.clone(), source })?;
+        let bytes = fs::read(file).map_err(|source| FileError::Io {
+            path: path.clone(),
+            source,
+        })?;
         if bytes.starts_with(b"PK")
             && let Some(exported) = read_exported(file, bytes.clone())?
         {
             let exported = ExportedMeasurements::decode(&*exported);
-            let exported =
-                exported.map_err(|source| CommandError::Exported { path: path.clone(), source })?;
+            let exported = exported.map_err(|source| CommandError::Exported {
+                path: path.clone(),
+                source,
+            })?;
             let report = Report::of(exported).map_err(|source| FileError::Configuration {
                 path: path.clone(),
                 module: 0,
@@ -123,9 +134,15 @@ impl Import {
             })?;
             return Ok(vec![report.ok_or(CommandError::NoGraph { path })?]);
         }
-        let target = self.target.as_deref().ok_or(CommandError::NoTarget { path })?;
+        let target = self
+            .target
+            .as_deref()
+            .ok_or(CommandError::NoTarget { path })?;
         let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
-        Ok(graphs.iter().filter_map(|measured| Report::of_measured(measured, target)).collect())
+        Ok(graphs
+            .iter()
+            .filter_map(|measured| Report::of_measured(measured, target))
+            .collect())
     }
 }
 
@@ -135,20 +152,32 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         files.push(path.to_owned());
         return Ok(());
     }
-    let mut inner = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut inner = fs::read_dir(path)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     inner.sort();
     let is_measured = |path: &PathBuf| {
-        path.is_dir() || path.extension().is_some_and(|ending| ending == "npz" || ending == "pb")
+        path.is_dir()
+            || path
+                .extension()
+                .is_some_and(|ending| ending == "npz" || ending == "pb")
     };
-    inner.iter().filter(|path| is_measured(path)).try_for_each(|path| find(path, files))
+    inner
+        .iter()
+        .filter(|path| is_measured(path))
+        .try_for_each(|path| find(path, files))
 }
 
 impl Report {
     /// Returns nothing if there is no graph.
     fn of(exported: ExportedMeasurements) -> Result<Option<Self>, ConfigurationError> {
-        let Some(message) = exported.graph else { return Ok(None) };
+        let Some(message) = exported.graph else {
+            return Ok(None);
+        };
         let slots = message.configurable_nodes.clone();
-        let Some(graph) = GraphHandle::of_message(message) else { return Ok(None) };
+        let Some(graph) = GraphHandle::of_message(message) else {
+            return Ok(None);
+        };
         let mut parts = Vec::new();
         for part in exported.measurements {
             parts.extend(Part::by_reporter(part, &slots)?);
@@ -160,16 +189,30 @@ impl Report {
     fn of_measured(measured: &MeasuredGraph, target: &str) -> Option<Self> {
         let measurements = measured.measurements.as_ref()?;
         let times = &measurements.run_times;
-        let numbers: Vec<usize> = (0..times.len()).filter(|&config| times[config] > 0).collect();
+        let numbers: Vec<usize> = (0..times.len())
+            .filter(|&config| times[config] > 0)
+            .collect();
         let parts = numbers.chunks(MAX_MEASUREMENTS).map(|some| {
-            #[expect(clippy::cast_precision_loss, reason = "nanoseconds stay far below 2^53")]
-            let time = |&config: &usize| Measured::Time { seconds: times[config] as f64 * 1e-9, repeats: 1 };
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "nanoseconds stay far below 2^53"
+            )]
+            let time = |&config: &usize| Measured::Time {
+                seconds: times[config] as f64 * 1e-9,
+                repeats: 1,
+            };
             let outcomes: Vec<Measured> = some.iter().map(time).collect();
             let measurements =
                 Adapt::new(target).measured(&measurements.configurations.select(some), &outcomes);
-            Part { reporter: String::new(), measurements }
+            Part {
+                reporter: String::new(),
+                measurements,
+            }
         });
-        Some(Self { graph: GraphHandle::of(measured), parts: parts.collect() })
+        Some(Self {
+            graph: GraphHandle::of(measured),
+            parts: parts.collect(),
+        })
     }
 }
 
@@ -182,25 +225,51 @@ impl Part {
         }
         if reporters.len() < 2 {
             let reporter = of.reporters.first().cloned().unwrap_or_default();
-            let GraphMeasurements { target, batch, seconds, repeats, failures, ids, .. } = of;
-            let adapt = v1::Adapt { target, batch, seconds, repeats, failures, ids, ..v1::Adapt::default() };
-            return Ok(vec![Self { reporter, measurements: adapt.into() }]);
+            let GraphMeasurements {
+                target,
+                batch,
+                seconds,
+                repeats,
+                failures,
+                ids,
+                ..
+            } = of;
+            let adapt = v1::Adapt {
+                target,
+                batch,
+                seconds,
+                repeats,
+                failures,
+                ids,
+                ..v1::Adapt::default()
+            };
+            return Ok(vec![Self {
+                reporter,
+                measurements: adapt.into(),
+            }]);
         }
         let encoded = of.batch.clone().unwrap_or_default().encode_to_vec().into();
-        let Some(encoded) = EncodedBatch::of(&encoded)? else { return Ok(Vec::new()) };
+        let Some(encoded) = EncodedBatch::of(&encoded)? else {
+            return Ok(Vec::new());
+        };
         let configurations = encoded.read(encoded.task(), slots, &FILE_LIMITS)?;
         let part = |(reporter, numbers): (&str, Vec<usize>)| {
             let some = configurations.select(&numbers).to_smallest_form();
             let adapt = v1::Adapt {
                 target: of.target.clone(),
-                batch: Some(ConfigBatch { configs: Some(some) }),
+                batch: Some(ConfigBatch {
+                    configs: Some(some),
+                }),
                 seconds: chosen(&of.seconds, &numbers),
                 repeats: chosen(&of.repeats, &numbers),
                 failures: chosen(&of.failures, &numbers),
                 ids: chosen(&of.ids, &numbers),
                 ..v1::Adapt::default()
             };
-            Self { reporter: reporter.to_owned(), measurements: adapt.into() }
+            Self {
+                reporter: reporter.to_owned(),
+                measurements: adapt.into(),
+            }
         };
         Ok(reporters.into_iter().map(part).collect())
     }
@@ -208,14 +277,23 @@ impl Part {
 
 /// The values of some numbers. The server refuses lists that are too short.
 fn chosen<T: Clone>(values: &[T], numbers: &[usize]) -> Vec<T> {
-    numbers.iter().filter_map(|&number| values.get(number).cloned()).collect()
+    numbers
+        .iter()
+        .filter_map(|&number| values.get(number).cloned())
+        .collect()
 }
 
 impl Display for ImportReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let [accepted, known] =
             [self.accepted, self.known].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        let (accepted, graphs) = (counted(accepted, "measurement"), counted(self.graphs, "graph"));
-        writeln!(formatter, "{accepted} of {graphs} are new; {known} were known.")
+        let (accepted, graphs) = (
+            counted(accepted, "measurement"),
+            counted(self.graphs, "graph"),
+        );
+        writeln!(
+            formatter,
+            "{accepted} of {graphs} are new; {known} were known."
+        )
     }
 }

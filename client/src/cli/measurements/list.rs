@@ -20,7 +20,12 @@ pub(crate) struct List {
     /// List only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     target: String,
     #[command(flatten)]
     server: Server,
@@ -65,25 +70,41 @@ impl List {
                 break;
             }
         }
-        let kept = counts.into_iter().map(|((target, graph, reporter), [measurements, failed])| Kept {
-            target,
-            graph,
-            reporter,
-            measurements,
-            failed,
-        });
-        Ok(format.print(&ListReport { kept: kept.collect() })?)
+        let kept = counts
+            .into_iter()
+            .map(|((target, graph, reporter), [measurements, failed])| Kept {
+                target,
+                graph,
+                reporter,
+                measurements,
+                failed,
+            });
+        Ok(format.print(&ListReport {
+            kept: kept.collect(),
+        })?)
     }
 }
 
 fn count(part: GraphMeasurements, counts: &mut Counts) {
-    let GraphMeasurements { target, graph_hash, seconds, reporters, .. } = part;
-    let graph = graph_hash.as_ref().try_into().map_or(Digest([0; 32]), Digest).to_string();
+    let GraphMeasurements {
+        target,
+        graph_hash,
+        seconds,
+        reporters,
+        ..
+    } = part;
+    let graph = graph_hash
+        .as_ref()
+        .try_into()
+        .map_or(Digest([0; 32]), Digest)
+        .to_string();
     // Older servers send no reporters.
     let mut reporters = reporters.into_iter();
     for time in seconds {
         let reporter = reporters.next().unwrap_or_default();
-        let [measurements, failed] = counts.entry((target.clone(), graph.clone(), reporter)).or_default();
+        let [measurements, failed] = counts
+            .entry((target.clone(), graph.clone(), reporter))
+            .or_default();
         *measurements += 1;
         *failed += usize::from(time == 0.0);
     }
@@ -102,11 +123,24 @@ impl Display for ListReport {
             ("failed", Align::Right),
         ];
         let mut table = Table::new(&columns);
-        for Kept { target, graph, reporter, measurements, failed } in &self.kept {
+        for Kept {
+            target,
+            graph,
+            reporter,
+            measurements,
+            failed,
+        } in &self.kept
+        {
             let reporter = if reporter.is_empty() { "-" } else { reporter }.to_owned();
             let numbers = [grouped(*measurements), grouped(*failed)];
             let [measurements, failed] = numbers;
-            table.row([target.clone(), graph.clone(), reporter, measurements, failed]);
+            table.row([
+                target.clone(),
+                graph.clone(),
+                reporter,
+                measurements,
+                failed,
+            ]);
         }
         let all = self.kept.iter().map(|kept| kept.measurements).sum();
         write!(formatter, "{table}\n{}.", counted(all, "measurement"))

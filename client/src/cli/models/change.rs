@@ -73,7 +73,10 @@ pub(super) struct Admin {
 /// Reads `NAME@VERSION`.
 fn numbered(text: &str) -> Result<(String, u64), String> {
     match text.parse::<ModelReference>() {
-        Ok(ModelReference { name, version: ModelVersion::Number(version) }) => Ok((name, version)),
+        Ok(ModelReference {
+            name,
+            version: ModelVersion::Number(version),
+        }) => Ok((name, version)),
         _ => Err("a version must be NAME@VERSION, such as tile-xla-cpu@3".to_owned()),
     }
 }
@@ -83,15 +86,27 @@ impl Change {
     pub(super) async fn make(self) -> Result<Vec<v1::Model>, CommandError> {
         Ok(match self {
             Self::Reload { admin } => admin.connect().await?.reload().await?,
-            Self::Pin { admin, model: (name, version) } => admin.connect().await?.pin(&name, version).await?,
+            Self::Pin {
+                admin,
+                model: (name, version),
+            } => admin.connect().await?.pin(&name, version).await?,
             Self::Unpin { admin, name } => admin.connect().await?.unpin(&name).await?,
             Self::Rollback { admin, name } => admin.connect().await?.rollback(&name).await?,
-            Self::Canary { admin, model: (name, version), percent } => {
-                admin.connect().await?.set_canary(&name, version, percent).await?
+            Self::Canary {
+                admin,
+                model: (name, version),
+                percent,
+            } => {
+                admin
+                    .connect()
+                    .await?
+                    .set_canary(&name, version, percent)
+                    .await?
             }
-            Self::Shadow { admin, model: (name, version) } => {
-                admin.connect().await?.set_shadow(&name, version).await?
-            }
+            Self::Shadow {
+                admin,
+                model: (name, version),
+            } => admin.connect().await?.set_shadow(&name, version).await?,
         })
     }
 }

@@ -23,7 +23,12 @@ pub(super) struct Compare {
     /// Compare only measurements of this target
     ///
     /// By default, those of all targets.
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     target: String,
     #[command(flatten)]
     server: Server,
@@ -62,7 +67,9 @@ enum Better {
 impl Compare {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
         let client = self.server.connect().await?;
-        let compared = client.compare_models([&self.first, &self.second], &self.target).await?;
+        let compared = client
+            .compare_models([&self.first, &self.second], &self.target)
+            .await?;
         Ok(format.print(&ComparisonReport::from(compared))?)
     }
 }
@@ -93,8 +100,17 @@ impl From<v1::CompareModelsResponse> for ComparisonReport {
 
 impl From<v1::ComparedMean> for MeanReport {
     fn from(mean: v1::ComparedMean) -> Self {
-        let v1::ComparedMean { first, second, difference_low, difference_high } = mean;
-        Self { first, second, difference: [difference_low, difference_high] }
+        let v1::ComparedMean {
+            first,
+            second,
+            difference_low,
+            difference_high,
+        } = mean;
+        Self {
+            first,
+            second,
+            difference: [difference_low, difference_high],
+        }
     }
 }
 
@@ -103,7 +119,13 @@ impl MeanReport {
         let [low, high] = self.difference;
         let interval = format!("{} to {}", show(low), show(high));
         let difference = show(self.second - self.first);
-        [measure.to_owned(), show(self.first), show(self.second), difference, interval]
+        [
+            measure.to_owned(),
+            show(self.first),
+            show(self.second),
+            difference,
+            interval,
+        ]
     }
 }
 
@@ -131,10 +153,21 @@ impl Display for ComparisonReport {
         let measured = counted(self.configurations, "measured configuration");
         let graphs = counted(self.graphs, "graph");
         match self.better {
-            Better::First => writeln!(formatter, "\n{} ranks {measured} of {graphs} better.", self.first),
-            Better::Second => writeln!(formatter, "\n{} ranks {measured} of {graphs} better.", self.second),
+            Better::First => writeln!(
+                formatter,
+                "\n{} ranks {measured} of {graphs} better.",
+                self.first
+            ),
+            Better::Second => writeln!(
+                formatter,
+                "\n{} ranks {measured} of {graphs} better.",
+                self.second
+            ),
             Better::Undecided => {
-                writeln!(formatter, "\nUndecided after {measured} of {graphs}: measure more.")
+                writeln!(
+                    formatter,
+                    "\nUndecided after {measured} of {graphs}: measure more."
+                )
             }
         }
     }

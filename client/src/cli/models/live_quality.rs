@@ -70,7 +70,8 @@ impl LiveQuality {
             format!("{:.3}", self.kendall_tau),
             percent(self.ordered_pairs),
             percent(self.top_pick_regret),
-            self.time_error_ratio.map_or_else(|| or_dash(None, 0), |ratio| format!("{ratio:.2} x")),
+            self.time_error_ratio
+                .map_or_else(|| or_dash(None, 0), |ratio| format!("{ratio:.2} x")),
         ]
     }
 }

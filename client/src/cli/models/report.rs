@@ -32,7 +32,10 @@ struct IgnoredReport {
 
 /// One version of one model.
 #[derive(Debug, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a field of the report")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of the report"
+)]
 struct ModelReport {
     name: String,
     version: u64,
@@ -81,7 +84,10 @@ struct RejectionReport {
 
 impl From<Vec<v1::Model>> for ModelsReport {
     fn from(models: Vec<v1::Model>) -> Self {
-        Self { models: models.into_iter().map(ModelReport::from).collect(), ignored: None }
+        Self {
+            models: models.into_iter().map(ModelReport::from).collect(),
+            ignored: None,
+        }
     }
 }
 
@@ -99,9 +105,13 @@ impl From<v1::Model> for ModelReport {
             state: state_name(model.state()),
             style: state_style(model.state()),
             state_since: model.state_since.map(|since| since.to_string()),
-            rejection: model.rejection.as_ref().map(|v1::ModelRejection { reason, message }| {
-                RejectionReport { reason: reason.clone(), message: message.clone() }
-            }),
+            rejection: model
+                .rejection
+                .as_ref()
+                .map(|v1::ModelRejection { reason, message }| RejectionReport {
+                    reason: reason.clone(),
+                    message: message.clone(),
+                }),
             pinned: model.pinned,
             canary_percent: model.canary_percent,
             shadow: model.shadow,
@@ -123,25 +133,44 @@ impl From<v1::Model> for ModelReport {
             pad_value: model.pad_value,
             batch_dependent: model.batch_dependent,
             licence: model.licence,
-            live_quality: model.live_quality.into_iter().map(LiveQuality::from).collect(),
+            live_quality: model
+                .live_quality
+                .into_iter()
+                .map(LiveQuality::from)
+                .collect(),
         }
     }
 }
 
 impl From<v1::FeatureSet> for FeatureSetReport {
-    fn from(v1::FeatureSet { name, node_features, config_features }: v1::FeatureSet) -> Self {
-        Self { name, node_features, config_features }
+    fn from(
+        v1::FeatureSet {
+            name,
+            node_features,
+            config_features,
+        }: v1::FeatureSet,
+    ) -> Self {
+        Self {
+            name,
+            node_features,
+            config_features,
+        }
     }
 }
 
 /// Returns the name of a state: `serving` for `MODEL_STATE_SERVING`.
 fn state_name(state: v1::ModelState) -> String {
-    state.as_str_name().trim_start_matches("MODEL_STATE_").to_lowercase()
+    state
+        .as_str_name()
+        .trim_start_matches("MODEL_STATE_")
+        .to_lowercase()
 }
 
 fn state_style(state: v1::ModelState) -> Style {
     match state {
-        v1::ModelState::Discovered | v1::ModelState::Validating | v1::ModelState::Warming => PENDING,
+        v1::ModelState::Discovered | v1::ModelState::Validating | v1::ModelState::Warming => {
+            PENDING
+        }
         v1::ModelState::Serving => GOOD,
         v1::ModelState::Rejected => BAD,
         v1::ModelState::Unloaded => PAST,
@@ -162,7 +191,10 @@ fn task_name(task: i32) -> String {
 
 /// Formats a digest in hexadecimal digits. The text is empty if the bytes are not a digest.
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.try_into().map(|bytes| Digest(bytes).to_string()).unwrap_or_default()
+    bytes
+        .try_into()
+        .map(|bytes| Digest(bytes).to_string())
+        .unwrap_or_default()
 }
 
 const COLUMNS: [(&str, Align); 9] = [
@@ -179,7 +211,13 @@ const COLUMNS: [(&str, Align); 9] = [
 
 impl ModelReport {
     fn cells(&self) -> [String; 9] {
-        let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+        let dash = |text: &str| {
+            if text.is_empty() {
+                "-".to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
         [
             self.name.clone(),
             self.version.to_string(),
@@ -188,7 +226,11 @@ impl ModelReport {
             self.task.clone(),
             dash(&self.architecture),
             // A whole-graph model has no embeddings.
-            if self.embedding_size == 0 { "-".to_owned() } else { self.embedding_size.to_string() },
+            if self.embedding_size == 0 {
+                "-".to_owned()
+            } else {
+                self.embedding_size.to_string()
+            },
             dash(&self.licence),
             or_dash(self.measured_quality.get("kendall_tau").copied(), 3),
         ]
@@ -196,12 +238,22 @@ impl ModelReport {
 
     /// Returns the state, with notes if an operator pinned the version or made it a canary or the shadow.
     fn state_cell(&self) -> String {
-        let canary = (self.canary_percent > 0).then(|| format!("canary, {} %", self.canary_percent));
+        let canary =
+            (self.canary_percent > 0).then(|| format!("canary, {} %", self.canary_percent));
         let pinned = self.pinned.then(|| "pinned".to_owned());
         let shadow = self.shadow.then(|| "shadow".to_owned());
         let gone = self.folder_gone.then(|| "folder removed".to_owned());
-        let notes: Vec<String> = pinned.into_iter().chain(canary).chain(shadow).chain(gone).collect();
-        if notes.is_empty() { self.state.clone() } else { format!("{} ({})", self.state, notes.join(", ")) }
+        let notes: Vec<String> = pinned
+            .into_iter()
+            .chain(canary)
+            .chain(shadow)
+            .chain(gone)
+            .collect();
+        if notes.is_empty() {
+            self.state.clone()
+        } else {
+            format!("{} ({})", self.state, notes.join(", "))
+        }
     }
 }
 
@@ -224,13 +276,30 @@ impl Display for ModelsReport {
             return self.write_ignored(formatter);
         }
         let mut table = Table::new(&COLUMNS);
-        self.models.iter().for_each(|model| table.styled_row(model.style, model.cells()));
+        self.models
+            .iter()
+            .for_each(|model| table.styled_row(model.style, model.cells()));
         write!(formatter, "{table}")?;
-        let live = self.models.iter().flat_map(|ModelReport { name, version, live_quality, .. }| {
-            live_quality.iter().map(move |quality| (format!("{name}@{version}"), quality))
-        });
+        let live = self.models.iter().flat_map(
+            |ModelReport {
+                 name,
+                 version,
+                 live_quality,
+                 ..
+             }| {
+                live_quality
+                    .iter()
+                    .map(move |quality| (format!("{name}@{version}"), quality))
+            },
+        );
         live_quality::write(formatter, live)?;
-        for ModelReport { name, version, feature_set, .. } in &self.models {
+        for ModelReport {
+            name,
+            version,
+            feature_set,
+            ..
+        } in &self.models
+        {
             if let Some(set) = feature_set {
                 let (nodes, configs) = (columns(&set.node_features), columns(&set.config_features));
                 let set = &set.name;
@@ -240,9 +309,18 @@ impl Display for ModelsReport {
                 )?;
             }
         }
-        for ModelReport { name, version, rejection, .. } in &self.models {
+        for ModelReport {
+            name,
+            version,
+            rejection,
+            ..
+        } in &self.models
+        {
             if let Some(RejectionReport { reason, message }) = rejection {
-                write!(formatter, "\n{name}@{version} was rejected, {reason}: {message}")?;
+                write!(
+                    formatter,
+                    "\n{name}@{version} was rejected, {reason}: {message}"
+                )?;
             }
         }
         self.write_ignored(formatter)
@@ -253,7 +331,9 @@ impl Display for ModelsReport {
 fn columns(names: &[String]) -> String {
     const NAMED: usize = 12;
     match names {
-        [first, .., last] if names.len() > NAMED => format!("{} columns, {first} to {last}", names.len()),
+        [first, .., last] if names.len() > NAMED => {
+            format!("{} columns, {first} to {last}", names.len())
+        }
         _ => names.join(", "),
     }
 }
@@ -271,6 +351,9 @@ mod tests {
 
     #[test]
     fn an_unknown_task_is_shown_as_unknown() {
-        assert_eq!([0, 1, 2, 77].map(task_name), ["-", "tile", "layout", "unknown (77)"]);
+        assert_eq!(
+            [0, 1, 2, 77].map(task_name),
+            ["-", "tile", "layout", "unknown (77)"]
+        );
     }
 }

@@ -99,16 +99,39 @@ impl Rank {
             .top(self.top)
             .explain(self.explain)
             .adapt(adapt.clone());
-        let request = if self.allow_partial { request.allow_partial() } else { request };
-        let request = if self.html.is_some() { request.with_scores() } else { request };
-        let request = if self.confidence { request.assess_confidence() } else { request };
+        let request = if self.allow_partial {
+            request.allow_partial()
+        } else {
+            request
+        };
+        let request = if self.html.is_some() {
+            request.with_scores()
+        } else {
+            request
+        };
+        let request = if self.confidence {
+            request.assess_confidence()
+        } else {
+            request
+        };
         let (path, start) = (&self.subject.graph, Instant::now());
         let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(path, job.module, source))?;
         let round_trip = start.elapsed();
         let section = if self.html.is_some() {
-            let ranked = Ranked { client, path, job, graph: &graph, adapt, ranking: &ranking };
-            Some(Section::of(job, &ranking.scores, Explanation::of(&ranked).await?))
+            let ranked = Ranked {
+                client,
+                path,
+                job,
+                graph: &graph,
+                adapt,
+                ranking: &ranking,
+            };
+            Some(Section::of(
+                job,
+                &ranking.scores,
+                Explanation::of(&ranked).await?,
+            ))
         } else {
             None
         };

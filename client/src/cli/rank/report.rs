@@ -165,7 +165,10 @@ impl RankedConfiguration {
             score: ranked.score,
             predicted: None,
             run_time_ns: job.run_time(config),
-            over_default: job.run_times.as_ref().and_then(|times| times.over_default(config)),
+            over_default: job
+                .run_times
+                .as_ref()
+                .and_then(|times| times.over_default(config)),
             configuration: ConfigurationForm::of(job.configurations, configurable, config),
             score_text: String::new(),
             short: job.configurations.batch().describe(config, configurable),
@@ -176,7 +179,10 @@ impl RankedConfiguration {
 impl Prediction {
     /// The prediction of the configuration at this place of a ranking, if scores are adapted.
     fn of(ranking: &Ranking, place: usize) -> Option<Self> {
-        let (&seconds, &log_sd) = (ranking.predicted_seconds.get(place)?, ranking.log_sd.get(place)?);
+        let (&seconds, &log_sd) = (
+            ranking.predicted_seconds.get(place)?,
+            ranking.log_sd.get(place)?,
+        );
         Some(Self { seconds, log_sd })
     }
 }
@@ -225,7 +231,10 @@ impl From<Timings> for Stages {
 
 impl From<v1::Warning> for Warning {
     fn from(warning: v1::Warning) -> Self {
-        Self { reason: warning.reason, message: warning.message }
+        Self {
+            reason: warning.reason,
+            message: warning.message,
+        }
     }
 }
 

@@ -49,11 +49,15 @@ impl Display for GraphRanking {
         }
         for warning in &self.warnings {
             let (message, reason) = (printable(&warning.message), printable(&warning.reason));
-            writeln!(formatter, "{} {message} ({reason})", styled(WARNING, "warning:"))?;
+            writeln!(
+                formatter,
+                "{} {message} ({reason})",
+                styled(WARNING, "warning:")
+            )?;
         }
-        self.measured
-            .as_ref()
-            .map_or(Ok(()), |measured| writeln!(formatter, "{}", measured.sentence(self.ranking.len())))
+        self.measured.as_ref().map_or(Ok(()), |measured| {
+            writeln!(formatter, "{}", measured.sentence(self.ranking.len()))
+        })
     }
 }
 
@@ -72,19 +76,35 @@ impl GraphRanking {
     }
 
     fn table(&self) -> Table {
-        let columns: Vec<Column> = COLUMNS.into_iter().filter(|column| column.is_shown(self)).collect();
-        let headers: Vec<(&str, Align)> = columns.iter().map(|column| (column.name, column.align)).collect();
+        let columns: Vec<Column> = COLUMNS
+            .into_iter()
+            .filter(|column| column.is_shown(self))
+            .collect();
+        let headers: Vec<(&str, Align)> = columns
+            .iter()
+            .map(|column| (column.name, column.align))
+            .collect();
         let mut table = Table::new(&headers);
         for row in &self.ranking {
-            table.styled_row(self.style(row), columns.iter().map(|column| (column.cell)(row)));
+            table.styled_row(
+                self.style(row),
+                columns.iter().map(|column| (column.cell)(row)),
+            );
         }
         table
     }
 
     /// Highlights the fastest configuration of the ranking.
     fn style(&self, ranked: &RankedConfiguration) -> Style {
-        let best = self.measured.as_ref().and_then(|measured| measured.best_of_ranking_ns);
-        if best.is_some() && ranked.run_time_ns == best { GOOD } else { Style::new() }
+        let best = self
+            .measured
+            .as_ref()
+            .and_then(|measured| measured.best_of_ranking_ns);
+        if best.is_some() && ranked.run_time_ns == best {
+            GOOD
+        } else {
+            Style::new()
+        }
     }
 
     fn is_measured(&self) -> bool {
@@ -113,14 +133,32 @@ enum Shown {
 }
 
 const COLUMNS: [Column; 7] = [
-    Column { name: "rank", align: Align::Right, shown: Shown::Always, cell: |row| grouped(row.rank) },
-    Column { name: "number", align: Align::Right, shown: Shown::Always, cell: |row| row.number.to_string() },
-    Column { name: "score", align: Align::Right, shown: Shown::Always, cell: |row| row.score_text.clone() },
+    Column {
+        name: "rank",
+        align: Align::Right,
+        shown: Shown::Always,
+        cell: |row| grouped(row.rank),
+    },
+    Column {
+        name: "number",
+        align: Align::Right,
+        shown: Shown::Always,
+        cell: |row| row.number.to_string(),
+    },
+    Column {
+        name: "score",
+        align: Align::Right,
+        shown: Shown::Always,
+        cell: |row| row.score_text.clone(),
+    },
     Column {
         name: "predicted",
         align: Align::Right,
         shown: Shown::IfPredicted,
-        cell: |row| row.predicted.map_or_else(|| "-".to_owned(), |predicted| predicted.to_string()),
+        cell: |row| {
+            row.predicted
+                .map_or_else(|| "-".to_owned(), |predicted| predicted.to_string())
+        },
     },
     Column {
         name: "measured",
@@ -132,9 +170,17 @@ const COLUMNS: [Column; 7] = [
         name: "vs default",
         align: Align::Right,
         shown: Shown::IfDefaultIsKnown,
-        cell: |row| row.over_default.map_or_else(|| "-".to_owned(), |ratio| or_dash(Some(ratio), 2) + "x"),
+        cell: |row| {
+            row.over_default
+                .map_or_else(|| "-".to_owned(), |ratio| or_dash(Some(ratio), 2) + "x")
+        },
     },
-    Column { name: "configuration", align: Align::Left, shown: Shown::Always, cell: |row| row.short.clone() },
+    Column {
+        name: "configuration",
+        align: Align::Left,
+        shown: Shown::Always,
+        cell: |row| row.short.clone(),
+    },
 ];
 
 impl Column {
@@ -161,7 +207,10 @@ impl MeasuredSummary {
         };
         let skipped = match self.skipped_runs {
             0 => String::new(),
-            runs => format!(" {} of the file skipped: failed or not applicable.", counted(runs, "run")),
+            runs => format!(
+                " {} of the file skipped: failed or not applicable.",
+                counted(runs, "run")
+            ),
         };
         format!(
             "{chosen}; {default}, and the true best of {} takes {} (number {}).{skipped}",
@@ -220,9 +269,8 @@ mod tests {
         );
         (summary.best_of_ranking_ns, summary.default_ns) = (None, None);
         let sentence = summary.sentence(3);
-        assert!(
-            sentence
-                .starts_with("None of the top 3 was measured; the default configuration was not measured")
-        );
+        assert!(sentence.starts_with(
+            "None of the top 3 was measured; the default configuration was not measured"
+        ));
     }
 }

@@ -51,7 +51,10 @@ enum Source {
 impl Suggest {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
         let progress = Progress::over(1);
-        let graph = self.subject.selection.read_one(&self.subject.graph, &progress)?;
+        let graph = self
+            .subject
+            .selection
+            .read_one(&self.subject.graph, &progress)?;
         let (candidates, drawn) = self.candidates(&graph)?;
         let learned = self.subject.measurements.read(&graph.measured.graph)?;
         let handle = GraphHandle::of(&graph.measured);
@@ -61,28 +64,46 @@ impl Suggest {
             .source(self.source.into());
         if let Some(learned) = &learned {
             let since = learned.since_improvement;
-            request = request.adapt(Some(&learned.adapt)).since_improvement(since, self.subject.draw.seed());
+            request = request
+                .adapt(Some(&learned.adapt))
+                .since_improvement(since, self.subject.draw.seed());
         }
         let client = self.subject.server.connect().await?;
         let suggested = client.suggest(&request).await;
-        let suggested =
-            suggested.map_err(|source| CommandError::graph(&self.subject.graph, graph.module, source))?;
-        Ok(format.print(&SuggestReport::of(&graph.measured, &candidates, drawn, suggested))?)
+        let suggested = suggested
+            .map_err(|source| CommandError::graph(&self.subject.graph, graph.module, source))?;
+        Ok(format.print(&SuggestReport::of(
+            &graph.measured,
+            &candidates,
+            drawn,
+            suggested,
+        ))?)
     }
 
     /// Returns the configurations of `--configs`, drawn ones, or those of the file.
-    fn candidates(&self, graph: &NumberedGraph) -> Result<(Configurations, Option<Drawn>), CommandError> {
+    fn candidates(
+        &self,
+        graph: &NumberedGraph,
+    ) -> Result<(Configurations, Option<Drawn>), CommandError> {
         if let Some(configs) = &self.subject.configs {
             return Ok((configuration::read(configs, &graph.measured.graph)?, None));
         }
-        if let Some((drawn, report)) =
-            self.subject.draw.configurations(&self.subject.graph, &graph.measured)?
+        if let Some((drawn, report)) = self
+            .subject
+            .draw
+            .configurations(&self.subject.graph, &graph.measured)?
         {
             return Ok((drawn, Some(report)));
         }
-        let own = graph.measured.measurements.as_ref().map(|measured| measured.configurations.clone());
+        let own = graph
+            .measured
+            .measurements
+            .as_ref()
+            .map(|measured| measured.configurations.clone());
         own.map(|own| (own, None))
-            .ok_or_else(|| CommandError::NoTiles { path: self.subject.graph.display().to_string() })
+            .ok_or_else(|| CommandError::NoTiles {
+                path: self.subject.graph.display().to_string(),
+            })
     }
 }
 

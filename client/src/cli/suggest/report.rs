@@ -53,8 +53,10 @@ impl SuggestReport {
             number: (!is_combined).then_some(each.config),
             reason: reason(each.reason),
             score: each.score,
-            predicted: (each.predicted_seconds > 0.0)
-                .then_some(Prediction { seconds: each.predicted_seconds, log_sd: each.log_sd }),
+            predicted: (each.predicted_seconds > 0.0).then_some(Prediction {
+                seconds: each.predicted_seconds,
+                log_sd: each.log_sd,
+            }),
             expected_improvement: each.expected_improvement,
             configuration: ConfigurationForm::of(from, configurable, each.config),
             short: from.batch().describe(each.config, configurable),
@@ -83,7 +85,12 @@ fn reason(reason: SuggestionReason) -> &'static str {
 impl Display for SuggestReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let candidates = counted(self.candidates, "candidate");
-        writeln!(formatter, "{}: {candidates}, {}", printable(&self.name), printable(&self.model))?;
+        writeln!(
+            formatter,
+            "{}: {candidates}, {}",
+            printable(&self.name),
+            printable(&self.model)
+        )?;
         if let Some(drawn) = &self.drawn {
             writeln!(formatter, "{drawn}")?;
         }
@@ -91,7 +98,9 @@ impl Display for SuggestReport {
             return writeln!(formatter, "\nAll candidates were measured.");
         }
         writeln!(formatter, "\n{}", self.table())?;
-        self.learned.as_ref().map_or(Ok(()), |learned| writeln!(formatter, "{learned}"))
+        self.learned
+            .as_ref()
+            .map_or(Ok(()), |learned| writeln!(formatter, "{learned}"))
     }
 }
 
@@ -107,9 +116,11 @@ impl SuggestReport {
         for (place, each) in self.suggestions.iter().enumerate() {
             table.row([
                 (place + 1).to_string(),
-                each.number.map_or_else(|| "-".to_owned(), |number| number.to_string()),
+                each.number
+                    .map_or_else(|| "-".to_owned(), |number| number.to_string()),
                 each.reason.to_owned(),
-                each.predicted.map_or_else(|| "-".to_owned(), |predicted| predicted.to_string()),
+                each.predicted
+                    .map_or_else(|| "-".to_owned(), |predicted| predicted.to_string()),
                 each.short.clone(),
             ]);
         }

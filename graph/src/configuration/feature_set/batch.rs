@@ -25,8 +25,14 @@ impl NodeFeatureBatch {
         values: &[f32],
         limits: &Limits,
     ) -> Result<Self, ConfigurationError> {
-        let configs = values.len().checked_div(nodes.saturating_mul(columns)).unwrap_or_default();
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let configs = values
+            .len()
+            .checked_div(nodes.saturating_mul(columns))
+            .unwrap_or_default();
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         Self::from_bytes(configs, [nodes, columns], &bytes, limits)
     }
 
@@ -44,11 +50,20 @@ impl NodeFeatureBatch {
         let mut numbers = Vec::with_capacity(configs * nodes);
         for (place, bytes) in values.chunks_exact(columns * size_of::<f32>()).enumerate() {
             read_row(bytes, &mut row).map_err(|column| {
-                not_finite(&format!("configuration {}, node {}", place / nodes, place % nodes), column)
+                not_finite(
+                    &format!("configuration {}, node {}", place / nodes, place % nodes),
+                    column,
+                )
             })?;
             numbers.push(rows.insert(&row));
         }
-        Ok(Self { configs, nodes, columns, rows: rows.into_values(), numbers })
+        Ok(Self {
+            configs,
+            nodes,
+            columns,
+            rows: rows.into_values(),
+            numbers,
+        })
     }
 
     /// Makes a batch of a table of `[rows, columns]` little-endian values and `[configs, nodes]` row numbers.
@@ -59,7 +74,11 @@ impl NodeFeatureBatch {
         limits: &Limits,
     ) -> Result<Self, ConfigurationError> {
         check_shape(configs, [nodes, columns], limits)?;
-        check_count("row_indices (in bytes)", indices.len(), configs * nodes * size_of::<u32>())?;
+        check_count(
+            "row_indices (in bytes)",
+            indices.len(),
+            configs * nodes * size_of::<u32>(),
+        )?;
         let row_bytes = columns * size_of::<f32>();
         if !table.len().is_multiple_of(row_bytes) {
             let expected = table.len().next_multiple_of(row_bytes);
@@ -74,7 +93,12 @@ impl NodeFeatureBatch {
         for (place, quad) in quads.iter().enumerate() {
             let index = u32::from_le_bytes(*quad);
             let (config, slot) = (place / nodes, place % nodes);
-            let outside = ConfigurationError::IndexOutsideTable { config, slot, index, entries };
+            let outside = ConfigurationError::IndexOutsideTable {
+                config,
+                slot,
+                index,
+                entries,
+            };
             let number = number_of_entry.get_mut(index as usize).ok_or(outside)?;
             if *number == u32::MAX {
                 let bytes = &table[index as usize * row_bytes..][..row_bytes];
@@ -84,12 +108,21 @@ impl NodeFeatureBatch {
             }
             numbers.push(*number);
         }
-        Ok(Self { configs, nodes, columns, rows: rows.into_values(), numbers })
+        Ok(Self {
+            configs,
+            nodes,
+            columns,
+            rows: rows.into_values(),
+            numbers,
+        })
     }
 
     /// Number of configurations; at least 1.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one configuration")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a batch has at least one configuration"
+    )]
     pub fn len(&self) -> usize {
         self.configs
     }
@@ -138,7 +171,12 @@ impl NodeFeatureBatch {
             }
             numbers.push(*number);
         }
-        Self { configs: configs.len(), rows, numbers, ..*self }
+        Self {
+            configs: configs.len(),
+            rows,
+            numbers,
+            ..*self
+        }
     }
 }
 
@@ -149,7 +187,11 @@ fn check_shape(
     limits: &Limits,
 ) -> Result<(), ConfigurationError> {
     check_size(configs, nodes.saturating_mul(columns), limits)?;
-    if columns == 0 || nodes == 0 { Err(ConfigurationError::NoColumns) } else { Ok(()) }
+    if columns == 0 || nodes == 0 {
+        Err(ConfigurationError::NoColumns)
+    } else {
+        Ok(())
+    }
 }
 
 /// Reads a row, with 0 for −0. Fails with the number of a column that is not finite.
@@ -157,11 +199,15 @@ fn read_row(bytes: &[u8], row: &mut Vec<f32>) -> Result<(), usize> {
     let (quads, _) = bytes.as_chunks::<4>();
     row.clear();
     row.extend(quads.iter().map(|quad| f32::from_le_bytes(*quad) + 0.0));
-    row.iter().position(|value| !value.is_finite()).map_or(Ok(()), Err)
+    row.iter()
+        .position(|value| !value.is_finite())
+        .map_or(Ok(()), Err)
 }
 
 fn not_finite(place: &str, column: usize) -> ConfigurationError {
-    ConfigurationError::NotFinite { what: format!("{place}, column {column}") }
+    ConfigurationError::NotFinite {
+        what: format!("{place}, column {column}"),
+    }
 }
 
 #[cfg(test)]
@@ -173,7 +219,10 @@ mod tests {
     }
 
     fn bytes(values: &[f32]) -> Vec<u8> {
-        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
     }
 
     #[test]
@@ -193,37 +242,90 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_named_by_its_place() {
-        let message = batch(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, f32::NAN]).unwrap_err().to_string();
-        assert!(message.contains("configuration 1, node 1, column 1"), "{message}");
+        let message = batch(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, f32::NAN])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("configuration 1, node 1, column 1"),
+            "{message}"
+        );
         let table = (&bytes(&[1.0, f32::INFINITY])[..], &[0; 8][..]);
         let refused = NodeFeatureBatch::from_table(1, [2, 2], table, &Limits::default());
         let message = refused.unwrap_err().to_string();
-        assert!(message.contains("row 0 of the table, column 1"), "{message}");
+        assert!(
+            message.contains("row 0 of the table, column 1"),
+            "{message}"
+        );
     }
 
     #[test]
     fn limits_hold_before_the_values_are_looked_at() {
-        let limits = Limits { configs: 10, config_entries: 15, ..Limits::default() };
-        let made = |configs, columns| NodeFeatureBatch::from_bytes(configs, [2, columns], &[], &limits);
+        let limits = Limits {
+            configs: 10,
+            config_entries: 15,
+            ..Limits::default()
+        };
+        let made =
+            |configs, columns| NodeFeatureBatch::from_bytes(configs, [2, columns], &[], &limits);
         assert_eq!(made(0, 1), Err(ConfigurationError::Empty));
         assert_eq!(made(1, 0), Err(ConfigurationError::NoColumns));
-        assert_eq!(made(11, 1), Err(ConfigurationError::TooMany { found: 11, limit: 10 }));
-        assert_eq!(made(4, 2), Err(ConfigurationError::TooManyEntries { configs: 4, slots: 4, limit: 15 }));
-        assert!(matches!(made(1, usize::MAX), Err(ConfigurationError::TooManyEntries { .. })));
-        assert!(matches!(made(3, 2), Err(ConfigurationError::WrongCount { found: 0, expected: 48, .. })));
+        assert_eq!(
+            made(11, 1),
+            Err(ConfigurationError::TooMany {
+                found: 11,
+                limit: 10
+            })
+        );
+        assert_eq!(
+            made(4, 2),
+            Err(ConfigurationError::TooManyEntries {
+                configs: 4,
+                slots: 4,
+                limit: 15
+            })
+        );
+        assert!(matches!(
+            made(1, usize::MAX),
+            Err(ConfigurationError::TooManyEntries { .. })
+        ));
+        assert!(matches!(
+            made(3, 2),
+            Err(ConfigurationError::WrongCount {
+                found: 0,
+                expected: 48,
+                ..
+            })
+        ));
     }
 
     #[test]
     fn an_index_is_inside_the_table() {
         let rows = bytes(&[1.0, 2.0, 3.0, 4.0]);
         let read = |table: &[u8], indices: [u32; 4]| {
-            let indices: Vec<u8> = indices.iter().flat_map(|index| index.to_le_bytes()).collect();
+            let indices: Vec<u8> = indices
+                .iter()
+                .flat_map(|index| index.to_le_bytes())
+                .collect();
             NodeFeatureBatch::from_table(2, [2, 2], (table, &indices), &Limits::default())
         };
-        assert_eq!(read(&rows, [1, 0, 1, 1]), batch(&[3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0]));
-        let outside = ConfigurationError::IndexOutsideTable { config: 1, slot: 0, index: 2, entries: 2 };
+        assert_eq!(
+            read(&rows, [1, 0, 1, 1]),
+            batch(&[3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0])
+        );
+        let outside = ConfigurationError::IndexOutsideTable {
+            config: 1,
+            slot: 0,
+            index: 2,
+            entries: 2,
+        };
         assert_eq!(read(&rows, [0, 1, 2, 0]), Err(outside));
-        assert!(matches!(read(&rows[..15], [0; 4]), Err(ConfigurationError::WrongCount { .. })));
-        assert!(matches!(read(&[], [0; 4]), Err(ConfigurationError::IndexOutsideTable { .. })));
+        assert!(matches!(
+            read(&rows[..15], [0; 4]),
+            Err(ConfigurationError::WrongCount { .. })
+        ));
+        assert!(matches!(
+            read(&[], [0; 4]),
+            Err(ConfigurationError::IndexOutsideTable { .. })
+        ));
     }
 }

@@ -30,9 +30,16 @@ mod tests {
         let text = |columns: u16| {
             let values: Vec<f32> = (0..2 * columns).map(f32::from).collect();
             let shape = [2, columns.into()];
-            describe(&NodeFeatureBatch::from_values(shape, &values, &Limits::default()).unwrap(), 0)
+            describe(
+                &NodeFeatureBatch::from_values(shape, &values, &Limits::default()).unwrap(),
+                0,
+            )
         };
         assert_eq!(text(3), "2 nodes; node 0: 0 1 2");
-        assert!(text(1000).ends_with(" …") && text(1000).len() < 90, "{}", text(1000));
+        assert!(
+            text(1000).ends_with(" …") && text(1000).len() < 90,
+            "{}",
+            text(1000)
+        );
     }
 }

@@ -8,7 +8,10 @@ pub(super) struct DistinctRows {
 
 impl DistinctRows {
     pub(super) fn new(columns: usize) -> Self {
-        Self { known: SliceSet::new(columns), bits: Vec::with_capacity(columns) }
+        Self {
+            known: SliceSet::new(columns),
+            bits: Vec::with_capacity(columns),
+        }
     }
 
     /// Returns the number of a row.
@@ -20,6 +23,10 @@ impl DistinctRows {
 
     /// Returns the rows by number.
     pub(super) fn into_values(self) -> Vec<f32> {
-        self.known.into_flat().into_iter().map(f32::from_bits).collect()
+        self.known
+            .into_flat()
+            .into_iter()
+            .map(f32::from_bits)
+            .collect()
     }
 }

@@ -26,7 +26,9 @@ pub(in crate::configuration) const NODE_FEATURES: EncodedForm = EncodedForm {
     task: Task::FeatureSet,
     count: |message| Ok(uint32(last_number(message, CONFIG_COUNT)?) as usize),
     read_bytes,
-    read: |message, nodes, limits| read(message, nodes.len(), limits).map(Configurations::FeatureSet),
+    read: |message, nodes, limits| {
+        read(message, nodes.len(), limits).map(Configurations::FeatureSet)
+    },
 };
 
 /// Bytes of a node of a configuration: the number of its row and, at most, an entry in the table of distinct rows.
@@ -55,15 +57,24 @@ impl NodeFeatureBatch {
     }
 }
 
-fn read(message: &[u8], nodes: usize, limits: &Limits) -> Result<NodeFeatureBatch, ConfigurationError> {
+fn read(
+    message: &[u8],
+    nodes: usize,
+    limits: &Limits,
+) -> Result<NodeFeatureBatch, ConfigurationError> {
     let configs = uint32(last_number(message, CONFIG_COUNT)?) as usize;
     let columns = uint32(last_number(message, COLUMN_COUNT)?) as usize;
     let features = last_bytes(message, FEATURES)?;
-    let (rows, indices) = (last_bytes(message, ROWS)?, last_bytes(message, ROW_INDICES)?);
+    let (rows, indices) = (
+        last_bytes(message, ROWS)?,
+        last_bytes(message, ROW_INDICES)?,
+    );
     match (features.is_empty(), rows.is_empty() && indices.is_empty()) {
         (false, false) => Err(ConfigurationError::DenseAndTable),
         (_, true) => NodeFeatureBatch::from_bytes(configs, [nodes, columns], features, limits),
-        (true, false) => NodeFeatureBatch::from_table(configs, [nodes, columns], (rows, indices), limits),
+        (true, false) => {
+            NodeFeatureBatch::from_table(configs, [nodes, columns], (rows, indices), limits)
+        }
     }
 }
 
@@ -77,10 +88,20 @@ mod tests {
 
     #[test]
     fn one_form_is_sent_and_complete() {
-        let sizes = NodeFeatureConfigs { config_count: 1, column_count: 1, ..NodeFeatureConfigs::default() };
-        let dense = NodeFeatureConfigs { features: vec![0; 8].into(), ..sizes.clone() };
+        let sizes = NodeFeatureConfigs {
+            config_count: 1,
+            column_count: 1,
+            ..NodeFeatureConfigs::default()
+        };
+        let dense = NodeFeatureConfigs {
+            features: vec![0; 8].into(),
+            ..sizes.clone()
+        };
         assert!(NodeFeatureBatch::from_message(&dense, 2, &Limits::default()).is_ok());
-        let both = NodeFeatureConfigs { row_indices: vec![0; 8].into(), ..dense.clone() };
+        let both = NodeFeatureConfigs {
+            row_indices: vec![0; 8].into(),
+            ..dense.clone()
+        };
         assert_eq!(refused(&both), ConfigurationError::DenseAndTable);
         let wrong = |message: &NodeFeatureConfigs, expected: usize| {
             let refused = refused(message);
@@ -88,13 +109,41 @@ mod tests {
             assert!(found, "{refused}");
         };
         wrong(&sizes, 8);
-        wrong(&NodeFeatureConfigs { features: vec![0; 9].into(), ..sizes.clone() }, 8);
-        wrong(&NodeFeatureConfigs { rows: vec![0; 4].into(), ..sizes.clone() }, 8);
-        wrong(&NodeFeatureConfigs { rows: vec![0; 5].into(), row_indices: vec![0; 8].into(), ..sizes }, 8);
+        wrong(
+            &NodeFeatureConfigs {
+                features: vec![0; 9].into(),
+                ..sizes.clone()
+            },
+            8,
+        );
+        wrong(
+            &NodeFeatureConfigs {
+                rows: vec![0; 4].into(),
+                ..sizes.clone()
+            },
+            8,
+        );
+        wrong(
+            &NodeFeatureConfigs {
+                rows: vec![0; 5].into(),
+                row_indices: vec![0; 8].into(),
+                ..sizes
+            },
+            8,
+        );
         assert_eq!(
-            refused(&NodeFeatureConfigs { column_count: 0, ..dense.clone() }),
+            refused(&NodeFeatureConfigs {
+                column_count: 0,
+                ..dense.clone()
+            }),
             ConfigurationError::NoColumns
         );
-        assert_eq!(refused(&NodeFeatureConfigs { config_count: 0, ..dense }), ConfigurationError::Empty);
+        assert_eq!(
+            refused(&NodeFeatureConfigs {
+                config_count: 0,
+                ..dense
+            }),
+            ConfigurationError::Empty
+        );
     }
 }

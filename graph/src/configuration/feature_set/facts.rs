@@ -6,8 +6,8 @@ use super::{NodeFeatureBatch, describe::describe, rows::NoRows};
 use crate::{
     ConfigurationError, Graph, Limits, SegmentedGraph,
     configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
-        Scope, Task,
+        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
+        RowFinder, Scope, Task,
         checks::{check_count, check_size},
     },
 };
@@ -20,7 +20,12 @@ pub(in crate::configuration) const KIND: Kind = Kind {
     width: 0,
     array: "config_features",
     feature_rows: |slots, limits| {
-        Box::new(NodeFeatureRows { nodes: slots, values: Vec::new(), columns: 0, limits })
+        Box::new(NodeFeatureRows {
+            nodes: slots,
+            values: Vec::new(),
+            columns: 0,
+            limits,
+        })
     },
 };
 
@@ -42,9 +47,15 @@ impl Batch for NodeFeatureBatch {
     }
 
     fn input(&self, configs: &[usize]) -> ConfigInput {
-        let values = configs.iter().flat_map(|&config| self.values(config)).collect();
+        let values = configs
+            .iter()
+            .flat_map(|&config| self.values(config))
+            .collect();
         let shape = vec![configs.len(), self.nodes(), self.columns()];
-        ConfigInput { shape, values: ConfigValues::Float32(values) }
+        ConfigInput {
+            shape,
+            values: ConfigValues::Float32(values),
+        }
     }
 
     fn feature_row(&self, config: usize) -> Vec<f32> {
@@ -52,7 +63,9 @@ impl Batch for NodeFeatureBatch {
     }
 
     fn to_forms(&self, _: &[u32]) -> Vec<Configs> {
-        [self.to_dense(), self.to_table()].map(Configs::NodeFeatureConfigs).into()
+        [self.to_dense(), self.to_table()]
+            .map(Configs::NodeFeatureConfigs)
+            .into()
     }
 
     /// The table if it is smaller, as it is if rows are often equal, else the dense form.
@@ -85,7 +98,11 @@ struct NodeFeatureRows {
 impl FeatureRows for NodeFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         self.columns = row.len() / self.nodes.max(1);
-        check_size(self.values.len() / row.len().max(1) + 1, row.len(), &self.limits)?;
+        check_size(
+            self.values.len() / row.len().max(1) + 1,
+            row.len(),
+            &self.limits,
+        )?;
         self.values.extend_from_slice(row);
         Ok(())
     }
@@ -95,6 +112,7 @@ impl FeatureRows for NodeFeatureRows {
             return Err(ConfigurationError::Empty);
         }
         let shape = [self.nodes, self.columns];
-        NodeFeatureBatch::from_values(shape, &self.values, &self.limits).map(Configurations::FeatureSet)
+        NodeFeatureBatch::from_values(shape, &self.values, &self.limits)
+            .map(Configurations::FeatureSet)
     }
 }

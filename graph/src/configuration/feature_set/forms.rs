@@ -11,21 +11,36 @@ impl NodeFeatureBatch {
     pub fn to_dense(&self) -> NodeFeatureConfigs {
         let values = (0..self.len()).flat_map(|config| self.values(config));
         let features: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
-        NodeFeatureConfigs { features: features.into(), ..self.sizes() }
+        NodeFeatureConfigs {
+            features: features.into(),
+            ..self.sizes()
+        }
     }
 
     /// Writes the table of distinct rows.
     #[must_use]
     pub fn to_table(&self) -> NodeFeatureConfigs {
-        let rows: Vec<u8> = self.rows().iter().flat_map(|value| value.to_le_bytes()).collect();
+        let rows: Vec<u8> = self
+            .rows()
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         let numbers = (0..self.len()).flat_map(|config| self.numbers(config));
         let indices: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
-        NodeFeatureConfigs { rows: rows.into(), row_indices: indices.into(), ..self.sizes() }
+        NodeFeatureConfigs {
+            rows: rows.into(),
+            row_indices: indices.into(),
+            ..self.sizes()
+        }
     }
 
     fn sizes(&self) -> NodeFeatureConfigs {
         let (config_count, column_count) = (to_u32(self.len()), to_u32(self.columns()));
-        NodeFeatureConfigs { config_count, column_count, ..NodeFeatureConfigs::default() }
+        NodeFeatureConfigs {
+            config_count,
+            column_count,
+            ..NodeFeatureConfigs::default()
+        }
     }
 }
 
@@ -42,7 +57,8 @@ mod tests {
         (1_usize..6, 1_usize..4, 1_usize..6).prop_flat_map(|(nodes, columns, configs)| {
             let values = vec((-1_i8..2).prop_map(f32::from), configs * nodes * columns);
             values.prop_map(move |values| {
-                NodeFeatureBatch::from_values([nodes, columns], &values, &Limits::default()).unwrap()
+                NodeFeatureBatch::from_values([nodes, columns], &values, &Limits::default())
+                    .unwrap()
             })
         })
     }

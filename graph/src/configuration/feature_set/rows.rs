@@ -16,8 +16,14 @@ impl RowFinder for NoRows {
         self.0.len()
     }
 
-    fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows> {
-        found.add_config(graph, |config| self.0.numbers(config)).map(|_| ())
+    fn find_next(
+        &mut self,
+        graph: &SegmentedGraph,
+        found: &mut FoundRows,
+    ) -> Result<(), TooManyRows> {
+        found
+            .add_config(graph, |config| self.0.numbers(config))
+            .map(|_| ())
     }
 
     fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations> {

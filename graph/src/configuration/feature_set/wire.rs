@@ -35,7 +35,9 @@ impl Form for NodeFeatureConfigs {
                 ..Self::default()
             })
         };
-        cut_rows(&self.row_indices, self.config_count, size).map(part).collect()
+        cut_rows(&self.row_indices, self.config_count, size)
+            .map(part)
+            .collect()
     }
 }
 

@@ -25,7 +25,11 @@ impl FusionBatch {
         check_size(configs, slots, limits)?;
         let expected = configs * row_bytes(slots);
         check_count("the matrix of bits (in bytes)", fused.len(), expected)?;
-        let batch = Self { configs, slots, fused };
+        let batch = Self {
+            configs,
+            slots,
+            fused,
+        };
         match (0..configs).find(|&config| batch.has_unused_bits(config)) {
             Some(config) => Err(ConfigurationError::UnusedBits { config, slots }),
             None => Ok(batch),
@@ -40,14 +44,19 @@ impl FusionBatch {
     ) -> Result<Self, ConfigurationError> {
         let mut fused = vec![0; configs.len() * row_bytes(slots)];
         for (row, bits) in fused.chunks_exact_mut(row_bytes(slots).max(1)).zip(configs) {
-            (0..slots).filter(|&slot| bits[slot]).for_each(|slot| flip(row, slot));
+            (0..slots)
+                .filter(|&slot| bits[slot])
+                .for_each(|slot| flip(row, slot));
         }
         Self::new(configs.len(), slots, fused, limits)
     }
 
     /// Number of configurations; at least 1.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one configuration")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a batch has at least one configuration"
+    )]
     pub fn len(&self) -> usize {
         self.configs
     }
@@ -79,8 +88,16 @@ impl FusionBatch {
     /// Copies the configurations of these numbers, which must be below the length.
     #[must_use]
     pub fn select(&self, numbers: &[usize]) -> Self {
-        let fused = numbers.iter().flat_map(|&config| self.row(config)).copied().collect();
-        Self { configs: numbers.len(), slots: self.slots, fused }
+        let fused = numbers
+            .iter()
+            .flat_map(|&config| self.row(config))
+            .copied()
+            .collect();
+        Self {
+            configs: numbers.len(),
+            slots: self.slots,
+            fused,
+        }
     }
 
     fn has_unused_bits(&self, config: usize) -> bool {
@@ -98,25 +115,62 @@ mod tests {
         let limits = Limits::default();
         assert!(FusionBatch::new(2, 3, vec![0b111, 0], &limits).is_ok());
         let refused = FusionBatch::new(2, 3, vec![0, 0b1000], &limits);
-        assert_eq!(refused, Err(ConfigurationError::UnusedBits { config: 1, slots: 3 }));
+        assert_eq!(
+            refused,
+            Err(ConfigurationError::UnusedBits {
+                config: 1,
+                slots: 3
+            })
+        );
         let short = FusionBatch::new(2, 9, vec![0; 3], &limits);
-        assert!(matches!(short, Err(ConfigurationError::WrongCount { found: 3, expected: 4, .. })));
+        assert!(matches!(
+            short,
+            Err(ConfigurationError::WrongCount {
+                found: 3,
+                expected: 4,
+                ..
+            })
+        ));
         assert!(FusionBatch::new(1, 16, vec![255, 255], &limits).is_ok());
     }
 
     #[test]
     fn limits_hold_before_the_bits_are_looked_at() {
-        let limits = Limits { configs: 10, config_entries: 15, ..Limits::default() };
-        assert_eq!(FusionBatch::new(0, 2, vec![], &limits), Err(ConfigurationError::Empty));
+        let limits = Limits {
+            configs: 10,
+            config_entries: 15,
+            ..Limits::default()
+        };
+        assert_eq!(
+            FusionBatch::new(0, 2, vec![], &limits),
+            Err(ConfigurationError::Empty)
+        );
         let many = FusionBatch::new(11, 1, vec![], &limits);
-        assert_eq!(many, Err(ConfigurationError::TooMany { found: 11, limit: 10 }));
+        assert_eq!(
+            many,
+            Err(ConfigurationError::TooMany {
+                found: 11,
+                limit: 10
+            })
+        );
         let entries = FusionBatch::new(8, 2, vec![], &limits);
-        assert_eq!(entries, Err(ConfigurationError::TooManyEntries { configs: 8, slots: 2, limit: 15 }));
+        assert_eq!(
+            entries,
+            Err(ConfigurationError::TooManyEntries {
+                configs: 8,
+                slots: 2,
+                limit: 15
+            })
+        );
     }
 
     #[test]
     fn a_selection_holds_what_its_batch_does() {
-        let bits = [vec![true; 9], vec![false; 9], [vec![true; 5], vec![false; 4]].concat()];
+        let bits = [
+            vec![true; 9],
+            vec![false; 9],
+            [vec![true; 5], vec![false; 4]].concat(),
+        ];
         let batch = FusionBatch::from_bits(9, &bits, &Limits::default()).unwrap();
         let selected = batch.select(&[2, 0]);
         assert_eq!(selected.fused_slots(0).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);

@@ -6,10 +6,16 @@ const NODE_LETTERS: usize = 40;
 /// Describes a fusion in a few words; `slots` holds the node of each slot. Names the nodes that are written if they are
 /// fewer than those that are fused.
 pub(super) fn describe(batch: &FusionBatch, config: usize, slots: &[u32]) -> String {
-    let (fused, written): (Vec<_>, Vec<_>) =
-        slots.iter().enumerate().partition(|(slot, _)| batch.is_fused(config, *slot));
+    let (fused, written): (Vec<_>, Vec<_>) = slots
+        .iter()
+        .enumerate()
+        .partition(|(slot, _)| batch.is_fused(config, *slot));
     let mut text = format!("{} of {} nodes fused", fused.len(), slots.len());
-    let (named, nodes) = if written.len() < fused.len() { (", not ", written) } else { (": ", fused) };
+    let (named, nodes) = if written.len() < fused.len() {
+        (", not ", written)
+    } else {
+        (": ", fused)
+    };
     let start = text.len();
     for (position, (_, node)) in nodes.into_iter().enumerate() {
         if text.len() - start > NODE_LETTERS {
@@ -29,7 +35,11 @@ mod tests {
 
     #[test]
     fn the_shorter_list_of_nodes_is_shown() {
-        let bits = [vec![true, false, false], vec![true, true, false], vec![true; 3]];
+        let bits = [
+            vec![true, false, false],
+            vec![true, true, false],
+            vec![true; 3],
+        ];
         let batch = FusionBatch::from_bits(3, &bits, &Limits::default()).unwrap();
         let text = |config| describe(&batch, config, &[7, 8, 9]);
         assert_eq!(text(0), "1 of 3 nodes fused: 7");

@@ -30,7 +30,9 @@ pub(in crate::configuration) const READABLE_FUSIONS: EncodedForm = EncodedForm {
     task: Task::Fusion,
     count: |message| count_messages(message, 1),
     read_bytes,
-    read: |message, slots, limits| read_readable(message, slots, limits).map(Configurations::Fusion),
+    read: |message, slots, limits| {
+        read_readable(message, slots, limits).map(Configurations::Fusion)
+    },
 };
 
 pub(in crate::configuration) const PACKED_FUSIONS: EncodedForm = EncodedForm {
@@ -39,7 +41,9 @@ pub(in crate::configuration) const PACKED_FUSIONS: EncodedForm = EncodedForm {
     task: Task::Fusion,
     count: |message| Ok(uint32(last_number(message, 1)?) as usize),
     read_bytes,
-    read: |message, slots, limits| read_packed(message, slots.len(), limits).map(Configurations::Fusion),
+    read: |message, slots, limits| {
+        read_packed(message, slots.len(), limits).map(Configurations::Fusion)
+    },
 };
 
 pub(in crate::configuration) const DELTA_FUSIONS: EncodedForm = EncodedForm {
@@ -48,13 +52,18 @@ pub(in crate::configuration) const DELTA_FUSIONS: EncodedForm = EncodedForm {
     task: Task::Fusion,
     count: |message| count_numbers(message, CHANGE_COUNTS),
     read_bytes,
-    read: |message, slots, limits| read_delta(message, slots.len(), limits).map(Configurations::Fusion),
+    read: |message, slots, limits| {
+        read_delta(message, slots.len(), limits).map(Configurations::Fusion)
+    },
 };
 
 /// The bits of a batch, and the number of the last configuration that changed each slot. Bits of a batch over the limit are
 /// not made.
 fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
-    let bytes = size.configs.min(limits.configs).saturating_mul(row_bytes(size.slots));
+    let bytes = size
+        .configs
+        .min(limits.configs)
+        .saturating_mul(row_bytes(size.slots));
     bytes.min(limits.config_entries) + 2 * size.slots * size_of::<usize>()
 }
 
@@ -87,7 +96,11 @@ impl FusionBatch {
     }
 }
 
-fn read_readable(message: &[u8], nodes: &[u32], limits: &Limits) -> Result<FusionBatch, ConfigurationError> {
+fn read_readable(
+    message: &[u8],
+    nodes: &[u32],
+    limits: &Limits,
+) -> Result<FusionBatch, ConfigurationError> {
     let configs = count_messages(message, 1)?;
     check_size(configs, nodes.len(), limits)?;
     let slot_of_node: HashMap<u32, usize> = nodes.iter().copied().zip(0..).collect();
@@ -96,9 +109,15 @@ fn read_readable(message: &[u8], nodes: &[u32], limits: &Limits) -> Result<Fusio
         let mut row = vec![0; row_bytes(nodes.len())];
         for node in numbers(message?, 1) {
             let node = uint32(node?);
-            let slot = *slot_of_node.get(&node).ok_or(ConfigurationError::NotFusible { config, node })?;
+            let slot = *slot_of_node
+                .get(&node)
+                .ok_or(ConfigurationError::NotFusible { config, node })?;
             if is_set(&row, slot) {
-                return Err(ConfigurationError::SetTwice { config, what: "node", number: node });
+                return Err(ConfigurationError::SetTwice {
+                    config,
+                    what: "node",
+                    number: node,
+                });
             }
             flip(&mut row, slot);
         }
@@ -107,21 +126,40 @@ fn read_readable(message: &[u8], nodes: &[u32], limits: &Limits) -> Result<Fusio
     FusionBatch::new(configs, nodes.len(), fused, limits)
 }
 
-fn read_packed(message: &[u8], slots: usize, limits: &Limits) -> Result<FusionBatch, ConfigurationError> {
-    let (configs, fused) = (uint32(last_number(message, 1)?) as usize, last_bytes(message, 2)?);
+fn read_packed(
+    message: &[u8],
+    slots: usize,
+    limits: &Limits,
+) -> Result<FusionBatch, ConfigurationError> {
+    let (configs, fused) = (
+        uint32(last_number(message, 1)?) as usize,
+        last_bytes(message, 2)?,
+    );
     check_size(configs, slots, limits)?;
-    check_count("the matrix of bits (in bytes)", fused.len(), configs * row_bytes(slots))?;
+    check_count(
+        "the matrix of bits (in bytes)",
+        fused.len(),
+        configs * row_bytes(slots),
+    )?;
     FusionBatch::new(configs, slots, fused.to_vec(), limits)
 }
 
-fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<FusionBatch, ConfigurationError> {
+fn read_delta(
+    message: &[u8],
+    slots: usize,
+    limits: &Limits,
+) -> Result<FusionBatch, ConfigurationError> {
     let configs = count_numbers(message, CHANGE_COUNTS)?;
     check_size(configs, slots, limits)?;
     let base = last_bytes(message, BASE)?;
     check_count("the base (in bytes)", base.len(), row_bytes(slots))?;
     let changes: u64 = uint32s(message, CHANGE_COUNTS).map(u64::from).sum();
     let changes = usize::try_from(changes).unwrap_or(usize::MAX);
-    check_count("change_slots", count_numbers(message, CHANGE_SLOTS)?, changes)?;
+    check_count(
+        "change_slots",
+        count_numbers(message, CHANGE_SLOTS)?,
+        changes,
+    )?;
     let mut changes = uint32s(message, CHANGE_SLOTS);
     let mut changed_by = vec![usize::MAX; slots];
     let mut fused = Vec::with_capacity(configs * row_bytes(slots));
@@ -140,7 +178,10 @@ fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<FusionBat
 mod tests {
     use super::*;
 
-    fn delta(change_counts: &[u32], change_slots: &[u32]) -> Result<FusionBatch, ConfigurationError> {
+    fn delta(
+        change_counts: &[u32],
+        change_slots: &[u32],
+    ) -> Result<FusionBatch, ConfigurationError> {
         let message = DeltaFusionConfigs {
             base: vec![0b10].into(),
             change_counts: change_counts.to_vec(),
@@ -152,29 +193,57 @@ mod tests {
     #[test]
     fn changes_flip_bits_of_the_base() {
         let batch = delta(&[0, 2, 1], &[0, 1, 2]).unwrap();
-        assert_eq!([batch.row(0), batch.row(1), batch.row(2)], [[0b10], [0b01], [0b110]]);
+        assert_eq!(
+            [batch.row(0), batch.row(1), batch.row(2)],
+            [[0b10], [0b01], [0b110]]
+        );
     }
 
     #[test]
     fn wrong_changes_are_named() {
         let (slot, slots) = (3, 3);
-        assert_eq!(delta(&[0, 1], &[3]), Err(ConfigurationError::NoSuchSlot { config: 1, slot, slots }));
-        let twice = ConfigurationError::SetTwice { config: 1, what: "slot", number: 2 };
+        assert_eq!(
+            delta(&[0, 1], &[3]),
+            Err(ConfigurationError::NoSuchSlot {
+                config: 1,
+                slot,
+                slots
+            })
+        );
+        let twice = ConfigurationError::SetTwice {
+            config: 1,
+            what: "slot",
+            number: 2,
+        };
         assert_eq!(delta(&[1, 2], &[2, 2, 2]), Err(twice));
-        assert!(matches!(delta(&[2], &[0]), Err(ConfigurationError::WrongCount { .. })));
+        assert!(matches!(
+            delta(&[2], &[0]),
+            Err(ConfigurationError::WrongCount { .. })
+        ));
         assert_eq!(delta(&[], &[]), Err(ConfigurationError::Empty));
     }
 
     #[test]
     fn a_readable_configuration_names_slots() {
         let read = |fused_nodes: &[u32]| {
-            let config = hlorank_proto::v1::FusionConfig { fused_nodes: fused_nodes.to_vec() };
-            let message = FusionConfigs { configs: vec![config] };
+            let config = hlorank_proto::v1::FusionConfig {
+                fused_nodes: fused_nodes.to_vec(),
+            };
+            let message = FusionConfigs {
+                configs: vec![config],
+            };
             FusionBatch::from_readable(&message, &[4, 6, 9], &Limits::default())
         };
         assert_eq!(read(&[9, 4]).unwrap().row(0), [0b101]);
-        assert_eq!(read(&[5]), Err(ConfigurationError::NotFusible { config: 0, node: 5 }));
-        let twice = ConfigurationError::SetTwice { config: 0, what: "node", number: 9 };
+        assert_eq!(
+            read(&[5]),
+            Err(ConfigurationError::NotFusible { config: 0, node: 5 })
+        );
+        let twice = ConfigurationError::SetTwice {
+            config: 0,
+            what: "node",
+            number: 9,
+        };
         assert_eq!(read(&[9, 9]), Err(twice));
     }
 }

@@ -6,8 +6,8 @@ use super::{FusionBatch, describe::describe, rows::FusionRows};
 use crate::{
     ConfigurationError, Graph, Limits, SegmentedGraph,
     configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
-        Scope, Task,
+        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
+        RowFinder, Scope, Task,
     },
 };
 
@@ -19,7 +19,12 @@ pub(in crate::configuration) const KIND: Kind = Kind {
     width: 0,
     array: "fused",
     feature_rows: |slots, limits| {
-        Box::new(FusionFeatureRows { slots, configs: 0, fused: Vec::new(), limits })
+        Box::new(FusionFeatureRows {
+            slots,
+            configs: 0,
+            fused: Vec::new(),
+            limits,
+        })
     },
 };
 
@@ -45,9 +50,13 @@ impl Batch for FusionBatch {
 
     /// A model of kernels takes no configurations, so this is what tells them apart: a value per slot, 1 if it is fused.
     fn input(&self, configs: &[usize]) -> ConfigInput {
-        let bits = |&config| (0..self.slots()).map(move |slot| f32::from(self.is_fused(config, slot)));
+        let bits =
+            |&config| (0..self.slots()).map(move |slot| f32::from(self.is_fused(config, slot)));
         let values = configs.iter().flat_map(bits).collect();
-        ConfigInput { shape: vec![configs.len(), self.slots()], values: ConfigValues::Float32(values) }
+        ConfigInput {
+            shape: vec![configs.len(), self.slots()],
+            values: ConfigValues::Float32(values),
+        }
     }
 
     fn feature_row(&self, config: usize) -> Vec<f32> {
@@ -108,6 +117,7 @@ impl FeatureRows for FusionFeatureRows {
     }
 
     fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
-        FusionBatch::new(self.configs, self.slots, self.fused, &self.limits).map(Configurations::Fusion)
+        FusionBatch::new(self.configs, self.slots, self.fused, &self.limits)
+            .map(Configurations::Fusion)
     }
 }

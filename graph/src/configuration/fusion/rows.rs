@@ -9,7 +9,8 @@ use crate::{
         ConfigValues,
         count::to_u32,
         rows::{
-            FoundRows, LocalConfigurations, MAX_KERNELS, Row, RowFinder, SegmentFacts, TooManyRows, Unscored,
+            FoundRows, LocalConfigurations, MAX_KERNELS, Row, RowFinder, SegmentFacts, TooManyRows,
+            Unscored,
         },
     },
     fusion::KnownKernel,
@@ -28,16 +29,26 @@ struct DistinctKernels(Vec<Arc<KnownKernel>>);
 
 impl FusionRows {
     pub(super) fn new(batch: FusionBatch) -> Self {
-        Self { batch, row_of_kernel: HashMap::default(), kernels: DistinctKernels::default() }
+        Self {
+            batch,
+            row_of_kernel: HashMap::default(),
+            kernels: DistinctKernels::default(),
+        }
     }
 
     fn row(&mut self, kernel: Arc<KnownKernel>, rows: &mut Vec<Row>) -> u32 {
         let kernels = &mut self.kernels.0;
-        *self.row_of_kernel.entry(kernel.digest()).or_insert_with(|| {
-            rows.push(Row { segment: kernels.len(), local: 0 });
-            kernels.push(kernel);
-            to_u32(rows.len() - 1)
-        })
+        *self
+            .row_of_kernel
+            .entry(kernel.digest())
+            .or_insert_with(|| {
+                rows.push(Row {
+                    segment: kernels.len(),
+                    local: 0,
+                });
+                kernels.push(kernel);
+                to_u32(rows.len() - 1)
+            })
     }
 }
 
@@ -46,8 +57,14 @@ impl RowFinder for FusionRows {
         self.batch.len()
     }
 
-    fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows> {
-        let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else { return Ok(()) };
+    fn find_next(
+        &mut self,
+        graph: &SegmentedGraph,
+        found: &mut FoundRows,
+    ) -> Result<(), TooManyRows> {
+        let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else {
+            return Ok(());
+        };
         match graph.kernels(self.batch.row(config)) {
             Ok(kernels) => {
                 for kernel in kernels {
@@ -57,7 +74,11 @@ impl RowFinder for FusionRows {
             }
             Err(reason) => found.unscored.push(Unscored { config, reason }),
         }
-        if self.kernels.0.len() > MAX_KERNELS { Err(TooManyRows) } else { Ok(()) }
+        if self.kernels.0.len() > MAX_KERNELS {
+            Err(TooManyRows)
+        } else {
+            Ok(())
+        }
     }
 
     fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations> {
@@ -68,7 +89,10 @@ impl RowFinder for FusionRows {
 impl LocalConfigurations for DistinctKernels {
     fn facts(&self, row: Row, _: &SegmentedGraph) -> SegmentFacts {
         let kernel = &self.0[row.segment];
-        SegmentFacts { digest: kernel.digest(), nodes: kernel.len() }
+        SegmentFacts {
+            digest: kernel.digest(),
+            nodes: kernel.len(),
+        }
     }
 
     fn segment<'a>(&'a self, row: Row, graph: &'a SegmentedGraph) -> Cow<'a, Segment> {

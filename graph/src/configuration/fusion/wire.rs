@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use hlorank_proto::v1::{DeltaFusionConfigs, FusionConfigs, PackedFusionConfigs, config_batch::Configs};
+use hlorank_proto::v1::{
+    DeltaFusionConfigs, FusionConfigs, PackedFusionConfigs, config_batch::Configs,
+};
 
 use crate::configuration::{
     Form,
@@ -16,7 +18,11 @@ impl Form for FusionConfigs {
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {
-        let part = |configs: &[_]| Configs::FusionConfigs(Self { configs: configs.to_vec() });
+        let part = |configs: &[_]| {
+            Configs::FusionConfigs(Self {
+                configs: configs.to_vec(),
+            })
+        };
         self.configs.chunks(size).map(part).collect()
     }
 }
@@ -28,9 +34,14 @@ impl Form for PackedFusionConfigs {
 
     fn cut(&self, size: usize) -> Vec<Configs> {
         let part = |(config_count, fused): (u32, &[u8])| {
-            Configs::PackedFusionConfigs(Self { config_count, fused: fused.to_vec().into() })
+            Configs::PackedFusionConfigs(Self {
+                config_count,
+                fused: fused.to_vec().into(),
+            })
         };
-        cut_rows(&self.fused, self.config_count, size).map(part).collect()
+        cut_rows(&self.fused, self.config_count, size)
+            .map(part)
+            .collect()
     }
 }
 
@@ -42,7 +53,11 @@ impl Form for DeltaFusionConfigs {
     fn cut(&self, size: usize) -> Vec<Configs> {
         let part = |(change_counts, range): (Vec<u32>, Range<usize>)| {
             let change_slots = changes_of(&self.change_slots, range);
-            Configs::DeltaFusionConfigs(Self { base: self.base.clone(), change_counts, change_slots })
+            Configs::DeltaFusionConfigs(Self {
+                base: self.base.clone(),
+                change_counts,
+                change_slots,
+            })
         };
         cut_changes(&self.change_counts, size).map(part).collect()
     }

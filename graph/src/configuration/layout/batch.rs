@@ -40,12 +40,19 @@ impl LayoutBatch {
         }
         check_indices(&tables, &indices)?;
         merge_repeated(&mut tables, &mut indices);
-        Ok(Self { configs, tables, indices })
+        Ok(Self {
+            configs,
+            tables,
+            indices,
+        })
     }
 
     /// Number of configurations; at least 1.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one configuration")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a batch has at least one configuration"
+    )]
     pub fn len(&self) -> usize {
         self.configs
     }
@@ -76,18 +83,35 @@ impl LayoutBatch {
     /// Copies the configurations of these numbers, which must be below the length.
     #[must_use]
     pub fn select(&self, numbers: &[usize]) -> Self {
-        let indices = numbers.iter().flat_map(|&config| self.row(config)).copied().collect();
-        Self { configs: numbers.len(), tables: self.tables.clone(), indices }
+        let indices = numbers
+            .iter()
+            .flat_map(|&config| self.row(config))
+            .copied()
+            .collect();
+        Self {
+            configs: numbers.len(),
+            tables: self.tables.clone(),
+            indices,
+        }
     }
 
     /// Drops the entries that no configuration has.
     #[must_use]
     pub fn compacted(&self) -> Self {
-        let mut tables: Vec<EntryTable> = iter::repeat_with(EntryTable::default).take(self.slots()).collect();
-        let entries = (0..self.len()).flat_map(|config| (0..self.slots()).map(move |slot| (config, slot)));
-        let indices = entries.map(|(config, slot)| tables[slot].intern(self.entry(config, slot))).collect();
+        let mut tables: Vec<EntryTable> = iter::repeat_with(EntryTable::default)
+            .take(self.slots())
+            .collect();
+        let entries =
+            (0..self.len()).flat_map(|config| (0..self.slots()).map(move |slot| (config, slot)));
+        let indices = entries
+            .map(|(config, slot)| tables[slot].intern(self.entry(config, slot)))
+            .collect();
         let tables = tables.into_iter().map(|table| table.entries).collect();
-        Self { configs: self.configs, tables, indices }
+        Self {
+            configs: self.configs,
+            tables,
+            indices,
+        }
     }
 
     /// Returns a batch of other configurations: `indices` into the same tables, `[configs, slots]`.
@@ -98,15 +122,25 @@ impl LayoutBatch {
             return Err(ConfigurationError::Empty);
         }
         check_indices(&self.tables, &indices)?;
-        Ok(Self { configs, tables: self.tables.clone(), indices })
+        Ok(Self {
+            configs,
+            tables: self.tables.clone(),
+            indices,
+        })
     }
 
     /// Number of entries of all configurations that differ from those of the first.
     #[must_use]
     pub fn changes(&self) -> usize {
-        let changes =
-            |row: &[u16]| row.iter().zip(self.row(0)).filter(|(index, first)| index != first).count();
-        (0..self.len()).map(|config| changes(self.row(config))).sum()
+        let changes = |row: &[u16]| {
+            row.iter()
+                .zip(self.row(0))
+                .filter(|(index, first)| index != first)
+                .count()
+        };
+        (0..self.len())
+            .map(|config| changes(self.row(config)))
+            .sum()
     }
 
     /// The entry of a configuration at a slot.
@@ -119,7 +153,11 @@ impl LayoutBatch {
 pub(super) fn check_table(slot: usize, entries: usize) -> Result<(), ConfigurationError> {
     if entries > MAX_TABLE {
         let what = format!("the table of slot {slot}");
-        return Err(ConfigurationError::TooLong { what, found: entries, limit: MAX_TABLE });
+        return Err(ConfigurationError::TooLong {
+            what,
+            found: entries,
+            limit: MAX_TABLE,
+        });
     }
     Ok(())
 }
@@ -135,11 +173,19 @@ fn check_indices(tables: &[Vec<LayoutEntry>], indices: &[u16]) -> Result<(), Con
     for (config, row) in pace::in_steps(CONFIGS, indices.chunks_exact(tables.len())).enumerate() {
         let is_outside = |(&index, &length): (&u16, &u32)| u32::from(index) >= length;
         // Without a branch for each index, this takes several of them at a time.
-        if row.iter().zip(&lengths).fold(false, |outside, pair| outside | is_outside(pair))
+        if row
+            .iter()
+            .zip(&lengths)
+            .fold(false, |outside, pair| outside | is_outside(pair))
             && let Some(slot) = row.iter().zip(&lengths).position(is_outside)
         {
             let (index, entries) = (row[slot].into(), tables[slot].len());
-            return Err(ConfigurationError::IndexOutsideTable { config, slot, index, entries });
+            return Err(ConfigurationError::IndexOutsideTable {
+                config,
+                slot,
+                index,
+                entries,
+            });
         }
     }
     Ok(())
@@ -193,14 +239,23 @@ impl LayoutBatchBuilder {
     #[must_use]
     pub fn new(slots: usize, limits: Limits) -> Self {
         let tables = iter::repeat_with(EntryTable::default).take(slots).collect();
-        Self { limits, tables, indices: Vec::new(), configs: 0 }
+        Self {
+            limits,
+            tables,
+            indices: Vec::new(),
+            configs: 0,
+        }
     }
 
     /// Adds a configuration: one entry per slot.
     pub fn push(&mut self, entries: &[LayoutEntry]) -> Result<(), ConfigurationError> {
         check_size(self.configs + 1, self.tables.len(), &self.limits)?;
         if entries.len() != self.tables.len() {
-            check_count(&format!("configuration {}", self.configs), entries.len(), self.tables.len())?;
+            check_count(
+                &format!("configuration {}", self.configs),
+                entries.len(),
+                self.tables.len(),
+            )?;
         }
         for (slot, (table, &entry)) in self.tables.iter_mut().zip(entries).enumerate() {
             self.indices.push(table.intern(entry));
@@ -214,7 +269,11 @@ impl LayoutBatchBuilder {
     pub fn build(self) -> Result<LayoutBatch, ConfigurationError> {
         check_size(self.configs, self.tables.len(), &self.limits)?;
         let tables = self.tables.into_iter().map(|table| table.entries).collect();
-        Ok(LayoutBatch { configs: self.configs, tables, indices: self.indices })
+        Ok(LayoutBatch {
+            configs: self.configs,
+            tables,
+            indices: self.indices,
+        })
     }
 }
 
@@ -229,7 +288,8 @@ mod tests {
     #[test]
     fn repeated_entries_are_merged() {
         let tables = vec![vec![entry(1), entry(2), entry(1)], vec![entry(3)]];
-        let batch = LayoutBatch::new(3, tables, vec![0, 0, 1, 0, 2, 0], &Limits::default()).unwrap();
+        let batch =
+            LayoutBatch::new(3, tables, vec![0, 0, 1, 0, 2, 0], &Limits::default()).unwrap();
         assert_eq!(batch.row(0), batch.row(2));
         assert_eq!(batch.table(0), [entry(1), entry(2)]);
         assert_eq!(batch.entry(1, 0), entry(2));
@@ -238,10 +298,14 @@ mod tests {
     #[test]
     fn a_selection_holds_what_its_batch_does() {
         let tables = vec![vec![entry(1), entry(2)], vec![entry(3), entry(4)]];
-        let batch = LayoutBatch::new(3, tables, vec![0, 0, 1, 0, 1, 1], &Limits::default()).unwrap();
+        let batch =
+            LayoutBatch::new(3, tables, vec![0, 0, 1, 0, 1, 1], &Limits::default()).unwrap();
         let selected = batch.select(&[1, 2]);
         assert_eq!((selected.len(), selected.slots()), (2, 2));
-        assert_eq!([selected.row(0), selected.row(1)], [batch.row(1), batch.row(2)]);
+        assert_eq!(
+            [selected.row(0), selected.row(1)],
+            [batch.row(1), batch.row(2)]
+        );
         assert_eq!(selected.entry(1, 1), entry(4));
     }
 
@@ -250,33 +314,77 @@ mod tests {
         let tables = vec![vec![entry(1), entry(2)], vec![entry(3), entry(4)]];
         let batch = LayoutBatch::new(1, tables, vec![0, 0], &Limits::default()).unwrap();
         let others = batch.with_rows(vec![1, 0, 1, 1]).unwrap();
-        assert_eq!((others.len(), others.entry(0, 0), others.entry(1, 1)), (2, entry(2), entry(4)));
+        assert_eq!(
+            (others.len(), others.entry(0, 0), others.entry(1, 1)),
+            (2, entry(2), entry(4))
+        );
         let compacted = others.compacted();
-        assert_eq!([compacted.table(0), compacted.table(1)], [vec![entry(2)], vec![entry(3), entry(4)]]);
-        assert_eq!((compacted.row(0), compacted.entry(1, 1)), (&[0, 0][..], entry(4)));
+        assert_eq!(
+            [compacted.table(0), compacted.table(1)],
+            [vec![entry(2)], vec![entry(3), entry(4)]]
+        );
+        assert_eq!(
+            (compacted.row(0), compacted.entry(1, 1)),
+            (&[0, 0][..], entry(4))
+        );
         assert_eq!(batch.with_rows(vec![]), Err(ConfigurationError::Empty));
-        assert!(matches!(batch.with_rows(vec![0]), Err(ConfigurationError::WrongCount { .. })));
+        assert!(matches!(
+            batch.with_rows(vec![0]),
+            Err(ConfigurationError::WrongCount { .. })
+        ));
         let outside = batch.with_rows(vec![0, 2]);
-        assert!(matches!(outside, Err(ConfigurationError::IndexOutsideTable { slot: 1, .. })));
+        assert!(matches!(
+            outside,
+            Err(ConfigurationError::IndexOutsideTable { slot: 1, .. })
+        ));
     }
 
     #[test]
     fn an_index_past_its_table_is_named() {
-        let refused =
-            LayoutBatch::new(2, vec![vec![entry(1)], vec![entry(1)]], vec![0, 0, 0, 1], &Limits::default());
-        let expected = ConfigurationError::IndexOutsideTable { config: 1, slot: 1, index: 1, entries: 1 };
+        let refused = LayoutBatch::new(
+            2,
+            vec![vec![entry(1)], vec![entry(1)]],
+            vec![0, 0, 0, 1],
+            &Limits::default(),
+        );
+        let expected = ConfigurationError::IndexOutsideTable {
+            config: 1,
+            slot: 1,
+            index: 1,
+            entries: 1,
+        };
         assert_eq!(refused, Err(expected));
     }
 
     #[test]
     fn limits_hold_before_the_matrix_is_looked_at() {
-        let limits = Limits { configs: 10, config_entries: 15, ..Limits::default() };
+        let limits = Limits {
+            configs: 10,
+            config_entries: 15,
+            ..Limits::default()
+        };
         let none = vec![vec![entry(0)]; 2];
-        assert_eq!(LayoutBatch::new(0, none.clone(), vec![], &limits), Err(ConfigurationError::Empty));
+        assert_eq!(
+            LayoutBatch::new(0, none.clone(), vec![], &limits),
+            Err(ConfigurationError::Empty)
+        );
         let many = LayoutBatch::new(11, none.clone(), vec![], &limits);
-        assert_eq!(many, Err(ConfigurationError::TooMany { found: 11, limit: 10 }));
+        assert_eq!(
+            many,
+            Err(ConfigurationError::TooMany {
+                found: 11,
+                limit: 10
+            })
+        );
         let entries = LayoutBatch::new(8, none, vec![], &limits);
-        assert_eq!(entries, Err(ConfigurationError::TooManyEntries { configs: 8, slots: 2, limit: 15 }));
+        assert_eq!(
+            entries,
+            Err(ConfigurationError::TooManyEntries {
+                configs: 8,
+                slots: 2,
+                limit: 15
+            })
+        );
     }
 
     #[test]

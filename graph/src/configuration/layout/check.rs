@@ -20,24 +20,52 @@ struct Fault {
 pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), ConfigurationError> {
     let of_slot = |(slot, &node): (usize, &u32)| {
         let ranks = tensor_ranks(graph, node);
-        let is_faulty = batch.table(slot).iter().any(|&entry| fault(entry, ranks).is_some());
+        let is_faulty = batch
+            .table(slot)
+            .iter()
+            .any(|&entry| fault(entry, ranks).is_some());
         is_faulty.then_some((slot, node, ranks))
     };
-    let slots: Vec<_> = graph.configurable().iter().enumerate().filter_map(of_slot).collect();
+    let slots: Vec<_> = graph
+        .configurable()
+        .iter()
+        .enumerate()
+        .filter_map(of_slot)
+        .collect();
     let used = |config| {
         let fault = |&(slot, node, ranks)| Some((node, fault(batch.entry(config, slot), ranks)?));
-        slots.iter().find_map(fault).map(|(node, fault)| (config, node, fault))
+        slots
+            .iter()
+            .find_map(fault)
+            .map(|(node, fault)| (config, node, fault))
     };
-    let first = if slots.is_empty() { None } else { pace::in_steps(1, 0..batch.len()).find_map(used) };
-    first.map_or(Ok(()), |(config, node, fault)| Err(fault.error(config, node)))
+    let first = if slots.is_empty() {
+        None
+    } else {
+        pace::in_steps(1, 0..batch.len()).find_map(used)
+    };
+    first.map_or(Ok(()), |(config, node, fault)| {
+        Err(fault.error(config, node))
+    })
 }
 
 impl Fault {
     fn error(&self, config: usize, node: u32) -> ConfigurationError {
         let (tensor, dimension) = (TENSORS[self.tensor], self.dimension);
         match self.rank {
-            Some(rank) => ConfigurationError::NoSuchDimension { config, node, tensor, dimension, rank },
-            None => ConfigurationError::DimensionTwice { config, node, tensor, dimension },
+            Some(rank) => ConfigurationError::NoSuchDimension {
+                config,
+                node,
+                tensor,
+                dimension,
+                rank,
+            },
+            None => ConfigurationError::DimensionTwice {
+                config,
+                node,
+                tensor,
+                dimension,
+            },
         }
     }
 }
@@ -48,10 +76,18 @@ fn fault(entry: LayoutEntry, ranks: [Option<usize>; 3]) -> Option<Fault> {
         let mut seen = 0_u8;
         for &dimension in dimensions.iter().filter(|dimension| **dimension >= 0) {
             if rank.is_some_and(|rank| usize::from(dimension.unsigned_abs()) >= rank) {
-                return Some(Fault { tensor, dimension, rank });
+                return Some(Fault {
+                    tensor,
+                    dimension,
+                    rank,
+                });
             }
             if seen >> dimension & 1 == 1 {
-                return Some(Fault { tensor, dimension, rank: None });
+                return Some(Fault {
+                    tensor,
+                    dimension,
+                    rank: None,
+                });
             }
             seen |= 1 << dimension;
         }
@@ -66,9 +102,15 @@ const PRODUCT: usize = 28;
 /// Returns the ranks of the three tensors of a node, as far as features show them. A graph does not tell which operand comes
 /// first, so each of them gets the larger rank.
 fn tensor_ranks(graph: &Graph, node: u32) -> [Option<usize>; 3] {
-    let first = graph.edges().partition_point(|[consumer, _]| *consumer < node);
-    let producers = graph.edges()[first..].iter().take_while(|[consumer, _]| *consumer == node);
-    let ranks: Option<Vec<usize>> = producers.map(|[_, producer]| rank(graph, *producer)).collect();
+    let first = graph
+        .edges()
+        .partition_point(|[consumer, _]| *consumer < node);
+    let producers = graph.edges()[first..]
+        .iter()
+        .take_while(|[consumer, _]| *consumer == node);
+    let ranks: Option<Vec<usize>> = producers
+        .map(|[_, producer]| rank(graph, *producer))
+        .collect();
     let operands = ranks.and_then(|ranks| ranks.into_iter().max());
     [rank(graph, node), operands, operands]
 }
@@ -77,7 +119,10 @@ fn tensor_ranks(graph: &Graph, node: u32) -> [Option<usize>; 3] {
 /// the product is, and if there may be more dimensions than places.
 fn rank(graph: &Graph, node: u32) -> Option<usize> {
     let row = graph.raw_row(node as usize);
-    let used = row[OUTPUT].iter().filter(|dimension| **dimension != 0.0).count();
+    let used = row[OUTPUT]
+        .iter()
+        .filter(|dimension| **dimension != 0.0)
+        .count();
     (row[PRODUCT] != 0.0 && used < OUTPUT.len()).then_some(used)
 }
 
@@ -94,14 +139,18 @@ mod tests {
             row[PRODUCT] = if rank.is_some() { 1.0 } else { 0.0 };
         }
         let (edges, limits) = (vec![[2, 0], [2, 1]], Limits::default());
-        let arrays = GraphArrays::from_features(vec![63, 63, 34], features, edges, Pad::Zero, &limits);
+        let arrays =
+            GraphArrays::from_features(vec![63, 63, 34], features, edges, Pad::Zero, &limits);
         Graph::new(Task::Layout, arrays.unwrap(), vec![2]).unwrap()
     }
 
     /// Checks a default configuration and one that sets these tensors.
     fn checked(ranks: [Option<usize>; 3], tensors: [&[i32]; 3]) -> Result<(), ConfigurationError> {
         let mut builder = LayoutBatchBuilder::new(1, Limits::default());
-        for entry in [LayoutEntry::DEFAULT, LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap()] {
+        for entry in [
+            LayoutEntry::DEFAULT,
+            LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap(),
+        ] {
             builder.push(&[entry]).unwrap();
         }
         check(&builder.build().unwrap(), &graph(ranks))
@@ -111,26 +160,37 @@ mod tests {
 
     #[test]
     fn parts_of_permutations_are_layouts() {
-        for tensors in [[&[1, 0][..], &[2, 0, 1], &[0, 1]], [&[], &[2], &[-1, -1]], [&[0], &[-1, 1], &[]]] {
+        for tensors in [
+            [&[1, 0][..], &[2, 0, 1], &[0, 1]],
+            [&[], &[2], &[-1, -1]],
+            [&[0], &[-1, 1], &[]],
+        ] {
             assert_eq!(checked(RANKS, tensors), Ok(()), "{tensors:?}");
         }
     }
 
     #[test]
     fn a_dimension_that_is_listed_twice_is_refused() {
-        for (tensors, tensor) in
-            [([&[0, 0][..], &[], &[]], TENSORS[0]), ([&[1, 0], &[1, -1, 1], &[]], TENSORS[1])]
-        {
+        for (tensors, tensor) in [
+            ([&[0, 0][..], &[], &[]], TENSORS[0]),
+            ([&[1, 0], &[1, -1, 1], &[]], TENSORS[1]),
+        ] {
             let dimension = i8::try_from(
                 tensors
                     .iter()
                     .find_map(|tensor| {
-                        (tensor.len() > 1 && tensor[0] == tensor[tensor.len() - 1]).then_some(tensor[0])
+                        (tensor.len() > 1 && tensor[0] == tensor[tensor.len() - 1])
+                            .then_some(tensor[0])
                     })
                     .unwrap(),
             )
             .unwrap();
-            let error = ConfigurationError::DimensionTwice { config: 1, node: 2, tensor, dimension };
+            let error = ConfigurationError::DimensionTwice {
+                config: 1,
+                node: 2,
+                tensor,
+                dimension,
+            };
             assert_eq!(checked([None; 3], tensors), Err(error));
         }
     }
@@ -142,11 +202,20 @@ mod tests {
             ([&[], &[0, 3], &[]], TENSORS[1], 3, 3),
             ([&[], &[], &[5]], TENSORS[2], 5, 3),
         ] {
-            let error = ConfigurationError::NoSuchDimension { config: 1, node: 2, tensor, dimension, rank };
+            let error = ConfigurationError::NoSuchDimension {
+                config: 1,
+                node: 2,
+                tensor,
+                dimension,
+                rank,
+            };
             assert_eq!(checked(RANKS, tensors), Err(error));
             assert_eq!(checked([None; 3], tensors), Ok(()));
         }
-        assert_eq!(checked([Some(1), None, Some(2)], [&[0], &[5], &[5]]), Ok(()));
+        assert_eq!(
+            checked([Some(1), None, Some(2)], [&[0], &[5], &[5]]),
+            Ok(())
+        );
     }
 
     #[test]

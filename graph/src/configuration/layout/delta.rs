@@ -58,26 +58,45 @@ impl LayoutBatch {
             ..DeltaLayoutConfigs::default()
         };
         for config in 0..self.len() {
-            let changed = self.row(config).iter().zip(base).enumerate().filter(|(_, (new, old))| new != old);
+            let changed = self
+                .row(config)
+                .iter()
+                .zip(base)
+                .enumerate()
+                .filter(|(_, (new, old))| new != old);
             let before = message.change_slots.len();
             for (slot, (&entry, _)) in changed {
                 message.change_slots.push(to_u32(slot));
                 message.change_entries.push(entry.into());
             }
-            message.change_counts.push(to_u32(message.change_slots.len() - before));
+            message
+                .change_counts
+                .push(to_u32(message.change_slots.len() - before));
         }
         message
     }
 }
 
-fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<LayoutBatch, ConfigurationError> {
+fn read_delta(
+    message: &[u8],
+    slots: usize,
+    limits: &Limits,
+) -> Result<LayoutBatch, ConfigurationError> {
     let configs = count_numbers(message, CHANGE_COUNTS)?;
     check_size(configs, slots, limits)?;
     let changes: u64 = uint32s(message, CHANGE_COUNTS).map(u64::from).sum();
     let changes = usize::try_from(changes).unwrap_or(usize::MAX);
     check_count("the base", count_numbers(message, BASE)?, slots)?;
-    check_count("change_slots", count_numbers(message, CHANGE_SLOTS)?, changes)?;
-    check_count("change_entries", count_numbers(message, CHANGE_ENTRIES)?, changes)?;
+    check_count(
+        "change_slots",
+        count_numbers(message, CHANGE_SLOTS)?,
+        changes,
+    )?;
+    check_count(
+        "change_entries",
+        count_numbers(message, CHANGE_ENTRIES)?,
+        changes,
+    )?;
     let tables = read_tables(message, TABLES, slots)?;
     let indices = read_indices(message, configs, &tables)?;
     LayoutBatch::new(configs, tables, indices, limits)
@@ -113,6 +132,13 @@ fn checked_index(
     tables: &[Vec<LayoutEntry>],
 ) -> Result<u16, ConfigurationError> {
     let entries = tables[slot].len();
-    let fits = u16::try_from(index).ok().filter(|index| usize::from(*index) < entries);
-    fits.ok_or(ConfigurationError::IndexOutsideTable { config, slot, index, entries })
+    let fits = u16::try_from(index)
+        .ok()
+        .filter(|index| usize::from(*index) < entries);
+    fits.ok_or(ConfigurationError::IndexOutsideTable {
+        config,
+        slot,
+        index,
+        entries,
+    })
 }

@@ -18,7 +18,8 @@ use crate::{
         encoded_form::{EncodedForm, EncodedSize},
     },
     wire::{
-        WireError, count_messages, count_numbers, int32, last_bytes, last_number, messages, numbers, uint32,
+        WireError, count_messages, count_numbers, int32, last_bytes, last_number, messages,
+        numbers, uint32,
     },
 };
 
@@ -47,7 +48,10 @@ pub(in crate::configuration) const PACKED_LAYOUTS: EncodedForm = EncodedForm {
 /// An entry of a table takes eight bytes for at least three on the wire. The index matrix of a batch over the limit is
 /// not built.
 pub(super) fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
-    let entries = size.configs.saturating_mul(size.slots).min(limits.config_entries);
+    let entries = size
+        .configs
+        .saturating_mul(size.slots)
+        .min(limits.config_entries);
     3 * size.bytes + entries * size_of::<u16>()
 }
 
@@ -96,9 +100,15 @@ struct ReadableLayout {
 
 impl ReadableLayout {
     fn new(slot_of_node: HashMap<u32, usize>) -> Self {
-        let (entries, set) =
-            (vec![LayoutEntry::DEFAULT; slot_of_node.len()], vec![false; slot_of_node.len()]);
-        Self { slot_of_node, entries, set }
+        let (entries, set) = (
+            vec![LayoutEntry::DEFAULT; slot_of_node.len()],
+            vec![false; slot_of_node.len()],
+        );
+        Self {
+            slot_of_node,
+            entries,
+            set,
+        }
     }
 
     /// Reads the entries of a configuration. Nodes that it does not name have the default entry.
@@ -108,12 +118,19 @@ impl ReadableLayout {
         for layout in messages(message, 1) {
             let layout = layout?;
             let node = uint32(last_number(layout, 1)?);
-            let slot =
-                *self.slot_of_node.get(&node).ok_or(ConfigurationError::NotConfigurable { config, node })?;
+            let slot = *self
+                .slot_of_node
+                .get(&node)
+                .ok_or(ConfigurationError::NotConfigurable { config, node })?;
             if std::mem::replace(&mut self.set[slot], true) {
-                return Err(ConfigurationError::SetTwice { config, what: "node", number: node });
+                return Err(ConfigurationError::SetTwice {
+                    config,
+                    what: "node",
+                    number: node,
+                });
             }
-            self.entries[slot] = read_entry(layout, || format!("configuration {config}, node {node}"))?;
+            self.entries[slot] =
+                read_entry(layout, || format!("configuration {config}, node {node}"))?;
         }
         Ok(())
     }
@@ -125,22 +142,44 @@ fn read_entry(layout: &[u8], what: impl Fn() -> String) -> Result<LayoutEntry, C
     let tensor = |tensor: Result<&[u8], WireError>| {
         let tensor = tensor?;
         check_dimensions(count_numbers(tensor, 1)?, &what)?;
-        Ok(numbers(tensor, 1).map_while(Result::ok).map(int32).collect())
+        Ok(numbers(tensor, 1)
+            .map_while(Result::ok)
+            .map(int32)
+            .collect())
     };
-    let tensors: Vec<Vec<i32>> =
-        messages(layout, 2).map(tensor).collect::<Result<_, ConfigurationError>>()?;
+    let tensors: Vec<Vec<i32>> = messages(layout, 2)
+        .map(tensor)
+        .collect::<Result<_, ConfigurationError>>()?;
     LayoutEntry::from_tensors(tensors.iter(), what)
 }
 
-fn read_packed(message: &[u8], slots: usize, limits: &Limits) -> Result<LayoutBatch, ConfigurationError> {
-    let (configs, indices) = (uint32(last_number(message, 1)?) as usize, last_bytes(message, 3)?);
+fn read_packed(
+    message: &[u8],
+    slots: usize,
+    limits: &Limits,
+) -> Result<LayoutBatch, ConfigurationError> {
+    let (configs, indices) = (
+        uint32(last_number(message, 1)?) as usize,
+        last_bytes(message, 3)?,
+    );
     check_size(configs, slots, limits)?;
     let tables = read_tables(message, 2, slots)?;
-    let width = if tables.iter().all(|table| table.len() <= BYTE_TABLE) { 1 } else { 2 };
-    check_count("the index matrix (in bytes)", indices.len(), configs * slots * width)?;
+    let width = if tables.iter().all(|table| table.len() <= BYTE_TABLE) {
+        1
+    } else {
+        2
+    };
+    check_count(
+        "the index matrix (in bytes)",
+        indices.len(),
+        configs * slots * width,
+    )?;
     let indices = match width {
         1 => indices.iter().copied().map(u16::from).collect(),
-        _ => indices.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect(),
+        _ => indices
+            .chunks_exact(2)
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .collect(),
     };
     LayoutBatch::new(configs, tables, indices, limits)
 }
@@ -151,8 +190,15 @@ pub(super) fn read_tables(
     number: u32,
     slots: usize,
 ) -> Result<Vec<Vec<LayoutEntry>>, ConfigurationError> {
-    check_count("the list of tables", count_messages(message, number)?, slots)?;
-    messages(message, number).enumerate().map(|(slot, table)| read_table(slot, table?)).collect()
+    check_count(
+        "the list of tables",
+        count_messages(message, number)?,
+        slots,
+    )?;
+    messages(message, number)
+        .enumerate()
+        .map(|(slot, table)| read_table(slot, table?))
+        .collect()
 }
 
 fn read_table(slot: usize, table: &[u8]) -> Result<Vec<LayoutEntry>, ConfigurationError> {
@@ -164,8 +210,15 @@ fn read_table(slot: usize, table: &[u8]) -> Result<Vec<LayoutEntry>, Configurati
     check_table(slot, count / 3)?;
     let mut entries = Vec::with_capacity(count / 3);
     let mut numbers = numbers(table, 1).map_while(Result::ok).map(uint32);
-    while let (Some(output), Some(first), Some(second)) = (numbers.next(), numbers.next(), numbers.next()) {
-        let what = || format!("a number of entry {} in the table of slot {slot}", entries.len());
+    while let (Some(output), Some(first), Some(second)) =
+        (numbers.next(), numbers.next(), numbers.next())
+    {
+        let what = || {
+            format!(
+                "a number of entry {} in the table of slot {slot}",
+                entries.len()
+            )
+        };
         entries.push(LayoutEntry::from_numbers([output, first, second], what)?);
     }
     Ok(entries)

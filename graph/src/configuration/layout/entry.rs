@@ -26,7 +26,9 @@ impl LayoutEntry {
         let mut numbers = [0; TENSORS];
         for (number, tensor) in numbers.iter_mut().zip(values.chunks_exact(DIMENSIONS)) {
             for &value in tensor.iter().rev() {
-                let digit = value.checked_add(1).and_then(|digit| u32::try_from(digit).ok());
+                let digit = value
+                    .checked_add(1)
+                    .and_then(|digit| u32::try_from(digit).ok());
                 let digit = digit.filter(|digit| *digit < 7);
                 let digit = digit.ok_or_else(|| out_of_range(what(), value))?;
                 *number = *number * 7 + digit;
@@ -36,7 +38,9 @@ impl LayoutEntry {
     }
 
     fn pack(numbers: [u32; TENSORS]) -> Self {
-        Self(numbers.into_iter().fold(0, |packed, number| packed << NUMBER_BITS | u64::from(number)))
+        Self(numbers.into_iter().fold(0, |packed, number| {
+            packed << NUMBER_BITS | u64::from(number)
+        }))
     }
 
     /// Packs minor-to-major lists (output, first operand, second operand). Missing values are −1.
@@ -61,9 +65,11 @@ impl LayoutEntry {
     ) -> Result<Self, ConfigurationError> {
         match numbers.iter().find(|number| **number >= NUMBERS) {
             None => Ok(Self::pack(numbers)),
-            Some(&found) => {
-                Err(ConfigurationError::OutOfRange { what: what(), found: found.into(), range: "0..117648" })
-            }
+            Some(&found) => Err(ConfigurationError::OutOfRange {
+                what: what(),
+                found: found.into(),
+                range: "0..117648",
+            }),
         }
     }
 
@@ -82,7 +88,11 @@ impl LayoutEntry {
         if entry.0 == bits {
             Ok(entry)
         } else {
-            Err(ConfigurationError::OutOfRange { what: what(), found, range: "0..2^51" })
+            Err(ConfigurationError::OutOfRange {
+                what: what(),
+                found,
+                range: "0..2^51",
+            })
         }
     }
 
@@ -115,29 +125,54 @@ impl LayoutEntry {
 }
 
 fn trimmed(tensor: &[i8]) -> Vec<i32> {
-    let used = tensor.iter().rposition(|value| *value >= 0).map_or(0, |last| last + 1);
+    let used = tensor
+        .iter()
+        .rposition(|value| *value >= 0)
+        .map_or(0, |last| last + 1);
     tensor[..used].iter().copied().map(i32::from).collect()
 }
 
 /// Checks the number of tensors of the entry that `what` names.
-pub(super) fn check_tensors(found: usize, what: impl Fn() -> String) -> Result<(), ConfigurationError> {
-    check_length(found, TENSORS, || format!("the list of tensors of {}", what()))
+pub(super) fn check_tensors(
+    found: usize,
+    what: impl Fn() -> String,
+) -> Result<(), ConfigurationError> {
+    check_length(found, TENSORS, || {
+        format!("the list of tensors of {}", what())
+    })
 }
 
 /// Checks the number of dimensions of a tensor of the entry that `what` names.
-pub(super) fn check_dimensions(found: usize, what: impl Fn() -> String) -> Result<(), ConfigurationError> {
-    check_length(found, DIMENSIONS, || format!("a minor_to_major of {}", what()))
+pub(super) fn check_dimensions(
+    found: usize,
+    what: impl Fn() -> String,
+) -> Result<(), ConfigurationError> {
+    check_length(found, DIMENSIONS, || {
+        format!("a minor_to_major of {}", what())
+    })
 }
 
-fn check_length(found: usize, limit: usize, what: impl Fn() -> String) -> Result<(), ConfigurationError> {
+fn check_length(
+    found: usize,
+    limit: usize,
+    what: impl Fn() -> String,
+) -> Result<(), ConfigurationError> {
     if found > limit {
-        return Err(ConfigurationError::TooLong { what: what(), found, limit });
+        return Err(ConfigurationError::TooLong {
+            what: what(),
+            found,
+            limit,
+        });
     }
     Ok(())
 }
 
 fn out_of_range(what: String, found: i32) -> ConfigurationError {
-    ConfigurationError::OutOfRange { what, found: found.into(), range: "-1..5" }
+    ConfigurationError::OutOfRange {
+        what,
+        found: found.into(),
+        range: "-1..5",
+    }
 }
 
 #[cfg(test)]
@@ -165,7 +200,10 @@ mod tests {
             let mut values = [0; LAYOUT_VALUES];
             values[9] = found;
             let error = LayoutEntry::from_values(&values, somewhere).unwrap_err();
-            assert_eq!(error.to_string(), format!("configuration 3, node 7 is {found}, outside -1..5"));
+            assert_eq!(
+                error.to_string(),
+                format!("configuration 3, node 7 is {found}, outside -1..5")
+            );
         }
     }
 
@@ -180,9 +218,23 @@ mod tests {
     #[test]
     fn a_fourth_tensor_or_seventh_dimension_is_refused() {
         let four = LayoutEntry::from_tensors([[0]; 4].iter(), somewhere);
-        assert!(matches!(four, Err(ConfigurationError::TooLong { found: 4, limit: 3, .. })));
+        assert!(matches!(
+            four,
+            Err(ConfigurationError::TooLong {
+                found: 4,
+                limit: 3,
+                ..
+            })
+        ));
         let seven = LayoutEntry::from_tensors([[0; 7]].iter(), somewhere);
-        assert!(matches!(seven, Err(ConfigurationError::TooLong { found: 7, limit: 6, .. })));
+        assert!(matches!(
+            seven,
+            Err(ConfigurationError::TooLong {
+                found: 7,
+                limit: 6,
+                ..
+            })
+        ));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::{
 use crate::{
     ConfigurationError, Graph, Limits, SegmentedGraph,
     configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
-        Scope, Task,
+        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
+        RowFinder, Scope, Task,
     },
 };
 
@@ -47,14 +47,23 @@ impl Batch for LayoutBatch {
 
     fn input(&self, configs: &[usize]) -> ConfigInput {
         let entries = |&config| (0..self.slots()).map(move |slot| self.entry(config, slot));
-        let values = configs.iter().flat_map(entries).flat_map(LayoutEntry::values);
+        let values = configs
+            .iter()
+            .flat_map(entries)
+            .flat_map(LayoutEntry::values);
         let values = ConfigValues::Int64(values.map(i64::from).collect());
-        ConfigInput { shape: vec![configs.len(), self.slots(), LAYOUT_VALUES], values }
+        ConfigInput {
+            shape: vec![configs.len(), self.slots(), LAYOUT_VALUES],
+            values,
+        }
     }
 
     fn feature_row(&self, config: usize) -> Vec<f32> {
         let entries = (0..self.slots()).map(|slot| self.entry(config, slot));
-        entries.flat_map(LayoutEntry::values).map(f32::from).collect()
+        entries
+            .flat_map(LayoutEntry::values)
+            .map(f32::from)
+            .collect()
     }
 
     fn to_forms(&self, configurable: &[u32]) -> Vec<Configs> {
@@ -91,7 +100,10 @@ struct LayoutFeatureRows {
 
 impl LayoutFeatureRows {
     fn new(slots: usize, limits: Limits) -> Self {
-        Self { builder: LayoutBatchBuilder::new(slots, limits), config: 0 }
+        Self {
+            builder: LayoutBatchBuilder::new(slots, limits),
+            config: 0,
+        }
     }
 }
 
@@ -103,7 +115,11 @@ impl FeatureRows for LayoutFeatureRows {
             LayoutEntry::from_values(&whole_numbers(*values, what)?, what)
         };
         let (entries, _) = row.as_chunks::<LAYOUT_VALUES>();
-        let entries: Vec<LayoutEntry> = entries.iter().enumerate().map(entry).collect::<Result<_, _>>()?;
+        let entries: Vec<LayoutEntry> = entries
+            .iter()
+            .enumerate()
+            .map(entry)
+            .collect::<Result<_, _>>()?;
         self.config += 1;
         self.builder.push(&entries)
     }
@@ -120,9 +136,19 @@ fn whole_numbers(
 ) -> Result<[i32; LAYOUT_VALUES], ConfigurationError> {
     #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
     let numbers = values.map(|value| value as i32);
-    #[expect(clippy::cast_precision_loss, reason = "a number that differs is refused")]
-    let same = values.iter().zip(numbers).all(|(value, number)| number as f32 == *value);
-    if same { Ok(numbers) } else { Err(ConfigurationError::NotWhole { what: what() }) }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a number that differs is refused"
+    )]
+    let same = values
+        .iter()
+        .zip(numbers)
+        .all(|(value, number)| number as f32 == *value);
+    if same {
+        Ok(numbers)
+    } else {
+        Err(ConfigurationError::NotWhole { what: what() })
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use hlorank_proto::v1::{DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, config_batch::Configs};
+use hlorank_proto::v1::{
+    DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, config_batch::Configs,
+};
 
 use crate::configuration::{
     Form,
@@ -16,7 +18,11 @@ impl Form for LayoutConfigs {
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {
-        let part = |configs: &[_]| Configs::LayoutConfigs(Self { configs: configs.to_vec() });
+        let part = |configs: &[_]| {
+            Configs::LayoutConfigs(Self {
+                configs: configs.to_vec(),
+            })
+        };
         self.configs.chunks(size).map(part).collect()
     }
 }
@@ -29,9 +35,15 @@ impl Form for PackedLayoutConfigs {
     fn cut(&self, size: usize) -> Vec<Configs> {
         let part = |(config_count, indices): (u32, &[u8])| {
             let (tables, indices) = (self.tables.clone(), indices.to_vec().into());
-            Configs::PackedLayoutConfigs(Self { config_count, tables, indices })
+            Configs::PackedLayoutConfigs(Self {
+                config_count,
+                tables,
+                indices,
+            })
         };
-        cut_rows(&self.indices, self.config_count, size).map(part).collect()
+        cut_rows(&self.indices, self.config_count, size)
+            .map(part)
+            .collect()
     }
 }
 

@@ -35,13 +35,18 @@ impl Met {
         if combinations > MAX_TABLE.min(MAX_TABLE_PER_CONFIG * batch.len()) {
             return Self::Set(SliceSet::new(slots.len()), Vec::new());
         }
-        Self::Table { strides, rows: vec![NO_ROW; combinations] }
+        Self::Table {
+            strides,
+            rows: vec![NO_ROW; combinations],
+        }
     }
 
     /// Returns the row of a local configuration if it was added.
     pub(super) fn row(&self, indices: &[u16]) -> Option<u32> {
         match self {
-            Self::Table { strides, rows } => Some(rows[place(strides, indices)]).filter(|&row| row != NO_ROW),
+            Self::Table { strides, rows } => {
+                Some(rows[place(strides, indices)]).filter(|&row| row != NO_ROW)
+            }
             Self::Set(known, rows) => known.find(indices).map(|number| rows[number as usize]),
         }
     }
@@ -59,7 +64,11 @@ impl Met {
 }
 
 fn place(strides: &[usize], indices: &[u16]) -> usize {
-    strides.iter().zip(indices).map(|(stride, &index)| stride * usize::from(index)).sum()
+    strides
+        .iter()
+        .zip(indices)
+        .map(|(stride, &index)| stride * usize::from(index))
+        .sum()
 }
 
 #[cfg(test)]

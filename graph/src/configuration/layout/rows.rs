@@ -41,15 +41,26 @@ impl LayoutRows {
     pub(super) fn new(batch: LayoutBatch, graph: &SegmentedGraph) -> Self {
         let mut occurrence_of_slot = vec![0; graph.slots()];
         for (number, occurrence) in graph.occurrences.iter().enumerate() {
-            occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = to_u32(number));
+            occurrence
+                .slots
+                .iter()
+                .for_each(|&slot| occurrence_of_slot[slot] = to_u32(number));
         }
-        let occurrences = graph.occurrences.iter().map(|occurrence| Met::new(&occurrence.slots, &batch));
-        let segments = graph.segments.iter().map(|segment| segment.configurable.len());
+        let occurrences = graph
+            .occurrences
+            .iter()
+            .map(|occurrence| Met::new(&occurrence.slots, &batch));
+        let segments = graph
+            .segments
+            .iter()
+            .map(|segment| segment.configurable.len());
         Self {
             by_indices: occurrences.collect(),
             batch,
             occurrence_of_slot,
-            by_entries: segments.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
+            by_entries: segments
+                .map(|slots| (SliceSet::new(slots), Vec::new()))
+                .collect(),
             met: 0,
             indices: Vec::new(),
             entries: Vec::new(),
@@ -66,9 +77,13 @@ impl LayoutRows {
             return;
         };
         row_of.extend_from_within(row_of.len() - self.changed.len()..);
-        let (row, before) =
-            (self.batch.row(config).chunks(COMPARED), self.batch.row(before).chunks(COMPARED));
-        let changed = row.zip(before).zip(self.occurrence_of_slot.chunks(COMPARED));
+        let (row, before) = (
+            self.batch.row(config).chunks(COMPARED),
+            self.batch.row(before).chunks(COMPARED),
+        );
+        let changed = row
+            .zip(before)
+            .zip(self.occurrence_of_slot.chunks(COMPARED));
         for ((row, before), occurrences) in changed.filter(|((row, before), _)| row != before) {
             for (&occurrence, (index, before)) in occurrences.iter().zip(row.iter().zip(before)) {
                 self.changed[occurrence as usize] |= index != before;
@@ -86,7 +101,8 @@ impl LayoutRows {
         let Occurrence { segment, slots, .. } = &graph.occurrences[occurrence];
         let configuration = self.batch.row(config);
         self.indices.clear();
-        self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
+        self.indices
+            .extend(slots.iter().map(|&slot| configuration[slot]));
         if let Some(row) = self.by_indices[occurrence].row(&self.indices) {
             return Ok(row);
         }
@@ -96,7 +112,8 @@ impl LayoutRows {
         }
         let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
         self.entries.clear();
-        self.entries.extend(slots.iter().zip(&self.indices).map(entry));
+        self.entries
+            .extend(slots.iter().zip(&self.indices).map(entry));
         let row = self.row_of_entries(*segment, rows);
         self.by_indices[occurrence].add(&self.indices, row);
         Ok(row)
@@ -107,7 +124,10 @@ impl LayoutRows {
         let (local, new) = known.insert(&self.entries);
         if new {
             known_rows.push(to_u32(rows.len()));
-            rows.push(Row { segment, local: local as usize });
+            rows.push(Row {
+                segment,
+                local: local as usize,
+            });
         }
         known_rows[local as usize]
     }
@@ -119,9 +139,15 @@ impl RowFinder for LayoutRows {
     }
 
     /// Looks up only the segments that see a slot which differs from the configuration before.
-    fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows> {
+    fn find_next(
+        &mut self,
+        graph: &SegmentedGraph,
+        found: &mut FoundRows,
+    ) -> Result<(), TooManyRows> {
         let before = found.distinct.first.last().copied();
-        let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else { return Ok(()) };
+        let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else {
+            return Ok(());
+        };
         let FoundRows { rows, row_of, .. } = found;
         let start = row_of.len();
         self.copy_before(config, before, row_of);
@@ -134,7 +160,12 @@ impl RowFinder for LayoutRows {
     }
 
     fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations> {
-        Box::new(LocalLayouts(self.by_entries.into_iter().map(|(known, _)| known).collect()))
+        Box::new(LocalLayouts(
+            self.by_entries
+                .into_iter()
+                .map(|(known, _)| known)
+                .collect(),
+        ))
     }
 }
 
@@ -149,9 +180,16 @@ impl LocalConfigurations for LocalLayouts {
         let Some(values) = values.int64() else { return };
         let first = values.len();
         values.resize(first + nodes * LAYOUT_VALUES, NOT_CONFIGURABLE);
-        for (&node, entry) in segment.configurable.iter().zip(self.0[row.segment].get(row.local)) {
+        for (&node, entry) in segment
+            .configurable
+            .iter()
+            .zip(self.0[row.segment].get(row.local))
+        {
             let places = &mut values[first + usize::from(node) * LAYOUT_VALUES..][..LAYOUT_VALUES];
-            places.iter_mut().zip(entry.values()).for_each(|(place, value)| *place = value.into());
+            places
+                .iter_mut()
+                .zip(entry.values())
+                .for_each(|(place, value)| *place = value.into());
         }
     }
 }

@@ -13,22 +13,39 @@ impl LayoutBatch {
     pub fn to_readable(&self, configurable: &[u32]) -> LayoutConfigs {
         let node = |config, (slot, &node): (usize, &u32)| {
             let tensors = self.entry(config, slot).tensors().into_iter();
-            let tensors = tensors.map(|minor_to_major| TensorLayout { minor_to_major }).collect();
+            let tensors = tensors
+                .map(|minor_to_major| TensorLayout { minor_to_major })
+                .collect();
             NodeLayout { node, tensors }
         };
         let config = |config| {
-            let nodes = configurable.iter().enumerate().map(|slot| node(config, slot));
-            LayoutConfig { nodes: nodes.filter(|node| !node.tensors.is_empty()).collect() }
+            let nodes = configurable
+                .iter()
+                .enumerate()
+                .map(|slot| node(config, slot));
+            LayoutConfig {
+                nodes: nodes.filter(|node| !node.tensors.is_empty()).collect(),
+            }
         };
-        LayoutConfigs { configs: (0..self.len()).map(config).collect() }
+        LayoutConfigs {
+            configs: (0..self.len()).map(config).collect(),
+        }
     }
 
     /// Writes the packed form.
     #[must_use]
     pub fn to_packed(&self) -> PackedLayoutConfigs {
         let indices: Vec<u8> = match self.index_width() {
-            1 => self.indices().iter().map(|index| index.to_le_bytes()[0]).collect(),
-            _ => self.indices().iter().flat_map(|index| index.to_le_bytes()).collect(),
+            1 => self
+                .indices()
+                .iter()
+                .map(|index| index.to_le_bytes()[0])
+                .collect(),
+            _ => self
+                .indices()
+                .iter()
+                .flat_map(|index| index.to_le_bytes())
+                .collect(),
         };
         PackedLayoutConfigs {
             config_count: to_u32(self.len()),
@@ -38,13 +55,25 @@ impl LayoutBatch {
     }
 
     fn index_width(&self) -> usize {
-        let largest = (0..self.slots()).map(|slot| self.table(slot).len()).max().unwrap_or(0);
+        let largest = (0..self.slots())
+            .map(|slot| self.table(slot).len())
+            .max()
+            .unwrap_or(0);
         if largest <= BYTE_TABLE { 1 } else { 2 }
     }
 
     pub(super) fn write_tables(&self) -> Vec<LayoutTable> {
-        let table = |slot| self.table(slot).iter().flat_map(|entry| entry.numbers()).collect();
-        (0..self.slots()).map(|slot| LayoutTable { entries: table(slot) }).collect()
+        let table = |slot| {
+            self.table(slot)
+                .iter()
+                .flat_map(|entry| entry.numbers())
+                .collect()
+        };
+        (0..self.slots())
+            .map(|slot| LayoutTable {
+                entries: table(slot),
+            })
+            .collect()
     }
 }
 
@@ -60,14 +89,19 @@ mod tests {
         (1_usize..5, 1_usize..9).prop_flat_map(move |(slots, configs)| {
             let config = proptest::collection::vec(entry.clone(), slots);
             let nodes = Just((0..).step_by(3).take(slots).collect::<Vec<u32>>()).prop_shuffle();
-            (proptest::collection::vec(config, configs).prop_map(build), nodes)
+            (
+                proptest::collection::vec(config, configs).prop_map(build),
+                nodes,
+            )
         })
     }
 
     fn build(configs: Vec<Vec<[i32; 18]>>) -> LayoutBatch {
         let mut builder = LayoutBatchBuilder::new(configs[0].len(), Limits::default());
         for config in configs {
-            let entries = config.iter().map(|values| LayoutEntry::from_values(values, String::new).unwrap());
+            let entries = config
+                .iter()
+                .map(|values| LayoutEntry::from_values(values, String::new).unwrap());
             builder.push(&entries.collect::<Vec<_>>()).unwrap();
         }
         builder.build().unwrap()
@@ -88,11 +122,15 @@ mod tests {
 
     #[test]
     fn tables_past_a_byte_take_two_bytes_an_index() {
-        let configs =
-            (0..300).map(|config| vec![std::array::from_fn(|value| (config >> value) % 2)]).collect();
+        let configs = (0..300)
+            .map(|config| vec![std::array::from_fn(|value| (config >> value) % 2)])
+            .collect();
         let batch = build(configs);
         let packed = batch.to_packed();
         assert_eq!(packed.indices.len(), 600);
-        assert_eq!(LayoutBatch::from_packed(&packed, 1, &Limits::default()).unwrap(), batch);
+        assert_eq!(
+            LayoutBatch::from_packed(&packed, 1, &Limits::default()).unwrap(),
+            batch
+        );
     }
 }

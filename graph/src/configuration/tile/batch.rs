@@ -19,7 +19,11 @@ pub struct TileBatch {
 
 impl TileBatch {
     /// Adds a tile.
-    pub fn push(&mut self, tile: TileConfiguration<'_>, limits: &Limits) -> Result<(), ConfigurationError> {
+    pub fn push(
+        &mut self,
+        tile: TileConfiguration<'_>,
+        limits: &Limits,
+    ) -> Result<(), ConfigurationError> {
         check_configs(self.len() + 1, limits)?;
         if let Some(list) = tile.lists().iter().find(|list| list.len() > MAX_BOUNDS) {
             return Err(too_many_bounds(self.len(), list.len()));
@@ -30,7 +34,8 @@ impl TileBatch {
     fn append(&mut self, tile: TileConfiguration<'_>) -> Result<(), ConfigurationError> {
         let lists = tile.lists();
         let present = (0..lists.len()).filter(|&list| !lists[list].is_empty());
-        self.encoded.push(present.fold(0, |bits, list| bits | 1 << list));
+        self.encoded
+            .push(present.fold(0, |bits, list| bits | 1 << list));
         for list in lists.into_iter().filter(|list| !list.is_empty()) {
             encode_varint(list.len() as u64, &mut self.encoded);
             for bound in list {
@@ -47,10 +52,19 @@ impl TileBatch {
     }
 
     /// Adds the tile that has these 24 features, as an npz file holds it.
-    pub fn push_features(&mut self, features: &[f32], limits: &Limits) -> Result<(), ConfigurationError> {
+    pub fn push_features(
+        &mut self,
+        features: &[f32],
+        limits: &Limits,
+    ) -> Result<(), ConfigurationError> {
         let lists: Vec<Vec<i64>> = features.chunks_exact(8).map(bounds_of_features).collect();
-        let [kernel_bounds, output_bounds, input_bounds] = [0, 1, 2].map(|list| lists[list].as_slice());
-        let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
+        let [kernel_bounds, output_bounds, input_bounds] =
+            [0, 1, 2].map(|list| lists[list].as_slice());
+        let tile = TileConfiguration {
+            kernel_bounds,
+            output_bounds,
+            input_bounds,
+        };
         if tile.features() != features {
             return Err(ConfigurationError::NotBounds { config: self.len() });
         }
@@ -80,7 +94,11 @@ impl TileBatch {
         let encoded = &mut self.encoded(config);
         let (present, mut bounds) = (read_number(encoded), Vec::new());
         let ends = [0, 1, 2].map(|list| {
-            let count = if present >> list & 1 == 1 { read_number(encoded) } else { 0 };
+            let count = if present >> list & 1 == 1 {
+                read_number(encoded)
+            } else {
+                0
+            };
             bounds.extend((0..count).map(|_| read_number(encoded)));
             bounds.len()
         });
@@ -89,7 +107,9 @@ impl TileBatch {
 
     /// One tile as it is kept: equal tiles have equal bytes.
     pub(in crate::configuration) fn encoded(&self, config: usize) -> &[u8] {
-        let start = config.checked_sub(1).map_or(0, |previous| self.ends[previous] as usize);
+        let start = config
+            .checked_sub(1)
+            .map_or(0, |previous| self.ends[previous] as usize);
         &self.encoded[start..self.ends[config] as usize]
     }
 
@@ -119,23 +139,40 @@ fn read_number(encoded: &mut &[u8]) -> i64 {
 /// Returns the shortest list of bounds with these features (six values, sum, product). A zero at its end shows only in the
 /// product.
 fn bounds_of_features(features: &[f32]) -> Vec<i64> {
-    let used = features[..6].iter().rposition(|value| *value != 0.0).map_or(0, |last| last + 1);
-    let ends_in_zero = usize::from(used > 0 && features[7] == 0.0 && !features[..used].contains(&0.0));
-    #[expect(clippy::cast_possible_truncation, reason = "whole numbers that were stored as f32")]
-    features[..(used + ends_in_zero).min(6)].iter().map(|&value| value as i64).collect()
+    let used = features[..6]
+        .iter()
+        .rposition(|value| *value != 0.0)
+        .map_or(0, |last| last + 1);
+    let ends_in_zero =
+        usize::from(used > 0 && features[7] == 0.0 && !features[..used].contains(&0.0));
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "whole numbers that were stored as f32"
+    )]
+    features[..(used + ends_in_zero).min(6)]
+        .iter()
+        .map(|&value| value as i64)
+        .collect()
 }
 
 pub(super) fn check_configs(found: usize, limits: &Limits) -> Result<(), ConfigurationError> {
     match found {
         0 => Err(ConfigurationError::Empty),
-        found if found > limits.configs => Err(ConfigurationError::TooMany { found, limit: limits.configs }),
+        found if found > limits.configs => Err(ConfigurationError::TooMany {
+            found,
+            limit: limits.configs,
+        }),
         _ => Ok(()),
     }
 }
 
 pub(super) fn too_many_bounds(config: usize, found: usize) -> ConfigurationError {
     let what = format!("a list of bounds of configuration {config}");
-    ConfigurationError::TooLong { what, found, limit: MAX_BOUNDS }
+    ConfigurationError::TooLong {
+        what,
+        found,
+        limit: MAX_BOUNDS,
+    }
 }
 
 #[cfg(test)]
@@ -145,7 +182,11 @@ pub(super) mod tests {
     pub(in crate::configuration::tile) fn batch(tiles: &[[Vec<i64>; 3]]) -> TileBatch {
         let mut batch = TileBatch::default();
         for [kernel_bounds, output_bounds, input_bounds] in tiles {
-            let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
+            let tile = TileConfiguration {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            };
             batch.push(tile, &Limits::default()).unwrap();
         }
         batch
@@ -156,8 +197,9 @@ pub(super) mod tests {
         // Spec §10.1: kernel m01, configuration 0.
         let tiles = batch(&[[vec![3, 1, 24, 3], vec![12, 4, 4, 3], vec![]]]);
         let mut expected = [0.0; TILE_FEATURES];
-        expected[..16]
-            .copy_from_slice(&[3., 1., 24., 3., 0., 0., 31., 216., 12., 4., 4., 3., 0., 0., 23., 576.]);
+        expected[..16].copy_from_slice(&[
+            3., 1., 24., 3., 0., 0., 31., 216., 12., 4., 4., 3., 0., 0., 23., 576.,
+        ]);
         assert_eq!(tiles.get(0).view().features(), expected);
     }
 
@@ -165,8 +207,11 @@ pub(super) mod tests {
     fn tiles_come_back_from_their_features() {
         let lists = [vec![3, 1, 24, 3], vec![], vec![5, 0]];
         let mut read = TileBatch::default();
-        read.push_features(&batch(std::slice::from_ref(&lists)).get(0).view().features(), &Limits::default())
-            .unwrap();
+        read.push_features(
+            &batch(std::slice::from_ref(&lists)).get(0).view().features(),
+            &Limits::default(),
+        )
+        .unwrap();
         assert_eq!(read, batch(&[lists]));
         let long = batch(&[[vec![2; 7], vec![], vec![]]]);
         let refused = read.push_features(&long.get(0).view().features(), &Limits::default());

@@ -16,11 +16,22 @@ pub(super) fn check(batch: &TileBatch) -> Result<(), ConfigurationError> {
     Ok(())
 }
 
-fn check_bounds(config: usize, list: &'static str, bounds: &[i64]) -> Result<(), ConfigurationError> {
+fn check_bounds(
+    config: usize,
+    list: &'static str,
+    bounds: &[i64],
+) -> Result<(), ConfigurationError> {
     if let Some(&found) = bounds.iter().find(|bound| **bound < 1) {
-        return Err(ConfigurationError::Bound { config, list, found });
+        return Err(ConfigurationError::Bound {
+            config,
+            list,
+            found,
+        });
     }
-    match bounds.iter().try_fold(1_i64, |product, bound| product.checked_mul(*bound)) {
+    match bounds
+        .iter()
+        .try_fold(1_i64, |product, bound| product.checked_mul(*bound))
+    {
         Some(_) => Ok(()),
         None => Err(ConfigurationError::TileTooLarge { config, list }),
     }
@@ -32,14 +43,21 @@ mod tests {
     use crate::configuration::tile::batch::tests::batch;
 
     fn checked(output_bounds: &[i64]) -> Result<(), ConfigurationError> {
-        check(&batch(&[[vec![1], vec![2, 3], vec![]], [vec![], output_bounds.to_vec(), vec![4]]]))
+        check(&batch(&[
+            [vec![1], vec![2, 3], vec![]],
+            [vec![], output_bounds.to_vec(), vec![4]],
+        ]))
     }
 
     #[test]
     fn bounds_are_at_least_1() {
         assert_eq!(checked(&[1, 1, 8]), Ok(()));
         for found in [0, -1, i64::MIN] {
-            let error = ConfigurationError::Bound { config: 1, list: "output_bounds", found };
+            let error = ConfigurationError::Bound {
+                config: 1,
+                list: "output_bounds",
+                found,
+            };
             assert_eq!(checked(&[1, found, 8]), Err(error));
         }
     }
@@ -47,7 +65,10 @@ mod tests {
     #[test]
     fn a_tile_has_a_number_of_elements_of_64_bits() {
         assert_eq!(checked(&[i64::MAX, 1]), Ok(()));
-        let error = ConfigurationError::TileTooLarge { config: 1, list: "output_bounds" };
+        let error = ConfigurationError::TileTooLarge {
+            config: 1,
+            list: "output_bounds",
+        };
         assert_eq!(checked(&[i64::MAX, 2]), Err(error));
     }
 }

@@ -41,12 +41,18 @@ fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
 
 impl TileBatch {
     /// Reads the readable form.
-    pub fn from_readable(message: &TileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
+    pub fn from_readable(
+        message: &TileConfigs,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
         read_readable(&message.encode_to_vec(), limits)
     }
 
     /// Reads the packed form.
-    pub fn from_packed(message: &PackedTileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
+    pub fn from_packed(
+        message: &PackedTileConfigs,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
         read_packed(&message.encode_to_vec(), limits)
     }
 }
@@ -62,10 +68,21 @@ fn read_readable(message: &[u8], limits: &Limits) -> Result<TileBatch, Configura
                 return Err(too_many_bounds(batch.len(), found));
             }
             list.clear();
-            list.extend(numbers(tile, number).map_while(Result::ok).map(u64::cast_signed));
+            list.extend(
+                numbers(tile, number)
+                    .map_while(Result::ok)
+                    .map(u64::cast_signed),
+            );
         }
         let [kernel_bounds, output_bounds, input_bounds] = lists.each_ref().map(Vec::as_slice);
-        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits)?;
+        batch.push(
+            TileConfiguration {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            },
+            limits,
+        )?;
     }
     Ok(batch)
 }
@@ -84,17 +101,32 @@ fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, Configurati
     let expected = configs * width * size_of::<i32>();
     if bounds.len() != expected {
         let what = "the matrix of bounds (in bytes)".to_owned();
-        return Err(ConfigurationError::WrongCount { what, found: bounds.len(), expected });
+        return Err(ConfigurationError::WrongCount {
+            what,
+            found: bounds.len(),
+            expected,
+        });
     }
     let (mut batch, mut row) = (TileBatch::default(), Vec::with_capacity(width));
     let [kernel, output, _] = counts;
     for config in 0..configs {
         let (quads, _) = bounds[config * width * size_of::<i32>()..].as_chunks::<4>();
         row.clear();
-        row.extend(quads[..width].iter().map(|quad| i64::from(i32::from_le_bytes(*quad))));
+        row.extend(
+            quads[..width]
+                .iter()
+                .map(|quad| i64::from(i32::from_le_bytes(*quad))),
+        );
         let (kernel_bounds, rest) = row.split_at(kernel);
         let (output_bounds, input_bounds) = rest.split_at(output);
-        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits)?;
+        batch.push(
+            TileConfiguration {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            },
+            limits,
+        )?;
     }
     Ok(batch)
 }

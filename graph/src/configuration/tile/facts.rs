@@ -6,8 +6,8 @@ use super::{TILE_FEATURES, TileBatch, check::check, describe::describe, rows::Ti
 use crate::{
     ConfigurationError, Graph, Limits, SegmentedGraph,
     configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
-        Scope, Task,
+        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
+        RowFinder, Scope, Task,
     },
 };
 
@@ -18,7 +18,12 @@ pub(in crate::configuration) const KIND: Kind = Kind {
     element: Element::Float32,
     width: TILE_FEATURES,
     array: "config_feat",
-    feature_rows: |_, limits| Box::new(TileFeatureRows { batch: TileBatch::default(), limits }),
+    feature_rows: |_, limits| {
+        Box::new(TileFeatureRows {
+            batch: TileBatch::default(),
+            limits,
+        })
+    },
 };
 
 impl Batch for TileBatch {
@@ -40,8 +45,14 @@ impl Batch for TileBatch {
     }
 
     fn input(&self, configs: &[usize]) -> ConfigInput {
-        let values = configs.iter().flat_map(|&config| self.get(config).view().features()).collect();
-        ConfigInput { shape: vec![configs.len(), TILE_FEATURES], values: ConfigValues::Float32(values) }
+        let values = configs
+            .iter()
+            .flat_map(|&config| self.get(config).view().features())
+            .collect();
+        ConfigInput {
+            shape: vec![configs.len(), TILE_FEATURES],
+            values: ConfigValues::Float32(values),
+        }
     }
 
     fn feature_row(&self, config: usize) -> Vec<f32> {
@@ -50,7 +61,9 @@ impl Batch for TileBatch {
 
     fn to_forms(&self, _: &[u32]) -> Vec<Configs> {
         let readable = Configs::TileConfigs(self.to_readable());
-        std::iter::once(readable).chain(self.to_packed().map(Configs::PackedTileConfigs)).collect()
+        std::iter::once(readable)
+            .chain(self.to_packed().map(Configs::PackedTileConfigs))
+            .collect()
     }
 
     /// The packed form, or the readable one for tiles that cannot be packed.

@@ -10,7 +10,11 @@ impl Form for TileConfigs {
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {
-        let part = |configs: &[_]| Configs::TileConfigs(Self { configs: configs.to_vec() });
+        let part = |configs: &[_]| {
+            Configs::TileConfigs(Self {
+                configs: configs.to_vec(),
+            })
+        };
         self.configs.chunks(size).map(part).collect()
     }
 }
@@ -22,8 +26,14 @@ impl Form for PackedTileConfigs {
 
     fn cut(&self, size: usize) -> Vec<Configs> {
         let part = |(config_count, bounds): (u32, &[u8])| {
-            Configs::PackedTileConfigs(Self { config_count, bounds: bounds.to_vec().into(), ..*self })
+            Configs::PackedTileConfigs(Self {
+                config_count,
+                bounds: bounds.to_vec().into(),
+                ..*self
+            })
         };
-        cut_rows(&self.bounds, self.config_count, size).map(part).collect()
+        cut_rows(&self.bounds, self.config_count, size)
+            .map(part)
+            .collect()
     }
 }

@@ -20,7 +20,10 @@ struct LocalTiles(Vec<[f32; TILE_FEATURES]>);
 
 impl TileRows {
     pub(super) fn new(batch: TileBatch) -> Self {
-        Self { batch, locals: LocalTiles::default() }
+        Self {
+            batch,
+            locals: LocalTiles::default(),
+        }
     }
 }
 
@@ -29,16 +32,29 @@ impl RowFinder for TileRows {
         self.batch.len()
     }
 
-    fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows> {
-        let Some(config) = found.add_config(graph, |config| self.batch.key(config))? else { return Ok(()) };
+    fn find_next(
+        &mut self,
+        graph: &SegmentedGraph,
+        found: &mut FoundRows,
+    ) -> Result<(), TooManyRows> {
+        let Some(config) = found.add_config(graph, |config| self.batch.key(config))? else {
+            return Ok(());
+        };
         let (first, local) = (found.rows.len(), self.locals.0.len());
         let segments = 0..graph.segments.len();
         if first + segments.len() > MAX_ROWS {
             return Err(TooManyRows);
         }
         self.locals.0.push(self.batch.get(config).view().features());
-        found.rows.extend(segments.map(|segment| Row { segment, local }));
-        found.row_of.extend(graph.occurrences.iter().map(|occurrence| to_u32(first + occurrence.segment)));
+        found
+            .rows
+            .extend(segments.map(|segment| Row { segment, local }));
+        found.row_of.extend(
+            graph
+                .occurrences
+                .iter()
+                .map(|occurrence| to_u32(first + occurrence.segment)),
+        );
         Ok(())
     }
 

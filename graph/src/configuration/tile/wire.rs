@@ -9,10 +9,17 @@ impl TileBatch {
     #[must_use]
     pub fn to_readable(&self) -> TileConfigs {
         let config = |tile: Tile| {
-            let [kernel_bounds, output_bounds, input_bounds] = tile.view().lists().map(<[i64]>::to_vec);
-            TileConfig { kernel_bounds, output_bounds, input_bounds }
+            let [kernel_bounds, output_bounds, input_bounds] =
+                tile.view().lists().map(<[i64]>::to_vec);
+            TileConfig {
+                kernel_bounds,
+                output_bounds,
+                input_bounds,
+            }
         };
-        TileConfigs { configs: self.iter().map(config).collect() }
+        TileConfigs {
+            configs: self.iter().map(config).collect(),
+        }
     }
 
     /// Writes the packed form. Returns `None` if tiles differ in their numbers of bounds or a bound does not fit `i32`; only
@@ -73,13 +80,27 @@ mod tests {
     #[test]
     fn what_does_not_fit_the_packed_form_is_not_packed() {
         assert_eq!(batch(&[[vec![1 << 40], vec![], vec![]]]).to_packed(), None);
-        assert_eq!(batch(&[[vec![1], vec![], vec![]], [vec![], vec![1], vec![]]]).to_packed(), None);
+        assert_eq!(
+            batch(&[[vec![1], vec![], vec![]], [vec![], vec![1], vec![]]]).to_packed(),
+            None
+        );
     }
 
     #[test]
     fn a_matrix_of_the_wrong_size_is_refused() {
-        let packed = PackedTileConfigs { config_count: 2, output_bound_count: 1, ..Default::default() };
+        let packed = PackedTileConfigs {
+            config_count: 2,
+            output_bound_count: 1,
+            ..Default::default()
+        };
         let refused = TileBatch::from_packed(&packed, &Limits::default());
-        assert!(matches!(refused, Err(ConfigurationError::WrongCount { found: 0, expected: 8, .. })));
+        assert!(matches!(
+            refused,
+            Err(ConfigurationError::WrongCount {
+                found: 0,
+                expected: 8,
+                ..
+            })
+        ));
     }
 }

@@ -27,7 +27,11 @@ impl Array<'_> {
     /// Returns the number of elements, unless a dimension is unbounded or there are too many to count.
     pub(super) fn elements(&self) -> Option<i64> {
         self.dimensions.iter().try_fold(1_i64, |product, &size| {
-            if size == UNBOUNDED { None } else { product.checked_mul(size) }
+            if size == UNBOUNDED {
+                None
+            } else {
+                product.checked_mul(size)
+            }
         })
     }
 }
@@ -40,7 +44,10 @@ pub(super) fn array(
     match shape.element_type {
         TUPLE | OPAQUE | TOKEN => Err(ModuleFault::NotArray { what: what() }),
         BUFFER.. => Ok(None),
-        element_type => Ok(shape.dimensions.map(|dimensions| Array { element_type, dimensions })),
+        element_type => Ok(shape.dimensions.map(|dimensions| Array {
+            element_type,
+            dimensions,
+        })),
     }
 }
 
@@ -51,23 +58,39 @@ pub(super) fn is_same_size(left: i64, right: i64) -> bool {
 
 /// Returns whether two lists of dimensions can be equal.
 pub(super) fn is_same(left: &[i64], right: &[i64]) -> bool {
-    left.len() == right.len() && left.iter().zip(right).all(|(&left, &right)| is_same_size(left, right))
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .all(|(&left, &right)| is_same_size(left, right))
 }
 
 /// Checks that a result has the dimensions that follow from the operands.
-pub(super) fn expect(found: &[i64], expected: impl Iterator<Item = i64> + Clone) -> Result<(), ModuleFault> {
+pub(super) fn expect(
+    found: &[i64],
+    expected: impl Iterator<Item = i64> + Clone,
+) -> Result<(), ModuleFault> {
     let mut sizes = found.iter();
-    let is_prefix = expected.clone().all(|size| sizes.next().is_some_and(|&found| is_same_size(found, size)));
+    let is_prefix = expected
+        .clone()
+        .all(|size| sizes.next().is_some_and(|&found| is_same_size(found, size)));
     if is_prefix && sizes.next().is_none() {
         return Ok(());
     }
     let expected: Vec<i64> = expected.take(MAX_SHOWN + 1).collect();
-    Err(ModuleFault::Shape { expected: shown(&expected), found: shown(found) })
+    Err(ModuleFault::Shape {
+        expected: shown(&expected),
+        found: shown(found),
+    })
 }
 
 /// Checks that element types are equal, apart from the precision of floating-point numbers, which XLA allows to differ.
 pub(super) fn expect_types(what: &'static str, left: i32, right: i32) -> Result<(), ModuleFault> {
-    if is_same_type(left, right) { Ok(()) } else { Err(ModuleFault::ElementTypes { what, left, right }) }
+    if is_same_type(left, right) {
+        Ok(())
+    } else {
+        Err(ModuleFault::ElementTypes { what, left, right })
+    }
 }
 
 /// Returns whether element types are equal, apart from precision.
@@ -82,8 +105,18 @@ fn is_float(element_type: i32) -> bool {
 /// Returns dimensions for a message.
 pub(super) fn shown(dimensions: &[i64]) -> String {
     let names = dimensions.iter().take(MAX_SHOWN);
-    let names = names.map(|&size| if size == UNBOUNDED { "?".to_owned() } else { size.to_string() });
+    let names = names.map(|&size| {
+        if size == UNBOUNDED {
+            "?".to_owned()
+        } else {
+            size.to_string()
+        }
+    });
     let names: Vec<String> = names.collect();
-    let rest = if dimensions.len() > MAX_SHOWN { ",…" } else { "" };
+    let rest = if dimensions.len() > MAX_SHOWN {
+        ",…"
+    } else {
+        ""
+    };
     format!("[{}{rest}]", names.join(","))
 }

@@ -5,7 +5,11 @@ use crate::{ModuleFault, module::shapes::Shapes};
 
 /// Returns the number of operands that describe sparse operands.
 fn sparse_operands(proto: &HloInstructionProto) -> usize {
-    if proto.opcode == "dot" { proto.dot_sparsity.len() } else { 0 }
+    if proto.opcode == "dot" {
+        proto.dot_sparsity.len()
+    } else {
+        0
+    }
 }
 
 /// Checks an instruction against the shapes of its operands. `None` stands for operands that are not
@@ -18,9 +22,18 @@ pub(crate) fn check_instruction(
 ) -> Result<(), ModuleFault> {
     check_shape(proto.shape.as_ref().ok_or(ModuleFault::NoShape)?)?;
     let rule = rule(opcode);
-    rule.operands.check(proto.operand_ids.len().saturating_sub(sparse_operands(proto)))?;
+    rule.operands.check(
+        proto
+            .operand_ids
+            .len()
+            .saturating_sub(sparse_operands(proto)),
+    )?;
     match operands {
-        Some(operands) => (rule.check)(Instruction { proto, operands, shapes }),
+        Some(operands) => (rule.check)(Instruction {
+            proto,
+            operands,
+            shapes,
+        }),
         None => Ok(()),
     }
 }

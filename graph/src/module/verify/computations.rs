@@ -25,10 +25,19 @@ enum Calls {
 }
 
 /// Returns the parameters by number. They must be numbered from 0, each number once.
-pub(in crate::module) fn check_parameters(mut numbered: Vec<(i64, u32)>) -> Result<Vec<u32>, ModuleFault> {
+pub(in crate::module) fn check_parameters(
+    mut numbered: Vec<(i64, u32)>,
+) -> Result<Vec<u32>, ModuleFault> {
     numbered.sort_unstable();
-    match numbered.iter().zip(0_i64..).position(|((number, _), expected)| *number != expected) {
-        Some(missing) => Err(ModuleFault::Parameters { count: numbered.len(), missing }),
+    match numbered
+        .iter()
+        .zip(0_i64..)
+        .position(|((number, _), expected)| *number != expected)
+    {
+        Some(missing) => Err(ModuleFault::Parameters {
+            count: numbered.len(),
+            missing,
+        }),
         None => Ok(numbered.into_iter().map(|(_, node)| node).collect()),
     }
 }
@@ -46,16 +55,22 @@ pub(in crate::module) fn check_calls(
         Calls::Any => Ok(()),
         Calls::Applied(count, arguments) => {
             expect_callees(callees.len(), count)?;
-            callees.iter().try_for_each(|callee| expect_arguments(callee, arguments))
+            callees
+                .iter()
+                .try_for_each(|callee| expect_arguments(callee, arguments))
         }
         Calls::Branches => {
             expect_callees(callees.len(), operands.len() - 1)?;
             let branches = callees.iter().zip(operands[1..].chunks(1));
-            branches.into_iter().try_for_each(|(callee, operand)| check_arguments(callee, operand, nodes))
+            branches
+                .into_iter()
+                .try_for_each(|(callee, operand)| check_arguments(callee, operand, nodes))
         }
         Calls::Loop => {
             expect_callees(callees.len(), 2)?;
-            callees.iter().try_for_each(|callee| check_arguments(callee, operands, nodes))
+            callees
+                .iter()
+                .try_for_each(|callee| check_arguments(callee, operands, nodes))
         }
         Calls::Body => {
             expect_callees(callees.len(), 1)?;
@@ -81,7 +96,15 @@ fn calls(opcode: u8, operands: usize) -> Calls {
 
 fn expect_callees(found: usize, expected: usize) -> Result<(), ModuleFault> {
     let what = "called computations";
-    if found == expected { Ok(()) } else { Err(ModuleFault::Count { what, found, expected }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(ModuleFault::Count {
+            what,
+            found,
+            expected,
+        })
+    }
 }
 
 fn expect_arguments(callee: &Computation, found: usize) -> Result<(), ModuleFault> {
@@ -89,15 +112,25 @@ fn expect_arguments(callee: &Computation, found: usize) -> Result<(), ModuleFaul
     if found == expected {
         return Ok(());
     }
-    Err(ModuleFault::Arguments { callee: shortened(&callee.name), found, expected })
+    Err(ModuleFault::Arguments {
+        callee: shortened(&callee.name),
+        found,
+        expected,
+    })
 }
 
 /// Checks that operands are what a computation takes.
-fn check_arguments(callee: &Computation, operands: &[u32], nodes: &Nodes<'_>) -> Result<(), ModuleFault> {
+fn check_arguments(
+    callee: &Computation,
+    operands: &[u32],
+    nodes: &Nodes<'_>,
+) -> Result<(), ModuleFault> {
     expect_arguments(callee, operands.len())?;
     for (number, (&operand, &parameter)) in operands.iter().zip(&callee.parameters).enumerate() {
         let pair = [operand, parameter].map(|node| nodes.shapes.get(node as usize));
-        let [Some(outside), Some(inside)] = pair else { continue };
+        let [Some(outside), Some(inside)] = pair else {
+            continue;
+        };
         let names = || (format!("operand {number}"), format!("parameter {number}"));
         expect_equal(callee, [outside, inside], names)?;
     }
@@ -106,8 +139,12 @@ fn check_arguments(callee: &Computation, operands: &[u32], nodes: &Nodes<'_>) ->
 
 fn check_result(node: usize, callee: &Computation, nodes: &Nodes<'_>) -> Result<(), ModuleFault> {
     let pair = [Some(node), callee.root].map(|node| nodes.shapes.get(node?));
-    let [Some(outside), Some(inside)] = pair else { return Ok(()) };
-    expect_equal(callee, [outside, inside], || ("its result".to_owned(), "the root".to_owned()))
+    let [Some(outside), Some(inside)] = pair else {
+        return Ok(());
+    };
+    expect_equal(callee, [outside, inside], || {
+        ("its result".to_owned(), "the root".to_owned())
+    })
 }
 
 fn expect_equal(
@@ -131,12 +168,17 @@ fn expect_equal(
 fn is_equal(left: NodeShape<'_>, right: NodeShape<'_>) -> bool {
     let dimensions = left.dimensions.zip(right.dimensions);
     let is_same_array = dimensions.is_none_or(|(left, right)| is_same(left, right));
-    is_same_type(left.element_type, right.element_type) && left.elements == right.elements && is_same_array
+    is_same_type(left.element_type, right.element_type)
+        && left.elements == right.elements
+        && is_same_array
 }
 
 fn describe(shape: NodeShape<'_>) -> String {
     match shape.element_type {
         TUPLE => format!("a tuple of {} elements", shape.elements),
-        element_type => format!("{} of type {element_type}", shown(shape.dimensions.unwrap_or_default())),
+        element_type => format!(
+            "{} of type {element_type}",
+            shown(shape.dimensions.unwrap_or_default())
+        ),
     }
 }

@@ -17,34 +17,69 @@ struct Roles<'a> {
 
 /// Input, kernel and result agree with the dimension numbers, the window and the groups.
 pub(super) fn convolution(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(numbers) = &instruction.proto.convolution_dimension_numbers else { return Ok(()) };
-    let (Some(input), Some(kernel)) = (instruction.array(0)?, instruction.array(1)?) else { return Ok(()) };
-    let Some(result) = instruction.result_array()? else { return Ok(()) };
+    let Some(numbers) = &instruction.proto.convolution_dimension_numbers else {
+        return Ok(());
+    };
+    let (Some(input), Some(kernel)) = (instruction.array(0)?, instruction.array(1)?) else {
+        return Ok(());
+    };
+    let Some(result) = instruction.result_array()? else {
+        return Ok(());
+    };
     let [input_roles, kernel_roles, output_roles] = roles(numbers);
     check_roles(&input_roles, input)?;
     check_roles(&kernel_roles, kernel)?;
     check_roles(&output_roles, result)?;
-    expect_count("kernel spatial dimensions", kernel_roles.spatial.len(), input_roles.spatial.len())?;
-    expect_count("output spatial dimensions", output_roles.spatial.len(), input_roles.spatial.len())?;
+    expect_count(
+        "kernel spatial dimensions",
+        kernel_roles.spatial.len(),
+        input_roles.spatial.len(),
+    )?;
+    expect_count(
+        "output spatial dimensions",
+        output_roles.spatial.len(),
+        input_roles.spatial.len(),
+    )?;
     let [batch, input_features] = input_roles.others.map(|dimension| size(input, dimension));
-    let [kernel_features, output_features] = kernel_roles.others.map(|dimension| size(kernel, dimension));
+    let [kernel_features, output_features] =
+        kernel_roles.others.map(|dimension| size(kernel, dimension));
     let groups = groups(instruction, batch, input_features)?;
     check_features(input_features, kernel_features, groups[0])?;
     check_outputs(output_features, groups)?;
-    let batch = if batch == UNBOUNDED { batch } else { batch / groups[1] };
+    let batch = if batch == UNBOUNDED {
+        batch
+    } else {
+        batch / groups[1]
+    };
     let mut expected = vec![UNBOUNDED; result.rank()];
     place(&mut expected, output_roles.others[0], batch);
     place(&mut expected, output_roles.others[1], output_features);
-    let window = instruction.proto.window.as_ref().map_or(&[][..], |window| &window.dimensions);
-    expect_count("dimensions in its window", window.len(), input_roles.spatial.len())?;
+    let window = instruction
+        .proto
+        .window
+        .as_ref()
+        .map_or(&[][..], |window| &window.dimensions);
+    expect_count(
+        "dimensions in its window",
+        window.len(),
+        input_roles.spatial.len(),
+    )?;
     for (position, dimension) in window.iter().enumerate() {
         let kernel_size = size(kernel, kernel_roles.spatial[position]);
         if !is_same_size(dimension.size, kernel_size) {
             let what = format!("the window and the kernel in spatial dimension {position}");
-            return Err(ModuleFault::Sizes { what, left: dimension.size, right: kernel_size });
+            return Err(ModuleFault::Sizes {
+                what,
+                left: dimension.size,
+                right: kernel_size,
+            });
         }
         let base = size(input, input_roles.spatial[position]);
-        place(&mut expected, output_roles.spatial[position], window_size(base, dimension)?);
+        place(
+            &mut expected,
+            output_roles.spatial[position],
+            window_size(base, dimension)?,
+        );
     }
     expect(result.dimensions, expected.iter().copied())
 }
@@ -54,17 +89,26 @@ fn roles(numbers: &ConvolutionDimensionNumbers) -> [Roles<'_>; 3] {
         Roles {
             what: "input dimension",
             spatial: &numbers.input_spatial_dimensions,
-            others: [numbers.input_batch_dimension, numbers.input_feature_dimension],
+            others: [
+                numbers.input_batch_dimension,
+                numbers.input_feature_dimension,
+            ],
         },
         Roles {
             what: "kernel dimension",
             spatial: &numbers.kernel_spatial_dimensions,
-            others: [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension],
+            others: [
+                numbers.kernel_input_feature_dimension,
+                numbers.kernel_output_feature_dimension,
+            ],
         },
         Roles {
             what: "output dimension",
             spatial: &numbers.output_spatial_dimensions,
-            others: [numbers.output_batch_dimension, numbers.output_feature_dimension],
+            others: [
+                numbers.output_batch_dimension,
+                numbers.output_feature_dimension,
+            ],
         },
     ]
 }
@@ -74,35 +118,69 @@ fn check_roles(roles: &Roles<'_>, tensor: Array<'_>) -> Result<(), ModuleFault> 
     let mut used = Distinct::default();
     used.add(roles.what, roles.spatial, tensor.rank())?;
     used.add(roles.what, &roles.others, tensor.rank())?;
-    expect_count("dimension numbers for a tensor", roles.spatial.len() + 2, tensor.rank())
+    expect_count(
+        "dimension numbers for a tensor",
+        roles.spatial.len() + 2,
+        tensor.rank(),
+    )
 }
 
 /// Returns the numbers of groups of features and of groups of the batch. Old modules write 0 for 1.
-fn groups(instruction: Instruction<'_>, batch: i64, features: i64) -> Result<[i64; 2], ModuleFault> {
+fn groups(
+    instruction: Instruction<'_>,
+    batch: i64,
+    features: i64,
+) -> Result<[i64; 2], ModuleFault> {
     let counts = [
-        ("feature_group_count", instruction.proto.feature_group_count, features, "features"),
-        ("batch_group_count", instruction.proto.batch_group_count, batch, "rows of the batch"),
+        (
+            "feature_group_count",
+            instruction.proto.feature_group_count,
+            features,
+            "features",
+        ),
+        (
+            "batch_group_count",
+            instruction.proto.batch_group_count,
+            batch,
+            "rows of the batch",
+        ),
     ];
     for (what, found, whole, of) in counts {
         let is_divisor = found == 0 || whole == UNBOUNDED || (found > 0 && whole % found == 0);
         if !is_divisor {
-            return Err(value(what, found, format!("a divisor of the {whole} {of} of its input")));
+            return Err(value(
+                what,
+                found,
+                format!("a divisor of the {whole} {of} of its input"),
+            ));
         }
     }
     let [features, batch] = counts.map(|(_, found, ..)| found.max(1));
     if features > 1 && batch > 1 {
-        return Err(value("batch_group_count", batch, "1 if feature_group_count is more than 1"));
+        return Err(value(
+            "batch_group_count",
+            batch,
+            "1 if feature_group_count is more than 1",
+        ));
     }
     Ok([features, batch])
 }
 
 fn check_features(input: i64, kernel: i64, groups: i64) -> Result<(), ModuleFault> {
-    let expected = if input == UNBOUNDED { input } else { input / groups };
+    let expected = if input == UNBOUNDED {
+        input
+    } else {
+        input / groups
+    };
     if is_same_size(kernel, expected) {
         return Ok(());
     }
     let what = "the features of its kernel and those of its input per group".to_owned();
-    Err(ModuleFault::Sizes { what, left: kernel, right: expected })
+    Err(ModuleFault::Sizes {
+        what,
+        left: kernel,
+        right: expected,
+    })
 }
 
 fn check_outputs(features: i64, groups: [i64; 2]) -> Result<(), ModuleFault> {
@@ -119,11 +197,18 @@ fn check_outputs(features: i64, groups: [i64; 2]) -> Result<(), ModuleFault> {
 
 /// Sets a dimension, which exists.
 fn place(sizes: &mut [i64], dimension: i64, size: i64) {
-    if let Some(slot) = usize::try_from(dimension).ok().and_then(|at| sizes.get_mut(at)) {
+    if let Some(slot) = usize::try_from(dimension)
+        .ok()
+        .and_then(|at| sizes.get_mut(at))
+    {
         *slot = size;
     }
 }
 
 fn size(tensor: Array<'_>, dimension: i64) -> i64 {
-    usize::try_from(dimension).ok().and_then(|at| tensor.dimensions.get(at)).copied().unwrap_or(UNBOUNDED)
+    usize::try_from(dimension)
+        .ok()
+        .and_then(|at| tensor.dimensions.get(at))
+        .copied()
+        .unwrap_or(UNBOUNDED)
 }

@@ -6,8 +6,8 @@ use crate::ModuleFault;
 
 /// Bits of an element by `xla.PrimitiveType`; 0 where versions of XLA differ or the type has no bits.
 const BITS: [i64; 34] = [
-    0, 0, 8, 16, 32, 64, 8, 16, 32, 64, 16, 32, 64, 0, 0, 64, 16, 0, 128, 8, 8, 4, 4, 8, 8, 8, 2, 2, 8, 8, 1,
-    1, 4, 8,
+    0, 0, 8, 16, 32, 64, 8, 16, 32, 64, 16, 32, 64, 0, 0, 64, 16, 0, 128, 8, 8, 4, 4, 8, 8, 8, 2,
+    2, 8, 8, 1, 1, 4, 8,
 ];
 
 /// All operands have the dimensions of the result.
@@ -17,7 +17,9 @@ pub(super) fn same_dimensions(instruction: Instruction<'_>) -> Result<(), Module
 
 /// All operands have the dimensions and the element type of the result.
 pub(super) fn same_dimensions_and_type(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(result) = result_like(instruction, 0..instruction.operands())? else { return Ok(()) };
+    let Some(result) = result_like(instruction, 0..instruction.operands())? else {
+        return Ok(());
+    };
     operand_type(instruction, 0, result)
 }
 
@@ -40,7 +42,9 @@ pub(super) fn compare(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
 
 /// The result has truth values.
 pub(super) fn predicate(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(result) = result_like(instruction, 0..instruction.operands())? else { return Ok(()) };
+    let Some(result) = result_like(instruction, 0..instruction.operands())? else {
+        return Ok(());
+    };
     expect_types("the result and truth values", result.element_type, PRED)
 }
 
@@ -52,21 +56,31 @@ pub(super) fn complex(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
 
 /// Truth values, which may be one for all elements, and two values. Old modules select tuples too.
 pub(super) fn select(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Ok(Some(_)) = instruction.result_array() else { return Ok(()) };
-    let Some(result) = result_like(instruction, 1..3)? else { return Ok(()) };
+    let Ok(Some(_)) = instruction.result_array() else {
+        return Ok(());
+    };
+    let Some(result) = result_like(instruction, 1..3)? else {
+        return Ok(());
+    };
     operand_type(instruction, 1, result)?;
     operand_type(instruction, 2, result)?;
-    let Some(predicate) = instruction.array(0)? else { return Ok(()) };
+    let Some(predicate) = instruction.array(0)? else {
+        return Ok(());
+    };
     expect_types("operand 0 and truth values", predicate.element_type, PRED)?;
     scalar_or_like(predicate, result)
 }
 
 /// Two bounds, which may be scalars, and a value between them.
 pub(super) fn clamp(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(result) = result_like(instruction, 1..2)? else { return Ok(()) };
+    let Some(result) = result_like(instruction, 1..2)? else {
+        return Ok(());
+    };
     for position in 0..3 {
         operand_type(instruction, position, result)?;
-        let Some(operand) = instruction.array(position)? else { return Ok(()) };
+        let Some(operand) = instruction.array(position)? else {
+            return Ok(());
+        };
         scalar_or_like(operand, result)?;
     }
     Ok(())
@@ -74,8 +88,12 @@ pub(super) fn clamp(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
 
 /// The bits stay, so that another width changes the last dimension.
 pub(super) fn bitcast_convert(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = instruction.first_and_result()? else { return Ok(()) };
-    let Some([before, after]) = bits(operand).zip(bits(result)).map(<[i64; 2]>::from) else { return Ok(()) };
+    let Some([operand, result]) = instruction.first_and_result()? else {
+        return Ok(());
+    };
+    let Some([before, after]) = bits(operand).zip(bits(result)).map(<[i64; 2]>::from) else {
+        return Ok(());
+    };
     if before == after {
         return Ok(());
     }
@@ -87,7 +105,9 @@ pub(super) fn bitcast_convert(instruction: Instruction<'_>) -> Result<(), Module
 }
 
 fn bits(array: Array<'_>) -> Option<i64> {
-    let width = BITS.get(usize::try_from(array.element_type).ok()?).filter(|bits| **bits > 0)?;
+    let width = BITS
+        .get(usize::try_from(array.element_type).ok()?)
+        .filter(|bits| **bits > 0)?;
     array.elements()?.checked_mul(*width)
 }
 
@@ -97,10 +117,14 @@ fn result_like(
     instruction: Instruction<'_>,
     positions: std::ops::Range<usize>,
 ) -> Result<Option<Array<'_>>, ModuleFault> {
-    let Some(result) = instruction.result_array()? else { return Ok(None) };
+    let Some(result) = instruction.result_array()? else {
+        return Ok(None);
+    };
     let (count, mut scalars) = (positions.len(), 0);
     for position in positions {
-        let Some(operand) = instruction.array(position)? else { return Ok(None) };
+        let Some(operand) = instruction.array(position)? else {
+            return Ok(None);
+        };
         scalars += usize::from(operand.dimensions.is_empty());
         if !operand.dimensions.is_empty() || scalars == count {
             expect(result.dimensions, operand.dimensions.iter().copied())?;
@@ -109,13 +133,25 @@ fn result_like(
     Ok(Some(result))
 }
 
-fn operand_type(instruction: Instruction<'_>, position: usize, result: Array<'_>) -> Result<(), ModuleFault> {
-    let Some(operand) = instruction.array(position)? else { return Ok(()) };
-    expect_types("an operand and the result", operand.element_type, result.element_type)
+fn operand_type(
+    instruction: Instruction<'_>,
+    position: usize,
+    result: Array<'_>,
+) -> Result<(), ModuleFault> {
+    let Some(operand) = instruction.array(position)? else {
+        return Ok(());
+    };
+    expect_types(
+        "an operand and the result",
+        operand.element_type,
+        result.element_type,
+    )
 }
 
 fn operand_types(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let (Some(left), Some(right)) = (instruction.array(0)?, instruction.array(1)?) else { return Ok(()) };
+    let (Some(left), Some(right)) = (instruction.array(0)?, instruction.array(1)?) else {
+        return Ok(());
+    };
     expect_types("its operands", left.element_type, right.element_type)
 }
 

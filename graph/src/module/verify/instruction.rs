@@ -28,7 +28,9 @@ impl<'a> Instruction<'a> {
 
     /// Returns an operand that must be an array; `None` if its dimensions are not kept.
     pub(super) fn array(&self, position: usize) -> Result<Option<Array<'a>>, ModuleFault> {
-        let Some(shape) = self.operand(position) else { return Ok(None) };
+        let Some(shape) = self.operand(position) else {
+            return Ok(None);
+        };
         array(shape, || format!("operand {position}"))
     }
 

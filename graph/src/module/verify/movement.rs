@@ -12,60 +12,90 @@ use crate::{ModuleFault, module::shapes::UNBOUNDED};
 fn moved(instruction: Instruction<'_>) -> Result<Option<[Array<'_>; 2]>, ModuleFault> {
     let both = instruction.first_and_result()?;
     if let Some([operand, result]) = both {
-        expect_types("an operand and the result", operand.element_type, result.element_type)?;
+        expect_types(
+            "an operand and the result",
+            operand.element_type,
+            result.element_type,
+        )?;
     }
     Ok(both)
 }
 
 /// The elements stay.
 pub(super) fn reshape(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
-    let (Some(left), Some(right)) = (operand.elements(), result.elements()) else { return Ok(()) };
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
+    let (Some(left), Some(right)) = (operand.elements(), result.elements()) else {
+        return Ok(());
+    };
     if left == right {
         return Ok(());
     }
-    let what = format!("the elements of {} and of {}", shown(operand.dimensions), shown(result.dimensions));
+    let what = format!(
+        "the elements of {} and of {}",
+        shown(operand.dimensions),
+        shown(result.dimensions)
+    );
     Err(ModuleFault::Sizes { what, left, right })
 }
 
 /// `dimensions` names a dimension of the operand for every dimension of the result.
 pub(super) fn transpose(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
     let order = &instruction.proto.dimensions;
     expect_count("dimensions in its order", order.len(), operand.rank())?;
     if !is_permutation(order, operand.rank()) {
         let mut used = Distinct::default();
         used.add("transposed dimension", order, operand.rank())?;
     }
-    let sizes = order.iter().filter_map(|&from| operand.dimensions.get(usize::try_from(from).ok()?));
+    let sizes = order
+        .iter()
+        .filter_map(|&from| operand.dimensions.get(usize::try_from(from).ok()?));
     expect(result.dimensions, sizes.copied())
 }
 
 /// `dimensions` names a dimension of the result for every dimension of the operand.
 pub(super) fn broadcast(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
     let places = &instruction.proto.dimensions;
     expect_count("broadcast dimensions", places.len(), operand.rank())?;
     for (&place, &size) in places.iter().zip(operand.dimensions) {
         let found = result.dimensions[position("broadcast dimension", place, result.rank())?];
         if !is_same_size(found, size) {
             let what = format!("the sizes of dimension {place} of its result and of its operand");
-            return Err(ModuleFault::Sizes { what, left: found, right: size });
+            return Err(ModuleFault::Sizes {
+                what,
+                left: found,
+                right: size,
+            });
         }
     }
     Ok(())
 }
 
 pub(super) fn reverse(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
     let mut reversed = Distinct::default();
-    reversed.add("reversed dimension", &instruction.proto.dimensions, operand.rank())?;
+    reversed.add(
+        "reversed dimension",
+        &instruction.proto.dimensions,
+        operand.rank(),
+    )?;
     expect(result.dimensions, operand.dimensions.iter().copied())
 }
 
 /// A range with a stride in every dimension.
 pub(super) fn slice(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
     let slices = &instruction.proto.slice_dimensions;
     expect_count("slices", slices.len(), operand.rank())?;
     for (dimension, (slice, &size)) in slices.iter().zip(operand.dimensions).enumerate() {
@@ -75,10 +105,18 @@ pub(super) fn slice(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
             return Err(value(of("stride"), slice.stride, "at least 1"));
         }
         if slice.start < 0 || slice.start > slice.limit {
-            return Err(value(of("start"), slice.start, format!("from 0 to its limit {}", slice.limit)));
+            return Err(value(
+                of("start"),
+                slice.start,
+                format!("from 0 to its limit {}", slice.limit),
+            ));
         }
         if !is_inside {
-            return Err(value(of("limit"), slice.limit, format!("at most the size {size}")));
+            return Err(value(
+                of("limit"),
+                slice.limit,
+                format!("at most the size {size}"),
+            ));
         }
     }
     expect(result.dimensions, slices.iter().map(sliced))
@@ -92,7 +130,9 @@ fn sliced(slice: &SliceDimensions) -> i64 {
 
 /// An index for every dimension; in old modules one array of all indices.
 pub(super) fn dynamic_slice(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
     check_indices(instruction, 1, operand)?;
     let sizes = &instruction.proto.dynamic_slice_sizes;
     expect_count("slice sizes", sizes.len(), operand.rank())?;
@@ -101,19 +141,32 @@ pub(super) fn dynamic_slice(instruction: Instruction<'_>) -> Result<(), ModuleFa
 }
 
 pub(super) fn dynamic_update_slice(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
     check_indices(instruction, 2, operand)?;
     expect(result.dimensions, operand.dimensions.iter().copied())?;
-    let Some(update) = instruction.array(1)? else { return Ok(()) };
+    let Some(update) = instruction.array(1)? else {
+        return Ok(());
+    };
     expect_count("dimensions in its update", update.rank(), operand.rank())?;
     check_part("the size of its update", update.dimensions, operand)
 }
 
 /// Checks the number of operands behind the arrays.
-fn check_indices(instruction: Instruction<'_>, arrays: usize, operand: Array<'_>) -> Result<(), ModuleFault> {
+fn check_indices(
+    instruction: Instruction<'_>,
+    arrays: usize,
+    operand: Array<'_>,
+) -> Result<(), ModuleFault> {
     let indices = instruction.operands() - arrays;
-    let is_one_list = indices == 1 && matches!(instruction.array(arrays)?, Some(list) if list.rank() == 1);
-    if is_one_list { Ok(()) } else { expect_count("indices", indices, operand.rank()) }
+    let is_one_list =
+        indices == 1 && matches!(instruction.array(arrays)?, Some(list) if list.rank() == 1);
+    if is_one_list {
+        Ok(())
+    } else {
+        expect_count("indices", indices, operand.rank())
+    }
 }
 
 /// Checks that a part fits into an array of the same rank.
@@ -121,7 +174,11 @@ fn check_part(what: &str, part: &[i64], whole: Array<'_>) -> Result<(), ModuleFa
     for (dimension, (&part, &size)) in part.iter().zip(whole.dimensions).enumerate() {
         let is_inside = (part >= 0 && part <= size) || part == UNBOUNDED || size == UNBOUNDED;
         if !is_inside {
-            return Err(value(format!("{what} in dimension {dimension}"), part, format!("from 0 to {size}")));
+            return Err(value(
+                format!("{what} in dimension {dimension}"),
+                part,
+                format!("from 0 to {size}"),
+            ));
         }
     }
     Ok(())
@@ -129,32 +186,71 @@ fn check_part(what: &str, part: &[i64], whole: Array<'_>) -> Result<(), ModuleFa
 
 /// Elements are added at both ends and between neighbours.
 pub(super) fn pad(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = moved(instruction)? else { return Ok(()) };
-    let padding = instruction.proto.padding_config.as_ref().map_or(&[][..], |config| &config.dimensions);
+    let Some([operand, result]) = moved(instruction)? else {
+        return Ok(());
+    };
+    let padding = instruction
+        .proto
+        .padding_config
+        .as_ref()
+        .map_or(&[][..], |config| &config.dimensions);
     expect_count("dimensions in its padding", padding.len(), operand.rank())?;
-    if let Some(dimension) = padding.iter().find(|dimension| dimension.interior_padding < 0) {
-        return Err(value("the padding between neighbours", dimension.interior_padding, "at least 0"));
+    if let Some(dimension) = padding
+        .iter()
+        .find(|dimension| dimension.interior_padding < 0)
+    {
+        return Err(value(
+            "the padding between neighbours",
+            dimension.interior_padding,
+            "at least 0",
+        ));
     }
     let wide = i128::from;
-    let sizes = operand.dimensions.iter().zip(padding).map(|(&size, padding)| {
-        let gaps = wide(size - i64::from(size > 0)) * wide(padding.interior_padding);
-        let padded = wide(size) + gaps + wide(padding.edge_padding_low) + wide(padding.edge_padding_high);
-        if size == UNBOUNDED { UNBOUNDED } else { i64::try_from(padded).unwrap_or(UNBOUNDED) }
-    });
+    let sizes = operand
+        .dimensions
+        .iter()
+        .zip(padding)
+        .map(|(&size, padding)| {
+            let gaps = wide(size - i64::from(size > 0)) * wide(padding.interior_padding);
+            let padded = wide(size)
+                + gaps
+                + wide(padding.edge_padding_low)
+                + wide(padding.edge_padding_high);
+            if size == UNBOUNDED {
+                UNBOUNDED
+            } else {
+                i64::try_from(padded).unwrap_or(UNBOUNDED)
+            }
+        });
     expect(result.dimensions, sizes)
 }
 
 /// Sizes in one dimension add up, and all others are equal.
 pub(super) fn concatenate(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([first, result]) = moved(instruction)? else { return Ok(()) };
-    expect_count("concatenated dimensions", instruction.proto.dimensions.len(), 1)?;
-    let along = position("concatenated dimension", instruction.proto.dimensions[0], first.rank())?;
+    let Some([first, result]) = moved(instruction)? else {
+        return Ok(());
+    };
+    expect_count(
+        "concatenated dimensions",
+        instruction.proto.dimensions.len(),
+        1,
+    )?;
+    let along = position(
+        "concatenated dimension",
+        instruction.proto.dimensions[0],
+        first.rank(),
+    )?;
     let mut total = 0_i64;
     for operand in 0..instruction.operands() {
-        let Some(operand) = instruction.array(operand)? else { return Ok(()) };
+        let Some(operand) = instruction.array(operand)? else {
+            return Ok(());
+        };
         expect_count("dimensions in an operand", operand.rank(), first.rank())?;
         let before = is_same(&operand.dimensions[..along], &first.dimensions[..along]);
-        let after = is_same(&operand.dimensions[along + 1..], &first.dimensions[along + 1..]);
+        let after = is_same(
+            &operand.dimensions[along + 1..],
+            &first.dimensions[along + 1..],
+        );
         if !before || !after {
             return Err(ModuleFault::Shape {
                 expected: shown(first.dimensions),
@@ -162,15 +258,24 @@ pub(super) fn concatenate(instruction: Instruction<'_>) -> Result<(), ModuleFaul
             });
         }
         let size = operand.dimensions[along];
-        total = if size == UNBOUNDED || total == UNBOUNDED { UNBOUNDED } else { total.saturating_add(size) };
+        total = if size == UNBOUNDED || total == UNBOUNDED {
+            UNBOUNDED
+        } else {
+            total.saturating_add(size)
+        };
     }
     let sizes = first.dimensions.iter().enumerate();
-    expect(result.dimensions, sizes.map(|(at, &size)| if at == along { total } else { size }))
+    expect(
+        result.dimensions,
+        sizes.map(|(at, &size)| if at == along { total } else { size }),
+    )
 }
 
 /// Numbers along one dimension of the result.
 pub(super) fn iota(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(result) = instruction.result_array()? else { return Ok(()) };
+    let Some(result) = instruction.result_array()? else {
+        return Ok(());
+    };
     match instruction.proto.dimensions[..] {
         [dimension] => position("iota dimension", dimension, result.rank()).map(drop),
         _ => Ok(()),
@@ -182,12 +287,18 @@ pub(super) fn tuple(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
     if result.element_type != TUPLE {
         return Ok(());
     }
-    expect_count("operands for the elements of its tuple", instruction.operands(), result.elements)
+    expect_count(
+        "operands for the elements of its tuple",
+        instruction.operands(),
+        result.elements,
+    )
 }
 
 /// The operand is a tuple that has the element.
 pub(super) fn get_tuple_element(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(operand) = instruction.operand(0) else { return Ok(()) };
+    let Some(operand) = instruction.operand(0) else {
+        return Ok(());
+    };
     if operand.element_type != TUPLE {
         return Err(value(
             "the element type of its operand",
@@ -202,6 +313,9 @@ pub(super) fn get_tuple_element(instruction: Instruction<'_>) -> Result<(), Modu
     Err(value(
         "its tuple index",
         index,
-        format!("below {}, the number of elements of its operand", operand.elements),
+        format!(
+            "below {}, the number of elements of its operand",
+            operand.elements
+        ),
     ))
 }

@@ -9,9 +9,15 @@ use crate::{ModuleFault, module::shapes::UNBOUNDED};
 
 /// The dimensions that are reduced disappear.
 pub(super) fn reduce(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(first) = inputs(instruction)? else { return Ok(()) };
+    let Some(first) = inputs(instruction)? else {
+        return Ok(());
+    };
     let mut reduced = Distinct::default();
-    reduced.add("reduced dimension", &instruction.proto.dimensions, first.rank())?;
+    reduced.add(
+        "reduced dimension",
+        &instruction.proto.dimensions,
+        first.rank(),
+    )?;
     match result(instruction)? {
         Some(result) => expect(result.dimensions, reduced.others(first.dimensions)),
         None => Ok(()),
@@ -20,7 +26,9 @@ pub(super) fn reduce(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
 
 /// Every dimension has as many elements as the window has places in it.
 pub(super) fn reduce_window(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some(first) = inputs(instruction)? else { return Ok(()) };
+    let Some(first) = inputs(instruction)? else {
+        return Ok(());
+    };
     let expected = window_sizes(instruction, first)?;
     match result(instruction)? {
         Some(result) => expect(result.dimensions, expected.iter().copied()),
@@ -30,23 +38,33 @@ pub(super) fn reduce_window(instruction: Instruction<'_>) -> Result<(), ModuleFa
 
 /// The result has the dimensions of the operand, and the source those of the places of the window.
 pub(super) fn select_and_scatter(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
-    let Some([operand, result]) = instruction.first_and_result()? else { return Ok(()) };
+    let Some([operand, result]) = instruction.first_and_result()? else {
+        return Ok(());
+    };
     expect(result.dimensions, operand.dimensions.iter().copied())?;
     let expected = window_sizes(instruction, operand)?;
-    let Some(source) = instruction.array(1)? else { return Ok(()) };
+    let Some(source) = instruction.array(1)? else {
+        return Ok(());
+    };
     expect(source.dimensions, expected.iter().copied())
 }
 
 /// Returns the first of the values that are reduced. All of them have the same dimensions, and initial values have none.
 fn inputs(instruction: Instruction<'_>) -> Result<Option<Array<'_>>, ModuleFault> {
     let count = instruction.operands() / 2;
-    let Some(first) = instruction.array(0)? else { return Ok(None) };
+    let Some(first) = instruction.array(0)? else {
+        return Ok(None);
+    };
     for position in 1..count {
-        let Some(other) = instruction.array(position)? else { return Ok(None) };
+        let Some(other) = instruction.array(position)? else {
+            return Ok(None);
+        };
         expect(other.dimensions, first.dimensions.iter().copied())?;
     }
     for position in count..instruction.operands() {
-        let Some(initial) = instruction.array(position)? else { return Ok(None) };
+        let Some(initial) = instruction.array(position)? else {
+            return Ok(None);
+        };
         expect_count("dimensions in an initial value", initial.rank(), 0)?;
     }
     Ok(Some(first))
@@ -57,16 +75,29 @@ fn result(instruction: Instruction<'_>) -> Result<Option<Array<'_>>, ModuleFault
     match instruction.operands() / 2 {
         1 => instruction.result_array(),
         values => {
-            expect_count("elements in its tuple", instruction.result().elements, values)?;
+            expect_count(
+                "elements in its tuple",
+                instruction.result().elements,
+                values,
+            )?;
             Ok(None)
         }
     }
 }
 
 fn window_sizes(instruction: Instruction<'_>, operand: Array<'_>) -> Result<Vec<i64>, ModuleFault> {
-    let window = instruction.proto.window.as_ref().map_or(&[][..], |window| &window.dimensions);
+    let window = instruction
+        .proto
+        .window
+        .as_ref()
+        .map_or(&[][..], |window| &window.dimensions);
     expect_count("dimensions in its window", window.len(), operand.rank())?;
-    operand.dimensions.iter().zip(window).map(|(&size, dimension)| window_size(size, dimension)).collect()
+    operand
+        .dimensions
+        .iter()
+        .zip(window)
+        .map(|(&size, dimension)| window_size(size, dimension))
+        .collect()
 }
 
 /// Returns the number of places of a window in a dimension.
@@ -77,7 +108,10 @@ pub(super) fn window_size(size: i64, window: &WindowDimension) -> Result<i64, Mo
         ("the dilation of its window", window.window_dilation),
         ("the dilation of its base", window.base_dilation),
     ];
-    if let Some(&(what, found)) = positive.iter().find(|(_, found)| *found < 1 && *found != UNBOUNDED) {
+    if let Some(&(what, found)) = positive
+        .iter()
+        .find(|(_, found)| *found < 1 && *found != UNBOUNDED)
+    {
         return Err(value(what, found, "at least 1"));
     }
     if size == UNBOUNDED || positive.iter().any(|(_, found)| *found == UNBOUNDED) {
@@ -85,9 +119,17 @@ pub(super) fn window_size(size: i64, window: &WindowDimension) -> Result<i64, Mo
     }
     let wide = i128::from;
     let dilated = |size: i64, dilation: i64| (wide(size) - 1) * wide(dilation) + 1;
-    let base = if size == 0 { 0 } else { dilated(size, window.base_dilation) };
+    let base = if size == 0 {
+        0
+    } else {
+        dilated(size, window.base_dilation)
+    };
     let padded = base + wide(window.padding_low) + wide(window.padding_high);
     let span = dilated(window.size, window.window_dilation);
-    let places = if padded < span { 0 } else { (padded - span) / wide(window.stride) + 1 };
+    let places = if padded < span {
+        0
+    } else {
+        (padded - span) / wide(window.stride) + 1
+    };
     Ok(i64::try_from(places).unwrap_or(UNBOUNDED))
 }

@@ -9,8 +9,8 @@ use super::{
     },
     instruction::Instruction,
     movement::{
-        broadcast, concatenate, dynamic_slice, dynamic_update_slice, get_tuple_element, iota, pad, reshape,
-        reverse, slice, transpose, tuple,
+        broadcast, concatenate, dynamic_slice, dynamic_update_slice, get_tuple_element, iota, pad,
+        reshape, reverse, slice, transpose, tuple,
     },
     reduction::{reduce, reduce_window, select_and_scatter},
 };
@@ -46,7 +46,14 @@ impl Operands {
             Self::Pairs => found >= 2 && found.is_multiple_of(2),
             Self::Odd => found >= 3 && !found.is_multiple_of(2),
         };
-        if is_valid { Ok(()) } else { Err(ModuleFault::Operands { expected: self.describe(), found }) }
+        if is_valid {
+            Ok(())
+        } else {
+            Err(ModuleFault::Operands {
+                expected: self.describe(),
+                found,
+            })
+        }
     }
 
     fn describe(self) -> String {
@@ -109,9 +116,11 @@ fn named(opcode: &str) -> Rule {
         "bitcast" | "copy" | "copy-done" | "cholesky" | "fft" | "get-dimension-size" | "while" => {
             (Operands::Exactly(1), anything)
         }
-        "add" | "subtract" | "multiply" | "divide" | "remainder" | "power" | "maximum" | "minimum"
-        | "and" | "or" | "xor" | "atan2" => (Operands::Exactly(2), binary),
-        "shift-left" | "shift-right-arithmetic" | "shift-right-logical" => (Operands::Exactly(2), shift),
+        "add" | "subtract" | "multiply" | "divide" | "remainder" | "power" | "maximum"
+        | "minimum" | "and" | "or" | "xor" | "atan2" => (Operands::Exactly(2), binary),
+        "shift-left" | "shift-right-arithmetic" | "shift-right-logical" => {
+            (Operands::Exactly(2), shift)
+        }
         "stochastic-convert" => (Operands::Exactly(2), same_dimensions),
         "compare" => (Operands::Exactly(2), compare),
         "complex" => (Operands::Exactly(2), complex),
@@ -139,7 +148,10 @@ fn named(opcode: &str) -> Rule {
     Rule { operands, check }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands among checks that can fail")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it stands among checks that can fail"
+)]
 fn anything(_: Instruction<'_>) -> Result<(), ModuleFault> {
     Ok(())
 }

@@ -3,13 +3,24 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::adaptation::Measurement;
 
-const PRIOR: Prior = Prior { slope: 0.05, spread: 0.3 };
+const PRIOR: Prior = Prior {
+    slope: 0.05,
+    spread: 0.3,
+};
 
 /// Layouts of three tensors whose time is a sum over tensors, and whose score is half right.
 fn layout(number: u32) -> Point {
-    let orders = vec![u64::from(number % 3), u64::from(number / 3 % 3), u64::from(number / 9 % 3)];
+    let orders = vec![
+        u64::from(number % 3),
+        u64::from(number / 3 % 3),
+        u64::from(number / 9 % 3),
+    ];
     let score = f64::from(number % 3) * 2.0 + f64::from(number % 5);
-    Point { score, orders, bounds: Vec::new() }
+    Point {
+        score,
+        orders,
+        bounds: Vec::new(),
+    }
 }
 
 /// With a noise of some tenths of a percent, as measured times have.
@@ -20,21 +31,41 @@ fn time(number: u32) -> f64 {
 }
 
 fn measured(number: u32) -> Measurement {
-    Measurement { point: layout(number), seconds: Some(time(number)), repeats: 1 }
+    Measurement {
+        point: layout(number),
+        seconds: Some(time(number)),
+        repeats: 1,
+    }
 }
 
 fn tile(number: u32) -> Point {
     let bounds = vec![f64::from(number % 4), f64::from(number / 4), 0.0];
-    Point { score: f64::from(number % 6), bounds, ..Point::default() }
+    Point {
+        score: f64::from(number % 6),
+        bounds,
+        ..Point::default()
+    }
 }
 
 /// Solves a system, and once more for what rounding left of it.
 fn solve(matrix: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut solved = eliminate(matrix.to_vec(), right.to_vec());
-    let product = |row: &Vec<f64>| row.iter().zip(&solved).map(|(value, solved)| value * solved).sum::<f64>();
-    let left = matrix.iter().zip(right).map(|(row, right)| right - product(row)).collect();
+    let product = |row: &Vec<f64>| {
+        row.iter()
+            .zip(&solved)
+            .map(|(value, solved)| value * solved)
+            .sum::<f64>()
+    };
+    let left = matrix
+        .iter()
+        .zip(right)
+        .map(|(row, right)| right - product(row))
+        .collect();
     let correction = eliminate(matrix.to_vec(), left);
-    solved.iter_mut().zip(correction).for_each(|(solved, correction)| *solved += correction);
+    solved
+        .iter_mut()
+        .zip(correction)
+        .for_each(|(solved, correction)| *solved += correction);
     solved
 }
 
@@ -42,14 +73,20 @@ fn solve(matrix: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
 fn eliminate(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
     let size = right.len();
     for column in 0..size {
-        let pivot =
-            (column..size).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()));
+        let pivot = (column..size).max_by(|a, b| {
+            matrix[*a][column]
+                .abs()
+                .total_cmp(&matrix[*b][column].abs())
+        });
         matrix.swap(column, pivot.unwrap());
         right.swap(column, pivot.unwrap());
         for row in (0..size).filter(|row| *row != column) {
             let factor = matrix[row][column] / matrix[column][column];
             let source = matrix[column].clone();
-            matrix[row].iter_mut().zip(source).for_each(|(value, source)| *value -= factor * source);
+            matrix[row]
+                .iter_mut()
+                .zip(source)
+                .for_each(|(value, source)| *value -= factor * source);
             right[row] -= factor * right[column];
         }
     }
@@ -69,7 +106,11 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
                 .map(|((one, other), variance)| if one == other { *variance } else { 0.0 })
                 .sum::<f64>();
     }
-    let squares = one.bounds.iter().zip(&other.bounds).map(|(one, other)| ((one - other) / 3.5).powi(2));
+    let squares = one
+        .bounds
+        .iter()
+        .zip(&other.bounds)
+        .map(|(one, other)| ((one - other) / 3.5).powi(2));
     let volume = (one.bounds.iter().sum::<f64>() - other.bounds.iter().sum::<f64>()) / 3.5;
     let distance = (squares.sum::<f64>() + 0.75 * volume * volume).sqrt();
     let scaled = 5_f64.sqrt() * distance;
@@ -84,12 +125,14 @@ fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f6
     let mut largest = 0.0_f64;
     for each in &adapted.hypotheses {
         let fit = &each.fit;
-        let covariance = |one, other| dense_kernel(&points, &fit.variances, [one, other]) + fit.offset;
+        let covariance =
+            |one, other| dense_kernel(&points, &fit.variances, [one, other]) + fit.offset;
         let matrix: Vec<Vec<f64>> = points
             .iter()
             .enumerate()
             .map(|(row, one)| {
-                let mut row_values: Vec<f64> = points.iter().map(|other| covariance(one, other)).collect();
+                let mut row_values: Vec<f64> =
+                    points.iter().map(|other| covariance(one, other)).collect();
                 row_values[row] += fit.noises[row];
                 row_values
             })
@@ -101,15 +144,31 @@ fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f6
             .collect();
         let weights = solve(&matrix, &residuals);
         for candidate in candidates {
-            let cross: Vec<f64> = points.iter().map(|point| covariance(candidate, point)).collect();
-            let mean: f64 = cross.iter().zip(&weights).map(|(cross, weight)| cross * weight).sum();
+            let cross: Vec<f64> = points
+                .iter()
+                .map(|point| covariance(candidate, point))
+                .collect();
+            let mean: f64 = cross
+                .iter()
+                .zip(&weights)
+                .map(|(cross, weight)| cross * weight)
+                .sum();
             let solved = solve(&matrix, &cross);
-            let explained: f64 = cross.iter().zip(&solved).map(|(cross, solved)| cross * solved).sum();
+            let explained: f64 = cross
+                .iter()
+                .zip(&solved)
+                .map(|(cross, solved)| cross * solved)
+                .sum();
             let scaled = adapted.kernel.scaled(candidate);
-            let (found, variance) =
-                fit.predict(&adapted.kernel, &scaled, &fit.relate(&adapted.kernel, &scaled));
+            let (found, variance) = fit.predict(
+                &adapted.kernel,
+                &scaled,
+                &fit.relate(&adapted.kernel, &scaled),
+            );
             let expected = covariance(candidate, candidate) - explained;
-            largest = largest.max((found - mean).abs()).max((variance - expected).abs());
+            largest = largest
+                .max((found - mean).abs())
+                .max((variance - expected).abs());
         }
     }
     largest
@@ -118,16 +177,21 @@ fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f6
 #[test]
 fn the_posterior_of_layouts_is_that_of_a_dense_solution() {
     let candidates: Vec<Point> = (0..27).map(layout).collect();
-    let difference =
-        difference_from_dense((0..20).map(|number| measured(number * 7 % 27)).collect(), &candidates);
+    let difference = difference_from_dense(
+        (0..20).map(|number| measured(number * 7 % 27)).collect(),
+        &candidates,
+    );
     println!("largest difference: {difference:e}");
     assert!(difference < 1e-9, "{difference}");
 }
 
 #[test]
 fn the_posterior_of_tiles_is_that_of_a_dense_solution() {
-    let of =
-        |number| Measurement { point: tile(number), seconds: Some(time(number)), repeats: 1 + number % 3 };
+    let of = |number| Measurement {
+        point: tile(number),
+        seconds: Some(time(number)),
+        repeats: 1 + number % 3,
+    };
     let candidates: Vec<Point> = (0..24).map(tile).collect();
     let difference = difference_from_dense((0..12).map(of).collect(), &candidates);
     println!("largest difference: {difference:e}");
@@ -140,7 +204,8 @@ fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
     let adapted = Adapted::of(PRIOR, Measurements::of(all)).unwrap();
     for point in (0..27).map(layout) {
         let scaled = adapted.kernel.scaled(&point);
-        let mean = |each: &Hypothesis| each.weight * each.predict(&adapted.kernel, &point, &scaled).0;
+        let mean =
+            |each: &Hypothesis| each.weight * each.predict(&adapted.kernel, &point, &scaled).0;
         let expected: f64 = adapted.hypotheses.iter().map(mean).sum();
         let found = adapted.predict(&point).log_seconds;
         assert!((found - expected).abs() < 1e-9, "{found} {expected}");
@@ -149,14 +214,22 @@ fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
 
 #[test]
 fn additive_times_are_learned() {
-    let adapted =
-        Adapted::of(PRIOR, Measurements::of((0..14).map(|number| measured(number * 11 % 27)).collect()));
+    let adapted = Adapted::of(
+        PRIOR,
+        Measurements::of((0..14).map(|number| measured(number * 11 % 27)).collect()),
+    );
     let adapted = adapted.unwrap();
-    let predicted: Vec<f64> = (0..27).map(|number| adapted.predict(&layout(number)).log_seconds).collect();
-    let (times, scores): (Vec<f64>, Vec<f64>) =
-        (0..27).map(|number| (time(number), layout(number).score)).unzip();
+    let predicted: Vec<f64> = (0..27)
+        .map(|number| adapted.predict(&layout(number)).log_seconds)
+        .collect();
+    let (times, scores): (Vec<f64>, Vec<f64>) = (0..27)
+        .map(|number| (time(number), layout(number).score))
+        .unzip();
     let (before, after) = (tau(&times, &scores), tau(&times, &predicted));
-    println!("tau {before:.2} before, {after:.2} after; {:?}", adapted.basis());
+    println!(
+        "tau {before:.2} before, {after:.2} after; {:?}",
+        adapted.basis()
+    );
     assert!(after > 0.9 && after > before + 0.3, "{before} {after}");
     assert!(adapted.basis().left_out_tau > adapted.basis().score_tau);
 }
@@ -166,7 +239,9 @@ fn one_outlier_of_ten_times_moves_the_order_of_the_others_little() {
     let mut all: Vec<Measurement> = (0..20).map(|number| measured(number * 11 % 27)).collect();
     let order = |all: &[Measurement]| {
         let adapted = Adapted::of(PRIOR, Measurements::of(all.to_vec())).unwrap();
-        (0..27).map(|number| adapted.predict(&layout(number)).log_seconds).collect::<Vec<f64>>()
+        (0..27)
+            .map(|number| adapted.predict(&layout(number)).log_seconds)
+            .collect::<Vec<f64>>()
     };
     let times: Vec<f64> = (0..27).map(time).collect();
     let clean = tau(&times, &order(&all));
@@ -178,7 +253,10 @@ fn one_outlier_of_ten_times_moves_the_order_of_the_others_little() {
 
 #[test]
 fn measurements_that_say_nothing_change_nothing() {
-    let equal = |number| Measurement { seconds: Some(1.0), ..measured(number) };
+    let equal = |number| Measurement {
+        seconds: Some(1.0),
+        ..measured(number)
+    };
     assert!(Adapted::of(PRIOR, Measurements::default()).is_none());
     assert!(Adapted::of(PRIOR, Measurements::of((0..2).map(measured).collect())).is_none());
     assert!(Adapted::of(PRIOR, Measurements::of((0..9).map(equal).collect())).is_none());
@@ -187,7 +265,10 @@ fn measurements_that_say_nothing_change_nothing() {
 #[test]
 fn a_configuration_that_failed_is_last() {
     let mut all: Vec<Measurement> = (0..9).map(measured).collect();
-    all.push(Measurement { seconds: None, ..measured(20) });
+    all.push(Measurement {
+        seconds: None,
+        ..measured(20)
+    });
     let adapted = Adapted::of(PRIOR, Measurements::of(all)).unwrap();
     assert_eq!(adapted.predict(&layout(20)).log_seconds, f64::INFINITY);
     assert!(adapted.predict(&layout(21)).log_seconds.is_finite());
@@ -196,26 +277,44 @@ fn a_configuration_that_failed_is_last() {
 #[test]
 fn what_is_far_from_every_measurement_is_less_certain() {
     let adapted = Adapted::of(PRIOR, Measurements::of((0..9).map(measured).collect())).unwrap();
-    let unseen = Point { orders: vec![7, 8, 9], ..layout(0) };
+    let unseen = Point {
+        orders: vec![7, 8, 9],
+        ..layout(0)
+    };
     assert!(adapted.predict(&unseen).deviation > adapted.predict(&layout(0)).deviation);
 }
 
 #[test]
 fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
     let layout = |number: u32| {
-        let orders = [number % 9, number / 9 % 9, number / 81].map(u64::from).to_vec();
-        Point { score: f64::from(number % 5), orders, bounds: Vec::new() }
+        let orders = [number % 9, number / 9 % 9, number / 81]
+            .map(u64::from)
+            .to_vec();
+        Point {
+            score: f64::from(number % 5),
+            orders,
+            bounds: Vec::new(),
+        }
     };
     let seconds = |number: u32| {
         let parts = [number % 9, number / 9 % 9 * 2, number / 81 * 5].map(f64::from);
-        0.001 * libm::exp(parts.iter().sum::<f64>() / 30.0) * (1.0 + f64::from(number * 37 % 11) / 2000.0)
+        0.001
+            * libm::exp(parts.iter().sum::<f64>() / 30.0)
+            * (1.0 + f64::from(number * 37 % 11) / 2000.0)
     };
-    let each = |number| Measurement { point: layout(number), seconds: Some(seconds(number)), repeats: 1 };
+    let each = |number| Measurement {
+        point: layout(number),
+        seconds: Some(seconds(number)),
+        repeats: 1,
+    };
     let adapted = Adapted::of(PRIOR, Measurements::of((0..600).map(each).collect())).unwrap();
     assert_eq!(adapted.basis().learned, 600);
     for number in 600..648 {
         let predicted = adapted.predict(&layout(number)).log_seconds;
-        assert!((predicted - libm::log(seconds(number))).abs() < 0.02, "{number}");
+        assert!(
+            (predicted - libm::log(seconds(number))).abs() < 0.02,
+            "{number}"
+        );
     }
     let tiles: Vec<Point> = (0..400).map(tile).collect();
     assert_eq!(Kernel::of(&tiles, 1.0).size(), 400, "tiles have no columns");

@@ -24,7 +24,10 @@ fn pool() -> ComputePool {
 
 #[tokio::test]
 async fn work_runs_on_a_worker() {
-    let computed = pool().run(Class::Bulk, |Worker(worker)| worker).await.unwrap();
+    let computed = pool()
+        .run(Class::Bulk, |Worker(worker)| worker)
+        .await
+        .unwrap();
     assert!(computed.value < 2);
 }
 
@@ -49,7 +52,10 @@ async fn work_spawned_by_work_is_queued_behind_earlier_work() {
     sender.send(()).unwrap();
     pool.run(Class::Bulk, |_| ()).await.unwrap();
     pool.run(Class::Bulk, |_| ()).await.unwrap();
-    assert_eq!(*order.lock().unwrap(), ["first", "second", "spawned by the first"]);
+    assert_eq!(
+        *order.lock().unwrap(),
+        ["first", "second", "spawned by the first"]
+    );
 }
 
 #[tokio::test]
@@ -66,7 +72,11 @@ async fn a_computation_that_does_not_pause_holds_up_no_other() {
         heard
     };
     let (long, other) = tokio::join!(pool.run(Class::Bulk, long), async {
-        let other = pool.run(Class::Bulk, |Worker(worker)| worker).await.unwrap().value;
+        let other = pool
+            .run(Class::Bulk, |Worker(worker)| worker)
+            .await
+            .unwrap()
+            .value;
         sender.send(other).unwrap();
         other
     });
@@ -74,7 +84,12 @@ async fn a_computation_that_does_not_pause_holds_up_no_other() {
     // There is one worker afterwards. Nothing waits behind any of these, so none loses its place.
     let mut threads = HashSet::new();
     for _ in 0..4 {
-        threads.insert(pool.run(Class::Bulk, |_| thread::current().id()).await.unwrap().value);
+        threads.insert(
+            pool.run(Class::Bulk, |_| thread::current().id())
+                .await
+                .unwrap()
+                .value,
+        );
     }
     assert_eq!(threads.len(), 1);
 }
@@ -82,7 +97,11 @@ async fn a_computation_that_does_not_pause_holds_up_no_other() {
 #[tokio::test]
 async fn a_panic_fails_its_own_work_only() {
     let pool = pool();
-    assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
+    assert!(
+        pool.run(Class::Bulk, |_| panic!("on purpose"))
+            .await
+            .is_err()
+    );
     assert_eq!(pool.run(Class::Bulk, |_| 7).await.unwrap().value, 7);
 }
 
@@ -95,9 +114,17 @@ async fn a_worker_that_panicked_is_counted_and_replaced() {
     };
     let before = pool.run(Class::Bulk, who).await.unwrap().value;
     for panics in 1..=3 {
-        assert!(pool.run(Class::Interactive, |_| panic!("on purpose")).await.is_err());
+        assert!(
+            pool.run(Class::Interactive, |_| panic!("on purpose"))
+                .await
+                .is_err()
+        );
         let after = pool.run(Class::Bulk, who).await.unwrap().value;
-        assert_eq!((after.0, &after.1), (before.0, &before.1), "with the same sessions");
+        assert_eq!(
+            (after.0, &after.1),
+            (before.0, &before.1),
+            "with the same sessions"
+        );
         assert_ne!(after.2, before.2, "on another thread");
         assert_eq!(pool.panics(), panics);
     }
@@ -107,9 +134,16 @@ async fn a_worker_that_panicked_is_counted_and_replaced() {
 async fn the_replacement_of_a_background_worker_has_its_low_priority() {
     let pool = pool().background(Worker(7)).unwrap();
     pool.spawn(Class::Bulk, |_| yield_to_others());
-    assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
+    assert!(
+        pool.run(Class::Bulk, |_| panic!("on purpose"))
+            .await
+            .is_err()
+    );
     let priority = |worker| (worker, rustix::process::getpriority_process(None).unwrap());
-    assert_eq!(pool.run(Class::Bulk, priority).await.unwrap().value, (Worker(7), NICE));
+    assert_eq!(
+        pool.run(Class::Bulk, priority).await.unwrap().value,
+        (Worker(7), NICE)
+    );
 }
 
 /// Returns a pool of one worker that is blocked until the sender is used, and the order in which work was done.
@@ -136,7 +170,9 @@ async fn interactive_work_comes_first_and_bulk_work_keeps_its_share() {
     go.send(()).unwrap();
     pool.run(Class::Bulk, |_| ()).await.unwrap();
     let order = order.lock().unwrap();
-    let bulk: Vec<usize> = (0..order.len()).filter(|&place| order[place] == Class::Bulk).collect();
+    let bulk: Vec<usize> = (0..order.len())
+        .filter(|&place| order[place] == Class::Bulk)
+        .collect();
     assert_eq!(bulk, [7, 15, 22], "{order:?}");
 }
 
@@ -148,15 +184,28 @@ async fn a_long_piece_of_bulk_work_is_not_soon_followed_by_another() {
     thread::sleep(Duration::from_millis(200));
     go.send(()).unwrap();
     pool.run(Class::Bulk, |_| ()).await.unwrap();
-    assert_eq!(order.lock().unwrap().iter().position(|&class| class == Class::Bulk), Some(20));
+    assert_eq!(
+        order
+            .lock()
+            .unwrap()
+            .iter()
+            .position(|&class| class == Class::Bulk),
+        Some(20)
+    );
 }
 
 /// A future that runs two pieces of work of a class after each other.
-fn two_pieces(pool: &Arc<ComputePool>, class: Class) -> impl Future<Output = [thread::ThreadId; 2]> + use<> {
+fn two_pieces(
+    pool: &Arc<ComputePool>,
+    class: Class,
+) -> impl Future<Output = [thread::ThreadId; 2]> + use<> {
     let pool = Arc::clone(pool);
     async move {
         let id = |_| thread::current().id();
-        [pool.run(class, id).await.unwrap().value, pool.run(class, id).await.unwrap().value]
+        [
+            pool.run(class, id).await.unwrap().value,
+            pool.run(class, id).await.unwrap().value,
+        ]
     }
 }
 
@@ -172,8 +221,12 @@ async fn one_worker_does_a_small_call_before_what_was_queued_meanwhile() {
     note(&pool, Class::Interactive, &order);
     let noted = Arc::clone(&order);
     let own = Arc::clone(&pool);
-    let later =
-        async move { own.run(Class::Interactive, move |_| noted.lock().unwrap().len()).await.unwrap().value };
+    let later = async move {
+        own.run(Class::Interactive, move |_| noted.lock().unwrap().len())
+            .await
+            .unwrap()
+            .value
+    };
     go.send(()).unwrap();
     let [one, other] = small.await.unwrap();
     assert_eq!(one, other);
@@ -192,7 +245,11 @@ async fn a_small_call_that_waits_for_other_work_is_polled_by_its_task() {
 async fn a_panic_in_a_small_call_fails_that_call_only() {
     let pool = Arc::new(pool());
     let own = Arc::clone(&pool);
-    let panics = async move { own.run(Class::Interactive, |_| panic!("on purpose")).await.is_ok() };
+    let panics = async move {
+        own.run(Class::Interactive, |_| panic!("on purpose"))
+            .await
+            .is_ok()
+    };
     assert!(pool.drive(panics).await.is_err());
     // The call fails while the stack of the worker is unwound; the panic is counted afterwards.
     while pool.panics() == 0 {
@@ -256,12 +313,21 @@ async fn long_work_gives_way_to_work_that_comes_later() {
     let (long, ()) = tokio::join!(long, async {
         // The only worker is free for it, although the long work has begun and does not end.
         assert_eq!(short.await.unwrap().value, 0);
-        let Computed { value, .. } = pool.run(Class::Interactive, |Worker(worker)| worker).await.unwrap();
+        let Computed { value, .. } = pool
+            .run(Class::Interactive, |Worker(worker)| worker)
+            .await
+            .unwrap();
         assert_eq!(value, 0);
         flag.store(true, Ordering::Release);
     });
     assert!(long.unwrap().value > 0);
-    assert_eq!((pool.panics(), pool.run(Class::Bulk, |_| 7).await.unwrap().value), (0, 7));
+    assert_eq!(
+        (
+            pool.panics(),
+            pool.run(Class::Bulk, |_| 7).await.unwrap().value
+        ),
+        (0, 7)
+    );
 }
 
 #[tokio::test]
@@ -307,7 +373,11 @@ async fn long_work_ends_soon_after_nobody_waits_for_it() {
 async fn the_long_work_of_a_small_call_gives_way_and_ends_with_the_call() {
     let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
     let ended = Arc::new(AtomicBool::new(false));
-    let (notes, own, (begins, begun)) = (NotesEnd(Arc::clone(&ended)), Arc::clone(&pool), oneshot::channel());
+    let (notes, own, (begins, begun)) = (
+        NotesEnd(Arc::clone(&ended)),
+        Arc::clone(&pool),
+        oneshot::channel(),
+    );
     let call = pool.drive(async move {
         let never = AtomicBool::new(false);
         let work = move |_| {

@@ -21,7 +21,11 @@ impl<'a> Block<'a> {
         let repeated = rows.last().into_iter().cycle().take(padded - rows.len());
         let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
         let segments = runs(&rows).map(|run| run[0]).collect();
-        Self { rows, segments, nodes }
+        Self {
+            rows,
+            segments,
+            nodes,
+        }
     }
 
     /// What describes the rows; without their segments.
@@ -30,7 +34,9 @@ impl<'a> Block<'a> {
         EncoderInput {
             rows: self.rows.len(),
             nodes: self.nodes,
-            segment: numbered.flat_map(|(number, run)| std::iter::repeat_n(number, run.len())).collect(),
+            segment: numbered
+                .flat_map(|(number, run)| std::iter::repeat_n(number, run.len()))
+                .collect(),
             config: config_input(&self.rows, self.nodes, model.task.kind()),
             ..EncoderInput::default()
         }
@@ -69,7 +75,10 @@ fn write_segment(input: &mut EncoderInput, number: usize, segment: &Segment, pad
     for (slot, &opcode) in input.opcode[first..].iter_mut().zip(&segment.opcodes) {
         *slot = opcode.into();
     }
-    segment.write_features(pad, &mut input.features[first * FEATURES..][..segment.len() * FEATURES]);
+    segment.write_features(
+        pad,
+        &mut input.features[first * FEATURES..][..segment.len() * FEATURES],
+    );
     input.mask[first..][..segment.len()].fill(1.0);
     let operands = &mut input.operands[first * input.nodes..][..input.nodes * input.nodes];
     for &[consumer, producer] in &segment.edges {
@@ -85,7 +94,8 @@ fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> Option<Co
     };
     let mut values = ConfigValues::new(kind.element);
     for row in rows {
-        row.locals.write(row.row, &row.segment(), nodes, &mut values);
+        row.locals
+            .write(row.row, &row.segment(), nodes, &mut values);
     }
     Some(ConfigInput { shape, values })
 }

@@ -36,12 +36,18 @@ impl SegmentEvaluator {
     ) -> Self {
         let (pool, backlog) = (Arc::clone(&resources.pool), Arc::clone(&resources.backlog));
         let embeddings = Arc::new(Embeddings::new(pool, cache, backlog, waiting_rows));
-        Self { embeddings, recent: RecentBatches::new(0) }
+        Self {
+            embeddings,
+            recent: RecentBatches::new(0),
+        }
     }
 
     /// Remembers the last batch of each of this many graphs.
     pub(in crate::engine) fn remembering(self, graphs: usize) -> Self {
-        Self { recent: RecentBatches::new(graphs), ..self }
+        Self {
+            recent: RecentBatches::new(graphs),
+            ..self
+        }
     }
 
     /// Sets the gauges to the current state.
@@ -83,7 +89,10 @@ impl SegmentEvaluator {
         terms: Terms,
     ) -> Result<Evaluation, E> {
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
-        let Computed { value: prepared, waited } = preparation.run(resources, read, terms).await?;
+        let Computed {
+            value: prepared,
+            waited,
+        } = preparation.run(resources, read, terms).await?;
         Ok(self.evaluate(resources, prepared, waited, terms).await?)
     }
 
@@ -97,15 +106,29 @@ impl SegmentEvaluator {
         terms: Terms,
     ) -> Result<Vec<Vec<KernelTime>>, E> {
         let whole = Arc::clone(graph);
-        let form =
-            move |_| read().map(|configurations| (kernels_of(&whole, &configurations), configurations));
-        let formed = resources.pool.run(terms.class, form).await.map_err(EngineError::from)?.value?;
+        let form = move |_| {
+            read().map(|configurations| (kernels_of(&whole, &configurations), configurations))
+        };
+        let formed = resources
+            .pool
+            .run(terms.class, form)
+            .await
+            .map_err(EngineError::from)?
+            .value?;
         let (kernels, configurations) = formed;
         let read = move || Ok::<_, E>(configurations);
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
         let prepared = preparation.run(resources, read, terms).await?.value;
-        let Prepared { plan, looked_up, held, .. } = prepared;
-        let completed = self.embeddings.complete(model, graph, &plan, looked_up, terms).await?;
+        let Prepared {
+            plan,
+            looked_up,
+            held,
+            ..
+        } = prepared;
+        let completed = self
+            .embeddings
+            .complete(model, graph, &plan, looked_up, terms)
+            .await?;
         let (own, multiple) = (Arc::clone(model), resources.device().row_multiple);
         let score = move |worker, interrupt: &Interrupt| {
             let (mut sums, size) = (completed.embeddings, own.settings().embedding_size);
@@ -114,23 +137,38 @@ impl SegmentEvaluator {
             own.score(worker, &sums, interrupt)
         };
         let interrupt = Arc::new(model.interrupt().map_err(EngineError::from)?);
-        let seconds = resources.pool.run_session(terms.class, interrupt, score).await;
+        let seconds = resources
+            .pool
+            .run_session(terms.class, interrupt, score)
+            .await;
         let seconds = seconds.map_err(EngineError::from)?;
         let seconds = seconds.map_err(EngineError::from)?;
         drop(held);
-        let timed = kernels.iter().enumerate().map(|(config, kernels)| plan.timed(config, kernels, &seconds));
+        let timed = kernels
+            .iter()
+            .enumerate()
+            .map(|(config, kernels)| plan.timed(config, kernels, &seconds));
         Ok(timed.collect())
     }
 
     async fn evaluate(
         &self,
         resources: &Resources,
-        Prepared { model, graph, plan, looked_up, held }: Prepared,
+        Prepared {
+            model,
+            graph,
+            plan,
+            looked_up,
+            held,
+        }: Prepared,
         waited: Duration,
         terms: Terms,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
-        let completed = self.embeddings.complete(&model, &graph, &plan, looked_up, terms).await?;
+        let completed = self
+            .embeddings
+            .complete(&model, &graph, &plan, looked_up, terms)
+            .await?;
         self.recent.remember(&model, &graph, &plan);
         let encoded = Instant::now();
         let distinct = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
@@ -139,17 +177,32 @@ impl SegmentEvaluator {
         let mut scores = fan_out(resources, Arc::clone(&plan), distinct, terms.class).await?;
         check_scores(model.facts(), &scores)?;
         let unscored = plan.mark_unscored(&mut scores);
-        let stages = Stages { waited, planned, encoded, scored: Instant::now() };
-        Ok(Evaluation { scores, reuse, unscored, stages })
+        let stages = Stages {
+            waited,
+            planned,
+            encoded,
+            scored: Instant::now(),
+        };
+        Ok(Evaluation {
+            scores,
+            reuse,
+            unscored,
+            stages,
+        })
     }
 }
 
 /// Returns the kernels of each configuration of a program, by root; none for those that are too large.
 fn kernels_of(graph: &SegmentedGraph, configurations: &Configurations) -> Vec<Vec<Kernel>> {
-    let (Some(program), Configurations::Fusion(batch)) = (graph.whole.program(), configurations) else {
+    let (Some(program), Configurations::Fusion(batch)) = (graph.whole.program(), configurations)
+    else {
         return Vec::new();
     };
-    let kernels = |config| program.kernels(batch.row(config), &KernelLimits::default()).unwrap_or_default();
+    let kernels = |config| {
+        program
+            .kernels(batch.row(config), &KernelLimits::default())
+            .unwrap_or_default()
+    };
     (0..batch.len()).map(kernels).collect()
 }
 
@@ -164,20 +217,30 @@ async fn score_sums(
     let (model, plan, device) = (Arc::clone(model), Arc::clone(plan), resources.device());
     let (count, size) = (plan.distinct_configs(), model.settings().embedding_size);
     let rows_per_config = (plan.rows_of_configs() / count.max(1)).max(1);
-    let at_once = (device.head_embeddings / rows_per_config).clamp(device.row_multiple, device.head_configs);
-    let chunks = (0..count).step_by(at_once).map(|start| start..count.min(start + at_once)).collect();
+    let at_once =
+        (device.head_embeddings / rows_per_config).clamp(device.row_multiple, device.head_configs);
+    let chunks = (0..count)
+        .step_by(at_once)
+        .map(|start| start..count.min(start + at_once))
+        .collect();
     let interrupt = model.interrupt().map_err(EngineError::from)?;
     let score = move |worker: Worker, configs: Range<usize>, interrupt: &Interrupt| {
-        let (count, padded) = (configs.len(), configs.len().next_multiple_of(device.row_multiple));
+        let (count, padded) = (
+            configs.len(),
+            configs.len().next_multiple_of(device.row_multiple),
+        );
         let mut tree = SumTree::new(&embeddings, size);
         let mut sums = Vec::with_capacity(padded * size);
-        plan.rows_of(configs).for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
+        plan.rows_of(configs)
+            .for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
         sums.resize(padded * size, 0.0);
         let mut scores = model.score(worker, &sums, interrupt)?;
         scores.truncate(count);
         Ok(scores)
     };
-    let chunks: Vec<Vec<f32>> = resources.score_in_chunks(chunks, terms.class, interrupt, score).await?;
+    let chunks: Vec<Vec<f32>> = resources
+        .score_in_chunks(chunks, terms.class, interrupt, score)
+        .await?;
     Ok(chunks.concat())
 }
 
@@ -191,8 +254,10 @@ async fn fan_out(
     match class {
         // Too little to hand to a worker.
         Class::Interactive => Ok(plan.fan_out(&distinct_scores)),
-        Class::Bulk => {
-            Ok(resources.pool.run(Class::Bulk, move |_| plan.fan_out(&distinct_scores)).await?.value)
-        }
+        Class::Bulk => Ok(resources
+            .pool
+            .run(Class::Bulk, move |_| plan.fan_out(&distinct_scores))
+            .await?
+            .value),
     }
 }

@@ -1,8 +1,8 @@
 use std::{borrow::Cow, ops::Range, time::Instant};
 
 use hlorank_graph::{
-    Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, RowFinder, Segment, SegmentFacts,
-    SegmentedGraph, TooManyRows, Unscored, pace,
+    Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, RowFinder, Segment,
+    SegmentFacts, SegmentedGraph, TooManyRows, Unscored, pace,
 };
 
 use crate::outcome::{KernelTime, Reuse, UnscoredConfigs};
@@ -44,7 +44,11 @@ impl Planner {
         let finder = configurations.into_rows(graph);
         let configs = finder.configs();
         let found = FoundRows::with_capacity(configs, graph.rows_per_config());
-        Self { finder, found, ends: Vec::with_capacity(configs) }
+        Self {
+            finder,
+            found,
+            ends: Vec::with_capacity(configs),
+        }
     }
 
     /// Number of configurations of the batch.
@@ -54,7 +58,11 @@ impl Planner {
 
     /// Plans until `until`, or a little longer. Returns whether every configuration was looked at. Every call gets the
     /// same graph.
-    pub(super) fn advance(&mut self, graph: &SegmentedGraph, until: Instant) -> Result<bool, TooManyRows> {
+    pub(super) fn advance(
+        &mut self,
+        graph: &SegmentedGraph,
+        until: Instant,
+    ) -> Result<bool, TooManyRows> {
         loop {
             let left = self.finder.configs() - self.found.distinct.of_config.len();
             for _ in 0..left.min(CONFIGS_PER_STEP) {
@@ -75,8 +83,20 @@ impl Planner {
 
     /// Returns the plan of the configurations that were looked at.
     pub(super) fn finish(self) -> Plan {
-        let FoundRows { distinct, rows, row_of, unscored } = self.found;
-        Plan { distinct, rows, locals: self.finder.finish(), row_of, ends: self.ends, unscored }
+        let FoundRows {
+            distinct,
+            rows,
+            row_of,
+            unscored,
+        } = self.found;
+        Plan {
+            distinct,
+            rows,
+            locals: self.finder.finish(),
+            row_of,
+            ends: self.ends,
+            unscored,
+        }
     }
 }
 
@@ -140,7 +160,12 @@ impl Plan {
 
     /// Returns the kernels of a configuration with their scores, given those of all rows. Rows and kernels are both in the
     /// order of roots.
-    pub(super) fn timed(&self, config: usize, kernels: &[Kernel], seconds: &[f32]) -> Vec<KernelTime> {
+    pub(super) fn timed(
+        &self,
+        config: usize,
+        kernels: &[Kernel],
+        seconds: &[f32],
+    ) -> Vec<KernelTime> {
         let rows = &self.row_of[self.rows_at(self.distinct.of_config[config] as usize)];
         let timed = rows.iter().zip(kernels).map(|(&row, kernel)| KernelTime {
             node: kernel.root,
@@ -156,7 +181,11 @@ impl Plan {
 
     /// Returns a row with its segment and local configuration.
     pub(super) fn row<'a>(&'a self, row: u32, graph: &'a SegmentedGraph) -> PlannedRow<'a> {
-        PlannedRow { row: self.rows[row as usize], locals: &*self.locals, graph }
+        PlannedRow {
+            row: self.rows[row as usize],
+            locals: &*self.locals,
+            graph,
+        }
     }
 }
 
@@ -186,7 +215,8 @@ mod tests {
         let features = vec![0.0; opcodes.len() * FEATURES];
         let edges = vec![[1, 0], [3, 2], [5, 4]];
         let arrays =
-            GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default()).unwrap();
+            GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default())
+                .unwrap();
         SegmentedGraph::new(&Graph::new(Task::Layout, arrays, vec![1, 3, 5]).unwrap())
     }
 
@@ -194,7 +224,11 @@ mod tests {
         let mut builder = hlorank_graph::LayoutBatchBuilder::new(3, Limits::default());
         for config in configs {
             builder
-                .push(&config.map(|number| LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()))
+                .push(
+                    &config.map(|number| {
+                        LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()
+                    }),
+                )
                 .unwrap();
         }
         Configurations::Layout(builder.build().unwrap())
@@ -202,7 +236,11 @@ mod tests {
 
     fn plan(graph: &SegmentedGraph, configurations: Configurations) -> Plan {
         let mut planner = Planner::new(graph, configurations);
-        assert!(planner.advance(graph, Instant::now() + Duration::from_mins(1)).unwrap());
+        assert!(
+            planner
+                .advance(graph, Instant::now() + Duration::from_mins(1))
+                .unwrap()
+        );
         planner.finish()
     }
 
@@ -223,29 +261,55 @@ mod tests {
 
     #[test]
     fn tiles_with_equal_features_are_one() {
-        let arrays =
-            GraphArrays::from_features(vec![1], vec![0.0; FEATURES], vec![], Pad::Zero, &Limits::default());
+        let arrays = GraphArrays::from_features(
+            vec![1],
+            vec![0.0; FEATURES],
+            vec![],
+            Pad::Zero,
+            &Limits::default(),
+        );
         let kernel = SegmentedGraph::new(&Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap());
         let mut batch = TileBatch::default();
         for bounds in [[4, 8], [8, 4], [4, 8]] {
-            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &bounds, input_bounds: &[] };
+            let tile = TileConfiguration {
+                kernel_bounds: &[],
+                output_bounds: &bounds,
+                input_bounds: &[],
+            };
             batch.push(tile, &Limits::default()).unwrap();
         }
         let plan = plan(&kernel, Configurations::Tile(batch));
         assert_eq!(plan.distinct.of_config, [0, 1, 0]);
-        assert_eq!(plan.rows, [Row { segment: 0, local: 0 }, Row { segment: 0, local: 1 }]);
+        assert_eq!(
+            plan.rows,
+            [
+                Row {
+                    segment: 0,
+                    local: 0
+                },
+                Row {
+                    segment: 0,
+                    local: 1
+                }
+            ]
+        );
     }
 
     #[test]
     fn a_plan_is_the_same_however_often_it_is_interrupted() {
-        let configs: Vec<_> = (0..1000).map(|number| [number % 7, number % 5, number % 3]).collect();
+        let configs: Vec<_> = (0..1000)
+            .map(|number| [number % 7, number % 5, number % 3])
+            .collect();
         let mut planner = Planner::new(&graph(), layouts(&configs));
         let now = Instant::now();
         let turns = (1..=1000).find(|_| planner.advance(&graph(), now).unwrap());
         assert_eq!(turns, Some(1000_usize.div_ceil(CONFIGS_PER_STEP)));
         let (interrupted, whole) = (planner.finish(), plan(&graph(), layouts(&configs)));
         assert_eq!(interrupted.distinct.of_config, whole.distinct.of_config);
-        assert_eq!((interrupted.rows, interrupted.row_of), (whole.rows, whole.row_of));
+        assert_eq!(
+            (interrupted.rows, interrupted.row_of),
+            (whole.rows, whole.row_of)
+        );
         assert_eq!(interrupted.distinct.first.len(), 105);
     }
 }

@@ -71,7 +71,12 @@ impl Preparation {
             return Err(EngineError::pad_unknown(model.facts()));
         }
         let (model, graph) = (Arc::clone(model), Arc::clone(graph));
-        Ok(Self { model, graph, embeddings: Arc::clone(embeddings), memory: Arc::clone(memory) })
+        Ok(Self {
+            model,
+            graph,
+            embeddings: Arc::clone(embeddings),
+            memory: Arc::clone(memory),
+        })
     }
 
     /// Prepares the configurations that `read` returns. A large batch is refused at once if the queue is full.
@@ -91,13 +96,21 @@ impl Preparation {
             let work = self.queue_planning(&backlog, planner.configs(), terms)?;
             Ok::<_, E>(Progress::Planning(self, planner, work).advance(until)?)
         });
-        let Computed { value: progress, waited } = first.await.map_err(EngineError::from)?;
+        let Computed {
+            value: progress,
+            waited,
+        } = first.await.map_err(EngineError::from)?;
         let mut progress = progress?;
         loop {
             if let Progress::Done(prepared) = progress {
-                return Ok(Computed { value: prepared, waited });
+                return Ok(Computed {
+                    value: prepared,
+                    waited,
+                });
             }
-            let next = resources.pool.run(terms.class, move |_| progress.advance(Instant::now() + TURN));
+            let next = resources.pool.run(terms.class, move |_| {
+                progress.advance(Instant::now() + TURN)
+            });
             progress = next.await.map_err(EngineError::from)?.value?;
         }
     }
@@ -115,9 +128,17 @@ impl Preparation {
 
     fn look_up_all(self, plan: Arc<Plan>) -> Result<Progress, EngineError> {
         check_rows(&self.model, &plan)?;
-        let held = self.memory.hold(plan.rows.len() * embedding_bytes(&self.model) + plan.bytes())?;
+        let held = self
+            .memory
+            .hold(plan.rows.len() * embedding_bytes(&self.model) + plan.bytes())?;
         let (model, graph) = (Arc::clone(&self.model), Arc::clone(&self.graph));
-        let prepared = Prepared { model, graph, plan, looked_up: LookedUp::default(), held };
+        let prepared = Prepared {
+            model,
+            graph,
+            plan,
+            looked_up: LookedUp::default(),
+            held,
+        };
         Ok(Progress::LookingUp(self, prepared))
     }
 }
@@ -136,9 +157,21 @@ impl Progress {
                 preparation.look_up_all(plan)?.advance(until)
             }
             Self::LookingUp(preparation, mut prepared) => {
-                let Prepared { model, graph, plan, looked_up, .. } = &mut prepared;
-                let done = preparation.embeddings.look_up(model, graph, plan, looked_up, until);
-                Ok(if done { Self::Done(prepared) } else { Self::LookingUp(preparation, prepared) })
+                let Prepared {
+                    model,
+                    graph,
+                    plan,
+                    looked_up,
+                    ..
+                } = &mut prepared;
+                let done = preparation
+                    .embeddings
+                    .look_up(model, graph, plan, looked_up, until);
+                Ok(if done {
+                    Self::Done(prepared)
+                } else {
+                    Self::LookingUp(preparation, prepared)
+                })
             }
             Self::Done(prepared) => Ok(Self::Done(prepared)),
         }
@@ -156,7 +189,11 @@ fn can_pad(model: &SegmentModel, graph: &SegmentedGraph) -> bool {
 
 /// Checks that the embeddings of a plan's rows are not too much for one call.
 fn check_rows(model: &SegmentModel, plan: &Plan) -> Result<(), TooManyRows> {
-    if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes(model) { Err(TooManyRows) } else { Ok(()) }
+    if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes(model) {
+        Err(TooManyRows)
+    } else {
+        Ok(())
+    }
 }
 
 fn embedding_bytes(model: &SegmentModel) -> usize {

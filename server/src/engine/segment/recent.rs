@@ -31,16 +31,28 @@ const MAX_REMEMBERED_ROWS: usize = 1 << 20;
 
 impl RecentBatches {
     pub(super) fn new(graphs: usize) -> Self {
-        Self { graphs, batches: Mutex::default() }
+        Self {
+            graphs,
+            batches: Mutex::default(),
+        }
     }
 
     /// Remembers a batch. It replaces the batch before of the same graph.
-    pub(super) fn remember(&self, model: &SegmentModel, graph: &Arc<SegmentedGraph>, plan: &Arc<Plan>) {
+    pub(super) fn remember(
+        &self,
+        model: &SegmentModel,
+        graph: &Arc<SegmentedGraph>,
+        plan: &Arc<Plan>,
+    ) {
         if self.graphs == 0 || plan.rows_of_configs() > MAX_REMEMBERED_ROWS {
             return;
         }
         let name = &model.facts().name;
-        let batch = RecentBatch { model: name.clone(), graph: Arc::clone(graph), plan: Arc::clone(plan) };
+        let batch = RecentBatch {
+            model: name.clone(),
+            graph: Arc::clone(graph),
+            plan: Arc::clone(plan),
+        };
         let mut batches = self.batches();
         let same = |known: &RecentBatch| known.graph.hash == graph.hash && &known.model == name;
         let known = batches.iter().position(same);
@@ -56,7 +68,11 @@ impl RecentBatches {
 
     /// Returns the batches that versions of a model scored, the most recent one first.
     pub(super) fn of_model(&self, name: &str) -> Vec<RecentBatch> {
-        self.batches().iter().filter(|batch| batch.model == name).cloned().collect()
+        self.batches()
+            .iter()
+            .filter(|batch| batch.model == name)
+            .cloned()
+            .collect()
     }
 
     fn batches(&self) -> MutexGuard<'_, VecDeque<RecentBatch>> {

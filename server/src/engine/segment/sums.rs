@@ -25,7 +25,13 @@ const BITS: usize = u64::BITS as usize;
 impl<'a> SumTree<'a> {
     /// Sums rows of `[rows, size]` embeddings.
     pub(super) fn new(embeddings: &'a [f32], size: usize) -> Self {
-        Self { embeddings, size, leaves: Vec::new(), partial: Vec::new(), stale: Vec::new() }
+        Self {
+            embeddings,
+            size,
+            leaves: Vec::new(),
+            partial: Vec::new(),
+            stale: Vec::new(),
+        }
     }
 
     /// Returns the sum of the embeddings of these rows.
@@ -118,7 +124,10 @@ mod tests {
         (1_u32..9, 0_usize..12).prop_flat_map(|(rows, occurrences)| {
             let embeddings = vec(-1e3_f32..1e3, rows as usize * SIZE);
             let of_one_length = vec(vec(0..rows, occurrences), 1..20);
-            (embeddings, prop_oneof![of_one_length, vec(vec(0..rows, 0..12), 1..20)])
+            (
+                embeddings,
+                prop_oneof![of_one_length, vec(vec(0..rows, 0..12), 1..20)],
+            )
         })
     }
 

@@ -44,19 +44,43 @@ impl Batch {
             return Err(EngineError::nothing_kept(facts));
         }
         let held = memory.hold(graph_input_bytes(graph, &taken))?;
-        let graph = graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
+        let graph =
+            graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
         let distinct = configurations.batch().distinct();
         let distinct_configs = distinct.first.len();
-        let evaluated = if settings.batch_dependent { Distinct::all(configurations.len()) } else { distinct };
+        let evaluated = if settings.batch_dependent {
+            Distinct::all(configurations.len())
+        } else {
+            distinct
+        };
         let configs = evaluated.first.len();
-        let runs = Runs::plan(model, sizes(&graph, configs), &Room { memory, workers, multiple })?;
+        let runs = Runs::plan(
+            model,
+            sizes(&graph, configs),
+            &Room {
+                memory,
+                workers,
+                multiple,
+            },
+        )?;
         let settings = of_size(settings, runs.configs);
-        let held_for_passes = memory.hold(Passes::scores(&settings, configs).saturating_mul(PASS_BYTES))?;
+        let held_for_passes =
+            memory.hold(Passes::scores(&settings, configs).saturating_mul(PASS_BYTES))?;
         let passes = Passes::new(&settings, configs, multiple);
-        let of_run = chunk_input_bytes(&configurations, &passes, multiple).saturating_add(runs.bytes);
-        let held_for_runs = memory.hold(of_run.saturating_mul(runs.at_once.min(passes.chunks.len())))?;
+        let of_run =
+            chunk_input_bytes(&configurations, &passes, multiple).saturating_add(runs.bytes);
+        let held_for_runs =
+            memory.hold(of_run.saturating_mul(runs.at_once.min(passes.chunks.len())))?;
         let held = [held, held_for_passes, held_for_runs];
-        Ok(Self { graph, configurations, evaluated, passes, runs, distinct_configs, _held: held })
+        Ok(Self {
+            graph,
+            configurations,
+            evaluated,
+            passes,
+            runs,
+            distinct_configs,
+            _held: held,
+        })
     }
 
     /// Work in nodes.
@@ -78,7 +102,12 @@ impl Batch {
 /// The sizes of a run over all configurations.
 fn sizes(graph: &WholeGraphInput, configs: usize) -> RunSizes {
     let (edges, slots) = (graph.edges.len() / 2, graph.configurable.len());
-    RunSizes { nodes: graph.nodes, edges, slots, configs }
+    RunSizes {
+        nodes: graph.nodes,
+        edges,
+        slots,
+        configs,
+    }
 }
 
 /// The settings with chunks of this size, unless scores depend on the size.
@@ -86,7 +115,10 @@ fn of_size(settings: &WholeGraphSettings, chunk_configs: usize) -> Cow<'_, Whole
     if settings.batch_dependent {
         return Cow::Borrowed(settings);
     }
-    Cow::Owned(WholeGraphSettings { chunk_configs, ..settings.clone() })
+    Cow::Owned(WholeGraphSettings {
+        chunk_configs,
+        ..settings.clone()
+    })
 }
 
 /// The nodes and edges of a graph that the model takes.
@@ -106,19 +138,38 @@ fn graph_input_bytes(graph: &Graph, taken: &Pruned) -> usize {
 /// Number of bytes of the configurations of the largest chunk, if they are columns of a feature set: a table is much smaller
 /// than what it stands for.
 fn chunk_input_bytes(configurations: &Configurations, passes: &Passes, multiple: usize) -> usize {
-    let Configurations::FeatureSet(batch) = configurations else { return 0 };
-    let largest = passes.chunks.iter().map(Range::len).max().unwrap_or_default().next_multiple_of(multiple);
+    let Configurations::FeatureSet(batch) = configurations else {
+        return 0;
+    };
+    let largest = passes
+        .chunks
+        .iter()
+        .map(Range::len)
+        .max()
+        .unwrap_or_default()
+        .next_multiple_of(multiple);
     largest.saturating_mul(batch.nodes() * batch.columns() * size_of::<f32>())
 }
 
 /// Makes the inputs for a graph; `None` if it cannot be padded as the model needs it.
 fn graph_input(graph: &Graph, taken: &Pruned, pad: Pad) -> Option<WholeGraphInput> {
     let ends = |end: usize| taken.edges.iter().map(move |edge| i64::from(edge[end]));
-    let opcode = |&node: &u32| graph.opcodes().get(node as usize).map(|&opcode| i64::from(opcode));
+    let opcode = |&node: &u32| {
+        graph
+            .opcodes()
+            .get(node as usize)
+            .map(|&opcode| i64::from(opcode))
+    };
     let mut positions = vec![0; graph.len()];
-    (0..).zip(&taken.nodes).for_each(|(position, &node)| positions[node as usize] = position);
+    (0..)
+        .zip(&taken.nodes)
+        .for_each(|(position, &node)| positions[node as usize] = position);
     // Configurations of a feature set are in the order of the nodes.
-    let slots = if graph.task().kind().scope == Scope::Nodes { graph.configurable() } else { &[] };
+    let slots = if graph.task().kind().scope == Scope::Nodes {
+        graph.configurable()
+    } else {
+        &[]
+    };
     Some(WholeGraphInput {
         nodes: taken.nodes.len(),
         opcode: taken.nodes.iter().filter_map(opcode).collect(),
@@ -137,7 +188,8 @@ mod tests {
     fn graph(pad: Pad, configurable: Vec<u32>) -> Graph {
         let features = vec![pad.value(); 3 * FEATURES];
         let edges = vec![[2, 1], [1, 0]];
-        let arrays = GraphArrays::from_features(vec![7, 8, 9], features, edges, pad, &Limits::default());
+        let arrays =
+            GraphArrays::from_features(vec![7, 8, 9], features, edges, pad, &Limits::default());
         Graph::new(Task::Layout, arrays.unwrap(), configurable).unwrap()
     }
 
@@ -166,7 +218,11 @@ mod tests {
     #[test]
     fn a_model_of_pruned_nodes_gets_configurable_ones_and_their_neighbours() {
         let input = input(&graph(Pad::Zero, vec![2]), ModelNodes::Pruned, Pad::Zero).unwrap();
-        assert_eq!(input.opcode, [8, 9], "ascending, without the node two steps away");
+        assert_eq!(
+            input.opcode,
+            [8, 9],
+            "ascending, without the node two steps away"
+        );
         assert_eq!(input.edges, [1, 0]);
         assert_eq!(input.configurable, [1]);
         assert_eq!(input.features.len(), 2 * FEATURES);

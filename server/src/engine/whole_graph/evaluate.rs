@@ -36,31 +36,66 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
     terms: Terms,
 ) -> Result<Evaluation, E> {
     // The size of a chunk does not matter if scores do not depend on it.
-    let multiple = if model.settings().batch_dependent { 1 } else { resources.device().row_multiple };
+    let multiple = if model.settings().batch_dependent {
+        1
+    } else {
+        resources.device().row_multiple
+    };
     let workers = resources.pool.workers();
-    check_size(model, graph, &Room { memory: &resources.memory, workers, multiple })?;
+    check_size(
+        model,
+        graph,
+        &Room {
+            memory: &resources.memory,
+            workers,
+            multiple,
+        },
+    )?;
     let prepared = {
-        let (model, graph, memory) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&resources.memory));
+        let (model, graph, memory) = (
+            Arc::clone(model),
+            Arc::clone(graph),
+            Arc::clone(&resources.memory),
+        );
         let runs = (workers, multiple);
         let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, &memory, runs)?);
         resources.pool.run(terms.class, read)
     };
-    let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
+    let Computed {
+        value: batch,
+        waited,
+    } = prepared.await.map_err(EngineError::from)?;
     let batch = Arc::new(batch?);
-    let work = resources.backlog.add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
-    let chunks = Chunks { model: Arc::clone(model), batch, work, multiple };
+    let work = resources
+        .backlog
+        .add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
+    let chunks = Chunks {
+        model: Arc::clone(model),
+        batch,
+        work,
+        multiple,
+    };
     Ok(chunks.evaluate(resources, waited, terms.class).await?)
 }
 
 /// Refuses a graph that is too large for the model before anything is queued. How much pruning keeps is not known yet.
-fn check_size(model: &WholeGraphModel, graph: &SegmentedGraph, room: &Room<'_>) -> Result<(), EngineError> {
+fn check_size(
+    model: &WholeGraphModel,
+    graph: &SegmentedGraph,
+    room: &Room<'_>,
+) -> Result<(), EngineError> {
     if model.settings().nodes == ModelNodes::Pruned {
         return Ok(());
     }
     let graph = &graph.whole;
     Runs::check(
         model,
-        RunSizes { nodes: graph.len(), edges: graph.edges().len(), slots: 0, configs: 1 },
+        RunSizes {
+            nodes: graph.len(),
+            edges: graph.edges().len(),
+            slots: 0,
+            configs: 1,
+        },
         room,
     )
 }
@@ -76,13 +111,20 @@ impl Chunks {
         let (model, batch) = (Arc::clone(&self.model), Arc::clone(&self.batch));
         let (runs, own) = (batch.runs, Arc::new(self));
         // Fewer runs than there are workers are made group by group.
-        let at_once = if runs.at_once < resources.pool.workers() { runs.at_once } else { usize::MAX };
+        let at_once = if runs.at_once < resources.pool.workers() {
+            runs.at_once
+        } else {
+            usize::MAX
+        };
         let mut scores = Vec::new();
         for chunks in batch.passes.chunks.chunks(at_once) {
             let own = Arc::clone(&own);
-            let score = move |worker, range, interrupt: &Interrupt| own.score(worker, range, interrupt);
+            let score =
+                move |worker, range, interrupt: &Interrupt| own.score(worker, range, interrupt);
             let interrupt = model.interrupt(runs.bytes)?;
-            let of_chunks = resources.score_in_chunks(chunks.to_vec(), class, interrupt, score).await?;
+            let of_chunks = resources
+                .score_in_chunks(chunks.to_vec(), class, interrupt, score)
+                .await?;
             scores.extend(of_chunks.into_iter().flatten());
         }
         let encoded = Instant::now();
@@ -90,8 +132,18 @@ impl Chunks {
         let fan_out = move |_| batch.evaluated.fan_out(&batch.passes.mean(&scores));
         let scores = resources.pool.run(class, fan_out).await?.value;
         check_scores(model.facts(), &scores)?;
-        let stages = Stages { waited, planned, encoded, scored: Instant::now() };
-        Ok(Evaluation { scores, reuse, unscored: None, stages })
+        let stages = Stages {
+            waited,
+            planned,
+            encoded,
+            scored: Instant::now(),
+        };
+        Ok(Evaluation {
+            scores,
+            reuse,
+            unscored: None,
+            stages,
+        })
     }
 
     /// Scores one chunk. Its last configuration is repeated up to the next multiple.
@@ -102,7 +154,9 @@ impl Chunks {
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
         let (batch, count) = (&self.batch, range.len());
-        let chunk = batch.passes.order[range].iter().map(|&config| batch.evaluated.first[config]);
+        let chunk = batch.passes.order[range]
+            .iter()
+            .map(|&config| batch.evaluated.first[config]);
         let mut chunk: Vec<usize> = chunk.collect();
         chunk.resize(count.next_multiple_of(self.multiple), chunk[count - 1]);
         let config = batch.configurations.batch().input(&chunk);

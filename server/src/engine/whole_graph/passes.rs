@@ -22,16 +22,26 @@ impl Passes {
     /// Plans the passes over `configs` configurations, with full chunks of a multiple of `multiple` of them.
     pub(super) fn new(settings: &WholeGraphSettings, configs: usize, multiple: usize) -> Self {
         let order: Vec<usize> = match permutations(settings, configs) {
-            Some(all) => (0..all.count).flat_map(|number| all.order(number, configs)).collect(),
+            Some(all) => (0..all.count)
+                .flat_map(|number| all.order(number, configs))
+                .collect(),
             None => (0..configs).collect(),
         };
-        let at_once = settings.chunk_configs.min(configs).max(1).next_multiple_of(multiple);
+        let at_once = settings
+            .chunk_configs
+            .min(configs)
+            .max(1)
+            .next_multiple_of(multiple);
         let starts = (0..order.len()).step_by(configs.max(1));
         let pass = |start| {
             let chunks = cut(settings.chunking, configs, at_once);
             chunks.map(move |chunk| start + chunk.start..start + chunk.end)
         };
-        Self { configs, chunks: starts.flat_map(pass).collect(), order }
+        Self {
+            configs,
+            chunks: starts.flat_map(pass).collect(),
+            order,
+        }
     }
 
     /// Number of passes; at least 1.
@@ -42,17 +52,24 @@ impl Passes {
     /// Returns the score of every configuration: the mean over the passes, given all scores in the order of the passes.
     pub(super) fn mean(&self, scores: &[f32]) -> Vec<f32> {
         let mut sums = vec![0.0; self.configs];
-        self.order.iter().zip(scores).for_each(|(&config, &score)| sums[config] += f64::from(score));
+        self.order
+            .iter()
+            .zip(scores)
+            .for_each(|(&config, &score)| sums[config] += f64::from(score));
         #[expect(clippy::cast_precision_loss, reason = "there are at most 64 passes")]
         let passes = self.count() as f64;
         #[expect(clippy::cast_possible_truncation, reason = "it is a mean of f32")]
-        sums.into_iter().map(|sum: f64| (sum / passes) as f32).collect()
+        sums.into_iter()
+            .map(|sum: f64| (sum / passes) as f32)
+            .collect()
     }
 }
 
 /// The orders of a batch. One chunk needs none: an order would not change its scores.
 fn permutations(settings: &WholeGraphSettings, configs: usize) -> Option<Permutations> {
-    settings.permutations.filter(|_| configs > settings.chunk_configs)
+    settings
+        .permutations
+        .filter(|_| configs > settings.chunk_configs)
 }
 
 /// Cuts `0..configs` into chunks of at most `at_once`.
@@ -73,11 +90,21 @@ mod tests {
 
     fn settings(chunk_configs: usize, chunking: Chunking) -> WholeGraphSettings {
         let (nodes, permutations) = (ModelNodes::All, None);
-        WholeGraphSettings { chunk_configs, batch_dependent: true, nodes, chunking, permutations }
+        WholeGraphSettings {
+            chunk_configs,
+            batch_dependent: true,
+            nodes,
+            chunking,
+            permutations,
+        }
     }
 
     fn sizes(settings: &WholeGraphSettings, count: usize) -> Vec<usize> {
-        Passes::new(settings, count, 1).chunks.iter().map(Range::len).collect()
+        Passes::new(settings, count, 1)
+            .chunks
+            .iter()
+            .map(Range::len)
+            .collect()
     }
 
     #[test]
@@ -105,20 +132,32 @@ mod tests {
 
     #[test]
     fn a_full_chunk_fills_the_vector_registers() {
-        let settings = WholeGraphSettings { batch_dependent: false, ..settings(5, Chunking::Full) };
+        let settings = WholeGraphSettings {
+            batch_dependent: false,
+            ..settings(5, Chunking::Full)
+        };
         assert_eq!(Passes::new(&settings, 19, 4).chunks, [0..8, 8..16, 16..19]);
         assert_eq!(Passes::new(&settings, 3, 4).chunks.len(), 1);
     }
 
     #[test]
     fn chunks_cover_every_pass_and_no_chunk_two() {
-        let permutations = Some(Permutations { count: 3, seed: 101 });
-        let permuted = WholeGraphSettings { permutations, ..settings(5, Chunking::Even) };
+        let permutations = Some(Permutations {
+            count: 3,
+            seed: 101,
+        });
+        let permuted = WholeGraphSettings {
+            permutations,
+            ..settings(5, Chunking::Even)
+        };
         let passes = Passes::new(&permuted, 12, 1);
         let lengths: Vec<usize> = passes.chunks.iter().map(Range::len).collect();
         assert_eq!(lengths, [4; 9]);
         assert!(passes.chunks.iter().cloned().flatten().eq(0..36));
-        assert_eq!((passes.order.len(), Passes::scores(&permuted, 12)), (36, 36));
+        assert_eq!(
+            (passes.order.len(), Passes::scores(&permuted, 12)),
+            (36, 36)
+        );
         for pass in passes.order.chunks(12) {
             let mut configs = pass.to_vec();
             configs.sort_unstable();
@@ -129,18 +168,38 @@ mod tests {
 
     #[test]
     fn one_chunk_is_scored_once_in_the_order_sent() {
-        let permutations = Some(Permutations { count: 3, seed: 101 });
-        let permuted = WholeGraphSettings { permutations, ..settings(5, Chunking::Full) };
+        let permutations = Some(Permutations {
+            count: 3,
+            seed: 101,
+        });
+        let permuted = WholeGraphSettings {
+            permutations,
+            ..settings(5, Chunking::Full)
+        };
         let passes = Passes::new(&permuted, 5, 1);
-        assert_eq!((passes.order, passes.chunks.len()), (vec![0, 1, 2, 3, 4], 1));
-        assert_eq!((Passes::scores(&permuted, 5), Passes::scores(&permuted, 6)), (5, 18));
+        assert_eq!(
+            (passes.order, passes.chunks.len()),
+            (vec![0, 1, 2, 3, 4], 1)
+        );
+        assert_eq!(
+            (Passes::scores(&permuted, 5), Passes::scores(&permuted, 6)),
+            (5, 18)
+        );
     }
 
     #[test]
     fn a_score_is_the_mean_of_its_passes() {
-        let passes = Passes { configs: 2, order: vec![0, 1, 1, 0], chunks: vec![] };
+        let passes = Passes {
+            configs: 2,
+            order: vec![0, 1, 1, 0],
+            chunks: vec![],
+        };
         assert_eq!(passes.mean(&[1.0, 2.0, 4.0, 0.0]), [0.5, 3.0]);
-        let once = Passes { configs: 2, order: vec![1, 0], chunks: vec![] };
+        let once = Passes {
+            configs: 2,
+            order: vec![1, 0],
+            chunks: vec![],
+        };
         assert_eq!(once.mean(&[1.0, 2.0]), [2.0, 1.0]);
     }
 }

@@ -50,10 +50,20 @@ impl Runs {
         if bytes > limit {
             let RunSizes { nodes, edges, .. } = sizes;
             let model = model.facts().name.clone();
-            return Err(EngineError::GraphTooLarge { model, nodes, edges, bytes, limit });
+            return Err(EngineError::GraphTooLarge {
+                model,
+                nodes,
+                edges,
+                bytes,
+                limit,
+            });
         }
         let at_once = (share / bytes.max(1)).clamp(1, room.workers.max(1));
-        Ok(Self { configs, at_once, bytes })
+        Ok(Self {
+            configs,
+            at_once,
+            bytes,
+        })
     }
 
     /// Fails if the smallest run over a graph needs more memory than a call may hold.
@@ -62,6 +72,14 @@ impl Runs {
         sizes: RunSizes,
         room: &Room<'_>,
     ) -> Result<(), EngineError> {
-        Self::plan(model, RunSizes { configs: 1, ..sizes }, room).map(drop)
+        Self::plan(
+            model,
+            RunSizes {
+                configs: 1,
+                ..sizes
+            },
+            room,
+        )
+        .map(drop)
     }
 }

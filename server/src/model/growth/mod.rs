@@ -41,15 +41,30 @@ impl MemoryGrowth {
         task: Task,
         features: &ModelFeatures,
     ) -> Result<Self, ArtifactError> {
-        let unknown = |detail: String| ArtifactError::MemoryUnknown { file: MODEL, detail };
+        let unknown = |detail: String| ArtifactError::MemoryUnknown {
+            file: MODEL,
+            detail,
+        };
         let probe = Probe::new(task, features);
         let fit = Fit::new(probe.has_slots());
         let mut traced = Traced::new(model, runtime).map_err(|error| unknown(error.to_string()))?;
-        let mut live = |sizes| traced.live(&probe, sizes).map_err(|error| unknown(error.to_string()));
-        let at_points = fit.points().into_iter().map(&mut live).collect::<Result<Vec<_>, _>>()?;
+        let mut live = |sizes| {
+            traced
+                .live(&probe, sizes)
+                .map_err(|error| unknown(error.to_string()))
+        };
+        let at_points = fit
+            .points()
+            .into_iter()
+            .map(&mut live)
+            .collect::<Result<Vec<_>, _>>()?;
         let steps = fit.polynomials(at_points);
-        let check =
-            RunSizes { nodes: 23, edges: 31, slots: if probe.has_slots() { 9 } else { 0 }, configs: 16 };
+        let check = RunSizes {
+            nodes: 23,
+            edges: 31,
+            slots: if probe.has_slots() { 9 } else { 0 },
+            configs: 16,
+        };
         let found = live(check)?.into_iter().fold(0.0, f64::max);
         let growth = Self { fit, steps };
         let expected = growth.live(check);
@@ -76,7 +91,12 @@ impl MemoryGrowth {
     /// Returns the bytes of tensors that are alive at the operator where there are most.
     fn live(&self, sizes: RunSizes) -> f64 {
         let terms = self.fit.terms(sizes);
-        let value = |step: &Vec<f64>| step.iter().zip(&terms).map(|(factor, term)| factor * term).sum();
+        let value = |step: &Vec<f64>| {
+            step.iter()
+                .zip(&terms)
+                .map(|(factor, term)| factor * term)
+                .sum()
+        };
         self.steps.iter().map(value).fold(0.0, f64::max)
     }
 }

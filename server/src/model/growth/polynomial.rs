@@ -20,8 +20,18 @@ pub(super) struct Fit {
 const DEGREE: usize = 2;
 
 /// Sizes of the smallest graph, and the steps to the next ones.
-const FIRST: RunSizes = RunSizes { nodes: 6, edges: 5, slots: 2, configs: 4 };
-const STEP: RunSizes = RunSizes { nodes: 4, edges: 3, slots: 2, configs: 4 };
+const FIRST: RunSizes = RunSizes {
+    nodes: 6,
+    edges: 5,
+    slots: 2,
+    configs: 4,
+};
+const STEP: RunSizes = RunSizes {
+    nodes: 4,
+    edges: 3,
+    slots: 2,
+    configs: 4,
+};
 
 /// Factors are rounded to multiples of this, which removes what rounding left.
 const UNIT: f64 = 1.0 / 16.0;
@@ -39,7 +49,12 @@ impl Fit {
             for slots in 0..=most_slots {
                 for edges in 0..=DEGREE - slots {
                     for nodes in 0..=DEGREE - slots - edges {
-                        points.push(self.point(RunSizes { nodes, edges, slots, configs }));
+                        points.push(self.point(RunSizes {
+                            nodes,
+                            edges,
+                            slots,
+                            configs,
+                        }));
                     }
                 }
             }
@@ -51,7 +66,11 @@ impl Fit {
         RunSizes {
             nodes: FIRST.nodes + steps.nodes * STEP.nodes,
             edges: FIRST.edges + steps.edges * STEP.edges,
-            slots: if self.has_slots { FIRST.slots + steps.slots * STEP.slots } else { 0 },
+            slots: if self.has_slots {
+                FIRST.slots + steps.slots * STEP.slots
+            } else {
+                0
+            },
             configs: FIRST.configs + steps.configs * STEP.configs,
         }
     }
@@ -59,12 +78,16 @@ impl Fit {
     /// Returns the values of the terms of a polynomial.
     #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
     pub(super) fn terms(&self, sizes: RunSizes) -> Vec<f64> {
-        let [n, e, k, c] = [sizes.nodes, sizes.edges, sizes.slots, sizes.configs].map(|size| size as f64);
+        let [n, e, k, c] =
+            [sizes.nodes, sizes.edges, sizes.slots, sizes.configs].map(|size| size as f64);
         let mut of_graph = vec![1.0, n, e, n * n, n * e, e * e];
         if self.has_slots {
             of_graph.extend([k, k * k, n * k, e * k]);
         }
-        [1.0, c, c * c].iter().flat_map(|of_configs| of_graph.iter().map(move |of| of * of_configs)).collect()
+        [1.0, c, c * c]
+            .iter()
+            .flat_map(|of_configs| of_graph.iter().map(move |of| of * of_configs))
+            .collect()
     }
 
     /// Returns the polynomials through values: `values[p][s]` is that of polynomial `s` at point `p`. Factors below zero are left
@@ -72,11 +95,20 @@ impl Fit {
     pub(super) fn polynomials(&self, values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
         let points = self.points();
         let mut rows: Vec<Vec<f64>> = points.iter().map(|point| self.terms(*point)).collect();
-        rows.iter_mut().zip(values).for_each(|(row, values)| row.extend(values));
+        rows.iter_mut()
+            .zip(values)
+            .for_each(|(row, values)| row.extend(values));
         eliminate(&mut rows);
-        let count = rows.first().map_or(0, Vec::len).saturating_sub(points.len());
+        let count = rows
+            .first()
+            .map_or(0, Vec::len)
+            .saturating_sub(points.len());
         let round = |factor: f64| ((factor / UNIT).round() * UNIT).max(0.0);
-        let polynomial = |step: usize| rows.iter().map(|row| round(row[points.len() + step])).collect();
+        let polynomial = |step: usize| {
+            rows.iter()
+                .map(|row| round(row[points.len() + step]))
+                .collect()
+        };
         largest((0..count).map(polynomial).collect())
     }
 }
@@ -84,8 +116,11 @@ impl Fit {
 /// Makes the left part of a matrix the identity. It has as many columns as there are rows.
 fn eliminate(rows: &mut [Vec<f64>]) {
     for column in 0..rows.len() {
-        let largest = (column..rows.len())
-            .max_by(|&one, &other| rows[one][column].abs().total_cmp(&rows[other][column].abs()));
+        let largest = (column..rows.len()).max_by(|&one, &other| {
+            rows[one][column]
+                .abs()
+                .total_cmp(&rows[other][column].abs())
+        });
         rows.swap(column, largest.unwrap_or(column));
         let pivot = rows[column][column];
         rows[column].iter_mut().for_each(|value| *value /= pivot);
@@ -93,7 +128,9 @@ fn eliminate(rows: &mut [Vec<f64>]) {
         for (number, row) in rows.iter_mut().enumerate() {
             let factor = row[column];
             if number != column && factor != 0.0 {
-                row.iter_mut().zip(&own).for_each(|(value, own)| *value -= factor * own);
+                row.iter_mut()
+                    .zip(&own)
+                    .for_each(|(value, own)| *value -= factor * own);
             }
         }
     }
@@ -105,7 +142,12 @@ fn largest(mut polynomials: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     polynomials.sort_by(|one, other| sum(other).total_cmp(&sum(one)));
     let mut kept: Vec<Vec<f64>> = Vec::new();
     for polynomial in polynomials {
-        let is_below = |other: &Vec<f64>| polynomial.iter().zip(other).all(|(own, other)| own <= other);
+        let is_below = |other: &Vec<f64>| {
+            polynomial
+                .iter()
+                .zip(other)
+                .all(|(own, other)| own <= other)
+        };
         if !kept.iter().any(is_below) {
             kept.push(polynomial);
         }
@@ -118,19 +160,38 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::cast_precision_loss, reason = "the numbers of bytes are below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the numbers of bytes are below 2^53"
+    )]
     fn a_polynomial_is_found_from_its_values_at_tiny_sizes() {
         for has_slots in [false, true] {
             let fit = Fit::new(has_slots);
             let bytes = |of: RunSizes| {
-                let square = 4 * of.nodes * of.nodes + 12 * of.nodes * of.edges + 8 * of.slots * of.slots;
-                (100 + 288 * of.configs * of.nodes + square + 4 * of.configs * of.configs * of.edges) as f64
+                let square =
+                    4 * of.nodes * of.nodes + 12 * of.nodes * of.edges + 8 * of.slots * of.slots;
+                (100 + 288 * of.configs * of.nodes
+                    + square
+                    + 4 * of.configs * of.configs * of.edges) as f64
             };
-            let values = fit.points().into_iter().map(|point| vec![bytes(point), 7.0]).collect();
+            let values = fit
+                .points()
+                .into_iter()
+                .map(|point| vec![bytes(point), 7.0])
+                .collect();
             let found = fit.polynomials(values);
             assert_eq!(found.len(), 1, "the other is below it everywhere");
-            let large = RunSizes { nodes: 20_000, edges: 50_000, slots: 0, configs: 64 };
-            let value: f64 = found[0].iter().zip(fit.terms(large)).map(|(factor, term)| factor * term).sum();
+            let large = RunSizes {
+                nodes: 20_000,
+                edges: 50_000,
+                slots: 0,
+                configs: 64,
+            };
+            let value: f64 = found[0]
+                .iter()
+                .zip(fit.terms(large))
+                .map(|(factor, term)| factor * term)
+                .sum();
             assert_eq!(value, bytes(large));
         }
     }

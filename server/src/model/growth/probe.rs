@@ -18,7 +18,11 @@ impl Probe {
     pub(super) fn new(task: Task, features: &ModelFeatures) -> Self {
         let named = features.named().map(|set| set.config_features().len());
         let config_columns = named.unwrap_or(task.kind().width);
-        Self { task, node_columns: features.node_features(), config_columns }
+        Self {
+            task,
+            node_columns: features.node_features(),
+            config_columns,
+        }
     }
 
     /// Whether graphs have configurable nodes.
@@ -28,15 +32,22 @@ impl Probe {
 
     /// Returns the inputs of `model.onnx`. No two edges are equal, as an operator may leave out repetitions.
     pub(super) fn inputs(&self, sizes: RunSizes) -> ort::Result<SessionInputs<'static, 'static>> {
-        let RunSizes { nodes, edges, slots, configs } = sizes;
+        let RunSizes {
+            nodes,
+            edges,
+            slots,
+            configs,
+        } = sizes;
         let features = Tensor::from_array((
             [nodes, self.node_columns],
             vec![f32::from(VALUE); nodes * self.node_columns],
         ))?;
-        let ends = |end: fn(usize, usize) -> usize| (0..edges).map(move |edge| index(end(edge, nodes)));
+        let ends =
+            |end: fn(usize, usize) -> usize| (0..edges).map(move |edge| index(end(edge, nodes)));
         let consumers = ends(|edge, nodes| edge % nodes);
         let producers = ends(|edge, nodes| (edge / nodes + edge + 1) % nodes);
-        let edges = Tensor::from_array(([2, edges], consumers.chain(producers).collect::<Vec<_>>()))?;
+        let edges =
+            Tensor::from_array(([2, edges], consumers.chain(producers).collect::<Vec<_>>()))?;
         let mut inputs = ort::inputs! { "features" => features, "edges" => edges };
         let shape = match self.task.kind().scope {
             Scope::Kernel | Scope::Program => vec![configs, self.config_columns],
@@ -45,8 +56,12 @@ impl Probe {
         };
         let count = shape.iter().product();
         let config = match self.task.kind().element {
-            Element::Float32 => Tensor::from_array((shape, vec![f32::from(VALUE); count]))?.into_dyn(),
-            Element::Int64 => Tensor::from_array((shape, vec![i64::from(VALUE); count]))?.into_dyn(),
+            Element::Float32 => {
+                Tensor::from_array((shape, vec![f32::from(VALUE); count]))?.into_dyn()
+            }
+            Element::Int64 => {
+                Tensor::from_array((shape, vec![i64::from(VALUE); count]))?.into_dyn()
+            }
         };
         inputs.push(("config".into(), config.into()));
         if self.task.kind().scope != Scope::EveryNode {
@@ -54,7 +69,8 @@ impl Probe {
             inputs.push(("opcode".into(), opcode.into()));
         }
         if self.has_slots() {
-            let configurable = Tensor::from_array(([slots], (0..slots).map(index).collect::<Vec<_>>()))?;
+            let configurable =
+                Tensor::from_array(([slots], (0..slots).map(index).collect::<Vec<_>>()))?;
             inputs.push(("configurable".into(), configurable.into()));
         }
         Ok(inputs.into())

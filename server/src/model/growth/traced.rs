@@ -28,10 +28,17 @@ struct Step {
 impl Traced {
     pub(super) fn new(model: &Bytes, runtime: &Runtime) -> Result<Self, RuntimeError> {
         let malformed = |detail: String| RuntimeError::Session(detail);
-        let decoded = ModelProto::decode(model.clone()).map_err(|error| malformed(error.to_string()))?;
-        let graph = decoded.graph.as_ref().ok_or_else(|| malformed("it has no graph".to_owned()))?;
+        let decoded =
+            ModelProto::decode(model.clone()).map_err(|error| malformed(error.to_string()))?;
+        let graph = decoded
+            .graph
+            .as_ref()
+            .ok_or_else(|| malformed("it has no graph".to_owned()))?;
         let session = runtime.unoptimized_session(&with_every_output(model, graph))?;
-        Ok(Self { session, steps: steps(&decoded, graph) })
+        Ok(Self {
+            session,
+            steps: steps(&decoded, graph),
+        })
     }
 
     /// Returns the bytes of tensors that are alive at each operator, for inputs of some sizes.
@@ -43,12 +50,17 @@ impl Traced {
                 return Err(ort::Error::new(format!("`{name}` is no tensor")));
             };
             let size = ty.byte_size(shape.num_elements());
-            let size =
-                size.ok_or_else(|| ort::Error::new(format!("`{name}` has elements of unknown size")))?;
+            let size = size
+                .ok_or_else(|| ort::Error::new(format!("`{name}` has elements of unknown size")))?;
             bytes.insert(name, size);
         }
         let largest = bytes.values().copied().max().unwrap_or_default();
-        let sum = |names: &[String]| names.iter().filter_map(|name| bytes.get(name.as_str())).sum::<usize>();
+        let sum = |names: &[String]| {
+            names
+                .iter()
+                .filter_map(|name| bytes.get(name.as_str()))
+                .sum::<usize>()
+        };
         let mut alive = 0;
         let at_steps = self.steps.iter().map(|step| {
             alive += sum(&step.computed);
@@ -64,12 +76,26 @@ impl Traced {
 
 /// Adds every tensor to the outputs of a serialized model. Protobuf merges an appended message with the one before it.
 fn with_every_output(model: &Bytes, graph: &GraphProto) -> Vec<u8> {
-    let outputs: HashSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
+    let outputs: HashSet<&str> = graph
+        .output
+        .iter()
+        .map(|output| output.name.as_str())
+        .collect();
     let computed = graph.node.iter().flat_map(|node| &node.output);
     let further = computed.filter(|name| !name.is_empty() && !outputs.contains(name.as_str()));
-    let output = further.map(|name| ValueInfoProto { name: name.clone(), r#type: None }).collect();
-    let more =
-        ModelProto { graph: Some(GraphProto { output, ..GraphProto::default() }), ..ModelProto::default() };
+    let output = further
+        .map(|name| ValueInfoProto {
+            name: name.clone(),
+            r#type: None,
+        })
+        .collect();
+    let more = ModelProto {
+        graph: Some(GraphProto {
+            output,
+            ..GraphProto::default()
+        }),
+        ..ModelProto::default()
+    };
     [model.as_ref(), &more.encode_to_vec()].concat()
 }
 
@@ -112,11 +138,22 @@ fn hidden(model: &ModelProto, node: &NodeProto) -> usize {
     let is_named = |function: &&hlorank_proto::onnx::FunctionProto| {
         (&function.domain, &function.name) == (&node.domain, &node.op_type)
     };
-    let function = model.functions.iter().find(is_named).map_or(0, |function| function.node.len());
-    let in_body = |body: &GraphProto| body.node.iter().map(|node| 1 + hidden(model, node)).sum::<usize>();
+    let function = model
+        .functions
+        .iter()
+        .find(is_named)
+        .map_or(0, |function| function.node.len());
+    let in_body = |body: &GraphProto| {
+        body.node
+            .iter()
+            .map(|node| 1 + hidden(model, node))
+            .sum::<usize>()
+    };
     function + bodies(node).map(in_body).sum::<usize>()
 }
 
 fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
-    node.attribute.iter().flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
+    node.attribute
+        .iter()
+        .flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
 }

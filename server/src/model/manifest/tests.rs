@@ -32,10 +32,15 @@ fn read(manifest: &Value) -> Result<Manifest, ManifestError> {
 fn a_sound_manifest_is_read() {
     let manifest = read(&manifest()).unwrap();
     assert_eq!(manifest.kind().to_string(), "segment");
-    let ModelKind::Segment(settings) = manifest.kind() else { panic!("a segment model") };
+    let ModelKind::Segment(settings) = manifest.kind() else {
+        panic!("a segment model")
+    };
     assert_eq!(manifest.task(), Task::Tile);
     assert_eq!(manifest.pad(), Pad::MinusOne);
-    assert_eq!([1, 8, 9, 512].map(|nodes| settings.bucket(nodes)), [8, 8, 64, 512]);
+    assert_eq!(
+        [1, 8, 9, 512].map(|nodes| settings.bucket(nodes)),
+        [8, 8, 64, 512]
+    );
 }
 
 #[test]
@@ -78,9 +83,20 @@ fn a_whole_graph_model_of_layouts_may_take_pruned_nodes_and_average_even_chunks(
     }
     let manifest = read(&written).unwrap();
     assert!(!manifest.kind().allows_partial());
-    let ModelKind::WholeGraph(settings) = manifest.kind() else { panic!("a whole-graph model") };
-    assert_eq!((settings.nodes, settings.chunking), (ModelNodes::Pruned, Chunking::Even));
-    assert_eq!(settings.permutations, Some(Permutations { count: 10, seed: u64::MAX }));
+    let ModelKind::WholeGraph(settings) = manifest.kind() else {
+        panic!("a whole-graph model")
+    };
+    assert_eq!(
+        (settings.nodes, settings.chunking),
+        (ModelNodes::Pruned, Chunking::Even)
+    );
+    assert_eq!(
+        settings.permutations,
+        Some(Permutations {
+            count: 10,
+            seed: u64::MAX
+        })
+    );
 }
 
 #[test]
@@ -92,7 +108,9 @@ fn segments_of_kernels_may_be_larger() {
         read(&written)
     };
     let read = of("tile", 2048, 2048).unwrap();
-    let ModelKind::Segment(settings) = read.kind() else { panic!("a segment model") };
+    let ModelKind::Segment(settings) = read.kind() else {
+        panic!("a segment model")
+    };
     assert_eq!(settings.max_segment_nodes, 2048);
     assert!(of("layout", 512, 512).is_ok());
     for (task, nodes, largest, named) in [
@@ -102,7 +120,10 @@ fn segments_of_kernels_may_be_larger() {
         ("layout", 1024, 1024, "max_segment_nodes"),
     ] {
         let refused = of(task, nodes, largest).unwrap_err().to_string();
-        assert!(refused.contains(&format!("`{named}`")), "{task} {nodes}: {refused}");
+        assert!(
+            refused.contains(&format!("`{named}`")),
+            "{task} {nodes}: {refused}"
+        );
     }
 }
 
@@ -128,7 +149,10 @@ fn assert_each_is_named(manifest: &Value, wrong: Vec<(&str, Value)>) {
         let mut manifest = manifest.clone();
         manifest[wrong_field] = value;
         let refused = read(&manifest).unwrap_err();
-        assert!(matches!(&refused, ManifestError::Field { field, .. } if *field == wrong_field), "{refused}");
+        assert!(
+            matches!(&refused, ManifestError::Field { field, .. } if *field == wrong_field),
+            "{refused}"
+        );
     }
 }
 
@@ -161,7 +185,10 @@ fn each_wrong_field_is_named() {
 fn another_featurization_is_told() {
     let mut manifest = manifest();
     manifest["feature_digest"] = json!("00".repeat(32));
-    assert!(matches!(read(&manifest), Err(ManifestError::FeatureDigest { .. })));
+    assert!(matches!(
+        read(&manifest),
+        Err(ManifestError::FeatureDigest { .. })
+    ));
 }
 
 fn named_manifest() -> Value {
@@ -178,20 +205,32 @@ fn named_manifest() -> Value {
 #[test]
 fn a_model_of_a_feature_set_names_its_columns() {
     let manifest = read(&named_manifest()).unwrap();
-    assert_eq!((manifest.task(), manifest.pad()), (Task::FeatureSet, Pad::Zero));
+    assert_eq!(
+        (manifest.task(), manifest.pad()),
+        (Task::FeatureSet, Pad::Zero)
+    );
     let set = manifest.features().named().unwrap();
-    assert_eq!((set.name(), set.node_features().len(), set.config_features().len()), ("loops", 2, 1));
+    assert_eq!(
+        (
+            set.name(),
+            set.node_features().len(),
+            set.config_features().len()
+        ),
+        ("loops", 2, 1)
+    );
 }
 
 #[test]
 fn each_wrong_field_of_a_model_of_a_feature_set_is_named() {
-    let set =
-        |name: &str, nodes: Value| json!({"name": name, "node_features": nodes, "config_features": ["t"]});
+    let set = |name: &str, nodes: Value| json!({"name": name, "node_features": nodes, "config_features": ["t"]});
     let wrong = vec![
         ("pad_value", json!(0)),
         ("feature_set", json!(null)),
         ("feature_set", json!("loops")),
-        ("feature_set", json!({"name": "loops", "node_features": ["a"]})),
+        (
+            "feature_set",
+            json!({"name": "loops", "node_features": ["a"]}),
+        ),
         ("feature_set", set("a\"b", json!(["a"]))),
         ("feature_set", set("loops", json!([]))),
         ("feature_set", set("loops", json!(["a", "a"]))),
@@ -200,14 +239,23 @@ fn each_wrong_field_of_a_model_of_a_feature_set_is_named() {
     assert_each_is_named(&named_manifest(), wrong);
     let mut other = named_manifest();
     other["feature_set"]["config_features"] = json!(["tiles"]);
-    assert!(matches!(read(&other), Err(ManifestError::FeatureDigest { .. })));
+    assert!(matches!(
+        read(&other),
+        Err(ManifestError::FeatureDigest { .. })
+    ));
     let mut segment = manifest();
     segment["task"] = json!("feature-set");
     segment["feature_set"] = named_manifest()["feature_set"].clone();
     segment["feature_digest"] = named_manifest()["feature_digest"].clone();
     segment.as_object_mut().unwrap().remove("pad_value");
-    assert!(matches!(read(&segment), Err(ManifestError::Field { field: "kind", .. })));
-    assert_each_is_named(&manifest(), vec![("feature_set", set("loops", json!(["a"])))]);
+    assert!(matches!(
+        read(&segment),
+        Err(ManifestError::Field { field: "kind", .. })
+    ));
+    assert_each_is_named(
+        &manifest(),
+        vec![("feature_set", set("loops", json!(["a"])))],
+    );
 }
 
 #[test]
@@ -233,11 +281,16 @@ fn each_wrong_field_of_a_whole_graph_model_is_named() {
 
 #[test]
 fn a_field_that_the_kind_needs_is_named_where_it_is_missing() {
-    for (mut manifest, missing) in
-        [(manifest(), "embedding_size"), (manifest(), "buckets"), (whole_graph_manifest(), "chunk_configs")]
-    {
+    for (mut manifest, missing) in [
+        (manifest(), "embedding_size"),
+        (manifest(), "buckets"),
+        (whole_graph_manifest(), "chunk_configs"),
+    ] {
         manifest.as_object_mut().unwrap().remove(missing);
         let refused = read(&manifest).unwrap_err();
-        assert!(matches!(&refused, ManifestError::Field { field, .. } if *field == missing), "{refused}");
+        assert!(
+            matches!(&refused, ManifestError::Field { field, .. } if *field == missing),
+            "{refused}"
+        );
     }
 }

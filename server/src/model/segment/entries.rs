@@ -17,12 +17,18 @@ const MULTIPLE: usize = 4;
 impl<'a> Entries<'a> {
     /// Returns the entries of layouts `[rows, nodes, width]`; `None` of other configurations.
     pub(super) fn of(config: &'a ConfigInput) -> Option<Self> {
-        let (ConfigValues::Int64(values), [shape @ .., width]) = (&config.values, config.shape.as_slice())
+        let (ConfigValues::Int64(values), [shape @ .., width]) =
+            (&config.values, config.shape.as_slice())
         else {
             return None;
         };
         let mut known: HashMap<&[i64], i64> = HashMap::new();
-        let mut found = Self { distinct: Vec::new(), width: *width, numbers: Vec::new(), shape };
+        let mut found = Self {
+            distinct: Vec::new(),
+            width: *width,
+            numbers: Vec::new(),
+            shape,
+        };
         for entry in values.chunks_exact(*width) {
             let next = i64::try_from(known.len()).ok()?;
             let number = *known.entry(entry).or_insert_with(|| {
@@ -51,7 +57,10 @@ mod tests {
     #[test]
     fn equal_entries_are_one_and_the_last_is_repeated() {
         let values = vec![1, 2, -2, -2, 1, 2, -2, -2, 3, 4, 1, 2];
-        let config = ConfigInput { shape: vec![2, 3, 2], values: ConfigValues::Int64(values) };
+        let config = ConfigInput {
+            shape: vec![2, 3, 2],
+            values: ConfigValues::Int64(values),
+        };
         let found = Entries::of(&config).unwrap();
         assert_eq!(found.distinct, [1, 2, -2, -2, 3, 4, 3, 4]);
         assert_eq!(
@@ -62,7 +71,10 @@ mod tests {
 
     #[test]
     fn tiles_have_no_entries() {
-        let config = ConfigInput { shape: vec![1, 2], values: ConfigValues::Float32(vec![1.0, 2.0]) };
+        let config = ConfigInput {
+            shape: vec![1, 2],
+            values: ConfigValues::Float32(vec![1.0, 2.0]),
+        };
         assert!(Entries::of(&config).is_none());
     }
 }

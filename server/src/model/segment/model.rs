@@ -77,7 +77,12 @@ impl SegmentModel {
         settings: SegmentSettings,
         sessions: PerWorker<Sessions>,
     ) -> Self {
-        Self { facts, settings, sessions, shapes: KnownShapes::default() }
+        Self {
+            facts,
+            settings,
+            sessions,
+            shapes: KnownShapes::default(),
+        }
     }
 
     /// What models of every kind have.
@@ -110,7 +115,8 @@ impl SegmentModel {
         }
         let expected = input.rows * self.settings.embedding_size;
         let encode = |sessions: &mut Sessions| sessions.encode(input, interrupt);
-        self.sessions.run(worker, ENCODER, expected, interrupt, encode)
+        self.sessions
+            .run(worker, ENCODER, expected, interrupt, encode)
     }
 
     /// Runs the first part of an encoder in two parts: returns the tensors of each segment of an input.
@@ -144,7 +150,8 @@ impl SegmentModel {
     ) -> Result<Vec<f32>, ModelFailed> {
         let expected = input.rows * self.settings.embedding_size;
         let encode = |sessions: &mut Sessions| sessions.encode_rows(tensors, input, interrupt);
-        self.sessions.run(worker, ENCODER, expected, interrupt, encode)
+        self.sessions
+            .run(worker, ENCODER, expected, interrupt, encode)
     }
 
     /// Runs the head on `[configs, D]` sums, and returns `[configs]` scores. Fails once it is interrupted.
@@ -154,7 +161,10 @@ impl SegmentModel {
         sums: &[f32],
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
-        let shape = [sums.len() / self.settings.embedding_size, self.settings.embedding_size];
+        let shape = [
+            sums.len() / self.settings.embedding_size,
+            self.settings.embedding_size,
+        ];
         let score = |sessions: &mut Sessions| sessions.score(shape, sums, interrupt);
         self.sessions.run(worker, HEAD, shape[0], interrupt, score)
     }
@@ -167,13 +177,27 @@ impl Sessions {
         settings: &SegmentSettings,
     ) -> Result<Self, ArtifactError> {
         let encoder = session(ENCODER)?;
-        let segment = settings.is_split.then(|| SegmentSession::new(session(SEGMENT)?, &encoder));
-        Ok(Self { segment: segment.transpose()?, encoder, head: session(HEAD)? })
+        let segment = settings
+            .is_split
+            .then(|| SegmentSession::new(session(SEGMENT)?, &encoder));
+        Ok(Self {
+            segment: segment.transpose()?,
+            encoder,
+            head: session(HEAD)?,
+        })
     }
 
-    fn tensors(&mut self, input: &EncoderInput, interrupt: &Interrupt) -> ort::Result<Vec<SegmentTensors>> {
-        let Some(segment) = &mut self.segment else { return Ok(Vec::new()) };
-        let outputs = segment.session.run_with_options(segment_inputs(input)?, interrupt.options())?;
+    fn tensors(
+        &mut self,
+        input: &EncoderInput,
+        interrupt: &Interrupt,
+    ) -> ort::Result<Vec<SegmentTensors>> {
+        let Some(segment) = &mut self.segment else {
+            return Ok(Vec::new());
+        };
+        let outputs = segment
+            .session
+            .run_with_options(segment_inputs(input)?, interrupt.options())?;
         SegmentTensors::of_segments(&outputs, &segment.tensors, input.segments)
     }
 
@@ -191,8 +215,10 @@ impl Sessions {
         }
         let entries = input.config.as_ref().and_then(Entries::of);
         if let Some(found) = &entries {
-            let entries =
-                TensorRef::from_array_view(([found.len(), found.width], found.distinct.as_slice()))?;
+            let entries = TensorRef::from_array_view((
+                [found.len(), found.width],
+                found.distinct.as_slice(),
+            ))?;
             let numbers = TensorRef::from_array_view((found.shape, found.numbers.as_slice()))?;
             inputs.push(("entries".into(), entries.into()));
             inputs.push(("config".into(), numbers.into()));
@@ -214,9 +240,16 @@ impl Sessions {
         Ok(outputs["embedding"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 
-    fn score(&mut self, shape: [usize; 2], sums: &[f32], interrupt: &Interrupt) -> ort::Result<Vec<f32>> {
+    fn score(
+        &mut self,
+        shape: [usize; 2],
+        sums: &[f32],
+        interrupt: &Interrupt,
+    ) -> ort::Result<Vec<f32>> {
         let sum = TensorRef::from_array_view((shape, sums))?;
-        let outputs = self.head.run_with_options(ort::inputs! { "sum" => sum }, interrupt.options())?;
+        let outputs = self
+            .head
+            .run_with_options(ort::inputs! { "sum" => sum }, interrupt.options())?;
         Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 }
@@ -224,17 +257,31 @@ impl Sessions {
 impl SegmentSession {
     /// Fails if the encoder does not take what the session computes.
     fn new(session: Session, encoder: &Session) -> Result<Self, ArtifactError> {
-        let names = |outlets: &[Outlet]| outlets.iter().map(|outlet| outlet.name().to_owned()).collect();
+        let names = |outlets: &[Outlet]| {
+            outlets
+                .iter()
+                .map(|outlet| outlet.name().to_owned())
+                .collect()
+        };
         let (tensors, inputs): (Vec<String>, Vec<String>) =
             (names(session.outputs()), names(encoder.inputs()));
         let is_tensor = |name: &&String| !CONFIGURATION.contains(&name.as_str());
-        let mut found: Vec<&str> = inputs.iter().filter(is_tensor).map(String::as_str).collect();
+        let mut found: Vec<&str> = inputs
+            .iter()
+            .filter(is_tensor)
+            .map(String::as_str)
+            .collect();
         let mut expected: Vec<&str> = tensors.iter().map(String::as_str).collect();
         found.sort_unstable();
         expected.sort_unstable();
         if found != expected {
             let (found, expected) = (found.join(", "), expected.join(", "));
-            return Err(ArtifactError::Names { file: ENCODER, what: "inputs", found, expected });
+            return Err(ArtifactError::Names {
+                file: ENCODER,
+                what: "inputs",
+                found,
+                expected,
+            });
         }
         Ok(Self { session, tensors })
     }
@@ -242,10 +289,16 @@ impl SegmentSession {
 
 /// The inputs that depend on the segments alone.
 fn segment_inputs(input: &EncoderInput) -> ort::Result<Vec<(Cow<'_, str>, SessionInputValue<'_>)>> {
-    let EncoderInput { segments, nodes, .. } = *input;
+    let EncoderInput {
+        segments, nodes, ..
+    } = *input;
     let opcode = TensorRef::from_array_view(([segments, nodes], input.opcode.as_slice()))?;
-    let features = TensorRef::from_array_view(([segments, nodes, FEATURES], input.features.as_slice()))?;
-    let operands = TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
+    let features =
+        TensorRef::from_array_view(([segments, nodes, FEATURES], input.features.as_slice()))?;
+    let operands =
+        TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
     let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
-    Ok(ort::inputs! { "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask })
+    Ok(
+        ort::inputs! { "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask },
+    )
 }

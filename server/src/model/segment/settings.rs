@@ -58,26 +58,63 @@ impl WrittenSegment {
         files: &BTreeMap<String, String>,
     ) -> Result<SegmentSettings, ManifestError> {
         self.check_no_whole_graph_fields()?;
-        check_field(task.kind().scope != Scope::EveryNode, "kind", &"segment", "graph for a feature set")?;
+        check_field(
+            task.kind().scope != Scope::EveryNode,
+            "kind",
+            &"segment",
+            "graph for a feature set",
+        )?;
         let max_segment_nodes = self.checked_max_segment_nodes(task)?;
-        let Self { embedding_size, buckets, .. } = self;
+        let Self {
+            embedding_size,
+            buckets,
+            ..
+        } = self;
         let sizes = 1..=MAX_EMBEDDING;
         let expected = format!("1 to {MAX_EMBEDDING}");
-        check_field(sizes.contains(&embedding_size), "embedding_size", &embedding_size, &expected)?;
+        check_field(
+            sizes.contains(&embedding_size),
+            "embedding_size",
+            &embedding_size,
+            &expected,
+        )?;
         let ascending = buckets.is_sorted_by(|one, next| one < next) && buckets.first() > Some(&0);
-        let largest = buckets.last().is_some_and(|last| (max_segment_nodes..=MAX_BUCKET).contains(last));
+        let largest = buckets
+            .last()
+            .is_some_and(|last| (max_segment_nodes..=MAX_BUCKET).contains(last));
         // What is computed per segment then fills vector registers, wherever the segment stands in a block.
         let multiples = buckets.iter().all(|bucket| bucket.is_multiple_of(4));
-        let expected = format!("ascending multiples of 4, the last from {max_segment_nodes} to {MAX_BUCKET}");
-        check_field(ascending && largest && multiples, "buckets", &format!("{buckets:?}"), &expected)?;
+        let expected =
+            format!("ascending multiples of 4, the last from {max_segment_nodes} to {MAX_BUCKET}");
+        check_field(
+            ascending && largest && multiples,
+            "buckets",
+            &format!("{buckets:?}"),
+            &expected,
+        )?;
         let is_split = files.contains_key(SEGMENT) && task.kind().scope != Scope::Program;
-        Ok(SegmentSettings { embedding_size, buckets, max_segment_nodes, is_split })
+        Ok(SegmentSettings {
+            embedding_size,
+            buckets,
+            max_segment_nodes,
+            is_split,
+        })
     }
 
     fn check_no_whole_graph_fields(&self) -> Result<(), ManifestError> {
         let (none, dependent) = ("none for a segment model", self.batch_dependent);
-        check_field(!dependent, "batch_dependent", &dependent, "false for a segment model")?;
-        check_field(self.chunk_configs == 0, "chunk_configs", &self.chunk_configs, none)?;
+        check_field(
+            !dependent,
+            "batch_dependent",
+            &dependent,
+            "false for a segment model",
+        )?;
+        check_field(
+            self.chunk_configs == 0,
+            "chunk_configs",
+            &self.chunk_configs,
+            none,
+        )?;
         check_absent(self.nodes.as_ref(), "nodes", none)?;
         check_absent(self.chunking.as_ref(), "chunking", none)?;
         check_absent(self.permutations.as_ref(), "permutations", none)
@@ -90,8 +127,14 @@ impl WrittenSegment {
             Scope::Nodes | Scope::Program | Scope::EveryNode => MAX_SEGMENT_NODES,
         };
         let nodes = self.max_segment_nodes.unwrap_or(MAX_SEGMENT_NODES);
-        let expected = format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, else {MAX_SEGMENT_NODES}");
-        check_field((MAX_SEGMENT_NODES..=largest).contains(&nodes), "max_segment_nodes", &nodes, &expected)?;
+        let expected =
+            format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, else {MAX_SEGMENT_NODES}");
+        check_field(
+            (MAX_SEGMENT_NODES..=largest).contains(&nodes),
+            "max_segment_nodes",
+            &nodes,
+            &expected,
+        )?;
         Ok(nodes)
     }
 }
@@ -100,7 +143,11 @@ impl SegmentSettings {
     /// Returns the padded size of a segment of `nodes` nodes.
     #[must_use]
     pub fn bucket(&self, nodes: usize) -> usize {
-        self.buckets.iter().copied().find(|&bucket| bucket >= nodes).unwrap_or(nodes)
+        self.buckets
+            .iter()
+            .copied()
+            .find(|&bucket| bucket >= nodes)
+            .unwrap_or(nodes)
     }
 
     /// The ONNX files of such a model, with their interfaces.
@@ -111,7 +158,11 @@ impl SegmentSettings {
     ) -> Vec<(&'static str, Interface)> {
         let of_segment = vec![
             outlet("opcode", Int64, &[None, None]),
-            outlet("features", Float32, &[None, None, Some(features.node_features())]),
+            outlet(
+                "features",
+                Float32,
+                &[None, None, Some(features.node_features())],
+            ),
             outlet("operands", Float32, &[None, None, None]),
             outlet("mask", Float32, &[None, None]),
         ];
@@ -123,7 +174,9 @@ impl SegmentSettings {
             let segment = Interface::with_any_outputs(of_segment);
             return vec![(SEGMENT, segment), (ENCODER, encoder), (HEAD, head)];
         }
-        let inputs = of_segment.into_iter().chain([outlet("segment", Int64, &[None])]);
+        let inputs = of_segment
+            .into_iter()
+            .chain([outlet("segment", Int64, &[None])]);
         let inputs = inputs.chain(config_outlet(task, features)).collect();
         vec![(ENCODER, Interface::new(inputs, embedding)), (HEAD, head)]
     }

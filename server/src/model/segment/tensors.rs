@@ -25,15 +25,24 @@ impl KnownShapes {
     /// Returns tensors of these values, which [`SegmentTensors::values`] returned earlier; `None` if their shapes are not
     /// known yet.
     pub(super) fn tensors(&self, nodes: usize, values: Arc<[f32]>) -> Option<SegmentTensors> {
-        let shapes = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&nodes)?);
+        let shapes = Arc::clone(
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(&nodes)?,
+        );
         Some(SegmentTensors { shapes, values })
     }
 
     /// Remembers the shapes of segments of `nodes` nodes.
     pub(super) fn learn(&self, nodes: usize, tensors: &[SegmentTensors]) {
-        let Some(tensors) = tensors.first() else { return };
+        let Some(tensors) = tensors.first() else {
+            return;
+        };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(nodes).or_insert_with(|| Arc::clone(&tensors.shapes));
+        known
+            .entry(nodes)
+            .or_insert_with(|| Arc::clone(&tensors.shapes));
     }
 }
 
@@ -48,10 +57,15 @@ impl SegmentTensors {
             .iter()
             .map(|name| outputs[name.as_str()].try_extract_tensor::<f32>())
             .collect::<Result<_, _>>()?;
-        let shapes: Shapes = tensors.iter().map(|(shape, _)| rest_of_shape(shape)).collect();
+        let shapes: Shapes = tensors
+            .iter()
+            .map(|(shape, _)| rest_of_shape(shape))
+            .collect();
         let sizes: Vec<usize> = shapes.iter().map(|shape| shape.iter().product()).collect();
-        if let Some(wrong) =
-            tensors.iter().zip(&sizes).position(|((_, values), size)| values.len() != size * segments)
+        if let Some(wrong) = tensors
+            .iter()
+            .zip(&sizes)
+            .position(|((_, values), size)| values.len() != size * segments)
         {
             let name = &names[wrong];
             return Err(ort::Error::new(format!(
@@ -61,7 +75,10 @@ impl SegmentTensors {
         let of_segment = |segment| {
             let parts = tensors.iter().zip(&sizes);
             let parts = parts.map(|((_, values), &size)| &values[segment * size..][..size]);
-            Self { shapes: Arc::clone(&shapes), values: parts.collect::<Vec<_>>().concat().into() }
+            Self {
+                shapes: Arc::clone(&shapes),
+                values: parts.collect::<Vec<_>>().concat().into(),
+            }
         };
         Ok((0..segments).map(of_segment).collect())
     }
@@ -94,19 +111,39 @@ impl<'a> RowTensors<'a> {
     /// `segment` is the number of each row's segment.
     pub(super) fn new(tensors: &'a [SegmentTensors], segment: &[i64]) -> Self {
         let shapes = |rows: usize| {
-            let shapes = tensors.first().map(|tensors| Arc::clone(&tensors.shapes)).into_iter();
-            shapes.flat_map(|shapes| shapes.to_vec()).map(|shape| once(rows).chain(shape).collect()).collect()
+            let shapes = tensors
+                .first()
+                .map(|tensors| Arc::clone(&tensors.shapes))
+                .into_iter();
+            shapes
+                .flat_map(|shapes| shapes.to_vec())
+                .map(|shape| once(rows).chain(shape).collect())
+                .collect()
         };
         if let [lone] = tensors {
-            return Self { shapes: shapes(1), values: lone.parts().map(Into::into).collect() };
+            return Self {
+                shapes: shapes(1),
+                values: lone.parts().map(Into::into).collect(),
+            };
         }
-        let parts: Vec<Vec<&[f32]>> = tensors.iter().map(|tensors| tensors.parts().collect()).collect();
+        let parts: Vec<Vec<&[f32]>> = tensors
+            .iter()
+            .map(|tensors| tensors.parts().collect())
+            .collect();
         let of_rows = |tensor: usize| {
-            let rows = segment.iter().filter_map(|&segment| parts.get(usize::try_from(segment).ok()?));
-            rows.map(|parts| parts[tensor]).collect::<Vec<_>>().concat().into()
+            let rows = segment
+                .iter()
+                .filter_map(|&segment| parts.get(usize::try_from(segment).ok()?));
+            rows.map(|parts| parts[tensor])
+                .collect::<Vec<_>>()
+                .concat()
+                .into()
         };
         let count = parts.first().map_or(0, Vec::len);
-        Self { shapes: shapes(segment.len()), values: (0..count).map(of_rows).collect() }
+        Self {
+            shapes: shapes(segment.len()),
+            values: (0..count).map(of_rows).collect(),
+        }
     }
 
     /// The tensors as ONNX Runtime takes them.
@@ -117,5 +154,9 @@ impl<'a> RowTensors<'a> {
 }
 
 fn rest_of_shape(shape: &[i64]) -> Vec<usize> {
-    shape.iter().skip(1).map(|&size| usize::try_from(size).unwrap_or_default()).collect()
+    shape
+        .iter()
+        .skip(1)
+        .map(|&size| usize::try_from(size).unwrap_or_default())
+        .collect()
 }

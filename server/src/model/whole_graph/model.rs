@@ -42,7 +42,12 @@ impl WholeGraphModel {
         sessions: PerWorker<Session>,
         growth: MemoryGrowth,
     ) -> Self {
-        Self { facts, settings, sessions, growth }
+        Self {
+            facts,
+            settings,
+            sessions,
+            growth,
+        }
     }
 
     /// What models of every kind have.
@@ -78,7 +83,8 @@ impl WholeGraphModel {
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
         let run = |session: &mut Session| self.run(session, graph, config, interrupt);
-        self.sessions.run(worker, MODEL, config.shape[0], interrupt, run)
+        self.sessions
+            .run(worker, MODEL, config.shape[0], interrupt, run)
     }
 
     fn run(
@@ -88,18 +94,25 @@ impl WholeGraphModel {
         config: &ConfigInput,
         interrupt: &Interrupt,
     ) -> ort::Result<Vec<f32>> {
-        let (nodes, slots, scope) = (graph.nodes, graph.configurable.len(), self.facts.task.kind().scope);
+        let (nodes, slots, scope) = (
+            graph.nodes,
+            graph.configurable.len(),
+            self.facts.task.kind().scope,
+        );
         let columns = graph.features.len() / nodes.max(1);
         let features = TensorRef::from_array_view(([nodes, columns], graph.features.as_slice()))?;
-        let edges = TensorRef::from_array_view(([2, graph.edges.len() / 2], graph.edges.as_slice()))?;
+        let edges =
+            TensorRef::from_array_view(([2, graph.edges.len() / 2], graph.edges.as_slice()))?;
         let config = config_value(config)?;
-        let mut inputs = ort::inputs! { "features" => features, "edges" => edges, "config" => config };
+        let mut inputs =
+            ort::inputs! { "features" => features, "edges" => edges, "config" => config };
         if scope != Scope::EveryNode {
             let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
             inputs.push(("opcode".into(), opcode.into()));
         }
         if scope == Scope::Nodes {
-            let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
+            let configurable =
+                TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
             inputs.push(("configurable".into(), configurable.into()));
         }
         let outputs = session.run_with_options(inputs, interrupt.options())?;

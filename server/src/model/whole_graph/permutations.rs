@@ -28,9 +28,19 @@ impl WrittenPermutations {
     pub(super) fn checked(self, batch_dependent: bool) -> Result<Permutations, ManifestError> {
         let Self { count, seed } = self;
         let written = serde_json::json!(self);
-        check_field(batch_dependent, "permutations", &written, "none without `batch_dependent`")?;
+        check_field(
+            batch_dependent,
+            "permutations",
+            &written,
+            "none without `batch_dependent`",
+        )?;
         let expected = format!("a count of 1 to {MAX_COUNT}");
-        check_field((1..=MAX_COUNT).contains(&count), "permutations", &written, &expected)?;
+        check_field(
+            (1..=MAX_COUNT).contains(&count),
+            "permutations",
+            &written,
+            &expected,
+        )?;
         Ok(Permutations { count, seed })
     }
 }
@@ -54,7 +64,10 @@ mod tests {
     #[test]
     fn the_hash_is_that_of_the_document() {
         assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
-        let permutations = Permutations { count: 2, seed: 101 };
+        let permutations = Permutations {
+            count: 2,
+            seed: 101,
+        };
         let orders = [0, 1].map(|number| permutations.order(number, 8));
         assert_eq!(orders, [[5, 6, 0, 4, 3, 2, 1, 7], [7, 2, 1, 4, 3, 5, 0, 6]]);
     }

@@ -67,24 +67,62 @@ pub(in crate::model) const MODEL: &str = "model.onnx";
 impl WrittenWholeGraph {
     pub(in crate::model) fn checked(self, task: Task) -> Result<WholeGraphSettings, ManifestError> {
         self.check_no_segment_fields()?;
-        check_field(task.kind().scope != Scope::Program, "kind", &"graph", "segment for fusions")?;
-        let Self { chunk_configs, batch_dependent, nodes, chunking, permutations, .. } = self;
-        check_field(chunk_configs > 0, "chunk_configs", &chunk_configs, "1 or more")?;
-        let (nodes, chunking) = (read_nodes(nodes, task)?, read_chunking(chunking, batch_dependent)?);
-        let permutations = permutations.map(|written| written.checked(batch_dependent)).transpose()?;
-        Ok(WholeGraphSettings { chunk_configs, batch_dependent, nodes, chunking, permutations })
+        check_field(
+            task.kind().scope != Scope::Program,
+            "kind",
+            &"graph",
+            "segment for fusions",
+        )?;
+        let Self {
+            chunk_configs,
+            batch_dependent,
+            nodes,
+            chunking,
+            permutations,
+            ..
+        } = self;
+        check_field(
+            chunk_configs > 0,
+            "chunk_configs",
+            &chunk_configs,
+            "1 or more",
+        )?;
+        let (nodes, chunking) = (
+            read_nodes(nodes, task)?,
+            read_chunking(chunking, batch_dependent)?,
+        );
+        let permutations = permutations
+            .map(|written| written.checked(batch_dependent))
+            .transpose()?;
+        Ok(WholeGraphSettings {
+            chunk_configs,
+            batch_dependent,
+            nodes,
+            chunking,
+            permutations,
+        })
     }
 
     fn check_no_segment_fields(&self) -> Result<(), ManifestError> {
-        let (none, buckets) = ("none for a whole-graph model", format!("{:?}", self.buckets));
-        check_field(self.embedding_size == 0, "embedding_size", &self.embedding_size, none)?;
+        let (none, buckets) = (
+            "none for a whole-graph model",
+            format!("{:?}", self.buckets),
+        );
+        check_field(
+            self.embedding_size == 0,
+            "embedding_size",
+            &self.embedding_size,
+            none,
+        )?;
         check_field(self.buckets.is_empty(), "buckets", &buckets, none)?;
         check_absent(self.max_segment_nodes.as_ref(), "max_segment_nodes", none)
     }
 }
 
 fn read_nodes(written: Option<String>, task: Task) -> Result<ModelNodes, ManifestError> {
-    let Some(written) = written else { return Ok(ModelNodes::default()) };
+    let Some(written) = written else {
+        return Ok(ModelNodes::default());
+    };
     let nodes = match (written.as_str(), task.kind().scope) {
         ("all", _) => Some(ModelNodes::All),
         ("pruned", Scope::Nodes) => Some(ModelNodes::Pruned),
@@ -93,14 +131,24 @@ fn read_nodes(written: Option<String>, task: Task) -> Result<ModelNodes, Manifes
     require_field(nodes, "nodes", &written, "all, or pruned for layouts")
 }
 
-fn read_chunking(written: Option<String>, batch_dependent: bool) -> Result<Chunking, ManifestError> {
-    let Some(written) = written else { return Ok(Chunking::default()) };
+fn read_chunking(
+    written: Option<String>,
+    batch_dependent: bool,
+) -> Result<Chunking, ManifestError> {
+    let Some(written) = written else {
+        return Ok(Chunking::default());
+    };
     let chunking = match written.as_str() {
         "full" => Some(Chunking::Full),
         "even" if batch_dependent => Some(Chunking::Even),
         _ => None,
     };
-    require_field(chunking, "chunking", &written, "full, or even with `batch_dependent`")
+    require_field(
+        chunking,
+        "chunking",
+        &written,
+        "full, or even with `batch_dependent`",
+    )
 }
 
 impl WholeGraphSettings {
@@ -112,7 +160,10 @@ impl WholeGraphSettings {
     }
 
     /// The ONNX file of such a model, with its interface.
-    pub(in crate::model) fn files(task: Task, features: &ModelFeatures) -> Vec<(&'static str, Interface)> {
+    pub(in crate::model) fn files(
+        task: Task,
+        features: &ModelFeatures,
+    ) -> Vec<(&'static str, Interface)> {
         let mut inputs = vec![
             outlet("features", Float32, &[None, Some(features.node_features())]),
             outlet("edges", Int64, &[Some(2), None]),
@@ -124,6 +175,9 @@ impl WholeGraphSettings {
         if task.kind().scope == Scope::Nodes {
             inputs.push(outlet("configurable", Int64, &[None]));
         }
-        vec![(MODEL, Interface::new(inputs, outlet("score", Float32, &[None])))]
+        vec![(
+            MODEL,
+            Interface::new(inputs, outlet("score", Float32, &[None])),
+        )]
     }
 }

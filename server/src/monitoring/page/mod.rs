@@ -1,7 +1,9 @@
 //! The status page: one file that polls `/metrics` and draws it.
 
 use axum::{
-    http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+    http::header::{
+        CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    },
     response::{Html, IntoResponse},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -33,10 +35,18 @@ pub(super) fn page() -> impl IntoResponse + Clone {
         (REFERRER_POLICY, "no-referrer".to_owned()),
         (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
     ];
-    (headers, Html(Bytes::from(PAGE.replace("STYLE", STYLE).replace("SCRIPT", SCRIPT))))
+    (
+        headers,
+        Html(Bytes::from(
+            PAGE.replace("STYLE", STYLE).replace("SCRIPT", SCRIPT),
+        )),
+    )
 }
 
 /// Returns the source expression of a style or script: its digest.
 fn source(content: &str) -> String {
-    format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(content)))
+    format!(
+        "'sha256-{}'",
+        BASE64_STANDARD.encode(Sha256::digest(content))
+    )
 }

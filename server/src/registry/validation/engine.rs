@@ -21,7 +21,10 @@ impl ValidationEngine {
     /// Starts a thread beside those of the pool that serves.
     pub(in crate::registry) fn new(serving: &ComputePool, worker: Worker) -> io::Result<Self> {
         let pool = Arc::new(serving.background(worker)?);
-        Ok(Self { engine: Engine::without_cache(Arc::clone(&pool)), pool })
+        Ok(Self {
+            engine: Engine::without_cache(Arc::clone(&pool)),
+            pool,
+        })
     }
 
     /// Gives the thread a low priority, which a replacement thread inherits.
@@ -65,6 +68,8 @@ impl ValidationEngine {
     /// Returns the time of the device's clock on the thread.
     pub(super) fn clock(&self, limit: &LoadLimit) -> Result<Duration, ValidationError> {
         let clock = self.pool.device().clock;
-        Ok(limit.wait(self.pool.run(Class::Bulk, move |_| clock()))??.value)
+        Ok(limit
+            .wait(self.pool.run(Class::Bulk, move |_| clock()))??
+            .value)
     }
 }

@@ -22,25 +22,46 @@ pub(in crate::registry) enum ValidationError {
          batches are cut; add a case with more"
     )]
     GoldenOneChunk { chunk_configs: usize },
-    #[error("golden case {case} has {found} configurations, but the model ranks {expected} configurations")]
-    GoldenTask { case: usize, found: Task, expected: Task },
+    #[error(
+        "golden case {case} has {found} configurations, but the model ranks {expected} configurations"
+    )]
+    GoldenTask {
+        case: usize,
+        found: Task,
+        expected: Task,
+    },
     #[error("golden case {case}: {source}")]
     Evaluation { case: usize, source: EngineError },
     #[error(
         "golden case {case}, configuration {config}: the score is {found}, but the exporter's was {expected}; the \
          tolerance is {tolerance:e}"
     )]
-    GoldenMismatch { case: usize, config: usize, found: f32, expected: f32, tolerance: f32 },
+    GoldenMismatch {
+        case: usize,
+        config: usize,
+        found: f32,
+        expected: f32,
+        tolerance: f32,
+    },
     #[error(
         "the golden cases take {found:?}, {ratio:.1} times as long as with version {version}; the maximum is {limit} \
          times (--max-slowdown)"
     )]
-    TooSlow { version: u64, found: Duration, ratio: f64, limit: f64 },
+    TooSlow {
+        version: u64,
+        found: Duration,
+        ratio: f64,
+        limit: f64,
+    },
     #[error(
         "it ranks {found} configurations, but version {version} ranks {expected} configurations; publish it under \
          another name"
     )]
-    OtherTask { version: u64, found: Task, expected: Task },
+    OtherTask {
+        version: u64,
+        found: Task,
+        expected: Task,
+    },
     #[error("it was not loaded and checked within {limit:?} (--max-load-seconds)")]
     TimedOut { limit: Duration },
     #[error("it was removed or changed while it was checked")]
@@ -58,10 +79,14 @@ impl ValidationError {
             Self::NoGoldenCases => "GOLDEN_EMPTY",
             Self::GoldenOneChunk { .. } => "GOLDEN_ONE_CHUNK",
             Self::GoldenTask { .. } | Self::OtherTask { .. } => "TASK_MISMATCH",
-            Self::Evaluation { source: EngineError::Model(failed), .. } if failed.is_expired() => {
-                "LOAD_TIMEOUT"
-            }
-            Self::Evaluation { source: EngineError::InvalidOutput { .. }, .. } => "SCORE_NOT_FINITE",
+            Self::Evaluation {
+                source: EngineError::Model(failed),
+                ..
+            } if failed.is_expired() => "LOAD_TIMEOUT",
+            Self::Evaluation {
+                source: EngineError::InvalidOutput { .. },
+                ..
+            } => "SCORE_NOT_FINITE",
             Self::Evaluation { .. } => "EVALUATION_FAILED",
             Self::GoldenMismatch { .. } => "GOLDEN_MISMATCH",
             Self::TooSlow { .. } => "TOO_SLOW",
@@ -74,6 +99,10 @@ impl ValidationError {
 impl From<ValidationError> for Rejection {
     fn from(error: ValidationError) -> Self {
         let transient = matches!(&error, ValidationError::Artifact(error) if error.is_transient());
-        Self { reason: error.reason(), message: error.to_string(), transient }
+        Self {
+            reason: error.reason(),
+            message: error.to_string(),
+            transient,
+        }
     }
 }

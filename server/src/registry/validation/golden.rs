@@ -30,8 +30,11 @@ const TIMED_RUNS: usize = 5;
 
 impl GoldenCases {
     pub(in crate::registry) fn read(artifact: &Artifact) -> Result<Self, ValidationError> {
-        let cases =
-            read_golden_cases(Path::new("golden.npz"), artifact.golden().to_vec(), &Limits::default())?;
+        let cases = read_golden_cases(
+            Path::new("golden.npz"),
+            artifact.golden().to_vec(),
+            &Limits::default(),
+        )?;
         if cases.is_empty() {
             return Err(ValidationError::NoGoldenCases);
         }
@@ -42,16 +45,23 @@ impl GoldenCases {
         for (case, golden) in cases.iter().enumerate() {
             let found = golden.graph.task();
             if found != expected {
-                return Err(ValidationError::GoldenTask { case, found, expected });
+                return Err(ValidationError::GoldenTask {
+                    case,
+                    found,
+                    expected,
+                });
             }
         }
-        let ready = cases.into_iter().enumerate().map(|(case, golden)| GoldenCase {
-            case,
-            graph: Arc::new(SegmentedGraph::new(&golden.graph)),
-            configurations: golden.configurations,
-            scores: golden.scores,
-            unit: artifact.manifest().unit(),
-        });
+        let ready = cases
+            .into_iter()
+            .enumerate()
+            .map(|(case, golden)| GoldenCase {
+                case,
+                graph: Arc::new(SegmentedGraph::new(&golden.graph)),
+                configurations: golden.configurations,
+                scores: golden.scores,
+                unit: artifact.manifest().unit(),
+            });
         Ok(Self(ready.collect()))
     }
 
@@ -62,7 +72,9 @@ impl GoldenCases {
         engine: &ValidationEngine,
         limit: &LoadLimit,
     ) -> Result<(), ValidationError> {
-        self.0.iter().try_for_each(|golden| golden.compare(&golden.score(model, engine, limit)?))
+        self.0
+            .iter()
+            .try_for_each(|golden| golden.compare(&golden.score(model, engine, limit)?))
     }
 
     /// Checks that a model takes at most `max_slowdown` times as long as an older version with sessions of its own. Cases
@@ -75,7 +87,11 @@ impl GoldenCases {
         max_slowdown: f64,
     ) -> Result<(), ValidationError> {
         let answered = |golden: &&GoldenCase| golden.score(older, engine, limit).is_ok();
-        let timed = Timed { cases: self.0.iter().filter(answered).collect(), engine, limit };
+        let timed = Timed {
+            cases: self.0.iter().filter(answered).collect(),
+            engine,
+            limit,
+        };
         if timed.cases.is_empty() {
             return Ok(());
         }
@@ -89,7 +105,12 @@ impl GoldenCases {
             return Ok(());
         }
         let version = older.manifest().version;
-        Err(ValidationError::TooSlow { version, found, ratio, limit: max_slowdown })
+        Err(ValidationError::TooSlow {
+            version,
+            found,
+            ratio,
+            limit: max_slowdown,
+        })
     }
 }
 
@@ -131,11 +152,17 @@ impl GoldenCase {
         limit: &LoadLimit,
     ) -> Result<Vec<f32>, ValidationError> {
         let scores = engine.score(limit, model, &self.graph, self.configurations.clone())?;
-        scores.map_err(|source| ValidationError::Evaluation { case: self.case, source })
+        scores.map_err(|source| ValidationError::Evaluation {
+            case: self.case,
+            source,
+        })
     }
 
     fn compare(&self, scores: &[f32]) -> Result<(), ValidationError> {
-        let scale = self.scores.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
+        let scale = self
+            .scores
+            .iter()
+            .fold(1.0_f32, |scale, score| scale.max(score.abs()));
         let case = self.case;
         let compared = scores.iter().zip(&self.scores).enumerate();
         for (config, (&found, &expected)) in compared {
@@ -146,7 +173,13 @@ impl GoldenCase {
             // If the expected score is not a number, no score matches it.
             let matches = (found - expected).abs() <= tolerance;
             if !matches {
-                return Err(ValidationError::GoldenMismatch { case, config, found, expected, tolerance });
+                return Err(ValidationError::GoldenMismatch {
+                    case,
+                    config,
+                    found,
+                    expected,
+                    tolerance,
+                });
             }
         }
         Ok(())

@@ -25,17 +25,30 @@ impl LoadLimit {
         limit: Duration,
         is_wanted: impl Fn() -> bool + 'static,
     ) -> Self {
-        Self { timers, deadline: Instant::now() + limit, limit, is_wanted: Arc::new(is_wanted) }
+        Self {
+            timers,
+            deadline: Instant::now() + limit,
+            limit,
+            is_wanted: Arc::new(is_wanted),
+        }
     }
 
     /// Returns a limit of a part of the time.
     pub(in crate::registry) fn part(&self, parts: u32) -> Self {
         let (limit, is_wanted) = (self.limit / parts, Arc::clone(&self.is_wanted));
-        Self { timers: self.timers.clone(), deadline: Instant::now() + limit, limit, is_wanted }
+        Self {
+            timers: self.timers.clone(),
+            deadline: Instant::now() + limit,
+            limit,
+            is_wanted,
+        }
     }
 
     /// Waits for work. At the limit, or if the version is no longer wanted, the work is dropped.
-    pub(in crate::registry) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, ValidationError> {
+    pub(in crate::registry) fn wait<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ValidationError> {
         self.timers.block_on(async {
             tokio::select! {
                 biased;

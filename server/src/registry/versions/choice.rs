@@ -25,7 +25,13 @@ struct Change {
 
 impl Choice {
     pub(super) fn new(retain: usize) -> Self {
-        Self { policy: Policy::default(), retain, stable: None, previous: None, change: Change::default() }
+        Self {
+            policy: Policy::default(),
+            retain,
+            stable: None,
+            previous: None,
+            change: Change::default(),
+        }
     }
 
     pub(super) fn stable(&self) -> Option<u64> {
@@ -69,8 +75,16 @@ impl Choice {
     /// Returns the best candidate if it is loaded. Until then the stable version stays, rather than another in between.
     fn best_loaded<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
         let candidates = self.candidates(known);
-        let best = candidates.first().copied().filter(|&best| known.has_model(best));
-        let any = || candidates.iter().copied().find(|&version| known.has_model(version));
+        let best = candidates
+            .first()
+            .copied()
+            .filter(|&best| known.has_model(best));
+        let any = || {
+            candidates
+                .iter()
+                .copied()
+                .find(|&version| known.has_model(version))
+        };
         best.or(self.loaded_stable(known)).or_else(any)
     }
 
@@ -81,7 +95,11 @@ impl Choice {
 
     /// Returns whether a version would serve if it were loaded.
     pub(super) fn would_serve<M>(&self, known: &KnownVersions<M>, version: u64) -> bool {
-        let wanted_for = [self.candidates(known).first().copied(), self.canary(), self.change.needed];
+        let wanted_for = [
+            self.candidates(known).first().copied(),
+            self.canary(),
+            self.change.needed,
+        ];
         wanted_for.contains(&Some(version))
     }
 
@@ -89,13 +107,18 @@ impl Choice {
     pub(super) fn rollback_target<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
         let stable = self.stable?;
         let older = |&version: &u64| version < stable && known.is_usable(version);
-        self.previous.filter(older).or_else(|| known.newest_first().find(older))
+        self.previous
+            .filter(older)
+            .or_else(|| known.newest_first().find(older))
     }
 
     /// Returns a version that the policy names and that cannot serve.
     pub(super) fn unmet<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
         let unmet = |version: &u64| !known.is_usable(*version);
-        self.policy.pinned.filter(unmet).or(self.canary().filter(unmet))
+        self.policy
+            .pinned
+            .filter(unmet)
+            .or(self.canary().filter(unmet))
     }
 
     /// Returns the versions that should be stable, the best one first.
@@ -127,10 +150,15 @@ impl Choice {
         // A stable version whose folder is gone serves until there is a newer one, or any that was published since.
         let gone = self.stable.and_then(|stable| known.get(stable)?.gone_since);
         if let Some(gone) = gone {
-            newest.sort_by_key(|&version| known.get(version).is_none_or(|known| known.found_in < gone));
+            newest.sort_by_key(|&version| {
+                known.get(version).is_none_or(|known| known.found_in < gone)
+            });
         }
-        let stable: Vec<u64> =
-            newest.iter().copied().filter(|&version| self.canary() != Some(version)).collect();
+        let stable: Vec<u64> = newest
+            .iter()
+            .copied()
+            .filter(|&version| self.canary() != Some(version))
+            .collect();
         if stable.is_empty() { newest } else { stable }
     }
 
@@ -139,15 +167,30 @@ impl Choice {
         let best = self.candidates(known).first().copied();
         let canary = self.canary().filter(|&canary| known.is_usable(canary));
         let mut serving = Vec::new();
-        best.into_iter().chain(canary).chain(self.stable).for_each(|version| push_new(&mut serving, version));
+        best.into_iter()
+            .chain(canary)
+            .chain(self.stable)
+            .for_each(|version| push_new(&mut serving, version));
         let retained = self.retained(known, best, &serving);
-        let mut wanted = Vec::from_iter(self.change.needed.filter(|&version| known.is_usable(version)));
-        serving.into_iter().chain(retained).for_each(|version| push_new(&mut wanted, version));
+        let mut wanted = Vec::from_iter(
+            self.change
+                .needed
+                .filter(|&version| known.is_usable(version)),
+        );
+        serving
+            .into_iter()
+            .chain(retained)
+            .for_each(|version| push_new(&mut wanted, version));
         wanted
     }
 
     /// Returns the versions that stay loaded beside those that serve.
-    fn retained<M>(&self, known: &KnownVersions<M>, best: Option<u64>, serving: &[u64]) -> Vec<u64> {
+    fn retained<M>(
+        &self,
+        known: &KnownVersions<M>,
+        best: Option<u64>,
+        serving: &[u64],
+    ) -> Vec<u64> {
         let older = known.newest_first().filter(|&version| best > Some(version));
         let available = |version: &u64| known.is_usable(*version) && known.is_on_disk(*version);
         let mut retained = Vec::new();

@@ -31,7 +31,8 @@ impl<M> KnownVersions<M> {
 
     /// Returns whether a version is loaded or draining.
     pub(super) fn has_model(&self, version: u64) -> bool {
-        self.get(version).is_some_and(|known| known.stage.model().is_some())
+        self.get(version)
+            .is_some_and(|known| known.stage.model().is_some())
     }
 
     /// Returns the model of a version that is loaded and not draining.

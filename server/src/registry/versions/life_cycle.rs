@@ -66,7 +66,9 @@ impl<M: Clone> Versions<M> {
         for (&version, &fingerprint) in found {
             match (self.known.get_mut(version), fingerprint) {
                 (None, Some(fingerprint)) => {
-                    self.known.0.insert(version, Version::new(fingerprint, self.scans));
+                    self.known
+                        .0
+                        .insert(version, Version::new(fingerprint, self.scans));
                     self.log(version, ModelState::Discovered);
                 }
                 (Some(known), Some(fingerprint)) if known.fingerprint != fingerprint => {
@@ -84,14 +86,17 @@ impl<M: Clone> Versions<M> {
                     "the folder of a loaded version was removed; the version answers until another is published"
                 );
             }
-            known.retry |= matches!(&known.stage, Stage::Rejected(rejection) if rejection.transient);
+            known.retry |=
+                matches!(&known.stage, Stage::Rejected(rejection) if rejection.transient);
         }
         self.known.forget_removed();
         self.settle();
     }
 
     fn files_changed(&mut self, version: u64, fingerprint: Digest) {
-        let Some(known) = self.known.get_mut(version) else { return };
+        let Some(known) = self.known.get_mut(version) else {
+            return;
+        };
         known.fingerprint = fingerprint;
         if known.stage.model().is_some() {
             tracing::warn!(
@@ -165,17 +170,25 @@ impl<M: Clone> Versions<M> {
 
     /// Returns whether an attempt to load a version is still wanted: the version was neither removed nor changed since.
     pub(in crate::registry) fn is_current(&self, version: u64, attempt: u64) -> bool {
-        self.known.get(version).is_some_and(|known| known.is_loading() && known.attempt == attempt)
+        self.known
+            .get(version)
+            .is_some_and(|known| known.is_loading() && known.attempt == attempt)
     }
 
     /// Returns whether a version is being loaded, or will be if it is wanted.
     pub(in crate::registry) fn is_pending(&self, version: u64) -> bool {
-        self.known.get(version).is_some_and(|known| known.is_loading() || known.is_loadable())
+        self.known
+            .get(version)
+            .is_some_and(|known| known.is_loading() || known.is_loadable())
     }
 
     /// Takes a loaded version out of service, because one of its runs was abandoned. It stays rejected, whatever the policy
     /// says, until its files change or an operator asks for it. Returns its model.
-    pub(in crate::registry) fn abandoned(&mut self, version: u64, rejection: Rejection) -> Option<M> {
+    pub(in crate::registry) fn abandoned(
+        &mut self,
+        version: u64,
+        rejection: Rejection,
+    ) -> Option<M> {
         self.known.get(version)?.stage.model()?;
         let before = self.set_stage(version, Stage::Rejected(rejection))?;
         self.settle();
@@ -204,18 +217,30 @@ impl<M: Clone> Versions<M> {
 
     /// Returns whether a version waits for its last request.
     pub(in crate::registry) fn is_draining(&self) -> bool {
-        self.known.0.values().any(|known| matches!(known.stage, Stage::Draining(_)))
+        self.known
+            .0
+            .values()
+            .any(|known| matches!(known.stage, Stage::Draining(_)))
     }
 
     /// Returns whether [`Self::take_unused`] would take any version.
     pub(in crate::registry) fn has_unused(&self, unused: impl Fn(&M) -> bool) -> bool {
-        self.known.0.values().any(|known| matches!(&known.stage, Stage::Draining(model) if unused(model)))
+        self.known
+            .0
+            .values()
+            .any(|known| matches!(&known.stage, Stage::Draining(model) if unused(model)))
     }
 
     /// Takes the models of draining versions that are unused.
     pub(in crate::registry) fn take_unused(&mut self, unused: impl Fn(&M) -> bool) -> Vec<M> {
-        let done = |known: &Version<M>| matches!(&known.stage, Stage::Draining(model) if unused(model));
-        let done = self.known.0.iter().filter(|(_, known)| done(known)).map(|(&version, _)| version);
+        let done =
+            |known: &Version<M>| matches!(&known.stage, Stage::Draining(model) if unused(model));
+        let done = self
+            .known
+            .0
+            .iter()
+            .filter(|(_, known)| done(known))
+            .map(|(&version, _)| version);
         let mut taken = Vec::new();
         for version in done.collect::<Vec<_>>() {
             if let Some(Stage::Draining(model)) = self.set_stage(version, Stage::Unloaded) {
@@ -242,14 +267,22 @@ impl<M: Clone> Versions<M> {
 
     /// Returns the versions on disk that are older than `version` and were not rejected, the newest first.
     pub(in crate::registry) fn older(&self, version: u64) -> Vec<u64> {
-        let could_serve = |&older: &u64| self.known.is_on_disk(older) && self.known.is_usable(older);
-        self.known.newest_first().filter(|&older| older < version).filter(could_serve).collect()
+        let could_serve =
+            |&older: &u64| self.known.is_on_disk(older) && self.known.is_usable(older);
+        self.known
+            .newest_first()
+            .filter(|&older| older < version)
+            .filter(could_serve)
+            .collect()
     }
 
     /// Describes a version that the policy names and that cannot serve.
     pub(in crate::registry) fn unmet(&self) -> Option<String> {
         let version = self.choice.unmet(&self.known)?;
-        Some(format!("policy.json: version {version} of {} does not exist or was rejected", self.name))
+        Some(format!(
+            "policy.json: version {version} of {} does not exist or was rejected",
+            self.name
+        ))
     }
 
     pub(in crate::registry) fn is_empty(&self) -> bool {
@@ -267,8 +300,17 @@ impl<M: Clone> Versions<M> {
             let (version, model) = model(split.version)?;
             Some((version, model, split.percent))
         });
-        let loaded = self.known.0.keys().filter_map(|&version| model(version)).collect();
-        Some(ServedVersions { stable: model(self.stable()?)?, canary, loaded })
+        let loaded = self
+            .known
+            .0
+            .keys()
+            .filter_map(|&version| model(version))
+            .collect();
+        Some(ServedVersions {
+            stable: model(self.stable()?)?,
+            canary,
+            loaded,
+        })
     }
 
     /// Reports every version, in ascending order.
@@ -308,10 +350,15 @@ impl<M: Clone> Versions<M> {
 
     /// Logs the versions whose state has changed.
     fn report_changes(&mut self) {
-        let state = |(&version, known): (&u64, &Version<M>)| (version, self.state(version, &known.stage));
+        let state =
+            |(&version, known): (&u64, &Version<M>)| (version, self.state(version, &known.stage));
         let states: Vec<(u64, ModelState)> = self.known.0.iter().map(state).collect();
         for (version, state) in states {
-            if self.known.get_mut(version).is_some_and(|known| known.report(state)) {
+            if self
+                .known
+                .get_mut(version)
+                .is_some_and(|known| known.report(state))
+            {
                 self.log(version, state);
             }
         }
@@ -319,8 +366,9 @@ impl<M: Clone> Versions<M> {
 
     fn log(&self, version: u64, state: ModelState) {
         let model = &self.name;
-        if let Some(Stage::Rejected(Rejection { reason, message, .. })) =
-            self.known.get(version).map(|known| &known.stage)
+        if let Some(Stage::Rejected(Rejection {
+            reason, message, ..
+        })) = self.known.get(version).map(|known| &known.stage)
         {
             tracing::error!(model, version, reason, "model rejected: {message}");
         } else {

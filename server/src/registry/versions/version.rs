@@ -57,7 +57,11 @@ impl<M> Version<M> {
     pub(super) fn seen(&mut self, on_disk: bool, scan: u64) -> bool {
         let lost = self.on_disk && !on_disk;
         self.on_disk = on_disk;
-        self.gone_since = if on_disk { None } else { self.gone_since.or(Some(scan)) };
+        self.gone_since = if on_disk {
+            None
+        } else {
+            self.gone_since.or(Some(scan))
+        };
         lost && self.stage.model().is_some()
     }
 
@@ -127,7 +131,10 @@ impl<M> Stage<M> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "wall-clock time is only reported")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "wall-clock time is only reported"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }

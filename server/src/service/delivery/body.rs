@@ -84,7 +84,11 @@ pub(in crate::service) fn deliver(
     // Tonic would decompress the messages again.
     parts.headers.remove(GRPC);
     let json = parts.extensions.get::<JsonMethod>().cloned();
-    let Opened { call, encoding, arrival } = opened;
+    let Opened {
+        call,
+        encoding,
+        arrival,
+    } = opened;
     let is_compressed_json = json.is_some() && encoding.is_some();
     let incoming = if call.kind.is_stream {
         Incoming::read_ahead(body, settings.stream_window_bytes as usize / 2)
@@ -99,7 +103,9 @@ pub(in crate::service) fn deliver(
         encoding,
         frames: Frames::new(settings.max_message_bytes),
         fields: FieldCount::default(),
-        waits: Waits::Message { since: Instant::now() },
+        waits: Waits::Message {
+            since: Instant::now(),
+        },
         arrived: Bytes::new(),
         compressed: is_compressed_json.then(Vec::new),
         json: json.map(|method| JsonMessage::new(method, settings.max_message_bytes)),
@@ -110,7 +116,10 @@ pub(in crate::service) fn deliver(
         let bytes = delivery.next().await?;
         Ok::<_, Status>(bytes.map(|bytes| (bytes, delivery)))
     });
-    Request::from_parts(parts, Body::new(StreamBody::new(frames.map_ok(Frame::data))))
+    Request::from_parts(
+        parts,
+        Body::new(StreamBody::new(frames.map_ok(Frame::data))),
+    )
 }
 
 impl Waits {
@@ -142,7 +151,10 @@ impl Delivery {
                 self.proceed();
             }
             match self.frames.next(&mut self.arrived)? {
-                Some(Part::Start { is_compressed, length }) => self.start(is_compressed, length)?,
+                Some(Part::Start {
+                    is_compressed,
+                    length,
+                }) => self.start(is_compressed, length)?,
                 Some(Part::Bytes(bytes)) => self.take(bytes)?,
                 Some(Part::End) => self.complete().await?,
                 None => match self.ready.pop_front() {
@@ -158,7 +170,11 @@ impl Delivery {
         self.stage = Stage::Receiving;
         let since = Instant::now();
         // What has arrived with the message may begin the next one.
-        self.waits = if self.arrived.is_empty() { Waits::Next { since } } else { Waits::Message { since } };
+        self.waits = if self.arrived.is_empty() {
+            Waits::Next { since }
+        } else {
+            Waits::Message { since }
+        };
     }
 
     fn start(&mut self, is_compressed: bool, length: usize) -> Result<(), Status> {
@@ -199,7 +215,11 @@ impl Delivery {
         if let (Some(compressed), Some(encoding)) = (self.compressed.take(), self.encoding) {
             self.decompress(compressed, encoding).await?;
         }
-        self.stage = if self.call.kind.is_stream { Stage::Complete } else { Stage::Ended };
+        self.stage = if self.call.kind.is_stream {
+            Stage::Complete
+        } else {
+            Stage::Ended
+        };
         Ok(())
     }
 
@@ -208,7 +228,10 @@ impl Delivery {
         let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
         let message = decompression.finish(self.call.sessions.pool()).await?;
         place.release(bytes);
-        message.pieces.iter().try_for_each(|piece| self.fields.read(piece))?;
+        message
+            .pieces
+            .iter()
+            .try_for_each(|piece| self.fields.read(piece))?;
         self.ready.push_back(prefix(message.bytes));
         self.ready.extend(message.pieces);
         Ok(())
@@ -220,7 +243,10 @@ impl Delivery {
         }
         self.hold(bytes.len())?;
         if let Some(compressed) = &mut self.compressed {
-            let (found, limit) = (compressed.len() + bytes.len(), self.settings.max_message_bytes);
+            let (found, limit) = (
+                compressed.len() + bytes.len(),
+                self.settings.max_message_bytes,
+            );
             if found > limit {
                 return Err(DeliveryError::TooLarge { found, limit }.into());
             }
@@ -231,14 +257,20 @@ impl Delivery {
     }
 
     /// Decompresses a message of JSON.
-    async fn decompress_json(&mut self, compressed: Vec<u8>, encoding: Encoding) -> Result<(), Status> {
+    async fn decompress_json(
+        &mut self,
+        compressed: Vec<u8>,
+        encoding: Encoding,
+    ) -> Result<(), Status> {
         let (place, bytes) = (&self.call.place, compressed.len());
         let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
         let message = decompression.finish(self.call.sessions.pool()).await?;
         place.release(bytes);
         for piece in message.pieces {
             // A piece is copied, and its copy held in its place.
-            self.json.as_mut().map_or(Ok(()), |json| json.push(&piece))?;
+            self.json
+                .as_mut()
+                .map_or(Ok(()), |json| json.push(&piece))?;
         }
         Ok(())
     }
@@ -250,13 +282,20 @@ impl Delivery {
         if let (Some(compressed), Some(encoding)) = (self.compressed.take(), self.encoding) {
             self.decompress_json(compressed, encoding).await?;
         }
-        let Some(json) = self.json.take() else { return Ok(()) };
+        let Some(json) = self.json.take() else {
+            return Ok(());
+        };
         let (sent, to_read) = (json.len(), json.bytes_to_read());
         self.hold(to_read)?;
         let message = if sent <= INLINE_JSON {
             json.read()
         } else {
-            let read = self.call.sessions.pool().run(Class::Bulk, move |_| json.read()).await;
+            let read = self
+                .call
+                .sessions
+                .pool()
+                .run(Class::Bulk, move |_| json.read())
+                .await;
             read.map_err(SessionError::from)?.value
         };
         let message = message?;
@@ -298,7 +337,9 @@ impl Delivery {
             arrival.moved();
         }
         if let Waits::Next { .. } = self.waits {
-            self.waits = Waits::Message { since: Instant::now() };
+            self.waits = Waits::Message {
+                since: Instant::now(),
+            };
         }
         self.arrived = bytes;
     }

@@ -20,8 +20,11 @@ pub(in crate::service) struct DeliveredCall {
 impl DeliveredCall {
     /// Admits the call, because its first message has arrived, or rejects it if a limit is reached.
     pub(super) fn delivered(&self) -> Result<(), SessionError> {
-        let Some(calls) = self.kind.calls else { return Ok(()) };
-        self.place.admit(self.sessions.admit(self.caller.clone(), calls)?);
+        let Some(calls) = self.kind.calls else {
+            return Ok(());
+        };
+        self.place
+            .admit(self.sessions.admit(self.caller.clone(), calls)?);
         if let (Calls::Scoring, Some(connection)) = (calls, &self.connection) {
             self.working.get_or_init(|| connection.begin());
         }

@@ -67,13 +67,28 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 impl Encoding {
     /// Returns how the messages of a call with these headers are compressed, if they are. gRPC and JSON name it in different
     /// headers.
-    pub(in crate::service) fn of(headers: &HeaderMap, is_json: bool) -> Result<Option<Self>, ServiceError> {
-        let [own, other] = if is_json { [CONTENT, GRPC] } else { [GRPC, CONTENT] };
-        let expected =
-            if is_json { "none: JSON has content-encoding" } else { "none: gRPC has grpc-encoding" };
+    pub(in crate::service) fn of(
+        headers: &HeaderMap,
+        is_json: bool,
+    ) -> Result<Option<Self>, ServiceError> {
+        let [own, other] = if is_json {
+            [CONTENT, GRPC]
+        } else {
+            [GRPC, CONTENT]
+        };
+        let expected = if is_json {
+            "none: JSON has content-encoding"
+        } else {
+            "none: gRPC has grpc-encoding"
+        };
         let none = |text: &str| (text == IDENTITY).then_some(());
         read_header(headers, other, none, expected)?;
-        let Some(named) = read_header(headers, own, |text| Some(text.to_ascii_lowercase()), "one encoding")?
+        let Some(named) = read_header(
+            headers,
+            own,
+            |text| Some(text.to_ascii_lowercase()),
+            "one encoding",
+        )?
         else {
             return Ok(None);
         };
@@ -82,7 +97,11 @@ impl Encoding {
             // RFC 9110, 8.4.1.3: the second is another name of the first.
             "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
             "zstd" => Ok(Some(Self::Zstd)),
-            _ => Err(DeliveryError::Encoding { header: own, found: named }.into()),
+            _ => Err(DeliveryError::Encoding {
+                header: own,
+                found: named,
+            }
+            .into()),
         }
     }
 
@@ -167,14 +186,22 @@ impl Decompression {
         self.place.hold(size).map_err(SessionError::from)?;
         let (mut piece, mut filled) = (vec![0; size], 0);
         while filled < size {
-            match self.reader.read(&mut piece[filled..]).map_err(DeliveryError::from)? {
+            match self
+                .reader
+                .read(&mut piece[filled..])
+                .map_err(DeliveryError::from)?
+            {
                 0 => break,
                 read => filled += read,
             }
         }
         piece.truncate(filled);
         self.place.release(size - filled);
-        Ok(if filled < size / 2 { Bytes::copy_from_slice(&piece) } else { piece.into() })
+        Ok(if filled < size / 2 {
+            Bytes::copy_from_slice(&piece)
+        } else {
+            piece.into()
+        })
     }
 
     fn check(&self) -> Result<(), DeliveryError> {
@@ -182,7 +209,10 @@ impl Decompression {
         if bytes > limit {
             return Err(DeliveryError::DecompressedTooLarge { limit });
         }
-        let (compressed, ratio) = (self.compressed, self.settings.max_compression_ratio.get() as usize);
+        let (compressed, ratio) = (
+            self.compressed,
+            self.settings.max_compression_ratio.get() as usize,
+        );
         if bytes > MIN_RATIO_BYTES && bytes / ratio > compressed {
             return Err(DeliveryError::RatioTooLarge { compressed, ratio });
         }

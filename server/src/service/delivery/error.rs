@@ -39,16 +39,22 @@ pub enum DeliveryError {
         ratio: usize,
     },
     /// The first byte of a message is neither 0 nor 1.
-    #[error("the request is not a readable message: its compression flag is {flag}, expected 0 or 1")]
+    #[error(
+        "the request is not a readable message: its compression flag is {flag}, expected 0 or 1"
+    )]
     Flag {
         /// The byte.
         flag: u8,
     },
     /// A message is compressed, but the call does not say how.
-    #[error("the request is not a readable message: it is compressed, but the call has no grpc-encoding")]
+    #[error(
+        "the request is not a readable message: it is compressed, but the call has no grpc-encoding"
+    )]
     NoEncoding,
     /// The messages are compressed in a way that the server does not have.
-    #[error("the messages are compressed with {found:?} ({header}), expected gzip, zstd or identity")]
+    #[error(
+        "the messages are compressed with {found:?} ({header}), expected gzip, zstd or identity"
+    )]
     Encoding {
         /// The header that says so.
         header: &'static str,
@@ -127,7 +133,9 @@ impl DeliveryError {
             Self::TooLarge { found, limit } => message_bytes(Some(found), limit),
             Self::DecompressedTooLarge { limit } => message_bytes(None, limit),
             Self::Ahead { limit } => Some(Limit::of("--stream-window-bytes", None, limit)),
-            Self::RatioTooLarge { ratio, .. } => Some(Limit::of("--max-compression-ratio", None, ratio)),
+            Self::RatioTooLarge { ratio, .. } => {
+                Some(Limit::of("--max-compression-ratio", None, ratio))
+            }
             _ => None,
         }
     }
@@ -138,21 +146,36 @@ impl DeliveryError {
 impl From<Status> for DeliveryError {
     fn from(status: Status) -> Self {
         let causes = successors(status.source(), |cause| (*cause).source());
-        let kinds = causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-        let is_invalid = |kind| matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+        let kinds = causes
+            .filter_map(|cause| cause.downcast_ref::<io::Error>())
+            .map(io::Error::kind);
+        let is_invalid = |kind| {
+            matches!(
+                kind,
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
+            )
+        };
         let reason = deepest(&status);
-        if kinds.into_iter().any(is_invalid) { Self::Http { reason } } else { Self::Broken { reason } }
+        if kinds.into_iter().any(is_invalid) {
+            Self::Http { reason }
+        } else {
+            Self::Broken { reason }
+        }
     }
 }
 
 /// Returns the words of the first cause, which the errors above it repeat or replace by general ones.
 fn deepest(status: &Status) -> String {
     let causes = successors(status.source(), |cause| (*cause).source());
-    causes.last().map_or_else(|| status.message().to_owned(), ToString::to_string)
+    causes
+        .last()
+        .map_or_else(|| status.message().to_owned(), ToString::to_string)
 }
 
 impl From<io::Error> for DeliveryError {
     fn from(error: io::Error) -> Self {
-        Self::Compression { reason: error.to_string() }
+        Self::Compression {
+            reason: error.to_string(),
+        }
     }
 }

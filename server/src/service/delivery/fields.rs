@@ -44,11 +44,19 @@ impl Default for State {
 
 impl State {
     fn varint(is: Varint) -> Self {
-        Self::Varint { number: 0, bits: 0, is }
+        Self::Varint {
+            number: 0,
+            bits: 0,
+            is,
+        }
     }
 
     fn payload(left: u64) -> Self {
-        if left == 0 { Self::default() } else { Self::Payload { left } }
+        if left == 0 {
+            Self::default()
+        } else {
+            Self::Payload { left }
+        }
     }
 
     /// Returns the state after a number.
@@ -75,7 +83,9 @@ impl FieldCount {
             bytes = match &mut self.state {
                 State::Unreadable => return Ok(()),
                 State::Payload { left } => {
-                    let skipped = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                    let skipped = usize::try_from(*left)
+                        .unwrap_or(usize::MAX)
+                        .min(bytes.len());
                     self.state = State::payload(*left - skipped as u64);
                     &bytes[skipped..]
                 }
@@ -90,7 +100,9 @@ impl FieldCount {
 
     /// Reads the next byte of a number.
     fn read_byte(&mut self, byte: u8) -> Result<(), DeliveryError> {
-        let State::Varint { number, bits, is } = &mut self.state else { return Ok(()) };
+        let State::Varint { number, bits, is } = &mut self.state else {
+            return Ok(());
+        };
         *number |= u64::from(byte & 0x7f) << *bits;
         if byte & 0x80 != 0 {
             *bits += 7;
@@ -127,14 +139,27 @@ mod tests {
 
     #[test]
     fn fields_are_counted_by_their_keys() {
-        let packed =
-            PackedTileConfigs { config_count: 300, bounds: vec![0; 5000].into(), ..Default::default() };
+        let packed = PackedTileConfigs {
+            config_count: 300,
+            bounds: vec![0; 5000].into(),
+            ..Default::default()
+        };
         let message = packed.encode_to_vec();
         assert_eq!(count(&[&message]).unwrap().fields, 2);
         let bytes: Vec<&[u8]> = message.chunks(1).collect();
-        assert_eq!(count(&bytes).unwrap().fields, 2, "however the bytes are split");
-        let unknown = [0x0d, 1, 2, 3, 4, 0x09, 1, 2, 3, 4, 5, 6, 7, 8, 0x0b, 0x08, 1, 0x0c];
-        assert_eq!(count(&[&unknown]).unwrap().fields, 5, "fixed numbers, and a group with a field");
+        assert_eq!(
+            count(&bytes).unwrap().fields,
+            2,
+            "however the bytes are split"
+        );
+        let unknown = [
+            0x0d, 1, 2, 3, 4, 0x09, 1, 2, 3, 4, 5, 6, 7, 8, 0x0b, 0x08, 1, 0x0c,
+        ];
+        assert_eq!(
+            count(&[&unknown]).unwrap().fields,
+            5,
+            "fixed numbers, and a group with a field"
+        );
     }
 
     #[test]
@@ -143,7 +168,10 @@ mod tests {
         assert_eq!(count(&[&fields(MAX_FIELDS)]).unwrap().fields, MAX_FIELDS);
         let refused = count(&[&fields(MAX_FIELDS + 1)]).unwrap_err();
         assert!(refused.to_string().contains("50000 fields"), "{refused}");
-        assert!(count(&[&vec![0x0b; MAX_FIELDS + 1]]).is_err(), "groups are fields");
+        assert!(
+            count(&[&vec![0x0b; MAX_FIELDS + 1]]).is_err(),
+            "groups are fields"
+        );
     }
 
     proptest! {

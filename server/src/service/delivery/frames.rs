@@ -37,7 +37,10 @@ pub(super) const PREFIX: usize = 5;
 
 impl Frames {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, state: State::start() }
+        Self {
+            limit,
+            state: State::start(),
+        }
     }
 
     /// Returns whether no message has begun that is not complete.
@@ -48,11 +51,18 @@ impl Frames {
     /// Takes the next part from the bytes; `None` if it needs more of them.
     pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<Part>, DeliveryError> {
         match &mut self.state {
-            State::Prefix { bytes: prefix, read } => {
+            State::Prefix {
+                bytes: prefix,
+                read,
+            } => {
                 let taken = bytes.len().min(PREFIX - *read);
                 bytes.copy_to_slice(&mut prefix[*read..*read + taken]);
                 *read += taken;
-                if *read < PREFIX { Ok(None) } else { self.start().map(Some) }
+                if *read < PREFIX {
+                    Ok(None)
+                } else {
+                    self.start().map(Some)
+                }
             }
             State::Message { left: 0 } => {
                 self.state = State::start();
@@ -69,7 +79,11 @@ impl Frames {
 
     /// Reads the bytes before a message.
     fn start(&mut self) -> Result<Part, DeliveryError> {
-        let State::Prefix { bytes: [flag, length @ ..], .. } = self.state else {
+        let State::Prefix {
+            bytes: [flag, length @ ..],
+            ..
+        } = self.state
+        else {
             return Ok(Part::End);
         };
         if flag > 1 {
@@ -78,16 +92,25 @@ impl Frames {
         // A length of 32 bits fits a `usize`.
         let length = u32::from_be_bytes(length) as usize;
         if length > self.limit {
-            return Err(DeliveryError::TooLarge { found: length, limit: self.limit });
+            return Err(DeliveryError::TooLarge {
+                found: length,
+                limit: self.limit,
+            });
         }
         self.state = State::Message { left: length };
-        Ok(Part::Start { is_compressed: flag == 1, length })
+        Ok(Part::Start {
+            is_compressed: flag == 1,
+            length,
+        })
     }
 }
 
 impl State {
     fn start() -> Self {
-        Self::Prefix { bytes: [0; PREFIX], read: 0 }
+        Self::Prefix {
+            bytes: [0; PREFIX],
+            read: 0,
+        }
     }
 }
 
@@ -108,7 +131,9 @@ mod tests {
     const LIMIT: usize = 300;
 
     /// Returns the messages of some chunks of bytes, each with its compression flag.
-    fn messages(chunks: impl IntoIterator<Item = Bytes>) -> Result<Vec<(bool, Vec<u8>)>, DeliveryError> {
+    fn messages(
+        chunks: impl IntoIterator<Item = Bytes>,
+    ) -> Result<Vec<(bool, Vec<u8>)>, DeliveryError> {
         let (mut frames, mut messages) = (Frames::new(LIMIT), Vec::new());
         let mut message = (false, Vec::new());
         for mut chunk in chunks {
@@ -121,7 +146,11 @@ mod tests {
             }
             assert!(chunk.is_empty());
         }
-        if frames.is_between_messages() { Ok(messages) } else { Err(DeliveryError::Truncated) }
+        if frames.is_between_messages() {
+            Ok(messages)
+        } else {
+            Err(DeliveryError::Truncated)
+        }
     }
 
     fn written(messages: &[(bool, Vec<u8>)]) -> Vec<u8> {
@@ -157,7 +186,16 @@ mod tests {
     fn a_message_is_refused_by_the_length_that_it_claims() {
         let mut frames = Frames::new(LIMIT);
         let refused = frames.next(&mut prefix(LIMIT + 1)).unwrap_err();
-        assert!(matches!(refused, DeliveryError::TooLarge { found: 301, limit: LIMIT }), "{refused}");
+        assert!(
+            matches!(
+                refused,
+                DeliveryError::TooLarge {
+                    found: 301,
+                    limit: LIMIT
+                }
+            ),
+            "{refused}"
+        );
         assert!(Frames::new(LIMIT).next(&mut prefix(LIMIT)).is_ok());
     }
 

@@ -37,11 +37,28 @@ mod tests {
             let Kind { calls, is_stream } = Kind::of(path);
             (calls, is_stream)
         };
-        assert_eq!(kind("/hlorank.v1.CostModelService/RankConfigs"), (Some(Calls::Scoring), false));
-        assert_eq!(kind("/hlorank.v1.CostModelService/RankConfigsStream"), (Some(Calls::Scoring), true));
-        assert_eq!(kind("/hlorank.v1.ModelService/CompareModels"), (Some(Calls::Scoring), false));
-        assert_eq!(kind("/grpc.health.v1.Health/Watch"), (Some(Calls::Watching), false));
-        for path in ["/grpc.health.v1.Health/Check", "/hlorank.v1.ModelService/ListModels", "/", ""] {
+        assert_eq!(
+            kind("/hlorank.v1.CostModelService/RankConfigs"),
+            (Some(Calls::Scoring), false)
+        );
+        assert_eq!(
+            kind("/hlorank.v1.CostModelService/RankConfigsStream"),
+            (Some(Calls::Scoring), true)
+        );
+        assert_eq!(
+            kind("/hlorank.v1.ModelService/CompareModels"),
+            (Some(Calls::Scoring), false)
+        );
+        assert_eq!(
+            kind("/grpc.health.v1.Health/Watch"),
+            (Some(Calls::Watching), false)
+        );
+        for path in [
+            "/grpc.health.v1.Health/Check",
+            "/hlorank.v1.ModelService/ListModels",
+            "/",
+            "",
+        ] {
             assert_eq!(kind(path), (None, false), "{path}");
         }
         let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";

@@ -61,7 +61,10 @@ impl Incoming {
         let shared = Arc::<Shared>::default();
         let (call, left) = oneshot::channel();
         tokio::spawn(read(body, Arc::clone(&shared), limit, left));
-        Self::Ahead(ReadAhead { shared, _call: call })
+        Self::Ahead(ReadAhead {
+            shared,
+            _call: call,
+        })
     }
 
     /// Returns the next bytes; `None` at the end.

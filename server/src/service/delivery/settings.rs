@@ -17,7 +17,12 @@ pub struct DeliverySettings {
     ///
     /// The size of the decompressed message as a multiple of its compressed size, if it has more than 4 MiB; a message that
     /// exceeds it is rejected.
-    #[arg(long, env = "HLORANK_MAX_COMPRESSION_RATIO", value_name = "FACTOR", default_value = "500")]
+    #[arg(
+        long,
+        env = "HLORANK_MAX_COMPRESSION_RATIO",
+        value_name = "FACTOR",
+        default_value = "500"
+    )]
     pub max_compression_ratio: NonZeroU32,
 
     /// Maximum time for a message to arrive, in seconds

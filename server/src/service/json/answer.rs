@@ -38,7 +38,10 @@ pub(in crate::service) async fn answer_json(
     let (head, body) = response.into_parts();
     match written(body, method, place, pool).await {
         Ok((json, trailers)) => {
-            let frames = [Ok::<_, Status>(Frame::data(json)), Ok(Frame::trailers(trailers))];
+            let frames = [
+                Ok::<_, Status>(Frame::data(json)),
+                Ok(Frame::trailers(trailers)),
+            ];
             Response::from_parts(head, Body::new(StreamBody::new(stream::iter(frames))))
         }
         Err(status) => status.into_http(),
@@ -53,19 +56,24 @@ async fn written(
 ) -> Result<(Bytes, HeaderMap), Status> {
     let collected = body.collect().await?;
     let trailers = collected.trailers().cloned().unwrap_or_default();
-    if let Some(status) = Status::from_header_map(&trailers).filter(|status| status.code() != tonic::Code::Ok)
+    if let Some(status) =
+        Status::from_header_map(&trailers).filter(|status| status.code() != tonic::Code::Ok)
     {
         return Err(status);
     }
     let message = collected.to_bytes().slice(PREFIX..);
     let bytes = message.len() * BYTES_TO_WRITE;
-    place.hold(bytes).map_err(|full| ServiceError::from(SessionError::from(full)))?;
+    place
+        .hold(bytes)
+        .map_err(|full| ServiceError::from(SessionError::from(full)))?;
     let write = move || write(message, &method);
     let json = if bytes <= INLINE_BYTES * BYTES_TO_WRITE {
         write()
     } else {
         let written = pool.run(Class::Bulk, move |_| write()).await;
-        written.map_err(|failed| ServiceError::from(SessionError::from(failed)))?.value
+        written
+            .map_err(|failed| ServiceError::from(SessionError::from(failed)))?
+            .value
     };
     let json = json.map_err(|error| Status::internal(error.to_string()))?;
     // The text is held until it is sent.
@@ -74,10 +82,16 @@ async fn written(
 }
 
 /// Writes a message in the canonical form of proto3.
-fn write(message: Bytes, method: &JsonMethod) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+fn write(
+    message: Bytes,
+    method: &JsonMethod,
+) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
     let message = DynamicMessage::decode(method.0.output(), message)?;
     let mut json = Vec::new();
-    message.serialize_with_options(&mut serde_json::Serializer::new(&mut json), &SerializeOptions::new())?;
+    message.serialize_with_options(
+        &mut serde_json::Serializer::new(&mut json),
+        &SerializeOptions::new(),
+    )?;
     json.push(b'\n');
     Ok(json.into())
 }

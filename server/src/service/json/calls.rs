@@ -21,16 +21,26 @@ pub struct JsonCalls<S>(pub S);
 /// Returns whether the content type is that of JSON, with or without parameters.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
-    let Some(text) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    let Some(text) = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
     let mut parts = text.split(';').map(str::trim);
-    let is_json = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
+    let is_json = parts
+        .next()
+        .is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
     is_json && parts.all(is_readable)
 }
 
 /// Returns whether a parameter of the content type leaves the text in UTF-8.
 fn is_readable(parameter: &str) -> bool {
-    let Some((name, value)) = parameter.split_once('=') else { return true };
-    let is = |text: &str, expected: &str| text.trim().trim_matches('"').eq_ignore_ascii_case(expected);
+    let Some((name, value)) = parameter.split_once('=') else {
+        return true;
+    };
+    let is =
+        |text: &str, expected: &str| text.trim().trim_matches('"').eq_ignore_ascii_case(expected);
     !is(name, "charset") || is(value, "utf-8") || is(value, "utf8")
 }
 
@@ -58,7 +68,9 @@ where
         };
         request.extensions_mut().insert(method);
         // What follows is the same call as one of gRPC.
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         request.headers_mut().remove(CONTENT_LENGTH);
         let response = self.0.call(request);
         Box::pin(async move { Ok(of_response(response.await?)) })
@@ -69,11 +81,15 @@ fn method<B>(request: &Request<B>) -> Result<JsonMethod, ServiceError> {
     let is_one = |text: &str| (text == "1").then_some(());
     read_header(request.headers(), "connect-protocol-version", is_one, "1")?;
     let path = request.uri().path();
-    JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod { path: path.to_owned() })
+    JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod {
+        path: path.to_owned(),
+    })
 }
 
 fn of_response(response: Response<Body>) -> Response<Body> {
-    let Some(status) = Status::from_header_map(response.headers()) else { return as_json(response) };
+    let Some(status) = Status::from_header_map(response.headers()) else {
+        return as_json(response);
+    };
     let mut failure = failure(&status);
     for (name, value) in response.headers() {
         let is_of_grpc = name.as_str().starts_with("grpc-") || *name == CONTENT_TYPE;
@@ -85,6 +101,8 @@ fn of_response(response: Response<Body>) -> Response<Body> {
 }
 
 fn as_json(mut response: Response<Body>) -> Response<Body> {
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.map(|body| Body::new(AnswerBody(body)))
 }

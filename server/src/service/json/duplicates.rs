@@ -23,10 +23,11 @@ pub(super) fn check_keys(json: &[u8]) -> Result<(), DeliveryError> {
     let mut reader = serde_json::Deserializer::from_slice(json);
     let mut track = Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut reader, &mut track);
-    Keys.deserialize(tracked).map_err(|error: serde_json::Error| DeliveryError::Json {
-        field: track.path().to_string(),
-        reason: error.to_string(),
-    })
+    Keys.deserialize(tracked)
+        .map_err(|error: serde_json::Error| DeliveryError::Json {
+            field: track.path().to_string(),
+            reason: error.to_string(),
+        })
 }
 
 impl<'de> DeserializeSeed<'de> for Keys {
@@ -42,8 +43,14 @@ impl<'de> DeserializeSeed<'de> for Twice {
 
     fn deserialize<D: Deserializer<'de>>(self, _: D) -> Result<(), D::Error> {
         let Self { key, name } = self;
-        let spelling = if key == name { String::new() } else { format!(", once as `{name}`") };
-        Err(D::Error::custom(format_args!("the field `{key}` is given twice{spelling}")))
+        let spelling = if key == name {
+            String::new()
+        } else {
+            format!(", once as `{name}`")
+        };
+        Err(D::Error::custom(format_args!(
+            "the field `{key}` is given twice{spelling}"
+        )))
     }
 }
 
@@ -127,8 +134,12 @@ mod tests {
         };
         let (field, reason) = refused(r#"{"topK": 1, "topK": 2}"#);
         assert_eq!(field, "topK");
-        assert!(reason.starts_with("the field `topK` is given twice"), "{reason}");
-        let (field, reason) = refused(r#"{"batch": {"configs": [{}, {"a_b": 1, "c": null, "aB": [1]}]}}"#);
+        assert!(
+            reason.starts_with("the field `topK` is given twice"),
+            "{reason}"
+        );
+        let (field, reason) =
+            refused(r#"{"batch": {"configs": [{}, {"a_b": 1, "c": null, "aB": [1]}]}}"#);
         assert_eq!(field, "batch.configs[1].aB");
         assert!(reason.contains("`aB`"), "{reason}");
         assert!(refused(r#"{"\u0061": 1, "a": 1}"#).1.contains("`a`"));

@@ -44,9 +44,16 @@ pub fn failure(status: &Status) -> Response<Body> {
     let reason = status.get_details_error_info().map(|info| info.reason);
     let (code, http) = code(status.code());
     let http = reason.as_deref().and_then(http_status).unwrap_or(http);
-    let retry = status.get_details_retry_info().and_then(|retry| retry.retry_delay);
-    let fields = status.get_details_bad_request().into_iter().flat_map(|bad| bad.field_violations);
-    let details = tonic_types::pb::Status::decode(status.details()).unwrap_or_default().details;
+    let retry = status
+        .get_details_retry_info()
+        .and_then(|retry| retry.retry_delay);
+    let fields = status
+        .get_details_bad_request()
+        .into_iter()
+        .flat_map(|bad| bad.field_violations);
+    let details = tonic_types::pb::Status::decode(status.details())
+        .unwrap_or_default()
+        .details;
     let failure = Failure {
         code,
         message: status.message(),
@@ -59,18 +66,27 @@ pub fn failure(status: &Status) -> Response<Body> {
     let mut response = Response::new(Body::new(Full::from(json)));
     *response.status_mut() = http;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     match http {
         StatusCode::METHOD_NOT_ALLOWED => {
             headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
         }
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd, identity"));
+            headers.insert(
+                header::ACCEPT_ENCODING,
+                HeaderValue::from_static("gzip, zstd, identity"),
+            );
         }
         _ => {}
     }
     if let Some(delay) = retry {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
+        response.headers_mut().insert(
+            header::RETRY_AFTER,
+            HeaderValue::from(delay.as_secs().max(1)),
+        );
     }
     response
 }
@@ -78,7 +94,10 @@ pub fn failure(status: &Status) -> Response<Body> {
 impl<'a> Detail<'a> {
     fn of(detail: &'a prost_types::Any) -> Self {
         let name = detail.type_url.rsplit('/').next().unwrap_or_default();
-        Self { name, value: BASE64_STANDARD_NO_PAD.encode(&detail.value) }
+        Self {
+            name,
+            value: BASE64_STANDARD_NO_PAD.encode(&detail.value),
+        }
     }
 }
 
@@ -87,12 +106,27 @@ fn http_status(reason: &str) -> Option<StatusCode> {
     let is = |known: Reason| reason == known.name();
     let statuses = [
         (Reason::HostNotAllowed, StatusCode::MISDIRECTED_REQUEST),
-        (Reason::CompressionUnsupported, StatusCode::UNSUPPORTED_MEDIA_TYPE),
-        (Reason::ContentTypeUnsupported, StatusCode::UNSUPPORTED_MEDIA_TYPE),
-        (Reason::HttpMethodUnsupported, StatusCode::METHOD_NOT_ALLOWED),
-        (Reason::HttpVersionUnsupported, StatusCode::HTTP_VERSION_NOT_SUPPORTED),
+        (
+            Reason::CompressionUnsupported,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ),
+        (
+            Reason::ContentTypeUnsupported,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ),
+        (
+            Reason::HttpMethodUnsupported,
+            StatusCode::METHOD_NOT_ALLOWED,
+        ),
+        (
+            Reason::HttpVersionUnsupported,
+            StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+        ),
     ];
-    statuses.into_iter().find(|(known, _)| is(*known)).map(|(_, status)| status)
+    statuses
+        .into_iter()
+        .find(|(known, _)| is(*known))
+        .map(|(_, status)| status)
 }
 
 /// Returns the name and the HTTP status of a code in the Connect protocol.
@@ -100,7 +134,10 @@ fn code(code: Code) -> (&'static str, StatusCode) {
     match code {
         Code::Ok | Code::Unknown => ("unknown", StatusCode::INTERNAL_SERVER_ERROR),
         // Closed by the client before the answer; there is no name for this status.
-        Code::Cancelled => ("canceled", StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)),
+        Code::Cancelled => (
+            "canceled",
+            StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
+        ),
         Code::InvalidArgument => ("invalid_argument", StatusCode::BAD_REQUEST),
         Code::DeadlineExceeded => ("deadline_exceeded", StatusCode::GATEWAY_TIMEOUT),
         Code::NotFound => ("not_found", StatusCode::NOT_FOUND),

@@ -24,12 +24,15 @@ impl JsonMethod {
 
     /// Returns every unary method of a service.
     pub(super) fn of_service(name: &str) -> Vec<Self> {
-        let methods = DESCRIPTORS.get_service_by_name(name).into_iter().flat_map(|service| {
-            service
-                .methods()
-                .map(|method| format!("/{}/{}", service.full_name(), method.name()))
-                .collect::<Vec<_>>()
-        });
+        let methods = DESCRIPTORS
+            .get_service_by_name(name)
+            .into_iter()
+            .flat_map(|service| {
+                service
+                    .methods()
+                    .map(|method| format!("/{}/{}", service.full_name(), method.name()))
+                    .collect::<Vec<_>>()
+            });
         methods.filter_map(|path| Self::of(&path)).collect()
     }
 }
@@ -41,10 +44,17 @@ mod tests {
     #[test]
     fn unary_methods_are_found_by_their_path() {
         let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
-        assert_eq!(method.0.input().full_name(), "hlorank.v1.RankConfigsRequest");
-        for path in
-            ["/hlorank.v1.CostModelService/RankConfigsStream", "/a.Service/Method", "/", "", "RankConfigs"]
-        {
+        assert_eq!(
+            method.0.input().full_name(),
+            "hlorank.v1.RankConfigsRequest"
+        );
+        for path in [
+            "/hlorank.v1.CostModelService/RankConfigsStream",
+            "/a.Service/Method",
+            "/",
+            "",
+            "RankConfigs",
+        ] {
             assert!(JsonMethod::of(path).is_none(), "{path}");
         }
         assert!(JsonMethod::of_service("hlorank.v1.CostModelService").len() > 5);

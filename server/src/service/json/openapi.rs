@@ -13,7 +13,10 @@ const SERVICES: [&str; 2] = ["hlorank.v1.CostModelService", "hlorank.v1.ModelSer
 /// Returns the description as `OpenAPI` 3.1.
 #[must_use]
 pub fn openapi() -> Value {
-    let methods: Vec<JsonMethod> = SERVICES.into_iter().flat_map(JsonMethod::of_service).collect();
+    let methods: Vec<JsonMethod> = SERVICES
+        .into_iter()
+        .flat_map(JsonMethod::of_service)
+        .collect();
     let paths: Map<String, Value> = methods.iter().map(path).collect();
     let mut schemas = Schemas::default();
     for JsonMethod(method) in &methods {
@@ -51,7 +54,10 @@ fn path(JsonMethod(method): &JsonMethod) -> (String, Value) {
             "default": { "description": "An error", "content": content(reference("Error")) },
         },
     } });
-    (format!("/{}/{}", service.full_name(), method.name()), described)
+    (
+        format!("/{}/{}", service.full_name(), method.name()),
+        described,
+    )
 }
 
 fn reference(name: &str) -> String {
@@ -71,8 +77,10 @@ impl Schemas {
         if well_known(&name).is_some() || !self.begun.insert(name.clone()) {
             return;
         }
-        let properties: Map<String, Value> =
-            message.fields().map(|field| (field.json_name().to_owned(), self.field(&field))).collect();
+        let properties: Map<String, Value> = message
+            .fields()
+            .map(|field| (field.json_name().to_owned(), self.field(&field)))
+            .collect();
         let schema = json!({
             "type": "object",
             "description": comment(&message.parent_file(), message.path()),
@@ -83,7 +91,10 @@ impl Schemas {
     }
 
     fn add_enum(&mut self, described: &EnumDescriptor) {
-        let values: Vec<String> = described.values().map(|value| value.name().to_owned()).collect();
+        let values: Vec<String> = described
+            .values()
+            .map(|value| value.name().to_owned())
+            .collect();
         let schema = json!({
             "type": "string",
             "description": comment(&described.parent_file(), described.path()),
@@ -117,8 +128,12 @@ impl Schemas {
             Kind::Bool => json!({ "type": "boolean" }),
             Kind::String => json!({ "type": "string" }),
             Kind::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
-            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({ "type": "integer", "format": "int32" }),
-            Kind::Uint32 | Kind::Fixed32 => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
+                json!({ "type": "integer", "format": "int32" })
+            }
+            Kind::Uint32 | Kind::Fixed32 => {
+                json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+            }
             // Answers have these as texts, since JSON's numbers are often read as doubles.
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 | Kind::Uint64 | Kind::Fixed64 => {
                 json!({ "type": ["string", "integer"], "pattern": "^-?[0-9]+$" })
@@ -141,9 +156,9 @@ impl Schemas {
 /// Returns the schema of a message that has a form of its own in JSON.
 fn well_known(name: &str) -> Option<Value> {
     match name {
-        "google.protobuf.Duration" => {
-            Some(json!({ "type": "string", "pattern": "^-?[0-9]+(\\.[0-9]+)?s$", "examples": ["0.25s"] }))
-        }
+        "google.protobuf.Duration" => Some(
+            json!({ "type": "string", "pattern": "^-?[0-9]+(\\.[0-9]+)?s$", "examples": ["0.25s"] }),
+        ),
         "google.protobuf.Timestamp" => Some(json!({ "type": "string", "format": "date-time" })),
         _ => None,
     }
@@ -152,9 +167,16 @@ fn well_known(name: &str) -> Option<Value> {
 /// Returns the comment above a definition.
 fn comment(file: &FileDescriptor, path: &[i32]) -> String {
     let info = file.file_descriptor_proto().source_code_info.as_ref();
-    let location = info.and_then(|info| info.location.iter().find(|location| location.path == path));
+    let location =
+        info.and_then(|info| info.location.iter().find(|location| location.path == path));
     let lines = location.map_or("", |location| location.leading_comments());
-    lines.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
+    lines
+        .lines()
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .trim()
+        .to_owned()
 }
 
 fn error_schema() -> Value {
@@ -192,15 +214,24 @@ mod tests {
         let document = openapi();
         let text = document.to_string();
         let schemas = document["components"]["schemas"].as_object().unwrap();
-        let referred =
-            text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap());
+        let referred = text
+            .split("#/components/schemas/")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap());
         for name in referred {
             assert!(schemas.contains_key(name), "{name}");
         }
-        let fields = schemas["hlorank.v1.RankConfigsRequest"]["properties"].as_object().unwrap();
+        let fields = schemas["hlorank.v1.RankConfigsRequest"]["properties"]
+            .as_object()
+            .unwrap();
         assert!(fields.contains_key("topK"));
         for (name, field) in fields {
-            assert!(field["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}");
+            assert!(
+                field["description"]
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty()),
+                "{name}"
+            );
         }
     }
 
@@ -208,9 +239,15 @@ mod tests {
     fn unary_methods_are_described() {
         let document = openapi();
         let paths = document["paths"].as_object().unwrap();
-        for method in ["CostModelService/RankConfigs", "CostModelService/PutGraph", "ModelService/ListModels"]
-        {
-            assert!(paths.contains_key(&format!("/hlorank.v1.{method}")), "{method}");
+        for method in [
+            "CostModelService/RankConfigs",
+            "CostModelService/PutGraph",
+            "ModelService/ListModels",
+        ] {
+            assert!(
+                paths.contains_key(&format!("/hlorank.v1.{method}")),
+                "{method}"
+            );
         }
         assert!(!paths.keys().any(|path| path.ends_with("Stream")));
     }

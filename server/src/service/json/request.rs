@@ -29,14 +29,22 @@ const VALUE_BYTES: usize = 320;
 
 impl JsonMessage {
     pub(in crate::service) fn new(method: JsonMethod, limit: usize) -> Self {
-        Self { method, bytes: Vec::new(), limit, values: ValueCount::default() }
+        Self {
+            method,
+            bytes: Vec::new(),
+            limit,
+            values: ValueCount::default(),
+        }
     }
 
     /// Adds the next bytes.
     pub(in crate::service) fn push(&mut self, bytes: &[u8]) -> Result<(), DeliveryError> {
         let found = self.bytes.len() + bytes.len();
         if found > self.limit {
-            return Err(DeliveryError::TooLarge { found, limit: self.limit });
+            return Err(DeliveryError::TooLarge {
+                found,
+                limit: self.limit,
+            });
         }
         self.values.add(bytes);
         self.bytes.extend_from_slice(bytes);
@@ -85,7 +93,9 @@ impl ValueCount {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_proto::v1::{ListModelsRequest, RankConfigsRequest, config_batch::Configs, graph::Source};
+    use hlorank_proto::v1::{
+        ListModelsRequest, RankConfigsRequest, config_batch::Configs, graph::Source,
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -93,7 +103,9 @@ mod tests {
     fn read(json: &str) -> Result<Bytes, DeliveryError> {
         let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
         let mut message = JsonMessage::new(method, 1000);
-        json.as_bytes().chunks(7).try_for_each(|bytes| message.push(bytes))?;
+        json.as_bytes()
+            .chunks(7)
+            .try_for_each(|bytes| message.push(bytes))?;
         message.read()
     }
 
@@ -102,7 +114,10 @@ mod tests {
         let json = r#"{"graph": {"graph_hash": "AQID", "task": "TASK_TILE"}, "topK": 3,
             "batch": {"tileConfigs": {"configs": [{"outputBounds": [8, "128"]}]}}}"#;
         let request = RankConfigsRequest::decode(read(json).unwrap()).unwrap();
-        assert_eq!(request.graph.unwrap().source, Some(Source::GraphHash(vec![1, 2, 3].into())));
+        assert_eq!(
+            request.graph.unwrap().source,
+            Some(Source::GraphHash(vec![1, 2, 3].into()))
+        );
         assert_eq!(request.top_k, 3);
         let Some(Configs::TileConfigs(tiles)) = request.batch.unwrap().configs else {
             unreachable!("tiles were sent")
@@ -120,7 +135,11 @@ mod tests {
             error(r#"{"batch": {"tileConfigs": {"configs": [{}, {"outputBounds": ["x"]}]}}}"#);
         assert_eq!(field, "batch.tileConfigs.configs[1].outputBounds[0]");
         assert!(reason.contains("line 1 column"), "{reason}");
-        assert!(error(r#"{"grahp": {}}"#).1.contains("unrecognized field name 'grahp'"));
+        assert!(
+            error(r#"{"grahp": {}}"#)
+                .1
+                .contains("unrecognized field name 'grahp'")
+        );
         assert!(error("{} {}").1.contains("trailing characters"));
         assert!(error("").1.contains("EOF"));
         assert!(error(&"[".repeat(500)).1.len() < 300, "nesting is limited");
@@ -129,7 +148,10 @@ mod tests {
     #[test]
     fn a_long_message_is_refused_before_it_is_kept() {
         let long = format!("{{\"topK\": {}3}}", " ".repeat(1000));
-        assert!(matches!(read(&long), Err(DeliveryError::TooLarge { limit: 1000, .. })));
+        assert!(matches!(
+            read(&long),
+            Err(DeliveryError::TooLarge { limit: 1000, .. })
+        ));
     }
 
     #[test]
@@ -154,6 +176,9 @@ mod tests {
         let method = JsonMethod::of("/hlorank.v1.ModelService/ListModels").unwrap();
         let mut message = JsonMessage::new(method, 10);
         message.push(b"{}").unwrap();
-        assert_eq!(ListModelsRequest::decode(message.read().unwrap()).unwrap(), ListModelsRequest {});
+        assert_eq!(
+            ListModelsRequest::decode(message.read().unwrap()).unwrap(),
+            ListModelsRequest {}
+        );
     }
 }

@@ -22,13 +22,21 @@ impl Session {
         sent: SentMeasurements,
         wanted: WantedStored,
     ) -> Result<(), SessionError> {
-        let SentMeasurements { target, batch, outcomes, ids } = sent;
+        let SentMeasurements {
+            target,
+            batch,
+            outcomes,
+            ids,
+        } = sent;
         let (graph, engine) = (Arc::clone(&self.graph), Arc::clone(self.sessions.engine()));
         let pool = engine.pool();
         let sent = match batch {
             None => None,
             Some(batch) => {
-                let (class, read) = (self.accept(&batch, ADAPT.batch)?, self.reader(batch, ADAPT.batch));
+                let (class, read) = (
+                    self.accept(&batch, ADAPT.batch)?,
+                    self.reader(batch, ADAPT.batch),
+                );
                 Some(pool.run(class, move |_| read()).await?.value?)
             }
         };
@@ -44,12 +52,19 @@ impl Session {
         let is_quick = stored.is_empty();
         let columns = self.columns();
         let join = move || join((&graph, columns), (sent, &client), outcomes, &ids, stored);
-        let (measured, unusable) =
-            if is_quick { join() } else { pool.run(Class::Bulk, move |_| join()).await?.value };
+        let (measured, unusable) = if is_quick {
+            join()
+        } else {
+            pool.run(Class::Bulk, move |_| join()).await?.value
+        };
         if let Some(error) = unusable {
             self.warn_of_store(&error);
         }
-        let pooled = if uses_pool { self.pooled(&target, reporter).await } else { None };
+        let pooled = if uses_pool {
+            self.pooled(&target, reporter).await
+        } else {
+            None
+        };
         self.learned = Some(match measured {
             None => Learned::nothing(target, pooled),
             Some(measured) => self.learn(target, measured, pooled).await?,
@@ -59,16 +74,29 @@ impl Session {
 
     /// Returns the stored measurements of a target, of one reporter if one is given. If they cannot be read, the call goes on
     /// without them.
-    async fn stored(&mut self, target: &str, reporter: Option<Reporter>) -> Option<Vec<Measurement>> {
-        let subject = Subject { target: target.to_owned(), graph: self.graph.hash };
+    async fn stored(
+        &mut self,
+        target: &str,
+        reporter: Option<Reporter>,
+    ) -> Option<Vec<Measurement>> {
+        let subject = Subject {
+            target: target.to_owned(),
+            graph: self.graph.hash,
+        };
         let chosen = Chosen::of_subject(&subject).by(reporter);
-        let stored = self.sessions.stored(&self.call, (&self.graph, self.columns()), &chosen).await;
+        let stored = self
+            .sessions
+            .stored(&self.call, (&self.graph, self.columns()), &chosen)
+            .await;
         stored.map_err(|error| self.warn_of_store(&error)).ok()
     }
 
     pub(in crate::session) fn warn_of_store(&mut self, error: &dyn Display) {
         let message = format!("stored measurements were not used: {error}");
-        self.warnings.push(Warning { reason: "STORED_MEASUREMENTS_UNUSED", message });
+        self.warnings.push(Warning {
+            reason: "STORED_MEASUREMENTS_UNUSED",
+            message,
+        });
     }
 
     async fn learn(
@@ -81,18 +109,36 @@ impl Session {
         let configurations = measured.configurations.clone();
         let class = class_of(configurations.len());
         let read = move || Ok::<_, SessionError>(configurations);
-        let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
-        let held = engine.memory().hold(learning_bytes(measured.configurations.len(), self.graph.slots()))?;
+        let evaluation = engine
+            .score(&self.model, &self.graph, read, self.terms(class))
+            .await?;
+        let held = engine.memory().hold(learning_bytes(
+            measured.configurations.len(),
+            self.graph.slots(),
+        ))?;
         let (unit, measured) = (self.model.manifest().unit(), Arc::new(measured));
-        let (own, pool) = (Arc::clone(&measured), pooled.as_ref().and_then(|pooled| pooled.pool.clone()));
-        let points =
-            move |_| points_of_measured(&own.configurations, &evaluation.scores, (unit, pool.as_deref()));
+        let (own, pool) = (
+            Arc::clone(&measured),
+            pooled.as_ref().and_then(|pooled| pooled.pool.clone()),
+        );
+        let points = move |_| {
+            points_of_measured(
+                &own.configurations,
+                &evaluation.scores,
+                (unit, pool.as_deref()),
+            )
+        };
         let points = Arc::new(engine.pool().run(Class::Bulk, points).await?.value);
         let prior = prior_of(&measured, unit, pooled.as_ref());
         let cache = Arc::clone(self.sessions.adapted());
         let judged = judge(engine.pool(), &cache, prior, &measured, &points).await?;
         self.warnings.extend(judged.warning(&self.call.client));
-        let lesson = Lesson { target, pooled, judged, held };
+        let lesson = Lesson {
+            target,
+            pooled,
+            judged,
+            held,
+        };
         let learn = move |_| learn(&cache, prior, (&measured, points), lesson);
         Ok(engine.pool().run(Class::Bulk, learn).await?.value)
     }

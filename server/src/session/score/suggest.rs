@@ -28,21 +28,39 @@ impl Session {
         let asked = Instant::now();
         let field = batch.field();
         let class = self.accept(&batch, field)?;
-        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
+        let (engine, read) = (
+            Arc::clone(self.sessions.engine()),
+            self.reader(batch, field),
+        );
         let all = engine.pool().run(class, move |_| read()).await?.value?;
         let (mut evaluation, mut from) = self.predict(all, self.terms(class)).await?;
         let (mut drawn, mut _space) = (0..from.scores.len(), None);
         if let Some(combined) = combined {
-            let terms = Terms { continues_request: true, ..self.terms(class) };
+            let terms = Terms {
+                continues_request: true,
+                ..self.terms(class)
+            };
             let found = self.search(from, combined, &mut wanted, terms).await?;
             evaluation.reuse += found.reuse;
             (from, drawn, _space) = (found.visited, found.drawn, Some(found.held));
         }
-        let measured = self.learned.as_ref().map(|learned| Arc::clone(&learned.points)).unwrap_or_default();
+        let measured = self
+            .learned
+            .as_ref()
+            .map(|learned| Arc::clone(&learned.points))
+            .unwrap_or_default();
         let others = wanted.count + wanted.pending.len();
-        let _held = engine.memory().hold(choosing_bytes(measured.len(), others))?;
+        let _held = engine
+            .memory()
+            .hold(choosing_bytes(measured.len(), others))?;
         let unit = self.model.manifest().unit();
-        let choice = Choice { from, drawn, measured, taught: self.taught(), unit };
+        let choice = Choice {
+            from,
+            drawn,
+            measured,
+            taught: self.taught(),
+            unit,
+        };
         let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
         let (mut suggested, configurations) = engine.pool().run(Class::Bulk, choose).await?.value;
         let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
@@ -73,6 +91,13 @@ impl Session {
                 .await?
             }
         };
-        Ok((evaluation, Predicted { configurations, scores, log_seconds }))
+        Ok((
+            evaluation,
+            Predicted {
+                configurations,
+                scores,
+                log_seconds,
+            },
+        ))
     }
 }

@@ -20,15 +20,24 @@ pub(super) enum LinkError {
 pub(super) const MAX_ANSWER: Duration = Duration::from_secs(10);
 
 /// Waits for an answer.
-pub(super) async fn within<T>(answer: impl Future<Output = Result<T, Error>>) -> Result<T, LinkError> {
-    let late =
-        |_| LinkError::Failed(format!("the database did not answer within {} s", MAX_ANSWER.as_secs()));
+pub(super) async fn within<T>(
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, LinkError> {
+    let late = |_| {
+        LinkError::Failed(format!(
+            "the database did not answer within {} s",
+            MAX_ANSWER.as_secs()
+        ))
+    };
     Ok(timeout(MAX_ANSWER, answer).await.map_err(late)??)
 }
 
 impl From<Error> for LinkError {
     fn from(error: Error) -> Self {
-        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let cause = error
+            .source()
+            .map(|cause| format!(": {cause}"))
+            .unwrap_or_default();
         let hint = if is_untrusted(&error) { UNTRUSTED } else { "" };
         Self::Failed(format!("{error}{cause}{hint}"))
     }
@@ -40,8 +49,12 @@ const UNTRUSTED: &str = " (the database needs a certificate for the host of its 
 
 /// Whether the certificate of the database was not accepted.
 fn is_untrusted(error: &Error) -> bool {
-    let failed = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    let tls = failed.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let failed = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    let tls = failed
+        .and_then(io::Error::get_ref)
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
     matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
 }
 

@@ -40,7 +40,10 @@ impl Database {
     pub(super) fn of(url: &DatabaseUrl) -> Result<Self, Unusable> {
         let invalid = |error| Unusable::Address(LinkError::from(error).to_string());
         let mut config: Config = url.0.parse().map_err(invalid)?;
-        config.application_name("hlorank").connect_timeout(MAX_CONNECT).tcp_user_timeout(MAX_ANSWER);
+        config
+            .application_name("hlorank")
+            .connect_timeout(MAX_CONNECT)
+            .tcp_user_timeout(MAX_ANSWER);
         let tls = connector(config.get_ssl_mode())?;
         Ok(Self { config, tls })
     }
@@ -52,16 +55,22 @@ impl Database {
             Host::Unix(path) => path.display().to_string(),
         };
         let hosts: Vec<String> = self.config.get_hosts().iter().map(host).collect();
-        format!("{}/{}", hosts.join(","), self.config.get_dbname().unwrap_or_default())
+        format!(
+            "{}/{}",
+            hosts.join(","),
+            self.config.get_dbname().unwrap_or_default()
+        )
     }
 
     /// Opens a connection, which sends what it is notified of.
     pub(super) async fn connect(&self, notes: Option<Sender<String>>) -> Result<Client, LinkError> {
         let connecting = timeout(MAX_CONNECT, self.config.connect(self.tls.clone()));
-        let late = |_| LinkError::Failed(format!("no connection within {} s", MAX_CONNECT.as_secs()));
+        let late =
+            |_| LinkError::Failed(format!("no connection within {} s", MAX_CONNECT.as_secs()));
         let (mut client, mut connection) = connecting.await.map_err(late)??;
         tokio::spawn(async move {
-            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
+            {
                 if let (AsyncMessage::Notification(note), Some(notes)) = (message, &notes)
                     && notes.send(note.payload().to_owned()).await.is_err()
                 {
@@ -82,7 +91,9 @@ fn connector(mode: SslMode) -> Result<MakeRustlsConnect, Unusable> {
         Err(errors) => errors,
     };
     if mode == SslMode::Require {
-        let found = errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
+        let found = errors
+            .first()
+            .map_or_else(|| "none was found".to_owned(), ToString::to_string);
         return Err(Unusable::NoAuthorities(found));
     }
     // The database may do without TLS.
@@ -92,7 +103,10 @@ fn connector(mode: SslMode) -> Result<MakeRustlsConnect, Unusable> {
 
 impl Link {
     pub(super) fn new(database: Arc<Database>) -> Self {
-        Self { database, client: Mutex::new(None) }
+        Self {
+            database,
+            client: Mutex::new(None),
+        }
     }
 
     /// Returns the connection once nobody else uses it.
@@ -106,7 +120,9 @@ impl Link {
             *client = None;
             *client = Some(self.database.connect(None).await?);
         }
-        Ok(MutexGuard::map(client, |client| client.as_mut().expect("it was opened")))
+        Ok(MutexGuard::map(client, |client| {
+            client.as_mut().expect("it was opened")
+        }))
     }
 
     /// Closes the connection.

@@ -48,7 +48,10 @@ async fn connect(database: &Database) -> Result<(Client, Receiver<String>), Link
 /// What a note says about changed measurements of one graph on a target.
 pub(super) fn note_of(subject: &Subject) -> String {
     // Targets may contain bytes that no text of the database has.
-    subject.prefix().iter().fold(String::new(), |note, byte| format!("{note}{byte:02x}"))
+    subject
+        .prefix()
+        .iter()
+        .fold(String::new(), |note, byte| format!("{note}{byte:02x}"))
 }
 
 /// The subject of a note; `None` if it is about more.
@@ -66,7 +69,10 @@ mod tests {
 
     #[test]
     fn a_note_gives_the_subject_back() {
-        let subject = Subject { target: "a board".to_owned(), graph: Digest([200; 32]) };
+        let subject = Subject {
+            target: "a board".to_owned(),
+            graph: Digest([200; 32]),
+        };
         assert_eq!(subject_of(&note_of(&subject)), Some(subject));
         assert_eq!(subject_of(""), None);
     }

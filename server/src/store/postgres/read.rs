@@ -3,8 +3,8 @@ use tokio_postgres::Row;
 
 use super::{answer::within, shared::Shared};
 use crate::store::{
-    KeptGraph, Measurement, Page, StoreError, Subject, chosen::ChosenKeys, graph::Kind, key::end_of_prefix,
-    page::MAX_PAGE_BYTES,
+    KeptGraph, Measurement, Page, StoreError, Subject, chosen::ChosenKeys, graph::Kind,
+    key::end_of_prefix, page::MAX_PAGE_BYTES,
 };
 
 /// Records from a key to another, as many as fit into a page, and the number of those that would do without that limit.
@@ -28,12 +28,16 @@ impl Shared {
     /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
     pub(in crate::store) async fn page(
         &self,
-        ChosenKeys { prefix, reporter, .. }: &ChosenKeys,
+        ChosenKeys {
+            prefix, reporter, ..
+        }: &ChosenKeys,
         after: Option<&[u8]>,
         count: usize,
     ) -> Result<Page, StoreError> {
         // The key that follows directly.
-        let next = after.filter(|after| *after >= prefix.as_slice()).map(|after| [after, &[0]].concat());
+        let next = after
+            .filter(|after| *after >= prefix.as_slice())
+            .map(|after| [after, &[0]].concat());
         let start = next.as_deref().unwrap_or(prefix);
         let reporter = reporter.as_ref().map(|reporter| reporter.name().as_bytes());
         let (end, one_more) = (end_of_prefix(prefix), number(count.saturating_add(1)));
@@ -44,7 +48,8 @@ impl Shared {
         let mut page = Page::default();
         let some = &rows[..rows.len().min(count)];
         for row in some {
-            page.measurements.push(measurement(row).ok_or_else(unreadable)?);
+            page.measurements
+                .push(measurement(row).ok_or_else(unreadable)?);
         }
         let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
         let has_more = available > number(some.len());
@@ -53,12 +58,26 @@ impl Shared {
     }
 
     /// Returns the graph of a subject, if it is kept.
-    pub(in crate::store) async fn graph(&self, subject: &Subject) -> Result<Option<KeptGraph>, StoreError> {
+    pub(in crate::store) async fn graph(
+        &self,
+        subject: &Subject,
+    ) -> Result<Option<KeptGraph>, StoreError> {
         let (client, key) = (self.reader.client().await?, subject.prefix());
         let some = "SELECT kind, message FROM hlorank_graphs WHERE key = $1";
-        let Some(row) = within(client.query_opt(some, &[&key])).await? else { return Ok(None) };
-        let Kind { task, structure, reporter } = Kind::of_record(row.get("kind")).ok_or_else(unreadable)?;
-        Ok(Some(KeptGraph { task, structure, message: row.get("message"), reporter }))
+        let Some(row) = within(client.query_opt(some, &[&key])).await? else {
+            return Ok(None);
+        };
+        let Kind {
+            task,
+            structure,
+            reporter,
+        } = Kind::of_record(row.get("kind")).ok_or_else(unreadable)?;
+        Ok(Some(KeptGraph {
+            task,
+            structure,
+            message: row.get("message"),
+            reporter,
+        }))
     }
 
     /// Returns whether the graph of a subject is kept.
@@ -74,14 +93,19 @@ impl Shared {
         after: Option<&Subject>,
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
-        let (client, after) = (self.reader.client().await?, after.map(Subject::prefix).unwrap_or_default());
+        let (client, after) = (
+            self.reader.client().await?,
+            after.map(Subject::prefix).unwrap_or_default(),
+        );
         let some = "SELECT key, kind FROM hlorank_graphs WHERE key > $1 ORDER BY key LIMIT $2";
         let rows = within(client.query(some, &[&after, &number(count)])).await?;
         let subject = |row: &Row| {
             let kind = Kind::of_record(row.get("kind"))?;
             Some((Subject::of_prefix(row.get("key"))?, kind.task))
         };
-        rows.iter().map(|row| subject(row).ok_or_else(unreadable)).collect()
+        rows.iter()
+            .map(|row| subject(row).ok_or_else(unreadable))
+            .collect()
     }
 
     /// Returns at most `count` other subjects on the target of one whose graphs have this structure: those with the lowest
@@ -92,10 +116,16 @@ impl Shared {
         structure: Digest,
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
-        let (client, prefix) = (self.reader.client().await?, subject.structure_prefix(structure));
+        let (client, prefix) = (
+            self.reader.client().await?,
+            subject.structure_prefix(structure),
+        );
         let end = end_of_prefix(&prefix);
-        let rows = within(client.query(ALIKE, &[&prefix, &end, &subject.prefix(), &number(count)])).await?;
-        rows.iter().map(|row| Subject::of_prefix(row.get("key")).ok_or_else(unreadable)).collect()
+        let rows = within(client.query(ALIKE, &[&prefix, &end, &subject.prefix(), &number(count)]))
+            .await?;
+        rows.iter()
+            .map(|row| Subject::of_prefix(row.get("key")).ok_or_else(unreadable))
+            .collect()
     }
 }
 

@@ -47,7 +47,10 @@ const REPORTERS: &str = "
 /// Creates the tables if they are missing, and checks their format.
 pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
-    if !within(client.query_one(exists, &[])).await?.get::<_, bool>(0) {
+    if !within(client.query_one(exists, &[]))
+        .await?
+        .get::<_, bool>(0)
+    {
         within(change(client, TABLES)).await?;
     }
     let mut format = within(read_format(client)).await?;
@@ -59,11 +62,17 @@ pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
         return Ok(());
     }
     let number = |format: i64| format.unsigned_abs();
-    Err(LinkError::OtherFormat { found: number(format), known: number(FORMAT) })
+    Err(LinkError::OtherFormat {
+        found: number(format),
+        known: number(FORMAT),
+    })
 }
 
 async fn read_format(client: &Client) -> Result<i64, Error> {
-    Ok(client.query_one("SELECT format FROM hlorank_store", &[]).await?.get(0))
+    Ok(client
+        .query_one("SELECT format FROM hlorank_store", &[])
+        .await?
+        .get(0))
 }
 
 /// Changes the tables, unless another server did.
@@ -76,20 +85,38 @@ async fn change(client: &mut Client, statements: &str) -> Result<(), Error> {
 
 impl Totals {
     pub(super) async fn read(client: &Client) -> Result<Self, Error> {
-        let row = client.query_one("SELECT measurements, bytes FROM hlorank_store", &[]).await?;
-        Ok(Self { measurements: row.get(0), bytes: row.get(1) })
+        let row = client
+            .query_one("SELECT measurements, bytes FROM hlorank_store", &[])
+            .await?;
+        Ok(Self {
+            measurements: row.get(0),
+            bytes: row.get(1),
+        })
     }
 
     /// Reads them, and keeps other writers waiting until the transaction ends.
     pub(super) async fn lock(transaction: &Transaction<'_>) -> Result<Self, Error> {
-        let row =
-            transaction.query_one("SELECT measurements, bytes FROM hlorank_store FOR UPDATE", &[]).await?;
-        Ok(Self { measurements: row.get(0), bytes: row.get(1) })
+        let row = transaction
+            .query_one(
+                "SELECT measurements, bytes FROM hlorank_store FOR UPDATE",
+                &[],
+            )
+            .await?;
+        Ok(Self {
+            measurements: row.get(0),
+            bytes: row.get(1),
+        })
     }
 
     pub(super) async fn write(self, transaction: &Transaction<'_>) -> Result<(), Error> {
-        let Self { measurements, bytes } = self;
+        let Self {
+            measurements,
+            bytes,
+        } = self;
         let update = "UPDATE hlorank_store SET measurements = $1, bytes = $2";
-        transaction.execute(update, &[&measurements, &bytes]).await.map(|_| ())
+        transaction
+            .execute(update, &[&measurements, &bytes])
+            .await
+            .map(|_| ())
     }
 }

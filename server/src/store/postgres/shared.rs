@@ -33,13 +33,17 @@ impl Shared {
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
         let unusable = |at: String, reason| OpenStoreError { at, reason };
-        let database = Database::of(url).map_err(|reason| unusable("postgres://".to_owned(), reason))?;
+        let database =
+            Database::of(url).map_err(|reason| unusable("postgres://".to_owned(), reason))?;
         let database = Arc::new(database);
         let [reader, writer] = [(); 2].map(|()| Link::new(Arc::clone(&database)));
         match writer.client().await {
             Ok(_) => {}
             Err(LinkError::OtherFormat { found, known }) => {
-                return Err(unusable(database.name(), Unusable::OtherFormat { found, known }));
+                return Err(unusable(
+                    database.name(),
+                    Unusable::OtherFormat { found, known },
+                ));
             }
             Err(LinkError::Failed(reason)) => {
                 tracing::warn!(
@@ -50,7 +54,13 @@ impl Shared {
             }
         }
         let listening = tokio::spawn(listen(database, changes));
-        let shared = Self { reader, writer, limit, series, listening };
+        let shared = Self {
+            reader,
+            writer,
+            limit,
+            series,
+            listening,
+        };
         shared.sample().await;
         Ok(shared)
     }
@@ -60,7 +70,10 @@ impl Shared {
         if let Ok(client) = self.reader.client().await
             && let Ok(totals) = within(Totals::read(&client)).await
         {
-            set(&self.series.measurements, totals.measurements.unsigned_abs());
+            set(
+                &self.series.measurements,
+                totals.measurements.unsigned_abs(),
+            );
             set(&self.series.bytes, totals.bytes.unsigned_abs());
         }
     }

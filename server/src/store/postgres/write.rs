@@ -67,8 +67,15 @@ impl Shared {
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
         let report = records(subject, measurements);
-        let reporter = measurements.first().and_then(|first| first.reporter.as_ref());
-        let added = Added { subject, reporter, report: &report, graph: graph.as_ref() };
+        let reporter = measurements
+            .first()
+            .and_then(|first| first.reporter.as_ref());
+        let added = Added {
+            subject,
+            reporter,
+            report: &report,
+            graph: graph.as_ref(),
+        };
         let mut client = self.writer.client().await?;
         let added = within(add(&mut client, &added, self.limit)).await?;
         drop(client);
@@ -100,12 +107,18 @@ async fn add(
     added: &Added<'_>,
     limit: u64,
 ) -> Result<Result<Reported, StoreError>, Error> {
-    let &Added { subject, reporter, report, graph } = added;
+    let &Added {
+        subject,
+        reporter,
+        report,
+        graph,
+    } = added;
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let kept = kept(&transaction, report).await?;
-    let is_kept_as =
-        |key: &[u8], record: &[u8]| Ok::<_, Infallible>(kept.get(key).map(|kept: &Vec<u8>| kept == record));
+    let is_kept_as = |key: &[u8], record: &[u8]| {
+        Ok::<_, Infallible>(kept.get(key).map(|kept: &Vec<u8>| kept == record))
+    };
     let Ok(new) = new_records(report, is_kept_as);
     let new = match new {
         Ok(new) => new,
@@ -117,8 +130,14 @@ async fn add(
     };
     let needed = bytes_of(&new) + graph.map_or(0, |graph| graph.bytes_for(subject));
     let accepted = new.len() as u64;
-    let reported = Reported { accepted, known: report.len() as u64 - accepted };
-    match room(&transaction, (&totals, limit), reporter).await?.check(needed) {
+    let reported = Reported {
+        accepted,
+        known: report.len() as u64 - accepted,
+    };
+    match room(&transaction, (&totals, limit), reporter)
+        .await?
+        .check(needed)
+    {
         Err(refused) if !new.is_empty() => return Ok(Err(refused)),
         // A report without new measurements is not refused for its graph.
         Err(_) => return Ok(Ok(reported)),
@@ -129,11 +148,15 @@ async fn add(
         insert_graph(&transaction, subject, graph).await?;
     }
     let bytes = i64::try_from(needed).unwrap_or(i64::MAX);
-    let totals =
-        Totals { measurements: totals.measurements + number(new.len()), bytes: totals.bytes + bytes };
+    let totals = Totals {
+        measurements: totals.measurements + number(new.len()),
+        bytes: totals.bytes + bytes,
+    };
     totals.write(&transaction).await?;
     if let Some(reporter) = reporter.filter(|_| needed > 0) {
-        transaction.execute(ADD_TO_REPORTER, &[&reporter.name().as_bytes(), &bytes]).await?;
+        transaction
+            .execute(ADD_TO_REPORTER, &[&reporter.name().as_bytes(), &bytes])
+            .await?;
     }
     if !new.is_empty() {
         notify(&transaction, &note_of(subject)).await?;
@@ -149,15 +172,30 @@ async fn room<'a>(
     reporter: Option<&'a Reporter>,
 ) -> Result<Room<'a>, Error> {
     let held = totals.bytes.unsigned_abs();
-    let Some(reporter) = reporter else { return Ok(Room { limit, held, reporter: None }) };
+    let Some(reporter) = reporter else {
+        return Ok(Room {
+            limit,
+            held,
+            reporter: None,
+        });
+    };
     let some = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
-    let row = transaction.query_opt(some, &[&reporter.name().as_bytes()]).await?;
+    let row = transaction
+        .query_opt(some, &[&reporter.name().as_bytes()])
+        .await?;
     let bytes = row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs();
-    Ok(Room { limit, held, reporter: Some((reporter, bytes)) })
+    Ok(Room {
+        limit,
+        held,
+        reporter: Some((reporter, bytes)),
+    })
 }
 
 /// The records that are kept of some keys.
-async fn kept(transaction: &Transaction<'_>, report: &[Record]) -> Result<HashMap<Vec<u8>, Vec<u8>>, Error> {
+async fn kept(
+    transaction: &Transaction<'_>,
+    report: &[Record],
+) -> Result<HashMap<Vec<u8>, Vec<u8>>, Error> {
     let keys: Vec<&[u8]> = report.iter().map(|(key, _)| key.as_slice()).collect();
     let some = "SELECT key, record FROM hlorank_measurements WHERE key = ANY($1)";
     let rows = transaction.query(some, &[&keys]).await?;
@@ -166,7 +204,10 @@ async fn kept(transaction: &Transaction<'_>, report: &[Record]) -> Result<HashMa
 
 async fn has_graph(transaction: &Transaction<'_>, subject: &Subject) -> Result<bool, Error> {
     let found = "SELECT FROM hlorank_graphs WHERE key = $1";
-    Ok(transaction.query_opt(found, &[&subject.prefix()]).await?.is_some())
+    Ok(transaction
+        .query_opt(found, &[&subject.prefix()])
+        .await?
+        .is_some())
 }
 
 async fn insert(
@@ -178,7 +219,10 @@ async fn insert(
     let insert = "INSERT INTO hlorank_measurements (key, record, reporter)
         SELECT key, record, $3::bytea FROM unnest($1::bytea[], $2::bytea[]) AS new (key, record)";
     let reporter = reporter.map(|reporter| reporter.name().as_bytes());
-    transaction.execute(insert, &[&keys, &records, &reporter]).await.map(|_| ())
+    transaction
+        .execute(insert, &[&keys, &records, &reporter])
+        .await
+        .map(|_| ())
 }
 
 async fn insert_graph(
@@ -191,26 +235,38 @@ async fn insert_graph(
     let insert = "INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter)
         VALUES ($1, $2, $3, $4, $5, $6)";
     let (key, structure) = (subject.prefix(), subject.structure_key(graph.structure));
-    let reporter = graph.reporter.as_ref().map(|reporter| reporter.name().as_bytes());
+    let reporter = graph
+        .reporter
+        .as_ref()
+        .map(|reporter| reporter.name().as_bytes());
     transaction
-        .execute(insert, &[&key, &kind, &structure, &graph.message, &bytes, &reporter])
+        .execute(
+            insert,
+            &[&key, &kind, &structure, &graph.message, &bytes, &reporter],
+        )
         .await
         .map(|_| ())
 }
 
 /// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
 async fn delete_some(client: &mut Client, chosen: &ChosenKeys) -> Result<[i64; 2], Error> {
-    let ChosenKeys { prefix, reporter, .. } = chosen;
+    let ChosenKeys {
+        prefix, reporter, ..
+    } = chosen;
     let reporter = reporter.as_ref().map(|reporter| reporter.name().as_bytes());
     let transaction = client.transaction().await?;
     let mut totals = Totals::lock(&transaction).await?;
     let (end, some) = (end_of_prefix(prefix), number(DELETED_AT_ONCE));
-    let rows = transaction.query(DELETE_MEASUREMENTS, &[prefix, &end, &some, &reporter]).await?;
+    let rows = transaction
+        .query(DELETE_MEASUREMENTS, &[prefix, &end, &some, &reporter])
+        .await?;
     let measurements = totals.subtract(&transaction, &rows).await?;
     totals.measurements -= measurements;
     let mut graphs = 0;
     if measurements < some {
-        let rows = transaction.query(DELETE_GRAPHS, &[prefix, &end, &some]).await?;
+        let rows = transaction
+            .query(DELETE_GRAPHS, &[prefix, &end, &some])
+            .await?;
         graphs = totals.subtract(&transaction, &rows).await?;
     }
     totals.write(&transaction).await?;
@@ -221,21 +277,31 @@ async fn delete_some(client: &mut Client, chosen: &ChosenKeys) -> Result<[i64; 2
 
 impl Totals {
     /// Subtracts the bytes of what was deleted, which each row has of one reporter. Returns how many there were.
-    async fn subtract(&mut self, transaction: &Transaction<'_>, rows: &[Row]) -> Result<i64, Error> {
+    async fn subtract(
+        &mut self,
+        transaction: &Transaction<'_>,
+        rows: &[Row],
+    ) -> Result<i64, Error> {
         let mut deleted = 0;
         for row in rows {
-            let (reporter, count, bytes): (Option<&[u8]>, i64, i64) = (row.get(0), row.get(1), row.get(2));
+            let (reporter, count, bytes): (Option<&[u8]>, i64, i64) =
+                (row.get(0), row.get(1), row.get(2));
             let update = "UPDATE hlorank_reporters SET bytes = bytes - $2 WHERE reporter = $1";
             transaction.execute(update, &[&reporter, &bytes]).await?;
             self.bytes -= bytes;
             deleted += count;
         }
-        transaction.execute("DELETE FROM hlorank_reporters WHERE bytes <= 0", &[]).await?;
+        transaction
+            .execute("DELETE FROM hlorank_reporters WHERE bytes <= 0", &[])
+            .await?;
         Ok(deleted)
     }
 }
 
 /// Notifies all servers once the transaction is committed.
 async fn notify(transaction: &Transaction<'_>, note: &str) -> Result<(), Error> {
-    transaction.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &note]).await.map(|_| ())
+    transaction
+        .execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &note])
+        .await
+        .map(|_| ())
 }

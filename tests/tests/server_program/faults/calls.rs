@@ -9,12 +9,13 @@ use std::{
 use hlorank_client::Client;
 use hlorank_proto::v1::{
     Graph, ModelState, RankConfigsRequest, RankConfigsStreamRequest, config_batch::Configs,
-    cost_model_service_client::CostModelServiceClient, model_admin_service_client::ModelAdminServiceClient,
+    cost_model_service_client::CostModelServiceClient,
+    model_admin_service_client::ModelAdminServiceClient,
     rank_configs_stream_response::Part as AnswerPart,
 };
 use hlorank_tests::{
-    RankRequestBuilder as _, Scrape, ServerProcess, graph_of_text, grid_tiles, http_get, kernel_graph,
-    onnxruntime, packed_tiles, rank_request, stream_batch, stream_start,
+    RankRequestBuilder as _, Scrape, ServerProcess, graph_of_text, grid_tiles, http_get,
+    kernel_graph, onnxruntime, packed_tiles, rank_request, stream_batch, stream_start,
 };
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tonic::{Request, Status, transport::Channel};
@@ -34,7 +35,9 @@ pub(crate) struct Question {
 /// Returns a command that runs the server without flags.
 pub(crate) fn program() -> Command {
     let mut program = hlorank_tests::program("hlorank-server");
-    program.env("HLORANK_ONNXRUNTIME", onnxruntime()).env("ORT_DISABLE_TELEMETRY", "1");
+    program
+        .env("HLORANK_ONNXRUNTIME", onnxruntime())
+        .env("ORT_DISABLE_TELEMETRY", "1");
     program
 }
 
@@ -46,11 +49,16 @@ pub(crate) fn start(flags: &[&str]) -> ServerProcess {
 }
 
 pub(crate) async fn channel(endpoint: &str) -> Channel {
-    Channel::from_shared(endpoint.to_owned()).unwrap().connect().await.unwrap()
+    Channel::from_shared(endpoint.to_owned())
+        .unwrap()
+        .connect()
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn cost_model(server: &ServerProcess) -> CostModelServiceClient<Channel> {
-    CostModelServiceClient::new(channel(&server.endpoint).await).max_decoding_message_size(usize::MAX)
+    CostModelServiceClient::new(channel(&server.endpoint).await)
+        .max_decoding_message_size(usize::MAX)
 }
 
 pub(crate) async fn admin(server: &ServerProcess) -> ModelAdminServiceClient<Channel> {
@@ -59,7 +67,8 @@ pub(crate) async fn admin(server: &ServerProcess) -> ModelAdminServiceClient<Cha
 
 impl Question {
     fn graph(self) -> Graph {
-        let mut text = "HloModule kernel\n\nENTRY %entry {\n  %n0 = f32[16,8] parameter(0)\n".to_owned();
+        let mut text =
+            "HloModule kernel\n\nENTRY %entry {\n  %n0 = f32[16,8] parameter(0)\n".to_owned();
         for node in 1..self.nodes {
             let root = if node + 1 == self.nodes { "ROOT " } else { "" };
             writeln!(text, "  {root}%n{node} = f32[16,8] negate(%n{})", node - 1).unwrap();
@@ -96,7 +105,10 @@ pub(crate) async fn ask_as(
     question: Question,
     id: &str,
 ) -> Result<Vec<u32>, Status> {
-    let answer = client.rank_configs(with_id(question.request(), id)).await?.into_inner();
+    let answer = client
+        .rank_configs(with_id(question.request(), id))
+        .await?
+        .into_inner();
     Ok(bits(&answer.scores))
 }
 
@@ -123,7 +135,9 @@ pub(crate) async fn stream_as(
 fn with_id<T>(message: T, id: &str) -> Request<T> {
     let mut request = Request::new(message);
     if !id.is_empty() {
-        request.metadata_mut().insert("x-request-id", id.parse().unwrap());
+        request
+            .metadata_mut()
+            .insert("x-request-id", id.parse().unwrap());
     }
     request
 }
@@ -162,7 +176,16 @@ pub(crate) async fn until_serving(client: &Client, version: u64) {
 /// Sets a resource limit of the server, and returns the previous limit.
 pub(crate) fn limit(server: &ServerProcess, resource: Resource, most: Option<u64>) -> Option<u64> {
     let maximum = getrlimit(resource).maximum;
-    prlimit(pid(server), resource, Rlimit { current: most, maximum }).unwrap().current
+    prlimit(
+        pid(server),
+        resource,
+        Rlimit {
+            current: most,
+            maximum,
+        },
+    )
+    .unwrap()
+    .current
 }
 
 pub(crate) fn pid(server: &ServerProcess) -> Option<Pid> {

@@ -14,14 +14,22 @@ use tonic::{Code, Request};
 
 use super::calls::{MODEL, Question, ask_as, bits, cost_model, program, skipped, until_serving};
 
-const QUESTION: Question = Question { nodes: 8, tiles: 20 };
+const QUESTION: Question = Question {
+    nodes: 8,
+    tiles: 20,
+};
 const HOUR: i64 = 3_600;
 
 /// Builds the library that shifts the clock. Returns `None` if there is no C compiler.
 fn shim(folder: &Path) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server_program/faults/clock_offset.c");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server_program/faults/clock_offset.c");
     let library = folder.join("clock_offset.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(source)
+        .status();
     if built.is_ok_and(|built| built.success()) {
         return Some(library);
     }
@@ -31,14 +39,18 @@ fn shim(folder: &Path) -> Option<PathBuf> {
 
 /// Returns the date and hour of the log line of a call.
 async fn hour(server: &ServerProcess, id: &str) -> String {
-    let lines = server.lines(1, |line: &Value| line["span"]["request_id"] == id).await;
+    let lines = server
+        .lines(1, |line: &Value| line["span"]["request_id"] == id)
+        .await;
     lines[0]["timestamp"].as_str().unwrap()[..13].to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(shim) = shim(folder.path()) else { return };
+    let Some(shim) = shim(folder.path()) else {
+        return;
+    };
     let offset = folder.path().join("offset");
     // The file is replaced atomically because it is read at any time.
     let jump = |seconds: i64| {
@@ -51,7 +63,9 @@ async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
     program.env("LD_PRELOAD", shim).env("CLOCK_OFFSET", &offset);
     program.args([&artifacts.flag(), "--poll-seconds=0.3"]);
     let server = ServerProcess::run(program);
-    let models = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
+    let models = Client::connect(&server.endpoint, Connection::default())
+        .await
+        .unwrap();
     let mut version = models.get_model(MODEL, None).await.unwrap().version;
     let mut client = cost_model(&server).await;
     let answer = ask_as(&mut client, QUESTION, "before").await.unwrap();
@@ -63,16 +77,32 @@ async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
         let mut patient = patient(&server.endpoint);
         let within = |timeout: &str, question: Question| {
             let mut request = Request::new(question.request());
-            request.metadata_mut().insert("grpc-timeout", timeout.parse().unwrap());
+            request
+                .metadata_mut()
+                .insert("grpc-timeout", timeout.parse().unwrap());
             request
         };
-        let answered = patient.rank_configs(within("30S", QUESTION)).await.unwrap().into_inner();
+        let answered = patient
+            .rank_configs(within("30S", QUESTION))
+            .await
+            .unwrap()
+            .into_inner();
         assert_eq!(bits(&answered.scores), answer);
         let started = Instant::now();
-        let long = Question { nodes: 90, tiles: 20_000 };
-        let ended = patient.rank_configs(within("200m", long)).await.unwrap_err();
+        let long = Question {
+            nodes: 90,
+            tiles: 20_000,
+        };
+        let ended = patient
+            .rank_configs(within("200m", long))
+            .await
+            .unwrap_err();
         assert_eq!(ended.code(), Code::DeadlineExceeded, "{ended:?}");
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            started.elapsed()
+        );
         // Polling continues, and a new version is checked by monotonic time.
         version += 1;
         artifacts.publish(MODEL, version, |_| ());
@@ -83,7 +113,14 @@ async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
     }
     let stopped = server.stop().await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
-    let distinct = hours.iter().collect::<std::collections::BTreeSet<_>>().len();
-    assert_eq!(distinct, hours.len(), "the log has the wall clock's times: {hours:?}");
+    let distinct = hours
+        .iter()
+        .collect::<std::collections::BTreeSet<_>>()
+        .len();
+    assert_eq!(
+        distinct,
+        hours.len(),
+        "the log has the wall clock's times: {hours:?}"
+    );
     assert!(!stopped.log.contains("\"ERROR\""), "{}", stopped.log);
 }

@@ -11,13 +11,18 @@ use tonic_types::StatusExt as _;
 
 use super::calls::{MODEL, Question, admin, ask, cost_model, limit, start, until_serving};
 
-const QUESTION: Question = Question { nodes: 5, tiles: 20 };
+const QUESTION: Question = Question {
+    nodes: 5,
+    tiles: 20,
+};
 
 /// Number of descriptors left for connections.
 const SPARE: u64 = 4;
 
 fn open_descriptors(server: &ServerProcess) -> u64 {
-    fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count() as u64
+    fs::read_dir(format!("/proc/{}/fd", server.id()))
+        .unwrap()
+        .count() as u64
 }
 
 fn shortages(log: &[serde_json::Value]) -> usize {
@@ -25,30 +30,52 @@ fn shortages(log: &[serde_json::Value]) -> usize {
 }
 
 fn is_shortage(line: &serde_json::Value) -> bool {
-    line["fields"]["message"].as_str().is_some_and(|message| message.starts_with("cannot take connections"))
+    line["fields"]["message"]
+        .as_str()
+        .is_some_and(|message| message.starts_with("cannot take connections"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_connections_go_on_without_descriptors_and_others_once_there_are_some() {
     let artifacts = Artifacts::copy();
-    let server = start(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0", "--poll-seconds=0.3"]);
+    let server = start(&[
+        &artifacts.flag(),
+        "--admin-listen=127.0.0.1:0",
+        "--poll-seconds=0.3",
+    ]);
     let mut client = cost_model(&server).await;
-    let models = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
+    let models = Client::connect(&server.endpoint, Connection::default())
+        .await
+        .unwrap();
     let version = models.get_model(MODEL, None).await.unwrap().version;
     let mut admin = admin(&server).await;
     admin.reload(ReloadRequest {}).await.unwrap();
     let before = ask(&mut client, QUESTION).await.unwrap();
 
-    let most = limit(&server, Resource::Nofile, Some(open_descriptors(&server) + SPARE));
+    let most = limit(
+        &server,
+        Resource::Nofile,
+        Some(open_descriptors(&server) + SPARE),
+    );
     let address = server.endpoint.trim_start_matches("http://");
-    let crowd: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let crowd: Vec<TcpStream> = (0..20)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
     let log = server.lines(1, is_shortage).await;
-    assert!(log[0]["fields"]["error"].as_str().unwrap().contains("Too many open files"), "{log:?}");
+    assert!(
+        log[0]["fields"]["error"]
+            .as_str()
+            .unwrap()
+            .contains("Too many open files"),
+        "{log:?}"
+    );
 
     let newcomer = tokio::spawn({
         let endpoint = server.endpoint.clone();
         async move {
-            let client = Client::connect(&endpoint, Connection::default()).await.unwrap();
+            let client = Client::connect(&endpoint, Connection::default())
+                .await
+                .unwrap();
             client.get_model(MODEL, None).await.unwrap();
         }
     });
@@ -58,9 +85,18 @@ async fn open_connections_go_on_without_descriptors_and_others_once_there_are_so
     }
     let refused = admin.reload(ReloadRequest {}).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "MODELS_UNREADABLE");
-    assert!(refused.message().contains("Too many open files"), "{refused:?}");
-    assert_eq!(models.get_model(MODEL, None).await.unwrap().version, version);
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "MODELS_UNREADABLE"
+    );
+    assert!(
+        refused.message().contains("Too many open files"),
+        "{refused:?}"
+    );
+    assert_eq!(
+        models.get_model(MODEL, None).await.unwrap().version,
+        version
+    );
     assert!(!newcomer.is_finished());
 
     drop(crowd);

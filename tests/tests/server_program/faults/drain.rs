@@ -16,14 +16,19 @@ use tonic_health::pb::{
 };
 
 use super::{
-    calls::{PATIENCE, Question, ask, ask_as, channel, cost_model, scrape, start, stream_as, until},
+    calls::{
+        PATIENCE, Question, ask, ask_as, channel, cost_model, scrape, start, stream_as, until,
+    },
     frozen::Frozen,
 };
 
 /// Number of clients, each with its own connection.
 const CLIENTS: usize = 12;
 
-const QUESTION: Question = Question { nodes: 12, tiles: 60 };
+const QUESTION: Question = Question {
+    nodes: 12,
+    tiles: 60,
+};
 
 /// Calls of a client: the number of answers, and the error of the next call.
 struct Asked {
@@ -78,15 +83,26 @@ async fn under_load(server: &ServerProcess) {
 
 /// Returns the calls of the load that the server reports as accepted and that were not answered.
 fn lost(stopped: &Stopped, asked: &[Asked]) -> Vec<(String, Value)> {
-    let lines = stopped.lines().into_iter().filter(|line| line["target"] == "access");
+    let lines = stopped
+        .lines()
+        .into_iter()
+        .filter(|line| line["target"] == "access");
     let calls = lines.map(|mut line| {
         let id = line["span"]["request_id"].as_str().unwrap().to_owned();
         (id, line["fields"]["code"].take())
     });
     let taken: Vec<_> = calls.filter(|(id, _)| id.starts_with("load-")).collect();
     let answered: BTreeSet<&String> = asked.iter().flat_map(|asked| &asked.answered).collect();
-    assert!(taken.len() >= answered.len(), "the log tells of {} calls of {}", taken.len(), answered.len());
-    taken.into_iter().filter(|(id, code)| code != "OK" || !answered.contains(id)).collect()
+    assert!(
+        taken.len() >= answered.len(),
+        "the log tells of {} calls of {}",
+        taken.len(),
+        answered.len()
+    );
+    taken
+        .into_iter()
+        .filter(|(id, code)| code != "OK" || !answered.contains(id))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -110,7 +126,10 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     let asked = clients.join_all().await;
     // Meanwhile the server waits for the frozen clients.
     let (status, text) = http_get(server.metrics, "/readyz").await;
-    assert_eq!((status, text.as_str()), (503, "not ready: the server is stopping\n"));
+    assert_eq!(
+        (status, text.as_str()),
+        (503, "not ready: the server is stopping\n")
+    );
     let address = server.endpoint.trim_start_matches("http://");
     let refused = TcpStream::connect(address).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
@@ -118,7 +137,11 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     drop(frozen);
 
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
-    assert!(stopped.log.contains("the drain time was over"), "{}", stopped.log);
+    assert!(
+        stopped.log.contains("the drain time was over"),
+        "{}",
+        stopped.log
+    );
     assert!(!stopped.log.contains("panic"), "{}", stopped.log);
     for Asked { refused, .. } in &asked {
         assert!(is_clean(refused), "{refused:?}");
@@ -132,7 +155,14 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     );
     let figure = |name: &str, value, unit, most| {
         let (name, how, target) = (name.to_owned(), how.clone(), Target::AtMost(most));
-        Figure { name, value, unit, target, how }.write();
+        Figure {
+            name,
+            value,
+            unit,
+            target,
+            how,
+        }
+        .write();
     };
     let late = stopped.took.as_secs_f64() - DRAIN.as_secs_f64();
     figure("sigterm_lost_calls", lost.len() as f64, "calls", 0.0);
@@ -150,16 +180,27 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let watched = ["", "hlorank.v1.CostModelService", "tile-xla-cpu"];
     let mut watching = Vec::new();
     for service in watched {
-        let request = HealthCheckRequest { service: service.to_owned() };
+        let request = HealthCheckRequest {
+            service: service.to_owned(),
+        };
         let mut statuses = health.watch(request).await.unwrap().into_inner();
-        assert_eq!(statuses.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+        assert_eq!(
+            statuses.message().await.unwrap().unwrap().status(),
+            ServingStatus::Serving
+        );
         watching.push(statuses);
     }
     // This call takes a while and is accepted before SIGTERM.
-    let long = Question { nodes: 60, tiles: 4_000 };
+    let long = Question {
+        nodes: 60,
+        tiles: 4_000,
+    };
     let long = tokio::spawn(async move { ask(&mut client, long).await });
     until("a call in progress", async || {
-        scrape(&server).await.value("hlorank_requests_in_progress", &[]) >= 1.0
+        scrape(&server)
+            .await
+            .value("hlorank_requests_in_progress", &[])
+            >= 1.0
     })
     .await;
     let clients = load(&server, &expected).await;
@@ -167,8 +208,14 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let signalled = Instant::now();
     server.signal("TERM");
     for mut statuses in watching {
-        assert_eq!(statuses.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
-        assert!(statuses.message().await.unwrap().is_none(), "those who watch are told that it was all");
+        assert_eq!(
+            statuses.message().await.unwrap().unwrap().status(),
+            ServingStatus::NotServing
+        );
+        assert!(
+            statuses.message().await.unwrap().is_none(),
+            "those who watch are told that it was all"
+        );
     }
     assert_eq!(long.await.unwrap().unwrap().len(), 4_000);
     let asked = clients.join_all().await;
@@ -204,6 +251,10 @@ async fn clients_without_calls_that_ignore_the_end_of_their_connections_do_not_d
     assert!(stopped.log.contains("\"stopped\""), "{}", stopped.log);
     let lost = lost(&stopped, &asked);
     assert!(lost.is_empty(), "{lost:?}");
-    assert!(stopped.took < Duration::from_secs(30), "half of the drain time: {:?}", stopped.took);
+    assert!(
+        stopped.took < Duration::from_secs(30),
+        "half of the drain time: {:?}",
+        stopped.took
+    );
     println!("the server ended after {:?}", stopped.took);
 }

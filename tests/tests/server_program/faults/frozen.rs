@@ -39,7 +39,13 @@ impl Frozen {
     pub(crate) fn in_mid_request(server: &ServerProcess) -> Self {
         let mut client = Self::before_a_call(server);
         client.begin("RankConfigs");
-        let message = message(&Question { nodes: 3, tiles: 100 }.request());
+        let message = message(
+            &Question {
+                nodes: 3,
+                tiles: 100,
+            }
+            .request(),
+        );
         client.send(DATA, 0, 1, &message[..message.len() / 2]);
         client
     }
@@ -48,7 +54,12 @@ impl Frozen {
     pub(crate) fn in_a_stream(server: &ServerProcess) -> Self {
         let mut client = Self::before_a_call(server);
         client.begin("RankConfigsStream");
-        client.send(DATA, 0, 1, &message(&Question { nodes: 3, tiles: 1 }.streamed()[0]));
+        client.send(
+            DATA,
+            0,
+            1,
+            &message(&Question { nodes: 3, tiles: 1 }.streamed()[0]),
+        );
         client
     }
 
@@ -56,7 +67,13 @@ impl Frozen {
     pub(crate) fn without_reading(server: &ServerProcess) -> Self {
         let mut client = Self::before_a_call(server);
         client.begin("RankConfigs");
-        let message = message(&Question { nodes: 2, tiles: 20_000 }.request());
+        let message = message(
+            &Question {
+                nodes: 2,
+                tiles: 20_000,
+            }
+            .request(),
+        );
         for part in message.chunks(LARGEST_FRAME) {
             client.send(DATA, 0, 1, part);
         }
@@ -82,7 +99,8 @@ impl Frozen {
         ];
         // Literal fields without indexing, with new names (RFC 7541, section 6.2.2).
         let field = |(name, value): (&str, &str)| {
-            let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+            let text =
+                |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
             [vec![0], text(name), text(value)].concat()
         };
         let fields: Vec<u8> = fields.into_iter().flat_map(field).collect();
@@ -99,5 +117,10 @@ impl Frozen {
 /// Returns a message in gRPC framing: uncompressed flag, length, bytes.
 fn message(message: &impl Message) -> Vec<u8> {
     let bytes = message.encode_to_vec();
-    [&[0], &u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], &bytes].concat()
+    [
+        &[0],
+        &u32::try_from(bytes.len()).unwrap().to_be_bytes()[..],
+        &bytes,
+    ]
+    .concat()
 }

@@ -17,22 +17,47 @@ use tonic_types::StatusExt as _;
 
 use super::calls::{MODEL, Question, admin, ask, cost_model, limit, program, skipped, start};
 
-const QUESTION: Question = Question { nodes: 5, tiles: 20 };
+const QUESTION: Question = Question {
+    nodes: 5,
+    tiles: 20,
+};
 const OTHER: &str = "layout-xla-cpu";
 
 async fn pin(server: &ServerProcess, name: &str) -> Result<(), Status> {
     let mut admin = admin(server).await;
-    let models = admin.reload(hlorank_proto::v1::ReloadRequest {}).await?.into_inner().models;
-    let version = models.iter().find(|model| model.name == name && model.serving).unwrap().version;
-    admin.pin(PinRequest { name: name.to_owned(), version }).await.map(drop)
+    let models = admin
+        .reload(hlorank_proto::v1::ReloadRequest {})
+        .await?
+        .into_inner()
+        .models;
+    let version = models
+        .iter()
+        .find(|model| model.name == name && model.serving)
+        .unwrap()
+        .version;
+    admin
+        .pin(PinRequest {
+            name: name.to_owned(),
+            version,
+        })
+        .await
+        .map(drop)
 }
 
 fn names(folder: &Path) -> BTreeSet<OsString> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect()
 }
 
 /// Pins a version, then another while nothing can be written, and that one again afterwards.
-async fn pin_around(server: &ServerProcess, folder: &Path, full: impl FnOnce(), free: impl FnOnce()) {
+async fn pin_around(
+    server: &ServerProcess,
+    folder: &Path,
+    full: impl FnOnce(),
+    free: impl FnOnce(),
+) {
     let mut client = cost_model(server).await;
     let answer = ask(&mut client, QUESTION).await.unwrap();
     pin(server, MODEL).await.unwrap();
@@ -42,9 +67,16 @@ async fn pin_around(server: &ServerProcess, folder: &Path, full: impl FnOnce(), 
     let before = names(folder);
     let refused = pin(server, OTHER).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "POLICY_NOT_KEPT");
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "POLICY_NOT_KEPT"
+    );
     assert!(refused.message().contains("policy.json"), "{refused:?}");
-    assert_eq!(fs::read(folder.join("policy.json")).unwrap(), policy, "the old one");
+    assert_eq!(
+        fs::read(folder.join("policy.json")).unwrap(),
+        policy,
+        "the old one"
+    );
     assert_eq!(names(folder), before, "nothing half-written is left");
     assert_eq!(ask(&mut client, QUESTION).await.unwrap(), answer);
 
@@ -69,33 +101,60 @@ async fn a_policy_over_the_allowed_size_of_a_file_is_refused_whole() {
 /// Starts a server whose models are on its own small file system. Returns `None` if the test lacks the rights for that.
 fn on_small_disk(mounted: &Path) -> Option<ServerProcess> {
     const OWN_MOUNTS: [&str; 3] = ["--user", "--map-root-user", "--mount"];
-    const SCRIPT: &str =
-        r#"mount -t tmpfs -o size=4m none "$MOUNTED" && cp -r "$REGISTRY/." "$MOUNTED" && exec "$@""#;
+    const SCRIPT: &str = r#"mount -t tmpfs -o size=4m none "$MOUNTED" && cp -r "$REGISTRY/." "$MOUNTED" && exec "$@""#;
     let mut unshare = Command::new("unshare");
     unshare.args(OWN_MOUNTS);
     let mut trial = Command::new("unshare");
-    trial.args(OWN_MOUNTS).args(["mount", "-t", "tmpfs", "none"]).arg(mounted);
-    if !trial.stderr(Stdio::null()).status().is_ok_and(|tried| tried.success()) {
+    trial
+        .args(OWN_MOUNTS)
+        .args(["mount", "-t", "tmpfs", "none"])
+        .arg(mounted);
+    if !trial
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|tried| tried.success())
+    {
         skipped("`unshare`, and the right to mount in a namespace of its own");
         return None;
     }
     let program = program();
-    unshare.args(["sh", "-c", SCRIPT, "sh"]).arg(program.get_program());
-    unshare.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    unshare.env("MOUNTED", mounted).env("REGISTRY", repository("models/registry"));
-    unshare.arg("--models").arg(mounted).arg("--admin-listen=127.0.0.1:0");
+    unshare
+        .args(["sh", "-c", SCRIPT, "sh"])
+        .arg(program.get_program());
+    unshare.envs(
+        program
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    unshare
+        .env("MOUNTED", mounted)
+        .env("REGISTRY", repository("models/registry"));
+    unshare
+        .arg("--models")
+        .arg(mounted)
+        .arg("--admin-listen=127.0.0.1:0");
     Some(ServerProcess::run(unshare))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_that_a_full_disk_does_not_take_is_refused_whole() {
     let mounted = tempfile::tempdir().unwrap();
-    let Some(server) = on_small_disk(mounted.path()) else { return };
+    let Some(server) = on_small_disk(mounted.path()) else {
+        return;
+    };
     // Path of the folder in the mount namespace of the server.
-    let folder = Path::new("/proc").join(server.id().to_string()).join("root");
+    let folder = Path::new("/proc")
+        .join(server.id().to_string())
+        .join("root");
     let folder = folder.join(mounted.path().strip_prefix("/").unwrap());
     let ballast = folder.join("ballast");
-    pin_around(&server, &folder, || fill(&ballast), || fs::remove_file(&ballast).unwrap()).await;
+    pin_around(
+        &server,
+        &folder,
+        || fill(&ballast),
+        || fs::remove_file(&ballast).unwrap(),
+    )
+    .await;
     assert_eq!(server.stop().await.status.code(), Some(0));
 }
 

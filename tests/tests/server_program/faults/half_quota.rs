@@ -28,7 +28,10 @@ const HELD: Duration = Duration::from_millis(75);
 
 const CLIENTS: usize = 6;
 const LOAD: Duration = Duration::from_secs(3);
-const QUESTION: Question = Question { nodes: 24, tiles: 120 };
+const QUESTION: Question = Question {
+    nodes: 24,
+    tiles: 120,
+};
 
 /// Stops and continues a process repeatedly until it is dropped.
 struct Quota {
@@ -48,14 +51,21 @@ impl Quota {
                 thread::sleep(RUN);
             }
         });
-        Self { ended, holding: Some(holding) }
+        Self {
+            ended,
+            holding: Some(holding),
+        }
     }
 }
 
 impl Drop for Quota {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        self.holding.take().map(thread::JoinHandle::join).unwrap().unwrap();
+        self.holding
+            .take()
+            .map(thread::JoinHandle::join)
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -71,7 +81,9 @@ async fn load(server: &ServerProcess, expected: &[u32]) -> BTreeMap<String, usiz
                 let mut request = Request::new(QUESTION.request());
                 // Some deadlines are too short for the quota, others are not.
                 let timeout = format!("{}m", 20 << (number % 6));
-                request.metadata_mut().insert("grpc-timeout", timeout.parse().unwrap());
+                request
+                    .metadata_mut()
+                    .insert("grpc-timeout", timeout.parse().unwrap());
                 ended.push(match client.rank_configs(request).await {
                     Ok(answer) => {
                         assert_eq!(bits(&answer.into_inner().scores), expected);
@@ -101,15 +113,24 @@ async fn half_a_processor_answers_what_it_can_and_nothing_wrong() {
     let mut client = cost_model(&server).await;
     let expected = ask(&mut client, QUESTION).await.unwrap();
     let mut health = HealthClient::new(channel(&server.endpoint).await);
-    let mut status =
-        async || health.check(HealthCheckRequest::default()).await.unwrap().into_inner().status();
+    let mut status = async || {
+        health
+            .check(HealthCheckRequest::default())
+            .await
+            .unwrap()
+            .into_inner()
+            .status()
+    };
 
     let quota = Quota::of(pid(&server).unwrap());
     let ended = load(&server, &expected).await;
     assert_eq!(status().await, ServingStatus::Serving);
     drop(quota);
     println!("{CLIENTS} clients in {LOAD:?}: {ended:?}");
-    assert!(ended.get("OK").is_some_and(|&answered| answered > 0), "no goodput: {ended:?}");
+    assert!(
+        ended.get("OK").is_some_and(|&answered| answered > 0),
+        "no goodput: {ended:?}"
+    );
     assert!(ended.len() > 1, "no deadline was too short: {ended:?}");
 
     for _ in 0..20 {

@@ -13,24 +13,37 @@ use tokio::time::sleep;
 
 use super::calls::{PATIENCE, Question, ask, channel, program, until};
 
-const QUESTION: Question = Question { nodes: 5, tiles: 20 };
+const QUESTION: Question = Question {
+    nodes: 5,
+    tiles: 20,
+};
 const CALLS: u64 = 20;
 
 fn spawn(errors: impl Into<Stdio>) -> Child {
     let mut program = program();
-    program.args(["--listen=127.0.0.1:0", "--metrics-listen=off", "--log-format=json"]);
-    program.current_dir(repository(".")).stderr(errors).spawn().unwrap()
+    program.args([
+        "--listen=127.0.0.1:0",
+        "--metrics-listen=off",
+        "--log-format=json",
+    ]);
+    program
+        .current_dir(repository("."))
+        .stderr(errors)
+        .spawn()
+        .unwrap()
 }
 
 fn endpoint(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).unwrap();
     let fields = &line["fields"];
-    (fields["message"] == "serving").then(|| format!("http://{}", fields["address"].as_str().unwrap()))
+    (fields["message"] == "serving")
+        .then(|| format!("http://{}", fields["address"].as_str().unwrap()))
 }
 
 async fn call(endpoint: &str) {
     let client = channel(endpoint).await;
-    let mut client = hlorank_proto::v1::cost_model_service_client::CostModelServiceClient::new(client);
+    let mut client =
+        hlorank_proto::v1::cost_model_service_client::CostModelServiceClient::new(client);
     for _ in 0..CALLS {
         ask(&mut client, QUESTION).await.unwrap();
     }
@@ -68,13 +81,27 @@ async fn the_disk_of_the_log_is_full_for_a_while() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let log = || fs::read_to_string(&path).unwrap();
-    let server = spawn(File::options().create_new(true).append(true).open(&path).unwrap());
+    let server = spawn(
+        File::options()
+            .create_new(true)
+            .append(true)
+            .open(&path)
+            .unwrap(),
+    );
     until("the server", async || log().contains("\"serving\"")).await;
     let endpoint = log().lines().find_map(endpoint).unwrap();
 
     let limit = |most| {
         let maximum = getrlimit(Resource::Fsize).maximum;
-        prlimit(Some(pid(&server)), Resource::Fsize, Rlimit { current: most, maximum }).unwrap();
+        prlimit(
+            Some(pid(&server)),
+            Resource::Fsize,
+            Rlimit {
+                current: most,
+                maximum,
+            },
+        )
+        .unwrap();
     };
     limit(Some(0));
     let full = log();
@@ -85,16 +112,29 @@ async fn the_disk_of_the_log_is_full_for_a_while() {
     until("the log", async || log().contains("call ended")).await;
     assert_eq!(stop(server).await, Some(0));
     let log = log();
-    let line = log.lines().rfind(|line| line.contains("log lines were lost")).unwrap();
+    let line = log
+        .lines()
+        .rfind(|line| line.contains("log lines were lost"))
+        .unwrap();
     let line: Value = serde_json::from_str(line).unwrap();
     let lost = line["fields"]["lines"].as_u64().unwrap();
-    let written = log.lines().filter(|line| line.contains("call ended")).count() as u64;
-    assert!(lost > 0 && written + lost >= 2 * CALLS, "{CALLS} calls, twice: {log}");
+    let written = log
+        .lines()
+        .filter(|line| line.contains("call ended"))
+        .count() as u64;
+    assert!(
+        lost > 0 && written + lost >= 2 * CALLS,
+        "{CALLS} calls, twice: {log}"
+    );
 }
 
 #[test]
 fn why_the_server_does_not_start_cannot_be_written() {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let status = program().args(["--models", "no/such/folder"]).stderr(full).status().unwrap();
+    let status = program()
+        .args(["--models", "no/such/folder"])
+        .stderr(full)
+        .status()
+        .unwrap();
     assert_eq!(status.code(), Some(1), "not a panic");
 }

@@ -35,7 +35,10 @@ fn graph() -> Graph {
 
 fn folder() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
-    let flag = format!("--measurements={}", folder.path().join("measurements").display());
+    let flag = format!(
+        "--measurements={}",
+        folder.path().join("measurements").display()
+    );
     (folder, flag)
 }
 
@@ -57,17 +60,32 @@ async fn report(client: &mut CostModel, number: u32) -> Result<(), Status> {
 async fn kept(client: &mut CostModel) -> BTreeSet<u32> {
     let (mut ids, mut request) = (Vec::new(), ListMeasurementsRequest::default());
     loop {
-        let page = client.list_measurements(request.clone()).await.unwrap().into_inner();
+        let page = client
+            .list_measurements(request.clone())
+            .await
+            .unwrap()
+            .into_inner();
         ids.extend(page.graphs.into_iter().flat_map(|graph| graph.ids));
         request.page_token = page.next_page_token;
         if request.page_token.is_empty() {
             break;
         }
     }
-    let number =
-        |id: &[u8]| -> u32 { std::str::from_utf8(id).unwrap().split_once(' ').unwrap().0.parse().unwrap() };
+    let number = |id: &[u8]| -> u32 {
+        std::str::from_utf8(id)
+            .unwrap()
+            .split_once(' ')
+            .unwrap()
+            .0
+            .parse()
+            .unwrap()
+    };
     let numbers: BTreeSet<u32> = ids.iter().map(|id| number(id)).collect();
-    assert_eq!(ids.len(), 10 * numbers.len(), "a report is kept as a whole or not at all");
+    assert_eq!(
+        ids.len(),
+        10 * numbers.len(),
+        "a report is kept as a whole or not at all"
+    );
     numbers
 }
 
@@ -93,11 +111,19 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again(
         let server = start(&[&flag]);
         let mut client = cost_model(&server).await;
         let found = kept(&mut client).await;
-        assert!(found.is_superset(&acknowledged), "round {round}: {:?}", acknowledged.difference(&found));
+        assert!(
+            found.is_superset(&acknowledged),
+            "round {round}: {:?}",
+            acknowledged.difference(&found)
+        );
         let (sender, mut receiver) = mpsc::channel(1);
         let first = found.last().map_or(0, |last| last + 1);
         for own in (first..).take(CLIENTS) {
-            tokio::spawn(report_on(client.clone(), (own..).step_by(CLIENTS), sender.clone()));
+            tokio::spawn(report_on(
+                client.clone(),
+                (own..).step_by(CLIENTS),
+                sender.clone(),
+            ));
         }
         drop(sender);
         // Reports are in flight when the server is killed, at another moment in each round.
@@ -120,9 +146,16 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again(
 
 /// A request to rank that uses stored measurements.
 fn using_stored() -> RankConfigsRequest {
-    let adapt = Adapt { target: TARGET.to_owned(), use_stored: true, ..Adapt::default() };
+    let adapt = Adapt {
+        target: TARGET.to_owned(),
+        use_stored: true,
+        ..Adapt::default()
+    };
     let request = rank_request(graph(), packed_tiles(&grid_tiles(10))).with_model("tile-xla-cpu");
-    RankConfigsRequest { adapt: Some(adapt), ..request }
+    RankConfigsRequest {
+        adapt: Some(adapt),
+        ..request
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -141,12 +174,25 @@ async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() 
         assert!(number < 10_000, "it always finds room");
     };
     assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "MEASUREMENTS_FAILED");
-    let ranking = client.rank_configs(using_stored()).await.unwrap().into_inner();
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "MEASUREMENTS_FAILED"
+    );
+    let ranking = client
+        .rank_configs(using_stored())
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(ranking.ranking.len(), 10, "the call goes on");
-    assert!(ranking.warnings.is_empty() && ranking.adaptation.unwrap().stored_measurements > 0, "and learns");
+    assert!(
+        ranking.warnings.is_empty() && ranking.adaptation.unwrap().stored_measurements > 0,
+        "and learns"
+    );
     let listed = kept(&mut client).await;
-    assert!((0..=acknowledged).all(|number| listed.contains(&number)), "listing goes on: {listed:?}");
+    assert!(
+        (0..=acknowledged).all(|number| listed.contains(&number)),
+        "listing goes on: {listed:?}"
+    );
     let refused_again = report(&mut client, number).await.unwrap_err();
     assert_eq!(refused_again.code(), Code::Unavailable, "{refused_again:?}");
     assert_eq!(kept(&mut client).await, listed);
@@ -154,8 +200,17 @@ async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() 
     limit(&server, Resource::Fsize, before);
     report(&mut client, number).await.unwrap();
     let kept = kept(&mut client).await;
-    assert!((0..=acknowledged).chain([number]).all(|number| kept.contains(&number)), "{kept:?}");
-    let ranking = client.rank_configs(using_stored()).await.unwrap().into_inner();
+    assert!(
+        (0..=acknowledged)
+            .chain([number])
+            .all(|number| kept.contains(&number)),
+        "{kept:?}"
+    );
+    let ranking = client
+        .rank_configs(using_stored())
+        .await
+        .unwrap()
+        .into_inner();
     assert!(ranking.warnings.is_empty() && ranking.adaptation.unwrap().stored_measurements > 0);
     assert_eq!(server.stop().await.status.code(), Some(0));
 }
@@ -164,7 +219,11 @@ async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() 
 fn refusal(flag: &str) -> String {
     let started = Instant::now();
     let listeners = ["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"];
-    let output = program().args(listeners).args([flag, "--models", "no/such/folder"]).output().unwrap();
+    let output = program()
+        .args(listeners)
+        .args([flag, "--models", "no/such/folder"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     String::from_utf8(output.stderr).unwrap()
@@ -187,12 +246,18 @@ async fn a_file_that_is_in_use_or_damaged_is_reported_with_what_to_do() {
     let server = start(&[&flag]);
     report(&mut cost_model(&server).await, 0).await.unwrap();
     let said = refusal(&flag);
-    assert!(said.contains(&file.display().to_string()) && said.contains("a file of its own"), "{said}");
+    assert!(
+        said.contains(&file.display().to_string()) && said.contains("a file of its own"),
+        "{said}"
+    );
     assert_eq!(server.stop().await.status.code(), Some(0));
 
     damage(&file);
     let said = refusal(&flag);
-    assert!(said.contains("damaged") && said.contains("move it away"), "{said}");
+    assert!(
+        said.contains("damaged") && said.contains("move it away"),
+        "{said}"
+    );
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     let said = refusal(&flag);
@@ -200,5 +265,7 @@ async fn a_file_that_is_in_use_or_damaged_is_reported_with_what_to_do() {
     fs::remove_dir(&file).unwrap();
     let server = start(&[&flag]);
     assert!(kept(&mut cost_model(&server).await).await.is_empty());
-    tokio::time::timeout(Duration::from_mins(1), server.stop()).await.unwrap();
+    tokio::time::timeout(Duration::from_mins(1), server.stop())
+        .await
+        .unwrap();
 }

@@ -10,13 +10,22 @@ use tonic_types::StatusExt as _;
 
 use super::calls::{MODEL, Question, admin, ask, cost_model, start, until_serving};
 
-const QUESTION: Question = Question { nodes: 8, tiles: 20 };
+const QUESTION: Question = Question {
+    nodes: 8,
+    tiles: 20,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() {
     let artifacts = Artifacts::copy();
-    let server = start(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0", "--poll-seconds=3600"]);
-    let models = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
+    let server = start(&[
+        &artifacts.flag(),
+        "--admin-listen=127.0.0.1:0",
+        "--poll-seconds=3600",
+    ]);
+    let models = Client::connect(&server.endpoint, Connection::default())
+        .await
+        .unwrap();
     let version = models.get_model(MODEL, None).await.unwrap().version;
     let mut client = cost_model(&server).await;
     let answer = ask(&mut client, QUESTION).await.unwrap();
@@ -42,7 +51,10 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
     for _ in 0..3 {
         let refused = admin.reload(ReloadRequest {}).await.unwrap_err();
         assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
-        assert_eq!(refused.get_details_error_info().unwrap().reason, "MODELS_UNREADABLE");
+        assert_eq!(
+            refused.get_details_error_info().unwrap().reason,
+            "MODELS_UNREADABLE"
+        );
     }
     let model = models.get_model(MODEL, None).await.unwrap();
     assert!(model.serving && model.version == version, "{model:?}");
@@ -54,9 +66,18 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
     until_serving(&models, version + 1).await;
     stop.send(()).unwrap();
     let answers = calling.await.unwrap();
-    assert!(answers.len() > 10 && answers.iter().all(|found| *found == answer), "{} answers", answers.len());
+    assert!(
+        answers.len() > 10 && answers.iter().all(|found| *found == answer),
+        "{} answers",
+        answers.len()
+    );
     let stopped = server.stop().await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
     // The failure is logged once, however often the folder was polled.
-    assert_eq!(stopped.lines().into_iter().filter(unreadable).count(), 1, "{}", stopped.log);
+    assert_eq!(
+        stopped.lines().into_iter().filter(unreadable).count(),
+        1,
+        "{}",
+        stopped.log
+    );
 }

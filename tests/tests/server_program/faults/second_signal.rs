@@ -27,7 +27,9 @@ async fn stop_twice(first: Signal, second: Signal) -> (Option<i32>, Duration, St
     busy(&server, 3).await;
     let process = pid(&server).unwrap();
     kill_process(process, first).unwrap();
-    server.lines(1, |line| line["fields"]["message"] == "stopping").await;
+    server
+        .lines(1, |line| line["fields"]["message"] == "stopping")
+        .await;
     let signalled = Instant::now();
     let insist = async || loop {
         kill_process(process, second).unwrap();
@@ -43,10 +45,24 @@ async fn stop_twice(first: Signal, second: Signal) -> (Option<i32>, Duration, St
 async fn busy(server: &ServerProcess, calls: u8) {
     for _ in 0..2 {
         let mut client = cost_model(server).await;
-        tokio::spawn(async move { ask(&mut client, Question { nodes: 90, tiles: 100_000 }).await });
+        tokio::spawn(async move {
+            ask(
+                &mut client,
+                Question {
+                    nodes: 90,
+                    tiles: 100_000,
+                },
+            )
+            .await
+        });
     }
-    until("calls", async || scrape(server).await.value("hlorank_requests_in_progress", &[]) >= calls.into())
-        .await;
+    until("calls", async || {
+        scrape(server)
+            .await
+            .value("hlorank_requests_in_progress", &[])
+            >= calls.into()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,7 +72,10 @@ async fn a_second_signal_ends_the_server_at_once_and_says_so() {
         let (status, took, log) = stop_twice(first, second).await;
         assert_eq!(status, Some(code), "{log}");
         assert!(took < AT_ONCE, "{took:?}");
-        assert!(log.contains("stopping at once, for a second signal"), "{log}");
+        assert!(
+            log.contains("stopping at once, for a second signal"),
+            "{log}"
+        );
     }
 }
 
@@ -66,9 +85,23 @@ async fn two_signals_in_a_row_are_one_and_lose_no_call() {
     for second in [Signal::TERM, Signal::INT] {
         let server = start(&["--drain-seconds=60"]);
         let mut client = cost_model(&server).await;
-        let call = tokio::spawn(async move { ask(&mut client, Question { nodes: 60, tiles: 4_000 }).await });
-        until("a call", async || scrape(&server).await.value("hlorank_requests_in_progress", &[]) >= 1.0)
-            .await;
+        let call = tokio::spawn(async move {
+            ask(
+                &mut client,
+                Question {
+                    nodes: 60,
+                    tiles: 4_000,
+                },
+            )
+            .await
+        });
+        until("a call", async || {
+            scrape(&server)
+                .await
+                .value("hlorank_requests_in_progress", &[])
+                >= 1.0
+        })
+        .await;
         let (process, signalled) = (pid(&server).unwrap(), Instant::now());
         kill_process(process, Signal::TERM).unwrap();
         kill_process(process, second).unwrap();
@@ -85,7 +118,13 @@ async fn a_server_without_time_to_drain_ends_with_its_threads_at_work() {
         let server = start(&["--drain-seconds=0"]);
         busy(&server, 2).await;
         let stopped = server.stop().await;
-        assert_eq!(stopped.status.code(), Some(0), "{:?} {}", stopped.status, stopped.log);
+        assert_eq!(
+            stopped.status.code(),
+            Some(0),
+            "{:?} {}",
+            stopped.status,
+            stopped.log
+        );
         assert!(stopped.took < AT_ONCE, "{:?}", stopped.took);
     }
 }
@@ -109,7 +148,10 @@ fn a_signal_while_models_are_loaded_ends_the_server_at_once() {
         assert!(signalled.elapsed() < AT_ONCE, "{:?}", signalled.elapsed());
         // Before the server handles signals, they end it like any program.
         let by_default = status.signal() == Some(Signal::TERM.as_raw());
-        assert!(status.code() == Some(0) || by_default, "{status:?} after {wait:?}");
+        assert!(
+            status.code() == Some(0) || by_default,
+            "{status:?} after {wait:?}"
+        );
         ended += usize::from(status.code() == Some(0));
     }
     assert!(ended > 0, "no signal came late enough");

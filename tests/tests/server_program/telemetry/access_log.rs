@@ -16,7 +16,8 @@ use serde_json::Value;
 use tonic::transport::Channel;
 
 use super::calls::{
-    KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, start, streamed, with,
+    KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, start, streamed,
+    with,
 };
 
 fn fields<'a>(line: &'a Value, names: &[&str]) -> Vec<&'a Value> {
@@ -28,29 +29,56 @@ async fn a_line_tells_what_the_call_was_about() {
     let server = start(&[]);
     let mut cost_model = cost_model(&server).await;
     let headers = [("x-request-id", "tune-1")];
-    let ranked = cost_model.rank_configs(with(ranking(KERNEL, 5), &headers)).await.unwrap().into_inner();
+    let ranked = cost_model
+        .rank_configs(with(ranking(KERNEL, 5), &headers))
+        .await
+        .unwrap()
+        .into_inner();
     cost_model.rank_configs(ranking(KERNEL, 5)).await.unwrap();
     cost_model.put_graph(putting("no HLO")).await.unwrap_err();
     let messages = tokio_stream::iter(streamed(KERNEL, &[2, 3]));
-    let mut answers = cost_model.rank_configs_stream(messages).await.unwrap().into_inner();
+    let mut answers = cost_model
+        .rank_configs_stream(messages)
+        .await
+        .unwrap()
+        .into_inner();
     while answers.message().await.unwrap().is_some() {}
 
     let lines = server.lines(4, is_access).await;
-    let [first, second, refused, streamed] = lines.as_slice() else { panic!("{lines:?}") };
-    assert_eq!(fields(first, &["method", "code", "model"]), ["RankConfigs", "OK", MODEL]);
+    let [first, second, refused, streamed] = lines.as_slice() else {
+        panic!("{lines:?}")
+    };
+    assert_eq!(
+        fields(first, &["method", "code", "model"]),
+        ["RankConfigs", "OK", MODEL]
+    );
     assert_eq!(first["fields"]["version"], ranked.model.unwrap().version);
     assert_eq!(first["fields"]["graph"], hex(&ranked.graph_hash));
-    assert_eq!(fields(first, &["nodes", "configs", "rows", "evaluated", "batches"]), [2, 5, 5, 5, 1]);
-    assert_eq!((&first["fields"]["cached"], &second["fields"]["cached"]), (&false.into(), &true.into()));
+    assert_eq!(
+        fields(first, &["nodes", "configs", "rows", "evaluated", "batches"]),
+        [2, 5, 5, 5, 1]
+    );
+    assert_eq!(
+        (&first["fields"]["cached"], &second["fields"]["cached"]),
+        (&false.into(), &true.into())
+    );
     assert_eq!(second["fields"]["evaluated"], 0);
     let seconds = first["fields"]["seconds"].as_f64().unwrap();
     assert!(seconds > 0.0 && seconds < 60.0, "{seconds}");
     assert!(first["fields"]["request_bytes"].as_u64().unwrap() > KERNEL.len() as u64);
     assert!(first["fields"]["answer_bytes"].as_u64().unwrap() > 50);
-    assert!(first["fields"]["peer"].as_str().unwrap().starts_with("127.0.0.1:"));
+    assert!(
+        first["fields"]["peer"]
+            .as_str()
+            .unwrap()
+            .starts_with("127.0.0.1:")
+    );
     assert_eq!(first["span"]["request_id"], "tune-1");
     assert_eq!(first["span"]["trace_id"].as_str().unwrap().len(), 32);
-    assert_eq!((&first["level"], &first["target"]), (&"INFO".into(), &"access".into()));
+    assert_eq!(
+        (&first["level"], &first["target"]),
+        (&"INFO".into(), &"access".into())
+    );
     assert!(first["timestamp"].is_string());
 
     assert_eq!(
@@ -58,11 +86,16 @@ async fn a_line_tells_what_the_call_was_about() {
         ["PutGraph", "INVALID_ARGUMENT", "HLO_MALFORMED"]
     );
     assert!(refused["fields"].get("model").is_none(), "{refused}");
-    assert_eq!(fields(streamed, &["method", "code"]), ["RankConfigsStream", "OK"]);
+    assert_eq!(
+        fields(streamed, &["method", "code"]),
+        ["RankConfigsStream", "OK"]
+    );
     assert_eq!(fields(streamed, &["configs", "batches"]), [5, 2]);
 
     let page = fs::read_to_string(repository("docs/logs-and-traces.md")).unwrap();
-    let logged = lines.iter().flat_map(|line| line["fields"].as_object().unwrap().keys());
+    let logged = lines
+        .iter()
+        .flat_map(|line| line["fields"].as_object().unwrap().keys());
     for field in logged.filter(|field| *field != "message") {
         assert!(
             page.contains(&format!("`{field}`")),
@@ -75,13 +108,20 @@ async fn a_line_tells_what_the_call_was_about() {
 async fn a_call_that_its_client_leaves_is_cancelled() {
     let server = start(&[]);
     let mut cost_model = cost_model(&server).await;
-    let left =
-        tokio::time::timeout(Duration::from_millis(300), cost_model.rank_configs(ranking(KERNEL, 60_000)));
+    let left = tokio::time::timeout(
+        Duration::from_millis(300),
+        cost_model.rank_configs(ranking(KERNEL, 60_000)),
+    );
     assert!(left.await.is_err(), "the call was over before it was left");
     let messages = tokio_stream::iter(streamed(KERNEL, &[60_000]));
     drop(cost_model.rank_configs_stream(messages).await.unwrap());
     let lines = server.lines(2, is_access).await;
-    assert!(lines.iter().all(|line| line["fields"]["code"] == "CANCELLED"), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["fields"]["code"] == "CANCELLED"),
+        "{lines:?}"
+    );
 }
 
 /// Makes 400 calls, the last of which fails, and returns the codes of their lines.
@@ -91,11 +131,16 @@ async fn codes(ratio: &str) -> Vec<Value> {
     for _ in 0..399 {
         models.list_models(ListModelsRequest {}).await.unwrap();
     }
-    models.get_model(GetModelRequest::default()).await.unwrap_err();
+    models
+        .get_model(GetModelRequest::default())
+        .await
+        .unwrap_err();
     let stopped = server.stop().await;
     assert!(stopped.status.success(), "{stopped:?}");
     let lines = stopped.lines().into_iter().filter(is_access);
-    lines.map(|mut line| line["fields"]["code"].take()).collect()
+    lines
+        .map(|mut line| line["fields"]["code"].take())
+        .collect()
 }
 
 #[tokio::test]
@@ -110,30 +155,56 @@ async fn a_part_of_the_calls_has_lines_and_every_failure() {
 
 /// Starts a server that logs text, and returns the lines that follow.
 fn start_text() -> (Child, impl Iterator<Item = String>, String) {
-    let mut program = program(&["--listen=127.0.0.1:0", "--metrics-listen=off", "--log-format=text"]);
+    let mut program = program(&[
+        "--listen=127.0.0.1:0",
+        "--metrics-listen=off",
+        "--log-format=text",
+    ]);
     let program = program.current_dir(repository(".")).stderr(Stdio::piped());
     let mut server = program.spawn().unwrap();
-    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let serving = lines.find(|line| line.contains("serving address=")).expect("it starts");
-    let address = serving.split("address=").nth(1).unwrap().split(' ').next().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let serving = lines
+        .find(|line| line.contains("serving address="))
+        .expect("it starts");
+    let address = serving
+        .split("address=")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
     (server, lines, format!("http://{address}"))
 }
 
 async fn connect(endpoint: String) -> Channel {
-    Channel::from_shared(endpoint).unwrap().connect().await.unwrap()
+    Channel::from_shared(endpoint)
+        .unwrap()
+        .connect()
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn text_is_for_people() {
     let (mut server, mut lines, endpoint) = start_text();
     let mut cost_model = CostModelServiceClient::new(connect(endpoint).await);
-    cost_model.put_graph(with(putting("no HLO"), &[("x-request-id", "tune-2")])).await.unwrap_err();
+    cost_model
+        .put_graph(with(putting("no HLO"), &[("x-request-id", "tune-2")]))
+        .await
+        .unwrap_err();
     let line = lines.next().unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(line.contains(" INFO call{request_id=\"tune-2\" trace_id="), "{line}");
     assert!(
-        line.contains(r#"call ended method="PutGraph" code="INVALID_ARGUMENT" reason="HLO_MALFORMED""#),
+        line.contains(" INFO call{request_id=\"tune-2\" trace_id="),
+        "{line}"
+    );
+    assert!(
+        line.contains(
+            r#"call ended method="PutGraph" code="INVALID_ARGUMENT" reason="HLO_MALFORMED""#
+        ),
         "{line}"
     );
 }
@@ -146,7 +217,9 @@ async fn a_log_that_nobody_reads_holds_no_call_up() {
     for _ in 0..20_000 {
         models.list_models(ListModelsRequest {}).await.unwrap();
     }
-    let lost = lines.find(|line| line.contains("log lines were lost")).unwrap();
+    let lost = lines
+        .find(|line| line.contains("log lines were lost"))
+        .unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
     let count: usize = lost.split("lines=").nth(1).unwrap().trim().parse().unwrap();

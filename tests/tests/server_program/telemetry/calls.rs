@@ -7,8 +7,8 @@ use hlorank_proto::v1::{
     cost_model_service_client::CostModelServiceClient, model_service_client::ModelServiceClient,
 };
 use hlorank_tests::{
-    ServerProcess, graph_of_text, grid_tiles, kernel_graph, onnxruntime, packed_tiles, rank_request,
-    stream_batch, stream_start,
+    ServerProcess, graph_of_text, grid_tiles, kernel_graph, onnxruntime, packed_tiles,
+    rank_request, stream_batch, stream_start,
 };
 use serde_json::Value;
 use tonic::{
@@ -26,7 +26,10 @@ pub(crate) const MODEL: &str = "tile-xla-cpu";
 /// Returns a command that runs the server with these flags.
 pub(crate) fn program(flags: &[&str]) -> Command {
     let mut program = hlorank_tests::program("hlorank-server");
-    program.args(flags).env("HLORANK_ONNXRUNTIME", onnxruntime()).env("HLORANK_DEFAULT_TILE_MODEL", MODEL);
+    program
+        .args(flags)
+        .env("HLORANK_ONNXRUNTIME", onnxruntime())
+        .env("HLORANK_DEFAULT_TILE_MODEL", MODEL);
     program
 }
 
@@ -35,7 +38,11 @@ pub(crate) fn start(flags: &[&str]) -> ServerProcess {
 }
 
 pub(crate) async fn channel(server: &ServerProcess) -> Channel {
-    Channel::from_shared(server.endpoint.clone()).unwrap().connect().await.unwrap()
+    Channel::from_shared(server.endpoint.clone())
+        .unwrap()
+        .connect()
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn cost_model(server: &ServerProcess) -> CostModelServiceClient<Channel> {
@@ -52,7 +59,10 @@ pub(crate) fn with<T>(message: T, headers: &[(&str, &str)]) -> Request<T> {
     for (name, value) in headers {
         let name: AsciiMetadataKey = name.parse().unwrap();
         // Values are set as bytes, because invalid ones are sent, too.
-        request.metadata_mut().append(name, AsciiMetadataValue::try_from(value.as_bytes()).unwrap());
+        request.metadata_mut().append(
+            name,
+            AsciiMetadataValue::try_from(value.as_bytes()).unwrap(),
+        );
     }
     request
 }
@@ -67,13 +77,20 @@ pub(crate) fn ranking(text: &str, tiles: i64) -> RankConfigsRequest {
 }
 
 pub(crate) fn putting(text: &str) -> PutGraphRequest {
-    PutGraphRequest { graph: Some(by_text(text)) }
+    PutGraphRequest {
+        graph: Some(by_text(text)),
+    }
 }
 
 /// Returns a stream of a graph and batches of tiles.
 pub(crate) fn streamed(text: &str, batches: &[i64]) -> Vec<RankConfigsStreamRequest> {
-    let batches = batches.iter().map(|&tiles| stream_batch(packed_tiles(&grid_tiles(tiles))));
-    [stream_start(by_text(text))].into_iter().chain(batches).collect()
+    let batches = batches
+        .iter()
+        .map(|&tiles| stream_batch(packed_tiles(&grid_tiles(tiles))));
+    [stream_start(by_text(text))]
+        .into_iter()
+        .chain(batches)
+        .collect()
 }
 
 pub(crate) fn is_access(line: &Value) -> bool {
@@ -82,5 +99,7 @@ pub(crate) fn is_access(line: &Value) -> bool {
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect()
+    digits
+        .map(|digit| char::from_digit(digit.into(), 16).unwrap())
+        .collect()
 }

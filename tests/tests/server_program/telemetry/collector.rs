@@ -50,7 +50,11 @@ impl TraceService for Receiver {
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
         match self.manner {
-            Manner::Takes => self.received.lock().unwrap().extend(request.into_inner().resource_spans),
+            Manner::Takes => self
+                .received
+                .lock()
+                .unwrap()
+                .extend(request.into_inner().resource_spans),
             Manner::Freezes => pending().await,
         }
         Ok(Response::new(ExportTraceServiceResponse::default()))
@@ -64,20 +68,29 @@ impl Collector {
 
     /// Starts a collector that accepts spans over TLS.
     pub(crate) async fn start_secured(identity: Identity) -> Self {
-        let server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
+        let server = Server::builder()
+            .tls_config(ServerTlsConfig::new().identity(identity))
+            .unwrap();
         Self::serve(Manner::Takes, server, "https").await
     }
 
     async fn serve(manner: Manner, mut server: Server, scheme: &str) -> Self {
         let received = Arc::default();
-        let service = TraceServiceServer::new(Receiver { received: Arc::clone(&received), manner });
+        let service = TraceServiceServer::new(Receiver {
+            received: Arc::clone(&received),
+            manner,
+        });
         let runtime = Runtime::new().unwrap();
         let listening = runtime.spawn(TcpListener::bind("127.0.0.1:0"));
         let listener = listening.await.unwrap().unwrap();
         let endpoint = format!("{scheme}://{}", listener.local_addr().unwrap());
         let serving = server.add_service(service);
         runtime.spawn(serving.serve_with_incoming(TcpListenerStream::new(listener)));
-        Self { received, endpoint, runtime: Some(runtime) }
+        Self {
+            received,
+            endpoint,
+            runtime: Some(runtime),
+        }
     }
 
     pub(crate) fn flag(&self) -> String {
@@ -97,7 +110,11 @@ impl Collector {
             if spans.len() >= count {
                 return spans;
             }
-            assert!(started.elapsed() < Duration::from_secs(30), "{} spans: {spans:?}", spans.len());
+            assert!(
+                started.elapsed() < Duration::from_secs(30),
+                "{} spans: {spans:?}",
+                spans.len()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -111,7 +128,13 @@ impl Collector {
 
     /// Returns the resource attributes of the first span.
     pub(crate) fn sender(&self) -> HashMap<String, String> {
-        attributes(&self.received.lock().unwrap()[0].resource.as_ref().unwrap().attributes)
+        attributes(
+            &self.received.lock().unwrap()[0]
+                .resource
+                .as_ref()
+                .unwrap()
+                .attributes,
+        )
     }
 }
 
@@ -129,5 +152,8 @@ pub(crate) fn attributes(attributes: &[KeyValue]) -> HashMap<String, String> {
         any_value::Value::IntValue(value) => value.to_string(),
         other => panic!("{other:?}"),
     };
-    attributes.iter().map(|attribute| (attribute.key.clone(), text(attribute))).collect()
+    attributes
+        .iter()
+        .map(|attribute| (attribute.key.clone(), text(attribute)))
+        .collect()
 }

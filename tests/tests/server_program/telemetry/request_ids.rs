@@ -5,7 +5,9 @@ use hlorank_tests::Artifacts;
 use tonic::{Code, Status, metadata::MetadataMap};
 use tonic_types::StatusExt;
 
-use super::calls::{KERNEL, MODEL, channel, cost_model, is_access, models, ranking, start, streamed, with};
+use super::calls::{
+    KERNEL, MODEL, channel, cost_model, is_access, models, ranking, start, streamed, with,
+};
 
 const HEADER: &str = "x-request-id";
 
@@ -28,12 +30,18 @@ fn is_made(id: &str) -> bool {
 async fn an_id_is_echoed_or_made_and_stands_in_the_log() {
     let server = start(&[]);
     let mut models = models(&server).await;
-    let given = models.list_models(with(ListModelsRequest {}, &[(HEADER, "tune-17")])).await.unwrap();
+    let given = models
+        .list_models(with(ListModelsRequest {}, &[(HEADER, "tune-17")]))
+        .await
+        .unwrap();
     assert_eq!(returned_id(given.metadata()), "tune-17");
     let made = models.list_models(ListModelsRequest {}).await.unwrap();
     assert!(is_made(returned_id(made.metadata())), "{made:?}");
     let lines = server.lines(2, is_access).await;
-    let ids: Vec<&str> = lines.iter().map(|line| line["span"]["request_id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = lines
+        .iter()
+        .map(|line| line["span"]["request_id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, ["tune-17", returned_id(made.metadata())]);
 }
 
@@ -43,8 +51,14 @@ async fn an_insane_id_is_replaced() {
     let mut models = models(&server).await;
     let long = "x".repeat(129);
     for insane in ["", "two words", "tab\there", "caf\u{e9}", &long] {
-        let answer = models.list_models(with(ListModelsRequest {}, &[(HEADER, insane)])).await.unwrap();
-        assert!(is_made(returned_id(answer.metadata())), "{insane:?}: {answer:?}");
+        let answer = models
+            .list_models(with(ListModelsRequest {}, &[(HEADER, insane)]))
+            .await
+            .unwrap();
+        assert!(
+            is_made(returned_id(answer.metadata())),
+            "{insane:?}: {answer:?}"
+        );
     }
 }
 
@@ -52,29 +66,57 @@ async fn an_insane_id_is_replaced() {
 async fn a_failure_tells_the_id() {
     let server = start(&[]);
     let mut cost_model = cost_model(&server).await;
-    let refused = cost_model.rank_configs(with(ranking("no HLO", 3), &[(HEADER, "tune-18")])).await;
+    let refused = cost_model
+        .rank_configs(with(ranking("no HLO", 3), &[(HEADER, "tune-18")]))
+        .await;
     let refused = refused.unwrap_err();
-    assert_eq!((returned_id(refused.metadata()), explained(&refused).as_str()), ("tune-18", "tune-18"));
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "HLO_MALFORMED");
+    assert_eq!(
+        (
+            returned_id(refused.metadata()),
+            explained(&refused).as_str()
+        ),
+        ("tune-18", "tune-18")
+    );
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "HLO_MALFORMED"
+    );
     assert!(refused.get_details_bad_request().is_some(), "{refused:?}");
 
     let messages = tokio_stream::iter(streamed("no HLO", &[]));
-    let answer = cost_model.rank_configs_stream(with(messages, &[(HEADER, "tune-19")])).await.unwrap();
+    let answer = cost_model
+        .rank_configs_stream(with(messages, &[(HEADER, "tune-19")]))
+        .await
+        .unwrap();
     assert_eq!(returned_id(answer.metadata()), "tune-19");
     let refused = answer.into_inner().message().await.unwrap_err();
     assert_eq!(explained(&refused), "tune-19", "in the trailers");
-    assert_eq!(refused.get_details_error_info().unwrap().reason, "HLO_MALFORMED");
+    assert_eq!(
+        refused.get_details_error_info().unwrap().reason,
+        "HLO_MALFORMED"
+    );
 }
 
 #[tokio::test]
 async fn calls_of_other_services_have_ids() {
     let server = start(&[]);
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel(&server).await);
-    let check = |service: &str| tonic_health::pb::HealthCheckRequest { service: service.to_owned() };
-    let healthy = health.check(with(check(""), &[(HEADER, "probe")])).await.unwrap();
+    let check = |service: &str| tonic_health::pb::HealthCheckRequest {
+        service: service.to_owned(),
+    };
+    let healthy = health
+        .check(with(check(""), &[(HEADER, "probe")]))
+        .await
+        .unwrap();
     assert_eq!(returned_id(healthy.metadata()), "probe");
-    let unknown = health.check(with(check("nobody"), &[(HEADER, "probe")])).await.unwrap_err();
-    assert_eq!((unknown.code(), explained(&unknown).as_str()), (Code::NotFound, "probe"));
+    let unknown = health
+        .check(with(check("nobody"), &[(HEADER, "probe")]))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (unknown.code(), explained(&unknown).as_str()),
+        (Code::NotFound, "probe")
+    );
 }
 
 #[tokio::test]
@@ -88,11 +130,18 @@ async fn every_line_of_a_call_has_its_ids() {
     ]);
     let mut cost_model = cost_model(&server).await;
     let spoiled = KERNEL.replace("negate", hlorank_graph::opcode_name(SPOILED));
-    let failed =
-        cost_model.rank_configs(with(ranking(&spoiled, 3), &[(HEADER, "tune-20")])).await.unwrap_err();
+    let failed = cost_model
+        .rank_configs(with(ranking(&spoiled, 3), &[(HEADER, "tune-20")]))
+        .await
+        .unwrap_err();
     assert_eq!(failed.code(), Code::Internal, "{failed}");
-    let lines = server.lines(2, |line| line["span"]["request_id"] == "tune-20").await;
-    let messages: Vec<&str> = lines.iter().map(|line| line["fields"]["message"].as_str().unwrap()).collect();
+    let lines = server
+        .lines(2, |line| line["span"]["request_id"] == "tune-20")
+        .await;
+    let messages: Vec<&str> = lines
+        .iter()
+        .map(|line| line["fields"]["message"].as_str().unwrap())
+        .collect();
     assert_eq!(messages, ["internal error", "call ended"]);
     assert_eq!(lines[0]["span"]["trace_id"], lines[1]["span"]["trace_id"]);
     assert_eq!(lines[1]["fields"]["reason"], "MODEL_OUTPUT_INVALID");

@@ -18,18 +18,27 @@ async fn secured(folder: &tempfile::TempDir) -> (Collector, String) {
     let authority = Authority::new();
     let file = folder.path().join("ca.pem");
     fs::write(&file, &authority.pem).unwrap();
-    (Collector::start_secured(authority.issue().identity()).await, file.to_str().unwrap().to_owned())
+    (
+        Collector::start_secured(authority.issue().identity()).await,
+        file.to_str().unwrap().to_owned(),
+    )
 }
 
 /// Starts a server that sends spans without delay, with these variables.
 fn start(flags: &[&str], variables: &[(&str, &str)]) -> ServerProcess {
     let mut program: Command = program(flags);
-    program.env("OTEL_BSP_SCHEDULE_DELAY", "50").envs(variables.iter().copied());
+    program
+        .env("OTEL_BSP_SCHEDULE_DELAY", "50")
+        .envs(variables.iter().copied());
     ServerProcess::run(program)
 }
 
 async fn call(server: &ServerProcess) {
-    models(server).await.list_models(ListModelsRequest {}).await.unwrap();
+    models(server)
+        .await
+        .list_models(ListModelsRequest {})
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -39,7 +48,10 @@ async fn a_collector_with_a_certificate_of_a_given_authority_receives_spans() {
     let by_flags = start(&[&collector.flag(), &format!("--otlp-ca={authority}")], &[]);
     call(&by_flags).await;
     collector.calls(1).await;
-    let by_variables = start(&[], &[(ENDPOINT, collector.endpoint()), (AUTHORITIES, &authority)]);
+    let by_variables = start(
+        &[],
+        &[(ENDPOINT, collector.endpoint()), (AUTHORITIES, &authority)],
+    );
     call(&by_variables).await;
     collector.calls(2).await;
 }
@@ -61,13 +73,23 @@ async fn a_collector_of_another_authority_receives_nothing_and_the_log_says_so()
     fs::write(&authority, Authority::new().pem).unwrap();
     let server = start(&[&collector.flag(), &format!("--otlp-ca={authority}")], &[]);
     call(&server).await;
-    server.lines(1, |line| line["fields"]["message"].as_str().unwrap().contains("spans were lost")).await;
+    server
+        .lines(1, |line| {
+            line["fields"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("spans were lost")
+        })
+        .await;
     assert!(collector.spans().is_empty());
 }
 
 #[tokio::test]
 async fn a_flag_overrides_the_variables_of_opentelemetry() {
-    let (wanted, other) = (Collector::start(Manner::Takes).await, Collector::start(Manner::Takes).await);
+    let (wanted, other) = (
+        Collector::start(Manner::Takes).await,
+        Collector::start(Manner::Takes).await,
+    );
     let server = start(&[&wanted.flag()], &[(ENDPOINT, other.endpoint())]);
     call(&server).await;
     wanted.calls(1).await;
@@ -96,9 +118,10 @@ fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.pem");
     fs::write(&empty, "no certificate").unwrap();
-    for (file, reason) in
-        [("no/such.pem", "No such file"), (empty.to_str().unwrap(), "no certificate in PEM")]
-    {
+    for (file, reason) in [
+        ("no/such.pem", "No such file"),
+        (empty.to_str().unwrap(), "no certificate in PEM"),
+    ] {
         let refusal = refusal(&[&format!("--otlp-ca={file}")], &[]);
         for part in [file, reason, "--otlp-ca"] {
             assert!(refusal.contains(part), "no {part} in {refusal}");
@@ -110,7 +133,10 @@ fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
 fn a_system_without_authorities_is_reported_when_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = folder.path().to_str().unwrap();
-    let refusal = refusal(&[], &[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", nothing)]);
+    let refusal = refusal(
+        &[],
+        &[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", nothing)],
+    );
     for part in ["native certs", "--otlp-ca"] {
         assert!(refusal.contains(part), "no {part} in {refusal}");
     }

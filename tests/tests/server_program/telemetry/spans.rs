@@ -10,7 +10,10 @@ use hlorank_tests::ServerProcess;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use super::{
-    calls::{KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, streamed, with},
+    calls::{
+        KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, streamed,
+        with,
+    },
     collector::{Collector, Manner, attributes},
 };
 
@@ -40,14 +43,24 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
     let collector = Collector::start(Manner::Takes).await;
     let server = start_sending(&[&collector.flag()]);
     let mut cost_model = cost_model(&server).await;
-    let headers =
-        [("traceparent", &*traceparent("01")), ("tracestate", "vendor=7"), ("x-request-id", "tune-21")];
-    let ranked = cost_model.rank_configs(with(ranking(KERNEL, 5), &headers)).await.unwrap().into_inner();
+    let headers = [
+        ("traceparent", &*traceparent("01")),
+        ("tracestate", "vendor=7"),
+        ("x-request-id", "tune-21"),
+    ];
+    let ranked = cost_model
+        .rank_configs(with(ranking(KERNEL, 5), &headers))
+        .await
+        .unwrap()
+        .into_inner();
 
     let call = collector.calls(1).await.remove(0);
     assert_eq!(call.name, "hlorank.v1.CostModelService/RankConfigs");
     assert_eq!(call.kind(), SpanKind::Server);
-    assert_eq!((hex(&call.trace_id), hex(&call.parent_span_id)), (TRACE.into(), CALLER.into()));
+    assert_eq!(
+        (hex(&call.trace_id), hex(&call.parent_span_id)),
+        (TRACE.into(), CALLER.into())
+    );
     assert_eq!(call.trace_state, "vendor=7");
     assert_eq!(call.status.unwrap_or_default().code(), StatusCode::Unset);
     let found = attributes(&call.attributes);
@@ -63,19 +76,41 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
         ("hlorank.cached", "false"),
         ("hlorank.configs", "5"),
     ] {
-        assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}: {found:?}");
+        assert_eq!(
+            found.get(name).map(String::as_str),
+            Some(value),
+            "{name}: {found:?}"
+        );
     }
 
     let spans = collector.spans();
-    let mut stages: Vec<&Span> = spans.iter().filter(|span| span.parent_span_id == call.span_id).collect();
+    let mut stages: Vec<&Span> = spans
+        .iter()
+        .filter(|span| span.parent_span_id == call.span_id)
+        .collect();
     stages.sort_by_key(|stage| stage.start_time_unix_nano);
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
-    assert_eq!(names, ["featurize", "queue", "parse", "encode", "head", "rank"]);
+    assert_eq!(
+        names,
+        ["featurize", "queue", "parse", "encode", "head", "rank"]
+    );
     for stage in stages {
         assert_eq!(stage.trace_id, call.trace_id);
-        assert!(call.start_time_unix_nano <= stage.start_time_unix_nano, "{}", stage.name);
-        assert!(stage.start_time_unix_nano <= stage.end_time_unix_nano, "{}", stage.name);
-        assert!(stage.end_time_unix_nano <= call.end_time_unix_nano, "{}", stage.name);
+        assert!(
+            call.start_time_unix_nano <= stage.start_time_unix_nano,
+            "{}",
+            stage.name
+        );
+        assert!(
+            stage.start_time_unix_nano <= stage.end_time_unix_nano,
+            "{}",
+            stage.name
+        );
+        assert!(
+            stage.end_time_unix_nano <= call.end_time_unix_nano,
+            "{}",
+            stage.name
+        );
     }
 
     let sender = collector.sender();
@@ -93,21 +128,40 @@ async fn failures_and_streams_are_spans_too() {
     let mut cost_model = cost_model(&server).await;
     cost_model.put_graph(putting("no HLO")).await.unwrap_err();
     let call = collector.calls(1).await.remove(0);
-    assert_eq!(call.status.clone().unwrap_or_default().code(), StatusCode::Unset, "the client is to blame");
+    assert_eq!(
+        call.status.clone().unwrap_or_default().code(),
+        StatusCode::Unset,
+        "the client is to blame"
+    );
     let found = attributes(&call.attributes);
     assert_eq!(
-        (found["rpc.grpc.status_code"].as_str(), found["hlorank.reason"].as_str()),
+        (
+            found["rpc.grpc.status_code"].as_str(),
+            found["hlorank.reason"].as_str()
+        ),
         ("3", "HLO_MALFORMED")
     );
 
     let messages = tokio_stream::iter(streamed(KERNEL, &[2, 3]));
-    let mut answers = cost_model.rank_configs_stream(messages).await.unwrap().into_inner();
+    let mut answers = cost_model
+        .rank_configs_stream(messages)
+        .await
+        .unwrap()
+        .into_inner();
     while answers.message().await.unwrap().is_some() {}
     let call = collector.calls(2).await.remove(1);
     let found = attributes(&call.attributes);
-    assert_eq!((found["hlorank.batches"].as_str(), found["hlorank.configs"].as_str()), ("2", "5"));
+    assert_eq!(
+        (
+            found["hlorank.batches"].as_str(),
+            found["hlorank.configs"].as_str()
+        ),
+        ("2", "5")
+    );
     let encoded = collector.spans();
-    let encoded = encoded.iter().filter(|span| span.parent_span_id == call.span_id && span.name == "encode");
+    let encoded = encoded
+        .iter()
+        .filter(|span| span.parent_span_id == call.span_id && span.name == "encode");
     assert_eq!(encoded.count(), 2);
 }
 
@@ -117,10 +171,17 @@ async fn a_trace_that_no_header_tells_begins_here() {
     let server = start_sending(&[&collector.flag()]);
     let mut models = models(&server).await;
     let malformed = format!("00-{TRACE}-{CALLER}-1");
-    models.list_models(with(ListModelsRequest {}, &[("traceparent", &malformed)])).await.unwrap();
+    models
+        .list_models(with(ListModelsRequest {}, &[("traceparent", &malformed)]))
+        .await
+        .unwrap();
     models.list_models(ListModelsRequest {}).await.unwrap();
     let calls = collector.calls(2).await;
-    assert!(calls.iter().all(|call| call.parent_span_id.is_empty() && hex(&call.trace_id) != TRACE));
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.parent_span_id.is_empty() && hex(&call.trace_id) != TRACE)
+    );
     assert_ne!(calls[0].trace_id, calls[1].trace_id);
 }
 
@@ -134,7 +195,10 @@ async fn callers_decide_which_of_their_traces_are_sent() {
     }
     for flags in ["00", "01"] {
         let headers = [("traceparent", &*traceparent(flags))];
-        models.list_models(with(ListModelsRequest {}, &headers)).await.unwrap();
+        models
+            .list_models(with(ListModelsRequest {}, &headers))
+            .await
+            .unwrap();
     }
     let stopped = server.stop().await;
     assert!(stopped.status.success(), "{}", stopped.log);
@@ -149,9 +213,16 @@ async fn the_last_spans_are_sent_while_the_server_stops() {
     let mut seldom = program(&[&collector.flag()]);
     seldom.env("OTEL_BSP_SCHEDULE_DELAY", "600000");
     let server = ServerProcess::run(seldom);
-    models(&server).await.list_models(ListModelsRequest {}).await.unwrap();
+    models(&server)
+        .await
+        .list_models(ListModelsRequest {})
+        .await
+        .unwrap();
     let stopped = server.stop().await;
-    assert!(stopped.status.success() && stopped.took < SOON, "{stopped:?}");
+    assert!(
+        stopped.status.success() && stopped.took < SOON,
+        "{stopped:?}"
+    );
     assert_eq!(collector.spans().len(), 1);
 }
 
@@ -166,14 +237,31 @@ async fn a_collector_that_goes_away_costs_a_line() {
     for _ in 0..40 {
         let started = Instant::now();
         models.list_models(ListModelsRequest {}).await.unwrap();
-        assert!(started.elapsed() < Duration::from_secs(2), "a call waited: {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(2),
+            "a call waited: {:?}",
+            started.elapsed()
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    server.lines(1, |line| line["fields"]["message"].as_str().unwrap().contains("spans were lost")).await;
+    server
+        .lines(1, |line| {
+            line["fields"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("spans were lost")
+        })
+        .await;
     let stopped = server.stop().await;
-    assert!(stopped.status.success() && stopped.took < SOON, "{stopped:?}");
+    assert!(
+        stopped.status.success() && stopped.took < SOON,
+        "{stopped:?}"
+    );
     let lines = stopped.lines();
-    let warnings: Vec<_> = lines.iter().filter(|line| line["level"] != "INFO").collect();
+    let warnings: Vec<_> = lines
+        .iter()
+        .filter(|line| line["level"] != "INFO")
+        .collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
@@ -187,5 +275,8 @@ async fn a_collector_that_freezes_holds_nothing_up() {
     }
     let stopped = server.stop().await;
     // A batch of spans that is being exported has five seconds.
-    assert!(stopped.status.success() && stopped.took < Duration::from_secs(5), "{stopped:?}");
+    assert!(
+        stopped.status.success() && stopped.took < Duration::from_secs(5),
+        "{stopped:?}"
+    );
 }

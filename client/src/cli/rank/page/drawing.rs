@@ -59,8 +59,9 @@ impl Drawing {
             return None;
         }
         let position: HashMap<u32, usize> = nodes.iter().copied().zip(0..).collect();
-        let inside =
-            |[consumer, producer]: &[u32; 2]| Some([*position.get(consumer)?, *position.get(producer)?]);
+        let inside = |[consumer, producer]: &[u32; 2]| {
+            Some([*position.get(consumer)?, *position.get(producer)?])
+        };
         let edges: Vec<_> = graph.edges().iter().filter_map(inside).collect();
         let places = places(nodes.len(), &edges);
         let kind = |node: &u32| match () {
@@ -78,7 +79,11 @@ impl Drawing {
         };
         Some(Self {
             rows: places.iter().map(|[row, _]| row + 1).max().unwrap_or(0),
-            columns: places.iter().map(|[_, column]| column + 1).max().unwrap_or(0),
+            columns: places
+                .iter()
+                .map(|[_, column]| column + 1)
+                .max()
+                .unwrap_or(0),
             nodes: nodes.iter().zip(&places).map(node).collect(),
             edges,
         })
@@ -100,7 +105,10 @@ impl Drawing {
 
 impl Node {
     fn centre(&self) -> [usize; 2] {
-        [self.column * STEP[0] + STEP[0] / 2, self.row * STEP[1] + STEP[1] / 2]
+        [
+            self.column * STEP[0] + STEP[0] / 2,
+            self.row * STEP[1] + STEP[1] / 2,
+        ]
     }
 
     fn svg(&self) -> Markup {
@@ -144,8 +152,13 @@ fn places(nodes: usize, edges: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let mut row: Vec<usize> = (0..nodes).filter(|&node| levels[node] == level).collect();
         // In hundredths of a column.
         let mean = |node: &usize| {
-            let columns = operands[*node].iter().map(|&operand| places[operand][1] * 100);
-            columns.sum::<usize>().checked_div(operands[*node].len()).unwrap_or(0)
+            let columns = operands[*node]
+                .iter()
+                .map(|&operand| places[operand][1] * 100);
+            columns
+                .sum::<usize>()
+                .checked_div(operands[*node].len())
+                .unwrap_or(0)
         };
         row.sort_by_cached_key(mean);
         for (place, &node) in row.iter().enumerate() {
@@ -186,7 +199,11 @@ mod tests {
         let edges = [[2, 0], [2, 1], [3, 2], [3, 0], [4, 3]];
         assert_eq!(levels(5, &edges), [0, 0, 1, 2, 3]);
         let places = places(5, &edges);
-        assert!(edges.iter().all(|&[consumer, producer]| places[consumer][0] > places[producer][0]));
+        assert!(
+            edges
+                .iter()
+                .all(|&[consumer, producer]| places[consumer][0] > places[producer][0])
+        );
     }
 
     #[test]

@@ -15,8 +15,17 @@ const MAX_ROWS: usize = 200;
 const BAR: [f64; 2] = [120.0, 12.0];
 
 pub(super) fn parts(section: &Section) -> Markup {
-    let Section { explanation, parts, whole, .. } = section;
-    let title = if explanation.kind_of_part == "segment" { "Segments" } else { "Bounds" };
+    let Section {
+        explanation,
+        parts,
+        whole,
+        ..
+    } = section;
+    let title = if explanation.kind_of_part == "segment" {
+        "Segments"
+    } else {
+        "Bounds"
+    };
     html! {
         section.card {
             h2 { (title) }
@@ -52,7 +61,10 @@ pub(super) fn parts(section: &Section) -> Markup {
 }
 
 fn table(explanation: &Explanation) -> Markup {
-    let roles = explanation.configurations.each_ref().map(|explained| explained.role);
+    let roles = explanation
+        .configurations
+        .each_ref()
+        .map(|explained| explained.role);
     let effects = explanation.parts.iter().flat_map(|part| part.effects);
     let largest = effects.fold(0.0, |largest: f64, effect| largest.max(effect.abs()));
     let is_bound = explanation.kind_of_part == "bound";
@@ -86,8 +98,16 @@ fn table(explanation: &Explanation) -> Markup {
 fn bar(effect: f64, largest: f64) -> Markup {
     let [width, height] = BAR;
     let middle = width / 2.0;
-    let length = if largest > 0.0 { effect.abs() / largest * middle } else { 0.0 };
-    let (start, class) = if effect < 0.0 { (middle - length, "lower") } else { (middle, "higher") };
+    let length = if largest > 0.0 {
+        effect.abs() / largest * middle
+    } else {
+        0.0
+    };
+    let (start, class) = if effect < 0.0 {
+        (middle - length, "lower")
+    } else {
+        (middle, "higher")
+    };
     html! {
         svg.bar width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) aria-hidden="true" {
             rect class=(class) x=(format!("{start:.1}")) y="1" width=(format!("{length:.1}")) height=(height - 2.0) {}
@@ -110,7 +130,10 @@ fn others(explanation: &Explanation) -> Markup {
 }
 
 fn figure(explanation: &Explanation, part: &Part, drawing: &Drawing) -> Markup {
-    let roles = explanation.configurations.each_ref().map(|explained| explained.role);
+    let roles = explanation
+        .configurations
+        .each_ref()
+        .map(|explained| explained.role);
     html! {
         figure {
             figcaption {

@@ -19,16 +19,24 @@ use crate::cli::error::CommandError;
 const STYLE: &str = include_str!("style.css");
 
 /// Nothing is loaded or run, whatever names of a graph contain.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// Writes the page of these rankings, each with its section.
-pub(super) fn write(path: &Path, graphs: &[GraphRanking], sections: &[Section]) -> Result<(), CommandError> {
+pub(super) fn write(
+    path: &Path,
+    graphs: &[GraphRanking],
+    sections: &[Section],
+) -> Result<(), CommandError> {
     let page = page(graphs, sections).into_string();
     let written = OutputFile::create(path).and_then(|mut file| {
         file.write_all(page.as_bytes())?;
         file.finish()
     });
-    written.map_err(|source| CommandError::WrittenFile { path: path.display().to_string(), source })
+    written.map_err(|source| CommandError::WrittenFile {
+        path: path.display().to_string(),
+        source,
+    })
 }
 
 fn page(graphs: &[GraphRanking], sections: &[Section]) -> Markup {

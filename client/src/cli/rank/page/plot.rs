@@ -30,14 +30,20 @@ struct Axis {
 
 impl Axis {
     fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let (from, to) =
-            (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max));
+        let (from, to) = (
+            values.clone().fold(f64::INFINITY, f64::min),
+            values.fold(f64::NEG_INFINITY, f64::max),
+        );
         Self { from, to }
     }
 
     /// Returns the place of a value, from 0 to 1.
     fn place(self, value: f64) -> f64 {
-        if self.to > self.from { (value - self.from) / (self.to - self.from) } else { 0.5 }
+        if self.to > self.from {
+            (value - self.from) / (self.to - self.from)
+        } else {
+            0.5
+        }
     }
 }
 
@@ -47,10 +53,14 @@ pub(super) fn svg(points: &[Point], named: &[(&str, Point)]) -> Markup {
     let scores = Axis::of(all.clone().map(|point| f64::from(point.score)));
     let times = Axis::of(all.map(|point| milliseconds(*point)));
     let x = |point: Point| LEFT + scores.place(point.score.into()) * (WIDTH - LEFT - EDGE);
-    let y = |point: Point| EDGE + (1.0 - times.place(milliseconds(point))) * (HEIGHT - BELOW - EDGE);
+    let y =
+        |point: Point| EDGE + (1.0 - times.place(milliseconds(point))) * (HEIGHT - BELOW - EDGE);
     let at = |value: f64| format!("{value:.1}");
-    let shown = points.iter().step_by(points.len().div_ceil(MAX_POINTS).max(1));
-    let time = |point: Option<&Point>| point.map_or_else(String::new, |point| run_time(point.nanoseconds));
+    let shown = points
+        .iter()
+        .step_by(points.len().div_ceil(MAX_POINTS).max(1));
+    let time =
+        |point: Option<&Point>| point.map_or_else(String::new, |point| run_time(point.nanoseconds));
     let by_time = |one: &&Point, other: &&Point| one.nanoseconds.cmp(&other.nanoseconds);
     html! {
         svg.plot width=(WIDTH) height=(HEIGHT) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
@@ -86,7 +96,10 @@ mod tests {
     #[test]
     fn equal_values_are_in_the_middle_and_others_between_the_ends() {
         let axis = Axis::of([2.0, 6.0, 3.0].into_iter());
-        assert_eq!([2.0, 3.0, 6.0].map(|value| axis.place(value)), [0.0, 0.25, 1.0]);
+        assert_eq!(
+            [2.0, 3.0, 6.0].map(|value| axis.place(value)),
+            [0.0, 0.25, 1.0]
+        );
         assert_eq!(Axis::of([5.0].into_iter()).place(5.0), 0.5);
     }
 }

@@ -26,19 +26,26 @@ const MAX_DRAWN: usize = 24;
 impl Section {
     /// Prepares the drawings of a ranking with all scores.
     pub(crate) fn of(job: &Job<'_>, scores: &[f32], explanation: Explanation) -> Self {
-        let [best, _, worst] = explanation.configurations.each_ref().map(|explained| &*explained.set_nodes);
+        let [best, _, worst] = explanation
+            .configurations
+            .each_ref()
+            .map(|explained| &*explained.set_nodes);
         let graph = &job.measured.graph;
         let parts = explanation.parts.iter().enumerate();
-        let parts =
-            parts.map(
-                |(number, part)| {
-                    if number < MAX_DRAWN { Drawing::of(graph, &part.nodes, best, worst) } else { None }
-                },
-            );
+        let parts = parts.map(|(number, part)| {
+            if number < MAX_DRAWN {
+                Drawing::of(graph, &part.nodes, best, worst)
+            } else {
+                None
+            }
+        });
         let has_segments = explanation.parts.iter().any(|part| !part.nodes.is_empty());
         let is_small = graph.len() <= MAX_NODES;
-        let nodes: Vec<u32> =
-            if has_segments || !is_small { Vec::new() } else { (0..).take(graph.len()).collect() };
+        let nodes: Vec<u32> = if has_segments || !is_small {
+            Vec::new()
+        } else {
+            (0..).take(graph.len()).collect()
+        };
         let point = |(config, &score): (usize, &f32)| {
             let nanoseconds = job.run_time(config).filter(|_| score.is_finite())?;
             Some(Point { score, nanoseconds })
@@ -54,9 +61,21 @@ impl Section {
     /// Returns the explained configurations that were measured.
     pub(super) fn named(&self) -> Vec<(&str, Point)> {
         let named = |explained: &'_ Explained| {
-            let nanoseconds = explained.run_time_ns.filter(|_| explained.score.is_finite())?;
-            Some((explained.role, Point { score: explained.score, nanoseconds }))
+            let nanoseconds = explained
+                .run_time_ns
+                .filter(|_| explained.score.is_finite())?;
+            Some((
+                explained.role,
+                Point {
+                    score: explained.score,
+                    nanoseconds,
+                },
+            ))
         };
-        self.explanation.configurations.iter().filter_map(named).collect()
+        self.explanation
+            .configurations
+            .iter()
+            .filter_map(named)
+            .collect()
     }
 }

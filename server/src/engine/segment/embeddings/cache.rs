@@ -55,12 +55,19 @@ impl Lifecycle<RowKey, Arc<[f32]>> for CountEvictions {
 impl EmbeddingCache {
     /// Two empty caches of at most these sizes.
     pub(in crate::engine) fn new(bytes: CacheBytes, series: CacheSeries) -> Self {
-        let CacheBytes { embeddings, segments } = bytes;
+        let CacheBytes {
+            embeddings,
+            segments,
+        } = bytes;
         let entries = usize::try_from(embeddings).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
         let hasher = DefaultHashBuilder::default();
         let cache = Cache::with(entries, embeddings, WeightInBytes, hasher, CountEvictions);
         let entries = usize::try_from(segments / TYPICAL_SEGMENT_BYTES).unwrap_or(usize::MAX);
-        Self { cache, segments: Cache::with_weighter(entries, segments, WeightInBytes), series }
+        Self {
+            cache,
+            segments: Cache::with_weighter(entries, segments, WeightInBytes),
+            series,
+        }
     }
 
     pub(super) fn get(&self, key: &RowKey) -> Option<Arc<[f32]>> {
@@ -73,7 +80,10 @@ impl EmbeddingCache {
     }
 
     /// Keeps what models computed of segments alone.
-    pub(super) fn insert_segments<'a>(&self, segments: impl Iterator<Item = (&'a RowKey, &'a Arc<[f32]>)>) {
+    pub(super) fn insert_segments<'a>(
+        &self,
+        segments: impl Iterator<Item = (&'a RowKey, &'a Arc<[f32]>)>,
+    ) {
         segments.for_each(|(key, values)| self.segments.insert(*key, Arc::clone(values)));
     }
 
@@ -83,10 +93,14 @@ impl EmbeddingCache {
         self.series.hits.increment((rows - missing) as u64);
     }
 
-    pub(super) fn insert<'a>(&self, embeddings: impl Iterator<Item = (&'a RowKey, &'a Arc<[f32]>)>) {
+    pub(super) fn insert<'a>(
+        &self,
+        embeddings: impl Iterator<Item = (&'a RowKey, &'a Arc<[f32]>)>,
+    ) {
         let mut evicted = 0;
         for (key, embedding) in embeddings {
-            self.cache.insert_with_lifecycle(*key, Arc::clone(embedding), &mut evicted);
+            self.cache
+                .insert_with_lifecycle(*key, Arc::clone(embedding), &mut evicted);
         }
         self.series.evictions.increment(evicted);
     }

@@ -60,14 +60,20 @@ impl RowKey {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&row.facts().digest.0);
         row.locals.hash(row.row, &mut hasher);
-        Self { model, row: Digest(*hasher.finalize().as_bytes()) }
+        Self {
+            model,
+            row: Digest(*hasher.finalize().as_bytes()),
+        }
     }
 
     /// The key of what a model computes of a segment alone, padded to `nodes` nodes. No row has it.
     pub(super) fn of_segment(model: Digest, segment: Digest, nodes: usize) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("hlorank segment tensors");
         hasher.update(&segment.0).update(&nodes.to_le_bytes());
-        Self { model, row: Digest(*hasher.finalize().as_bytes()) }
+        Self {
+            model,
+            row: Digest(*hasher.finalize().as_bytes()),
+        }
     }
 }
 
@@ -78,8 +84,17 @@ pub(super) const MIN_SEGMENTS: usize = 2;
 impl Queue {
     /// The bulk queue of the rows of a model that are padded to `nodes` nodes.
     pub(super) fn new(model: &SegmentModel, nodes: usize, device: &DeviceProfile) -> Self {
-        let multiple = if model.settings().is_split { device.row_multiple } else { MIN_SEGMENTS };
-        Self { model: model.facts().digest, nodes, class: Class::Bulk, multiple }
+        let multiple = if model.settings().is_split {
+            device.row_multiple
+        } else {
+            MIN_SEGMENTS
+        };
+        Self {
+            model: model.facts().digest,
+            nodes,
+            class: Class::Bulk,
+            multiple,
+        }
     }
 
     /// Number of rows of a full block.
@@ -91,13 +106,18 @@ impl Queue {
 impl Waiter {
     /// Whether the call was neither cancelled nor failed.
     pub(super) fn is_waiting(&self) -> bool {
-        let Call { results, caller, .. } = &*self.call;
+        let Call {
+            results, caller, ..
+        } = &*self.call;
         !results.is_closed() && caller.as_ref().is_none_or(|caller| !caller.is_gone())
     }
 
     pub(super) fn deliver(&self, embedding: Result<Arc<[f32]>, EngineError>) {
         // An error means that the call no longer waits.
-        let _ = self.call.results.send(embedding.map(|embedding| (self.row, embedding)));
+        let _ = self
+            .call
+            .results
+            .send(embedding.map(|embedding| (self.row, embedding)));
     }
 
     pub(super) fn planned_row(&self) -> PlannedRow<'_> {

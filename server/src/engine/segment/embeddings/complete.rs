@@ -80,7 +80,9 @@ impl Embeddings {
     ) -> Result<(), EngineError> {
         let mut looked_up = LookedUp::default();
         while !self.look_up(model, graph, plan, &mut looked_up, Instant::now()) {}
-        self.complete(model, graph, plan, looked_up, Terms::default()).await.map(drop)
+        self.complete(model, graph, plan, looked_up, Terms::default())
+            .await
+            .map(drop)
     }
 
     /// Looks up the next rows of a plan in the cache, until `until` or a little longer. Returns whether every row was
@@ -116,7 +118,11 @@ impl Embeddings {
             embeddings.resize(embeddings.len() + size, 0.0);
             let nodes = model.settings().bucket(planned.facts().nodes);
             let queue = Queue::new(model, nodes, self.0.device());
-            missing.entry(queue).or_default().push(Missing { row, key, segment: planned.row.segment });
+            missing.entry(queue).or_default().push(Missing {
+                row,
+                key,
+                segment: planned.row.segment,
+            });
         }
         let end = embeddings.len() / size;
         self.0.cache.looked_up(end - first, misses);
@@ -134,13 +140,29 @@ impl Embeddings {
         terms: Terms,
     ) -> Result<Completed, EngineError> {
         let nodes = looked_up.missing_nodes();
-        let work = self.0.backlog.add(model.facts().digest, graph.hash, nodes, terms)?;
+        let work = self
+            .0
+            .backlog
+            .add(model.facts().digest, graph.hash, nodes, terms)?;
         let (results, queue) = unbounded_channel();
         let (own, graph, plan) = (Arc::clone(model), Arc::clone(graph), Arc::clone(plan));
-        let call = Call { model: own, graph, plan, results, caller: caller() };
+        let call = Call {
+            model: own,
+            graph,
+            plan,
+            results,
+            caller: caller(),
+        };
         let size = model.settings().embedding_size;
-        let receiver = Receiver { queue, size, work, nodes, missing: looked_up.missing_rows() };
-        self.evaluate(Arc::new(call), looked_up, receiver, terms.class).await
+        let receiver = Receiver {
+            queue,
+            size,
+            work,
+            nodes,
+            missing: looked_up.missing_rows(),
+        };
+        self.evaluate(Arc::new(call), looked_up, receiver, terms.class)
+            .await
     }
 
     async fn evaluate(
@@ -150,9 +172,16 @@ impl Embeddings {
         mut receiver: Receiver,
         class: Class,
     ) -> Result<Completed, EngineError> {
-        let LookedUp { mut embeddings, parts } = looked_up;
+        let LookedUp {
+            mut embeddings,
+            parts,
+        } = looked_up;
         let (pool, device) = (&self.0.pool, self.0.device());
-        let class = if receiver.nodes > device.interactive_nodes { Class::Bulk } else { class };
+        let class = if receiver.nodes > device.interactive_nodes {
+            Class::Bulk
+        } else {
+            class
+        };
         if class == Class::Interactive {
             pool.note_interactive();
         }
@@ -170,7 +199,10 @@ impl Embeddings {
         while awaited > 0 {
             awaited -= receiver.receive(&mut embeddings).await?;
         }
-        Ok(Completed { embeddings, evaluated })
+        Ok(Completed {
+            embeddings,
+            evaluated,
+        })
     }
 
     /// Queues the rows of a part. Returns how many of them no other call waits for.
@@ -179,7 +211,10 @@ impl Embeddings {
         let mut queued = 0;
         let mut waiting = self.0.waiting();
         for missing in rows {
-            let waiter = Waiter { call: Arc::clone(call), row: missing.row };
+            let waiter = Waiter {
+                call: Arc::clone(call),
+                row: missing.row,
+            };
             // It may have been evaluated since it was looked up.
             match self.0.cache.get(&missing.key) {
                 Some(embedding) => waiter.deliver(Ok(embedding)),
@@ -189,7 +224,10 @@ impl Embeddings {
         let pool = &self.0.pool;
         // Few rows wait while other small calls do, because theirs may fill the block.
         let is_full = queued * queue.nodes >= self.0.device().min_block_nodes;
-        if let Some(worker) = pool.at_once(queue.class).filter(|_| is_full || !pool.has_interactive()) {
+        if let Some(worker) = pool
+            .at_once(queue.class)
+            .filter(|_| is_full || !pool.has_interactive())
+        {
             let has_rows = waiting.add_task(queue);
             drop(waiting);
             if has_rows {

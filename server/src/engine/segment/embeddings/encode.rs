@@ -46,19 +46,36 @@ fn tensors(
         .iter()
         .map(|row| RowKey::of_segment(model.facts().digest, row.facts().digest, nodes))
         .collect();
-    let cached = |key| cache.segment(key).and_then(|values| model.known_tensors(nodes, values));
+    let cached = |key| {
+        cache
+            .segment(key)
+            .and_then(|values| model.known_tensors(nodes, values))
+    };
     let found: Vec<Option<SegmentTensors>> = keys.iter().map(cached).collect();
-    let missing = block.segments.iter().zip(&found).filter(|(_, found)| found.is_none());
+    let missing = block
+        .segments
+        .iter()
+        .zip(&found)
+        .filter(|(_, found)| found.is_none());
     let missing: Vec<_> = missing.map(|(row, _)| *row).collect();
     if missing.is_empty() {
         return Ok(found.into_iter().flatten().collect());
     }
     let segments = block.add_segments(EncoderInput::default(), &missing, model.facts());
     let mut evaluated = model.tensors(worker, &segments, interrupt)?.into_iter();
-    let all: Vec<SegmentTensors> =
-        found.iter().cloned().filter_map(|found| found.or_else(|| evaluated.next())).collect();
-    let new = keys.iter().zip(&all).zip(&found).filter(|(_, found)| found.is_none());
-    let new: Vec<(&RowKey, &Arc<[f32]>)> = new.map(|((key, tensors), _)| (key, tensors.values())).collect();
+    let all: Vec<SegmentTensors> = found
+        .iter()
+        .cloned()
+        .filter_map(|found| found.or_else(|| evaluated.next()))
+        .collect();
+    let new = keys
+        .iter()
+        .zip(&all)
+        .zip(&found)
+        .filter(|(_, found)| found.is_none());
+    let new: Vec<(&RowKey, &Arc<[f32]>)> = new
+        .map(|((key, tensors), _)| (key, tensors.values()))
+        .collect();
     cache.insert_segments(new.into_iter());
     Ok(all)
 }

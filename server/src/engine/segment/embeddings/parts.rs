@@ -38,13 +38,19 @@ impl LookedUp {
 
     /// Number of nodes that have to be evaluated, padding included.
     pub(super) fn missing_nodes(&self) -> usize {
-        self.parts.iter().map(|part| part.rows.len() * part.queue.nodes).sum()
+        self.parts
+            .iter()
+            .map(|part| part.rows.len() * part.queue.nodes)
+            .sum()
     }
 }
 
 /// Cuts missing rows into parts by padded size. Few rows of a size are padded to the next size in use, which saves a run of
 /// the encoder.
-pub(super) fn parts(mut by_size: BTreeMap<Queue, Vec<Missing>>, device: &DeviceProfile) -> Vec<Part> {
+pub(super) fn parts(
+    mut by_size: BTreeMap<Queue, Vec<Missing>>,
+    device: &DeviceProfile,
+) -> Vec<Part> {
     let mut parts = Vec::new();
     while let Some((queue, mut rows)) = by_size.pop_first() {
         if let Some(mut larger) = by_size.first_entry()
@@ -54,7 +60,10 @@ pub(super) fn parts(mut by_size: BTreeMap<Queue, Vec<Missing>>, device: &DeviceP
             continue;
         }
         rows.sort_by_key(|missing| missing.segment);
-        parts.extend(rows.chunks(queue.capacity(device)).map(|rows| Part { queue, rows: rows.to_vec() }));
+        parts.extend(rows.chunks(queue.capacity(device)).map(|rows| Part {
+            queue,
+            rows: rows.to_vec(),
+        }));
     }
     parts
 }
@@ -69,12 +78,25 @@ mod tests {
     const MODEL: Digest = Digest([0; 32]);
 
     fn queue(nodes: usize) -> Queue {
-        Queue { model: MODEL, nodes, class: Class::Bulk, multiple: 4 }
+        Queue {
+            model: MODEL,
+            nodes,
+            class: Class::Bulk,
+            multiple: 4,
+        }
     }
 
     fn missing(rows: std::ops::Range<u32>) -> Vec<Missing> {
-        let key = RowKey { model: MODEL, row: MODEL };
-        rows.map(|row| Missing { row, key, segment: 1000 - row as usize }).collect()
+        let key = RowKey {
+            model: MODEL,
+            row: MODEL,
+        };
+        rows.map(|row| Missing {
+            row,
+            key,
+            segment: 1000 - row as usize,
+        })
+        .collect()
     }
 
     fn sizes(by_size: &[(usize, std::ops::Range<u32>)]) -> Vec<(usize, usize)> {
@@ -88,7 +110,10 @@ mod tests {
 
     #[test]
     fn few_rows_ride_with_the_next_size() {
-        assert_eq!(sizes(&[(4, 0..10), (8, 10..15), (16, 15..30)]), [(8, 15), (16, 15)]);
+        assert_eq!(
+            sizes(&[(4, 0..10), (8, 10..15), (16, 15..30)]),
+            [(8, 15), (16, 15)]
+        );
         assert_eq!(sizes(&[(4, 0..2), (8, 2..5), (16, 5..30)]), [(16, 30)]);
     }
 

@@ -19,19 +19,32 @@ use crate::{
 /// Has a worker evaluate the next rows of a queue when it is their turn.
 pub(super) fn queue_block(shared: &Arc<Shared>, queue: Queue) {
     let own = Arc::clone(shared);
-    shared.pool.queue(queue.class, move |worker| evaluate_next(&own, queue, worker));
+    shared.pool.queue(queue.class, move |worker| {
+        evaluate_next(&own, queue, worker)
+    });
 }
 
 /// Evaluates the next rows of a queue, as a task of it.
 pub(super) fn evaluate_next(shared: &Arc<Shared>, queue: Queue, worker: Worker) {
     let is_small = queue.class == Class::Bulk && shared.pool.is_interactive();
-    let Taken { rows, cancelled, more } = shared.waiting().take(queue, shared.takers(queue.class), is_small);
+    let Taken {
+        rows,
+        cancelled,
+        more,
+    } = shared
+        .waiting()
+        .take(queue, shared.takers(queue.class), is_small);
     drop(cancelled);
     if more {
         queue_block(shared, queue);
     }
     if !rows.is_empty() {
-        RunningBlock { shared: Arc::clone(shared), queue, rows }.run(worker);
+        RunningBlock {
+            shared: Arc::clone(shared),
+            queue,
+            rows,
+        }
+        .run(worker);
     }
     // The rest is taken here unless another worker has begun.
     if more && shared.pool.at_once(queue.class).is_some() && shared.waiting().add_task(queue) {
@@ -60,8 +73,13 @@ impl RunningBlock {
 
     /// Sorts the rows by segment, and returns their embeddings. The run is stopped if no call waits for them any more.
     fn evaluate(&mut self, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
-        self.rows.sort_by_key(|(_, waiter)| waiter.planned_row().facts().digest);
-        let rows: Vec<PlannedRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.planned_row()).collect();
+        self.rows
+            .sort_by_key(|(_, waiter)| waiter.planned_row().facts().digest);
+        let rows: Vec<PlannedRow<'_>> = self
+            .rows
+            .iter()
+            .map(|(_, waiter)| waiter.planned_row())
+            .collect();
         let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
         let started = Instant::now();
         let block = Block::new(&rows, nodes, self.shared.device());
@@ -71,9 +89,15 @@ impl RunningBlock {
         drop(watched);
         let embeddings = embeddings?;
         let padded = rows.len().next_multiple_of(self.queue.multiple) * nodes;
-        self.shared.backlog.ran(self.queue.model, padded, started.elapsed());
+        self.shared
+            .backlog
+            .ran(self.queue.model, padded, started.elapsed());
         let size = model.settings().embedding_size;
-        Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
+        Ok(embeddings
+            .chunks_exact(size)
+            .take(rows.len())
+            .map(Arc::from)
+            .collect())
     }
 
     /// Watches the run of these rows. If it hangs, the calls that wait for them fail.
@@ -89,16 +113,23 @@ impl RunningBlock {
             let finished = shared.waiting().finish(keys.iter().copied());
             fail_all(&finished, &WorkerFailed.into());
         };
-        self.shared.pool.watch_run(worker, interrupt, is_needed, abandon)
+        self.shared
+            .pool
+            .watch_run(worker, interrupt, is_needed, abandon)
     }
 
     fn deliver(&mut self, embeddings: Vec<Arc<[f32]>>) {
         // The cache first: a call that finds no waiter for a row then finds its embedding.
         let keys = self.rows.iter().map(|(key, _)| key);
         self.shared.cache.insert(keys.zip(&embeddings));
-        let finished = self.shared.waiting().finish(self.rows.drain(..).map(|(key, _)| key));
+        let finished = self
+            .shared
+            .waiting()
+            .finish(self.rows.drain(..).map(|(key, _)| key));
         for (waiters, embedding) in finished.into_iter().zip(embeddings) {
-            waiters.iter().for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
+            waiters
+                .iter()
+                .for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
         }
     }
 
@@ -120,8 +151,9 @@ impl RunningBlock {
     fn run_again(&mut self) {
         let rows = take(&mut self.rows);
         let mut waiting = self.shared.waiting();
-        let (rows, unneeded): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|(key, _)| waiting.is_awaited(key));
+        let (rows, unneeded): (Vec<_>, Vec<_>) = rows
+            .into_iter()
+            .partition(|(key, _)| waiting.is_awaited(key));
         let finished = waiting.finish(unneeded.iter().map(|(key, _)| *key));
         drop(waiting);
         drop((finished, unneeded));
@@ -131,8 +163,14 @@ impl RunningBlock {
     }
 
     fn spawn(&self, rows: Vec<(RowKey, Waiter)>) {
-        let block = Self { shared: Arc::clone(&self.shared), queue: self.queue, rows };
-        self.shared.pool.spawn(self.queue.class, move |worker| block.run(worker));
+        let block = Self {
+            shared: Arc::clone(&self.shared),
+            queue: self.queue,
+            rows,
+        };
+        self.shared
+            .pool
+            .spawn(self.queue.class, move |worker| block.run(worker));
     }
 
     /// Has each half evaluated by itself, in turns with other work.
@@ -154,5 +192,8 @@ impl Drop for RunningBlock {
 }
 
 fn fail_all(waiters: &[Waiters], error: &EngineError) {
-    waiters.iter().flatten().for_each(|waiter| waiter.deliver(Err(error.clone())));
+    waiters
+        .iter()
+        .flatten()
+        .for_each(|waiter| waiter.deliver(Err(error.clone())));
 }

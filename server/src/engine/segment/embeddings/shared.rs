@@ -25,7 +25,13 @@ impl Shared {
         backlog: Arc<Backlog>,
         waiting_rows: Gauge,
     ) -> Self {
-        Self { waiting: Mutex::new(Waiting::new(pool.device())), pool, cache, backlog, waiting_rows }
+        Self {
+            waiting: Mutex::new(Waiting::new(pool.device())),
+            pool,
+            cache,
+            backlog,
+            waiting_rows,
+        }
     }
 
     /// What the workers' sessions run on.
@@ -37,7 +43,11 @@ impl Shared {
     /// other work to take.
     pub(super) fn takers(&self, class: Class) -> usize {
         let workers = self.pool.workers();
-        if class == Class::Interactive && self.pool.queued() >= workers { 1 } else { workers }
+        if class == Class::Interactive && self.pool.queued() >= workers {
+            1
+        } else {
+            workers
+        }
     }
 
     /// The rows that wait. The state is consistent between any two of its operations, so a panic elsewhere does not

@@ -39,7 +39,11 @@ struct Queued {
 
 impl Waiting {
     pub(super) fn new(device: &'static DeviceProfile) -> Self {
-        Self { device, waiters: HashMap::default(), queues: HashMap::default() }
+        Self {
+            device,
+            waiters: HashMap::default(),
+            queues: HashMap::default(),
+        }
     }
 
     /// Adds a waiter; returns whether the row is new, and so was queued.
@@ -56,7 +60,9 @@ impl Waiting {
     /// Returns how many tasks to start, so that a queue has as many as there are workers. More of them would delay other
     /// calls in the compute pool.
     pub(super) fn start_tasks(&mut self, queue: Queue, workers: usize) -> usize {
-        let Some(queued) = self.queues.get_mut(&queue) else { return 0 };
+        let Some(queued) = self.queues.get_mut(&queue) else {
+            return 0;
+        };
         let tasks = workers.saturating_sub(queued.tasks);
         queued.tasks += tasks;
         tasks
@@ -64,7 +70,10 @@ impl Waiting {
 
     /// Adds one task if there are rows for it.
     pub(super) fn add_task(&mut self, queue: Queue) -> bool {
-        let queued = self.queues.get_mut(&queue).filter(|queued| !queued.rows.is_empty());
+        let queued = self
+            .queues
+            .get_mut(&queue)
+            .filter(|queued| !queued.rows.is_empty());
         queued.map(|queued| queued.tasks += 1).is_some()
     }
 
@@ -72,15 +81,26 @@ impl Waiting {
     /// busy, or a small block if interactive calls come.
     pub(super) fn take(&mut self, queue: Queue, workers: usize, is_small: bool) -> Taken {
         let mut taken = Taken::default();
-        let Some(queued) = self.queues.get_mut(&queue) else { return taken };
+        let Some(queued) = self.queues.get_mut(&queue) else {
+            return taken;
+        };
         let least = self.device.min_block_nodes / queue.nodes;
-        let share = if is_small { least } else { queued.rows.len().div_ceil(workers).max(least) };
-        let count = share.max(1).next_multiple_of(queue.multiple).min(queue.capacity(self.device));
+        let share = if is_small {
+            least
+        } else {
+            queued.rows.len().div_ceil(workers).max(least)
+        };
+        let count = share
+            .max(1)
+            .next_multiple_of(queue.multiple)
+            .min(queue.capacity(self.device));
         while taken.rows.len() < count
             && let Some(key) = queued.rows.pop_front()
         {
-            let waiting =
-                self.waiters.get(&key).and_then(|all| all.iter().find(|waiter| waiter.is_waiting()));
+            let waiting = self
+                .waiters
+                .get(&key)
+                .and_then(|all| all.iter().find(|waiter| waiter.is_waiting()));
             match waiting {
                 Some(waiter) => taken.rows.push((key, waiter.clone())),
                 None => taken.cancelled.extend(self.waiters.remove(&key)),
@@ -101,19 +121,27 @@ impl Waiting {
 
     /// Whether at most one call waits for these rows.
     pub(super) fn are_of_one_call(&self, rows: &[(RowKey, Waiter)]) -> bool {
-        let waiters = rows.iter().filter_map(|(key, _)| self.waiters.get(key)).flatten();
-        let mut calls = waiters.filter(|waiter| waiter.is_waiting()).map(|waiter| Arc::as_ptr(&waiter.call));
+        let waiters = rows
+            .iter()
+            .filter_map(|(key, _)| self.waiters.get(key))
+            .flatten();
+        let mut calls = waiters
+            .filter(|waiter| waiter.is_waiting())
+            .map(|waiter| Arc::as_ptr(&waiter.call));
         let first = calls.next();
         calls.all(|call| Some(call) == first)
     }
 
     /// Whether a call waits for a row.
     pub(super) fn is_awaited(&self, key: &RowKey) -> bool {
-        self.waiters.get(key).is_some_and(|all| all.iter().any(Waiter::is_waiting))
+        self.waiters
+            .get(key)
+            .is_some_and(|all| all.iter().any(Waiter::is_waiting))
     }
 
     /// Removes rows that were evaluated or failed. Returns the calls that wait for each of them.
     pub(super) fn finish(&mut self, rows: impl Iterator<Item = RowKey>) -> Vec<Waiters> {
-        rows.map(|key| self.waiters.remove(&key).unwrap_or_default()).collect()
+        rows.map(|key| self.waiters.remove(&key).unwrap_or_default())
+            .collect()
     }
 }

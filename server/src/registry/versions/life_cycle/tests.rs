@@ -6,11 +6,18 @@ type Names = Versions<&'static str>;
 const FILES: Digest = Digest([0; 32]);
 
 fn on_disk(versions: &[u64]) -> FoundVersions {
-    versions.iter().map(|&version| (version, Some(FILES))).collect()
+    versions
+        .iter()
+        .map(|&version| (version, Some(FILES)))
+        .collect()
 }
 
 fn rejection() -> Rejection {
-    Rejection { reason: "GOLDEN_MISMATCH", message: "on purpose".to_owned(), transient: false }
+    Rejection {
+        reason: "GOLDEN_MISMATCH",
+        message: "on purpose".to_owned(),
+        transient: false,
+    }
 }
 
 /// Loads the wanted versions, and rejects the bad ones.
@@ -39,18 +46,29 @@ fn names(versions: &[u64], bad: &[u64]) -> Names {
 }
 
 fn states(names: &Names) -> Vec<(u64, &'static str)> {
-    names.reports().map(|report| (report.version, report.state.name())).collect()
+    names
+        .reports()
+        .map(|report| (report.version, report.state.name()))
+        .collect()
 }
 
 fn pin(version: u64) -> Policy {
-    Policy { pinned: Some(version), canary: None }
+    Policy {
+        pinned: Some(version),
+        canary: None,
+    }
 }
 
 #[test]
 fn the_newest_valid_version_serves_and_the_one_before_is_retained() {
     assert_eq!(
         states(&names(&[1, 2, 3, 4], &[4])),
-        [(1, "discovered"), (2, "retained"), (3, "serving"), (4, "rejected")]
+        [
+            (1, "discovered"),
+            (2, "retained"),
+            (3, "serving"),
+            (4, "rejected")
+        ]
     );
     assert_eq!(states(&names(&[7], &[7])), [(7, "rejected")]);
 }
@@ -61,17 +79,35 @@ fn a_new_version_takes_over_once_it_is_loaded() {
     names.found(&on_disk(&[1, 2, 3]));
     assert_eq!(names.next_to_load(), Some(3));
     names.validating(3);
-    assert_eq!(states(&names), [(1, "retained"), (2, "serving"), (3, "validating")]);
+    assert_eq!(
+        states(&names),
+        [(1, "retained"), (2, "serving"), (3, "validating")]
+    );
     names.warming(3);
     assert_eq!(names.served().unwrap().stable, (2, "model"));
     names.loaded(3, "new");
     assert_eq!(names.served().unwrap().stable, (3, "new"));
-    assert_eq!(names.served().unwrap().loaded.into_keys().collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(
+        names
+            .served()
+            .unwrap()
+            .loaded
+            .into_keys()
+            .collect::<Vec<_>>(),
+        [2, 3]
+    );
     assert!(names.is_draining());
     assert_eq!(names.take_unused(|_| false), [""; 0]);
-    assert_eq!(states(&names)[0], (1, "retained"), "as long as a request uses it");
+    assert_eq!(
+        states(&names)[0],
+        (1, "retained"),
+        "as long as a request uses it"
+    );
     assert_eq!(names.take_unused(|_| true), ["model"]);
-    assert_eq!(states(&names), [(1, "unloaded"), (2, "retained"), (3, "serving")]);
+    assert_eq!(
+        states(&names),
+        [(1, "unloaded"), (2, "retained"), (3, "serving")]
+    );
 }
 
 #[test]
@@ -80,8 +116,16 @@ fn a_version_that_is_taken_out_of_service_is_replaced_by_the_one_before() {
     names.set_policy(pin(3));
     assert_eq!(names.abandoned(3, rejection()), Some("model"));
     assert_eq!(states(&names)[1..], [(2, "serving"), (3, "rejected")]);
-    assert_eq!(names.served().unwrap().stable.0, 2, "although the other is pinned");
-    assert_eq!(names.abandoned(3, rejection()), None, "it is out of service already");
+    assert_eq!(
+        names.served().unwrap().stable.0,
+        2,
+        "although the other is pinned"
+    );
+    assert_eq!(
+        names.abandoned(3, rejection()),
+        None,
+        "it is out of service already"
+    );
     assert_eq!(load(&mut names, &[]), [1]);
     names.abandoned(2, rejection());
     names.abandoned(1, rejection());
@@ -98,7 +142,10 @@ fn the_result_of_an_attempt_counts_only_if_the_version_is_the_same() {
     let attempt = names.validating(2);
     assert!(names.is_current(2, attempt) && names.is_pending(2));
     names.found(&on_disk(&[1]));
-    assert!(!names.is_current(2, attempt) && !names.is_pending(2), "its folder is gone");
+    assert!(
+        !names.is_current(2, attempt) && !names.is_pending(2),
+        "its folder is gone"
+    );
     names.found(&on_disk(&[1, 2]));
     let again = names.validating(2);
     assert!(!names.is_current(2, attempt) && names.is_current(2, again));
@@ -128,7 +175,13 @@ fn a_version_with_a_transient_rejection_is_retried_at_each_scan() {
     names.found(&on_disk(&[1, 2, 3]));
     for _ in 0..2 {
         assert_eq!(names.next_to_load(), Some(3));
-        names.rejected(3, Rejection { transient: true, ..rejection() });
+        names.rejected(
+            3,
+            Rejection {
+                transient: true,
+                ..rejection()
+            },
+        );
         assert_eq!(names.next_to_load(), None, "once per scan");
         names.found(&on_disk(&[1, 2, 3]));
     }
@@ -151,24 +204,43 @@ fn the_serving_version_outlives_its_folder() {
     assert_eq!(states(&names), [(1, "retained"), (2, "serving")]);
     names.found(&on_disk(&[1, 3]));
     load(&mut names, &[]);
-    assert_eq!(states(&names), [(1, "retained"), (2, "retained"), (3, "serving")]);
+    assert_eq!(
+        states(&names),
+        [(1, "retained"), (2, "retained"), (3, "serving")]
+    );
     names.take_unused(|_| true);
-    assert_eq!(states(&names), [(1, "retained"), (3, "serving")], "it is neither loaded nor on disk");
+    assert_eq!(
+        states(&names),
+        [(1, "retained"), (3, "serving")],
+        "it is neither loaded nor on disk"
+    );
 }
 
 #[test]
 fn a_lower_version_that_is_published_after_the_serving_folder_is_gone_takes_over() {
     let mut names = names(&[1, 5], &[]);
     names.found(&on_disk(&[1]));
-    assert!(names.reports().any(|report| report.version == 5 && !report.on_disk));
+    assert!(
+        names
+            .reports()
+            .any(|report| report.version == 5 && !report.on_disk)
+    );
     names.found(&on_disk(&[1, 3]));
-    assert_eq!(names.served().unwrap().stable.0, 5, "until the other is loaded");
+    assert_eq!(
+        names.served().unwrap().stable.0,
+        5,
+        "until the other is loaded"
+    );
     assert_eq!(load(&mut names, &[]), [3]);
     assert_eq!(names.served().unwrap().stable.0, 3);
     names.take_unused(|_| true);
     names.found(&on_disk(&[1, 2, 3]));
     assert!(load(&mut names, &[]).is_empty());
-    assert_eq!(names.served().unwrap().stable.0, 3, "whose folder is there, so the newest serves again");
+    assert_eq!(
+        names.served().unwrap().stable.0,
+        3,
+        "whose folder is there, so the newest serves again"
+    );
 }
 
 #[test]
@@ -183,10 +255,22 @@ fn a_retained_version_whose_folder_is_gone_leaves() {
 fn a_pinned_version_serves_whatever_is_newer() {
     let mut names = names(&[1, 2, 3], &[]);
     names.set_policy(pin(2));
-    assert_eq!(names.served().unwrap().stable.0, 2, "at once, since it was retained");
+    assert_eq!(
+        names.served().unwrap().stable.0,
+        2,
+        "at once, since it was retained"
+    );
     names.found(&on_disk(&[1, 2, 3, 4]));
     assert_eq!(load(&mut names, &[]), [0; 0]);
-    assert_eq!(states(&names), [(1, "discovered"), (2, "serving"), (3, "retained"), (4, "discovered")]);
+    assert_eq!(
+        states(&names),
+        [
+            (1, "discovered"),
+            (2, "serving"),
+            (3, "retained"),
+            (4, "discovered")
+        ]
+    );
     names.set_policy(Policy::default());
     assert_eq!(names.served().unwrap().stable.0, 2, "not 3 in between");
     load(&mut names, &[]);
@@ -222,7 +306,11 @@ fn a_rollback_goes_back_and_not_forth() {
     let mut names = names(&[1, 2, 3], &[]);
     assert_eq!(names.rollback_target(), Some(2));
     names.set_policy(pin(2));
-    assert_eq!(names.rollback_target(), Some(1), "not 3, from which it came");
+    assert_eq!(
+        names.rollback_target(),
+        Some(1),
+        "not 3, from which it came"
+    );
     names.found(&on_disk(&[2]));
     assert_eq!(names.rollback_target(), None);
 
@@ -231,22 +319,45 @@ fn a_rollback_goes_back_and_not_forth() {
     load(&mut names, &[]);
     names.set_policy(pin(6));
     load(&mut names, &[]);
-    assert_eq!(names.rollback_target(), Some(1), "what served before, rather than 5");
+    assert_eq!(
+        names.rollback_target(),
+        Some(1),
+        "what served before, rather than 5"
+    );
 }
 
 #[test]
 fn a_canary_serves_beside_the_stable_version() {
     let mut names = names(&[1, 2], &[]);
-    let canary = Some(CanarySplit { version: 3, percent: 10 });
-    names.set_policy(Policy { pinned: Some(2), canary });
+    let canary = Some(CanarySplit {
+        version: 3,
+        percent: 10,
+    });
+    names.set_policy(Policy {
+        pinned: Some(2),
+        canary,
+    });
     names.found(&on_disk(&[1, 2, 3]));
     assert_eq!(load(&mut names, &[]), [3]);
     let served = names.served().unwrap();
-    assert_eq!((served.stable.0, served.canary), (2, Some((3, "model", 10))));
-    assert_eq!(states(&names), [(1, "retained"), (2, "serving"), (3, "serving")]);
+    assert_eq!(
+        (served.stable.0, served.canary),
+        (2, Some((3, "model", 10)))
+    );
+    assert_eq!(
+        states(&names),
+        [(1, "retained"), (2, "serving"), (3, "serving")]
+    );
 
-    names.set_policy(Policy { pinned: None, canary });
-    assert_eq!(names.served().unwrap().stable.0, 2, "the newest is the canary's");
+    names.set_policy(Policy {
+        pinned: None,
+        canary,
+    });
+    assert_eq!(
+        names.served().unwrap().stable.0,
+        2,
+        "the newest is the canary's"
+    );
 }
 
 #[test]
@@ -254,7 +365,11 @@ fn the_version_that_a_change_needs_is_loaded_first_and_stays_until_the_change_en
     let mut names = names(&[1, 2, 3], &[]);
     names.found(&on_disk(&[1, 2, 3, 4]));
     let change = names.begin_change(Some(1));
-    assert_eq!(load(&mut names, &[4]), [1], "and nothing takes over meanwhile");
+    assert_eq!(
+        load(&mut names, &[4]),
+        [1],
+        "and nothing takes over meanwhile"
+    );
     assert!(names.is_loaded(1) && names.is_loaded(2));
     names.end_change(change);
     assert!(!names.is_loaded(1) && names.is_draining());
@@ -265,7 +380,13 @@ fn the_version_that_a_change_needs_is_loaded_first_and_stays_until_the_change_en
 
 #[test]
 fn a_canary_or_pin_that_is_taken_out_of_service_stays_out_although_the_policy_names_it() {
-    let with_canary = Policy { canary: Some(CanarySplit { version: 3, percent: 10 }), ..pin(2) };
+    let with_canary = Policy {
+        canary: Some(CanarySplit {
+            version: 3,
+            percent: 10,
+        }),
+        ..pin(2)
+    };
     for policy in [with_canary, pin(3)] {
         let mut names = names(&[1, 2], &[]);
         names.found(&on_disk(&[1, 2, 3]));
@@ -280,7 +401,11 @@ fn a_canary_or_pin_that_is_taken_out_of_service_stays_out_although_the_policy_na
         for _ in 0..2 {
             assert!(!load(&mut names, &[]).contains(&3));
             let served = names.served().unwrap();
-            assert_eq!((served.stable.0, served.canary), (2, None), "its share goes to the stable version");
+            assert_eq!(
+                (served.stable.0, served.canary),
+                (2, None),
+                "its share goes to the stable version"
+            );
             assert!(names.unmet().unwrap().contains("version 3 of m"));
             names.set_policy(policy);
             names.found(&on_disk(&[1, 2, 3]));
@@ -320,17 +445,34 @@ fn an_unwanted_version_stays_rejected_on_a_retry() {
 #[test]
 fn a_changed_state_has_the_time_of_the_change() {
     let mut names = names(&[1, 2], &[]);
-    let since = |names: &Names| names.reports().map(|report| report.since).collect::<Vec<_>>();
+    let since = |names: &Names| {
+        names
+            .reports()
+            .map(|report| report.since)
+            .collect::<Vec<_>>()
+    };
     let before = since(&names);
     names.set_policy(pin(1));
-    assert!(since(&names).iter().zip(before).all(|(after, before)| *after > before), "both changed places");
+    assert!(
+        since(&names)
+            .iter()
+            .zip(before)
+            .all(|(after, before)| *after > before),
+        "both changed places"
+    );
 }
 
 #[test]
 fn the_begin_and_end_of_a_canary_are_reported() {
     let mut names = names(&[1, 2], &[]);
     let reported = |names: &Names| names.known.0[&1].reported.name();
-    names.set_policy(Policy { pinned: Some(2), canary: Some(CanarySplit { version: 1, percent: 10 }) });
+    names.set_policy(Policy {
+        pinned: Some(2),
+        canary: Some(CanarySplit {
+            version: 1,
+            percent: 10,
+        }),
+    });
     assert_eq!(reported(&names), "serving");
     names.set_policy(pin(2));
     assert_eq!(reported(&names), "retained");
