@@ -54,8 +54,11 @@ _LINE = 64.0
 """Bytes that memory moves at once."""
 _HOPS = 8
 """Changes of the index between the root and a node that are followed."""
-_DOUBLINGS = 6
-"""Elementwise paths of up to 2 to the power of this many nodes are followed."""
+_HALVINGS = 2
+"""How often a kernel is halved before paths are followed."""
+_DOUBLINGS = 7
+"""Within such a part, paths of up to 2 to the power of this many nodes are followed: all of them,
+since the largest kernels have 512 nodes."""
 _TYPES, _ELEMENTS, _WINDOW = slice(2, 21), 28, slice(44, 45)
 _BYTES_OF_TYPES = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
 """Bytes of an element, by the order of the one-hot columns of its type."""
@@ -156,11 +159,9 @@ class KernelWork(nn.Module):
         dimension [S,N,7,6].
 
         Producers that elementwise users alone separate from a node are computed as often as it.
-        Their paths are closed by squaring, so that a diamond counts once.
         """
-        same_index = edges * self.elementwise[opcode].unsqueeze(-1) + torch.eye(edges.shape[-1])
-        for _ in range(_DOUBLINGS):
-            same_index = (same_index @ same_index).clamp(max=1)
+        direct = edges * self.elementwise[opcode].unsqueeze(-1) + torch.eye(edges.shape[-1])
+        same_index = _reached(direct, _HALVINGS)
         of_root = torch.cat([begin.unsqueeze(-1), start(found, begin).flatten(-2)], -1)
         known = same_index.mT @ of_root
         is_reduce = found.reduces.amax(-1)[..., None, None]
@@ -173,6 +174,27 @@ class KernelWork(nn.Module):
             new = hops.mT @ torch.cat([count, moved.flatten(-2)], -1)
             known = same_index.mT @ (of_root + new)
         return known[..., 0], known[..., 1:].unflatten(-1, (LOOPS, DIMENSIONS))
+
+
+def _reached(direct: Tensor, halvings: int) -> Tensor:
+    """Maps edges from consumers to producers [S,N,N], with one from each node to itself, to 1 where
+    a path leads from the row to the column, and 0 elsewhere.
+
+    Squaring doubles the length of the paths, and a diamond counts once. Producers stand before
+    their consumers, so that no path leads from the first half of the nodes to the second. Halving
+    thus saves most of the work: N is a multiple of four, as every padded size.
+    """
+    if halvings == 0:
+        for _ in range(_DOUBLINGS):
+            direct = (direct @ direct).clamp(max=1)
+        return direct
+    top, bottom = direct.chunk(2, 1)
+    first, none = top.chunk(2, 2)
+    across, second = bottom.chunk(2, 2)
+    halves = _reached(torch.cat([first, second]), halvings - 1)
+    first, second = halves.chunk(2, 0)
+    across = (second @ across @ first).clamp(max=1)
+    return torch.cat([torch.cat([first, none], 2), torch.cat([across, second], 2)], 1)
 
 
 def _reads(opcode: Tensor, elements: Tensor, window: Tensor) -> Tensor:
