@@ -1,82 +1,69 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
     path::Path,
 };
 
-use crate::modules::{Module, modules};
+use crate::modules::{Module, Names, modules};
 
-/// What each file uses: the names, by the file that defines them.
-type Dependencies<'a> = BTreeMap<&'a Path, BTreeMap<&'a Path, BTreeSet<String>>>;
+/// One use of an item by another file of its crate.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Use {
+    /// The module of the file that uses the item, as a path from the root of the crate.
+    pub(crate) user: Names,
+    /// The module of the file that defines the item.
+    pub(crate) used: Names,
+    /// What is said of it.
+    pub(crate) line: String,
+}
 
 /// Imports that lead to each other are followed at most so far. It is more than any name needs: it ends the search for
 /// `use tracing::tracing`.
 const MAX_IMPORTS: usize = 16;
 
-/// Returns the circles of a crate, each as lines that say what its files use of each other.
-pub(crate) fn circles(root: &Path) -> Vec<String> {
+/// Returns what the files of a crate use of each other, each pair of files once.
+pub(crate) fn uses(root: &Path) -> Vec<Use> {
     let modules = modules(root);
-    let dependencies = dependencies(&modules);
-    let reachable: BTreeMap<_, _> = dependencies
-        .keys()
-        .map(|file| (*file, reachable(&dependencies, file)))
-        .collect();
-    let reaches =
-        |from: &Path, to: &Path| reachable.get(from).is_some_and(|files| files.contains(to));
-    let shown = |file: &Path| {
-        file.strip_prefix(root.parent().unwrap())
-            .unwrap()
-            .display()
-            .to_string()
-    };
-    let mut circles: BTreeMap<&Path, String> = BTreeMap::new();
-    for (&user, uses) in &dependencies {
-        for (&used, names) in uses.iter().filter(|(used, _)| reaches(used, user)) {
-            let first = reachable[user]
-                .iter()
-                .find(|file| reaches(file, user))
-                .expect("a circle has files");
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let circle = circles.entry(first).or_default();
-            let _ = writeln!(
-                circle,
-                "  {} uses {} of {}",
-                shown(user),
-                names.join(", "),
-                shown(used)
-            );
-        }
-    }
-    circles.into_values().collect()
-}
-
-fn dependencies(modules: &[Module]) -> Dependencies<'_> {
-    let mut dependencies = Dependencies::new();
+    let mut names: BTreeMap<(&Path, &Path), BTreeSet<String>> = BTreeMap::new();
     for (index, module) in modules.iter().enumerate() {
-        let used = module
-            .paths
-            .iter()
-            .filter_map(|path| definition(modules, index, path, MAX_IMPORTS));
-        for (file, name) in used.filter(|(file, _)| *file != module.file) {
-            dependencies
-                .entry(&module.file)
-                .or_default()
-                .entry(file)
-                .or_default()
-                .insert(name);
+        for path in &module.paths {
+            let Some((file, name)) = definition(&modules, index, path, MAX_IMPORTS) else {
+                continue;
+            };
+            if file != module.file {
+                names.entry((&module.file, file)).or_default().insert(name);
+            }
         }
     }
-    dependencies
+    let folder = root.parent().unwrap();
+    names
+        .into_iter()
+        .map(|((from, to), names)| Use {
+            user: module_of(&modules, from),
+            used: module_of(&modules, to),
+            line: line(folder, from, to, names),
+        })
+        .collect()
 }
 
-fn reachable<'a>(dependencies: &Dependencies<'a>, from: &'a Path) -> BTreeSet<&'a Path> {
-    let mut found = BTreeSet::new();
-    let mut next = vec![from];
-    while let Some(file) = next.pop() {
-        let used = dependencies.get(file).into_iter().flat_map(BTreeMap::keys);
-        next.extend(used.copied().filter(|file| found.insert(*file)));
+/// Returns the path of the module whose file this is. Modules within the file come after it in the list.
+fn module_of(modules: &[Module], file: &Path) -> Names {
+    let mut module = modules
+        .iter()
+        .find(|module| module.file == file)
+        .expect("a file has a module");
+    let mut path = Names::new();
+    while let Some(parent) = module.parent {
+        path.insert(0, module.name.clone());
+        module = &modules[parent];
     }
-    found
+    path
+}
+
+fn line(folder: &Path, from: &Path, to: &Path, names: BTreeSet<String>) -> String {
+    let names: Vec<String> = names.into_iter().collect();
+    let from = from.strip_prefix(folder).unwrap().display();
+    let to = to.strip_prefix(folder).unwrap().display();
+    format!("{from} uses {} of {to}", names.join(", "))
 }
 
 /// Returns the file that defines what a path names and the item's name there. Imports and re-exports are followed, so

@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -16,6 +16,8 @@ pub(crate) type Names = Vec<String>;
 #[derive(Default)]
 pub(crate) struct Module {
     pub(crate) file: PathBuf,
+    /// Empty for the root of the crate.
+    pub(crate) name: String,
     pub(crate) parent: Option<usize>,
     pub(crate) children: HashMap<String, usize>,
     pub(crate) items: HashSet<String>,
@@ -34,6 +36,11 @@ pub(crate) fn modules(root: &Path) -> Vec<Module> {
     let mut modules = Vec::new();
     add_file(&mut modules, root, root.parent().unwrap(), None);
     modules
+}
+
+/// Returns the names of the modules right below the root of a crate.
+pub(crate) fn names(root: &Path) -> BTreeSet<String> {
+    modules(root)[0].children.keys().cloned().collect()
 }
 
 /// Adds a file's module. Its children's files are in `folder`.
@@ -76,6 +83,7 @@ fn add(
                     .expect("a declared module has a file");
                 add_file(modules, &file, &folder, Some(index))
             };
+            modules[child].name.clone_from(&name);
             modules[index].children.insert(name, child);
         } else {
             let module = &mut modules[index];
