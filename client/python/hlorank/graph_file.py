@@ -26,6 +26,7 @@ from hlorank.graph_source import (
 from hlorank.layouts import VALUES, Layouts
 from hlorank.messages import ConfigProfile, ModuleTuningData, PackedFusionConfigs, TuningData
 from hlorank.recognize import (
+    UnpackError,
     decoded,
     holds_module,
     inner_module,
@@ -73,7 +74,7 @@ def file_graphs(path: Path, task: Task) -> list[FileGraph]:
     """
     try:
         return _graphs(path, unpacked(_content(path)), task)
-    except (GraphFileError, ConfigurationError) as error:
+    except (GraphFileError, ConfigurationError, UnpackError) as error:
         raise GraphFileError(f"{path}: {error}") from error
     except OSError as error:
         raise GraphFileError(f"{path}: {error.strerror or error}") from error

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from blake3 import blake3
 
 from hlorank import ConfigFeatures, Fusions, Graph, Layouts, Tiles
-from hlorank.blake3 import digest
 from hlorank.configurations import Configurations
 from hlorank.messages import ConfigBatch
 
@@ -121,7 +121,7 @@ def graph_hash(graph: Graph) -> str:
     counts = np.array([sent.nodes, len(edges) // 2, columns], "<u8")
     parts = [b"hlorank-feature-graph", b"\1\0\0\0", len(name).to_bytes(8, "little"), name]
     parts += [counts.tobytes(), sent.node_features, edges.tobytes()]
-    return digest(b"".join(parts)).hex()
+    return blake3(b"".join(parts)).hexdigest()
 
 
 def node_feature_cases() -> Iterable[tuple[str, list[list[list[float]]]]]:
@@ -147,7 +147,7 @@ def feature_set_vectors() -> dict[str, list[dict[str, Any]]]:
         "feature_sets": [
             {
                 **dict(zip(names, columns, strict=True)),
-                "digest": digest(json.dumps(columns, separators=(",", ":")).encode()).hex(),
+                "digest": blake3(json.dumps(columns, separators=(",", ":")).encode()).hexdigest(),
             }
             for columns in SETS
         ],

@@ -8,10 +8,11 @@ from hlorank.recognize.formats import name_of, name_of_zip
 from hlorank.recognize.modules import modules_of
 from hlorank.recognize.protobuf import holds_module, inner_module, is_module
 from hlorank.recognize.text import decoded, starts_with_module
-from hlorank.recognize.unpack import unpacked
+from hlorank.recognize.unpack import UnpackError, unpacked
 from hlorank.recognize.without_header import with_header
 
 __all__ = [
+    "UnpackError",
     "decoded",
     "holds_module",
     "inner_module",

@@ -5,19 +5,21 @@ import zlib
 from gzip import GzipFile
 from importlib import import_module
 
-from hlorank.errors import GraphFileError
-
 _MAX_UNPACKED = 1 << 30
 _MAX_RATIO = 200
 _MIN_RATIO_BYTES = 4 << 20
 """Decompressed bytes up to which a file may have any ratio."""
 
 
+class UnpackError(Exception):
+    """Compressed data that cannot be decompressed; the message says what to do."""
+
+
 def unpacked(data: bytes) -> bytes:
     """Decompresses gzip or zstd; returns other data as it is.
 
     Raises:
-        GraphFileError: if the data is broken, or too large once it is decompressed.
+        UnpackError: if the data is broken, or too large once it is decompressed.
     """
     limit = min(max(_MIN_RATIO_BYTES, len(data) * _MAX_RATIO), _MAX_UNPACKED)
     try:
@@ -27,14 +29,14 @@ def unpacked(data: bytes) -> bytes:
             found = _zstd(data, limit)
         else:
             return data
-    except GraphFileError:
+    except UnpackError:
         raise
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise GraphFileError(
+        raise UnpackError(
             f"this is compressed, and its data is broken or cut off: {error}"
         ) from error
     if len(found) > limit:
-        raise GraphFileError(
+        raise UnpackError(
             f"this is compressed, and holds more than {limit} bytes, the limit for its size; "
             "decompress it, and pass the file inside"
         )
@@ -51,7 +53,7 @@ def _zstd(data: bytes, limit: int) -> bytes:
     try:
         module = import_module("zstandard")
     except ModuleNotFoundError:
-        raise GraphFileError(
+        raise UnpackError(
             "this is zstd data, which Python reads from 3.14 on or with the package `zstandard`; "
             "install it, or decompress the file with `zstd -d`"
         ) from None

@@ -8,13 +8,13 @@ What is public is here, and in ``hlorank.tune.report``, which needs matplotlib.
 """
 
 from hlorank.measure.tuning_data import Tile
+from hlorank.search import ServerError
 from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
 from hlorank.tune.dispatches.tuning import tune_tiles
 from hlorank.tune.hardware import HardwareError, Outcome
 from hlorank.tune.journal import RESULTS_FILE, JournalError
-from hlorank.tune.predictor import ServerError
 from hlorank.tune.program import FusionProgram, Program, TiledKernel
 from hlorank.tune.run import Measurement, Run, read_run
 from hlorank.tune.search import Settings

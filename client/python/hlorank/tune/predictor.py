@@ -7,28 +7,16 @@ import numpy as np
 
 from hlorank.client import Client
 from hlorank.configurations import Configurations
-from hlorank.errors import DeadlineError, HlorankError, UnavailableError
+from hlorank.errors import HlorankError
 from hlorank.ranking import KernelTime
-from hlorank.tune.experience import TIMEOUT, Experience, Kept, Result
+from hlorank.search import Experience, Kept, Result
+from hlorank.search.connection import server_error
+from hlorank.search.reports import TIMEOUT
 from hlorank.tune.hardware import Outcome
 from hlorank.tune.problem import Problem
 from hlorank.tune.space import Candidates
 from hlorank.tune.trace import Trace
 from hlorank.unit import Unit
-
-
-class ServerError(HlorankError):
-    """The server did not answer, or refused the program or the model, before the search began."""
-
-
-def server_error(error: HlorankError) -> ServerError:
-    """Says what to do about a call that failed before the search began."""
-    is_absent = isinstance(error, UnavailableError | DeadlineError)
-    what = "no server answers" if is_absent else "the server does not rank this program"
-    return ServerError(
-        f"{what}: {error}; start a server or choose another "
-        "with --server ADDRESS, or search by measurements alone with --without-model"
-    )
 
 
 class Chosen(NamedTuple):

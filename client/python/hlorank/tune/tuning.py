@@ -15,8 +15,7 @@ from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
 from hlorank.measure.rounds import Protocol
 from hlorank.model import model_reference
-from hlorank.tune.connecting import connect
-from hlorank.tune.experience import Kept
+from hlorank.search import Kept, connect, default_target
 from hlorank.tune.fusion.explain import explained
 from hlorank.tune.fusion.problem import FusionProblem
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome, by_clock
@@ -26,7 +25,6 @@ from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
 from hlorank.tune.program import FusionProgram, Program, TiledKernel
 from hlorank.tune.run import Listener, Run, read_run
 from hlorank.tune.search import STRATEGIES, Settings, Tuner
-from hlorank.tune.target import default_target
 from hlorank.tune.trace import Trace
 from hlorank.tune.worker import Setting
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from hlorank.address import target as read_address
 from hlorank.errors import ArgumentError
 from hlorank.model import model_reference
-from hlorank.tune.target import TARGET_BYTES
+from hlorank.search.target import TARGET_BYTES
 from hlorank.units import duration
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ import numpy as np
 
 from hlorank import Client
 from hlorank.measure.rounds import Protocol
+from hlorank.search import connection
 from hlorank.tune import (
     FusionProgram,
     Program,
     Settings,
     Tile,
     TiledKernel,
-    connecting,
     search,
     tuning,
 )
@@ -27,7 +27,7 @@ def hurry(monkeypatch):
     """Searches measure in haste, and ask a server that is gone once."""
     for module, name in ((search, "SEARCH"), (search, "CONFIRM"), (tuning, "CONFIRM")):
         monkeypatch.setattr(module, name, HASTE)
-    monkeypatch.setattr(connecting, "Client", lambda address: Client(address, retries=0))
+    monkeypatch.setattr(connection, "Client", lambda address: Client(address, retries=0))
 
 
 def short(strategy="genetic", **changes):

@@ -134,7 +134,7 @@ def test_two_folders_make_one_report(script, capsys):
         (["SCRIPT:kernel", "--strategy=genetic"], "'genetic' does not apply to tiles"),
         ([DATA / "hlo/mlp_train.before_opt.features.npz"], "contains features, not a program"),
         ([DATA / "hlo/scalar_identity.before_opt.hlo_module.pb"], "no configurable layouts"),
-        ([DATA / "README.md"], "the file is neither npz"),
+        ([DATA / "README.md"], "text without an HLO module"),
         ([DATA], "directory"),
         (["broken.py:step"], "cannot be imported: SyntaxError"),
         (["raises.py:step"], "cannot be imported: ZeroDivisionError"),

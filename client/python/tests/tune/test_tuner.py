@@ -10,10 +10,11 @@ pytest.importorskip("jax", reason="jax is not installed")
 from programs import convnet, rows, short
 
 from hlorank import HlorankError
-from hlorank.tune.experience import distinct_first
+from hlorank.search import ServerError
+from hlorank.search.experience import distinct_first
 from hlorank.tune.hardware import Outcome
 from hlorank.tune.journal import RESULTS_FILE, Journal
-from hlorank.tune.predictor import Chosen, ServerError
+from hlorank.tune.predictor import Chosen
 from hlorank.tune.run import read_run
 from hlorank.tune.search import Tuner, winner
 from hlorank.tune.tuning import describe, problem_of

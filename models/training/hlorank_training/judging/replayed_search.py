@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hlorank import Adapt, Client, Layouts, MeasuredGraph, Tiles, read_graphs
-from hlorank.tune.experience import Experience, Kept, Result
+from hlorank.search import Experience, Kept, Result
 
 from hlorank_training.data.prepare import Prepared
 from hlorank_training.reports.tables import markdown

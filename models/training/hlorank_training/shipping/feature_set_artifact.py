@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from hlorank.blake3 import digest
+from blake3 import blake3
 from hlorank.measure.atomic_files import write_atomically, write_json
 from torch import Tensor, nn
 from torch.export import Dim
@@ -86,7 +86,7 @@ def export_feature_set(
 def feature_digest(columns: Columns) -> str:
     """Returns BLAKE3 in hex of the name and the columns, as the server computes it."""
     written = [columns.name, list(columns.node_features), list(columns.config_features)]
-    return digest(dumps(written, separators=(",", ":")).encode()).hex()
+    return blake3(dumps(written, separators=(",", ":")).encode()).hexdigest()
 
 
 def _write_onnx(model: FeatureSetEnsemble, path: Path) -> None:

@@ -11,9 +11,9 @@ from hlorank.graph import Graph
 from hlorank.iree.dispatch import Dispatch, function_of
 from hlorank.iree.tiles import TileSizes
 from hlorank.measure.tuning_data import Tile
+from hlorank.search import Experience, Kept, Result
+from hlorank.search.connection import server_error
 from hlorank.tiles import Tiles
-from hlorank.tune.experience import Experience, Kept, Result
-from hlorank.tune.predictor import server_error
 
 
 @dataclass(frozen=True)

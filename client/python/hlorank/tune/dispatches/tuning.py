@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from hlorank.iree.compiler import compiler_version
 from hlorank.measure.processor import processor
-from hlorank.tune.connecting import connect
+from hlorank.search import Kept, connect, default_target
 from hlorank.tune.dispatches.kernel import TilePredictor
 from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
 from hlorank.tune.dispatches.tuner import TileTuner
-from hlorank.tune.experience import Kept
 from hlorank.tune.journal import Journal
-from hlorank.tune.target import default_target
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ import numpy as np
 
 from hlorank.client import Client
 from hlorank.halide.schedule import Schedule
-from hlorank.tune.experience import Experience, Kept, Result
+from hlorank.search import Experience, Kept, Result
 from hlorank.tune.schedules.ranking import configurations_of, graph_of
 from hlorank.tune.schedules.run import Candidate, ScheduleRun
 

@@ -14,9 +14,8 @@ from hlorank.halide.schedule import Schedule
 from hlorank.halide.schedules import WORKER, Schedules
 from hlorank.halide.script import PipelineFunction
 from hlorank.measure.workers import Worker
-from hlorank.tune.connecting import connect
-from hlorank.tune.experience import Kept
-from hlorank.tune.predictor import server_error
+from hlorank.search import Kept, connect, default_target
+from hlorank.search.connection import server_error
 from hlorank.tune.schedules.choosing import (
     Listener,
     Scores,
@@ -28,7 +27,6 @@ from hlorank.tune.schedules.choosing import (
 from hlorank.tune.schedules.predictor import SchedulePredictor
 from hlorank.tune.schedules.report import check_folder, write
 from hlorank.tune.schedules.run import ScheduleRun, ScheduleSettings
-from hlorank.tune.target import default_target
 
 _COMPILE_SECONDS = 120.0
 """How long compiling a schedule, and its first runs, may take."""

@@ -2,10 +2,23 @@
 
 from hlorank.client import Client
 from hlorank.errors import DeadlineError, HlorankError, UnavailableError
-from hlorank.tune.predictor import server_error
 
 _SECONDS = 5.0
 """How long a server may take to answer at all, before the search begins."""
+
+
+class ServerError(HlorankError):
+    """The server did not answer, or refused the program or the model, before the search began."""
+
+
+def server_error(error: HlorankError) -> ServerError:
+    """Says what to do about a call that failed before the search began."""
+    is_absent = isinstance(error, UnavailableError | DeadlineError)
+    what = "no server answers" if is_absent else "the server does not rank this program"
+    return ServerError(
+        f"{what}: {error}; start a server or choose another "
+        "with --server ADDRESS, or search by measurements alone with --without-model"
+    )
 
 
 def connect(server: str) -> Client:

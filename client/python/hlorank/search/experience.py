@@ -1,4 +1,4 @@
-"""What a search measured of one graph: a server learns from it, and keeps it for later searches."""
+"""What a search measured of one graph, and what a server predicts of further candidates."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
@@ -11,20 +11,16 @@ import numpy as np
 from hlorank.adapt import Adapt
 from hlorank.client import Client
 from hlorank.configurations import Configurations
-from hlorank.errors import HlorankError, RefusedError
 from hlorank.graph import Graph
 from hlorank.measurements import GraphMeasurements
 from hlorank.model import ModelReference
+from hlorank.search.reports import TIMEOUT, Kept, Reports, Result
 from hlorank.unit import Unit
 
 T = TypeVar("T")
 
-TIMEOUT = 30.0
-"""Deadline of a call in seconds."""
 _SENT = 2000
 """Maximum number of measurements that a call learns from."""
-_REPORTED = 10_000
-"""Maximum number of measurements of a report."""
 _PENDING = 256
 """Maximum number of pending configurations of a call."""
 _SUGGESTED = 64
@@ -33,42 +29,6 @@ _PAGES = 10
 """Maximum number of pages that are read of what earlier searches measured."""
 _SAME_SCORE = 1e-6
 """Relative difference below which the model cannot tell candidates apart."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """The outcome of one measurement."""
-
-    seconds: float = 0.0
-    """0 if it failed."""
-    failure: str | None = None
-    """One of ``hlorank.adapt.FAILURES``; None if it has a time, or if the harness failed."""
-
-    @property
-    def is_measurement(self) -> bool:
-        """Whether this says something of the candidate; a failure of the harness does not."""
-        return self.seconds > 0 or self.failure is not None
-
-
-@dataclass
-class Kept:
-    """What the server keeps of the measurements of a search."""
-
-    target: str
-    """What they were measured on."""
-    measurements: int = 0
-    problem: str = ""
-    """Why the last report was not kept; empty if it was."""
-    is_off: bool = False
-    """Whether the server has no store."""
-
-    def __str__(self) -> str:
-        """Says in a line what became of the measurements; empty if a server keeps none."""
-        if self.problem and not self.is_off:
-            return f"not all measurements are kept for later searches: {self.problem}"
-        if not self.measurements:
-            return ""
-        return f"{self.measurements} measurements are kept for later searches on '{self.target}'"
 
 
 @dataclass(frozen=True)
@@ -105,8 +65,7 @@ class Experience(Generic[T]):
     """The model that ranks; None for the default of the task."""
     seed: int = 0
     _measured: list[tuple[T, Result]] = field(default_factory=list)
-    _reported: int = 0
-    """Number of the measurements that the server keeps."""
+    _reports: Reports = field(init=False)
     _fastest: float = inf
     """Seconds."""
     _since_improvement: int = 0
@@ -115,6 +74,9 @@ class Experience(Generic[T]):
     """Whether other kernels decide; None before the first prediction."""
     _is_known: bool = False
     """Whether earlier searches measured enough of this graph to learn from."""
+
+    def __post_init__(self) -> None:
+        self._reports = Reports(self.client, self.graph)
 
     def add(self, candidates: Sequence[T], results: Sequence[Result]) -> None:
         """Adds measurements, and reports all that are not kept yet, unless other kernels decide.
@@ -134,20 +96,7 @@ class Experience(Generic[T]):
 
     def report(self) -> None:
         """Reports what is not kept yet."""
-        if self._reported == len(self._measured) or self.kept.is_off:
-            return
-        measured = self._measured[self._reported : self._reported + _REPORTED]
-        try:
-            answer = self.client.report_measurements(
-                self.graph, self._adapt(measured), timeout=TIMEOUT
-            )
-        except HlorankError as error:
-            reason = error.reason if isinstance(error, RefusedError) else ""
-            self.kept.is_off, self.kept.problem = reason == "MEASUREMENTS_OFF", str(error)
-            return
-        self.kept.problem = ""
-        self.kept.measurements += answer.accepted + answer.known
-        self._reported += len(measured)
+        self._reports.send(self.kept, self._measured, self._adapt)
 
     def lessons(self) -> Adapt:
         """Returns the measurements from which the server learns in a call."""

@@ -4,7 +4,8 @@ from conftest import DATA, run_server
 
 from hlorank import Adapt, Client, Tiles, read_graphs
 from hlorank.errors import HlorankError, UnavailableError
-from hlorank.tune.experience import Experience, Kept, Result, distinct_first
+from hlorank.search import Experience, Kept, Result
+from hlorank.search.experience import distinct_first
 
 TARGET = "some board"
 BOUNDS = [(1 << i, 1 << j) for i in range(6) for j in range(6)]
