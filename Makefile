@@ -98,7 +98,7 @@ test-python: $(PYTHON_READY) ## run the Python tests that need neither torch nor
 
 # An environment of its own, since jax and IREE are large.
 test-iree: $(IREE_READY) ## run the tests that compile with IREE
-	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(IREE)/bin/python) -m pytest -q tests/iree tests/tune/dispatches
+	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(IREE)/bin/python) -m pytest -q tests/iree tests/tune/iree
 
 lint: lint-rust lint-deny lint-proto lint-python ## check formatting, lints, dependencies and protos
 

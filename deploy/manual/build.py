@@ -27,7 +27,7 @@ def build(out: Path, programs: Path) -> list[Path]:
     pages.mkdir(parents=True, exist_ok=True)
     for name in PROGRAMS:
         run(programs / name, "man", pages)
-    page = ["--module=hlorank.tune.__main__", "--function=_parser", f"--prog={TUNER}"]
+    page = ["--module=hlorank.tune.command", "--function=parser", f"--prog={TUNER}"]
     page += ["--project-name=hlorank", "--format=single-commands-section", "--manual-section=1"]
     page += ["--manual-title=hlorank", "--description=measures the best candidates of a program"]
     writer = Path(sys.executable).with_name("argparse-manpage")
@@ -44,7 +44,7 @@ def build(out: Path, programs: Path) -> list[Path]:
 def completions(name: str, shell: str, programs: Path) -> str:
     """Returns the completions of a program for a shell."""
     if name == TUNER:
-        parser = "hlorank.tune.__main__._parser"
+        parser = "hlorank.tune.command.parser"
         script = f"--shell={shell}", f"--prog={TUNER}", "--prefix=hlorank_tune"
         return run(sys.executable, "-m", "shtab", *script, parser, **PYTHON)
     return run(programs / name, "completions", shell)

@@ -103,7 +103,7 @@ def test_the_extra_brings_the_tuner(tmp_path):
     with serving(tuner, tmp_path / "log") as address:
         options = [f"--server={address}", f"--out={tmp_path / 'tuned'}", "--measurements=2"]
         # Fusions are measured by processor time, and wait for no quiet machine.
-        tuned = run(tuner, "hlorank-tune", "--fusion", program, *options)
+        tuned = run(tuner, "hlorank-tune", "xla", "--fusion", program, *options)
     assert tuned.returncode == 0, tuned.stderr
     assert "2 measurements" in tuned.stdout, tuned.stdout
     assert (tmp_path / "tuned/report.md").exists()
@@ -126,7 +126,8 @@ def test_what_is_missing_is_said_in_one_sentence(programs, tmp_path):
     alone = environment(tmp_path / "environment", "--no-deps")
     version = run(alone, "hlorank", "--version")
     assert version.stdout.startswith("hlorank "), "the command line needs no Python package"
-    tuner = run(programs, "hlorank-tune", "--help")
+    assert run(programs, "hlorank-tune", "--help").returncode == 0
+    tuner = run(programs, "hlorank-tune", "report", ".")
     assert tuner.returncode == 1 and "pip install 'hlorank[tune]'" in tuner.stderr, tuner.stderr
     missing = run(alone, "hlorank", "serve")
     assert missing.returncode == 1

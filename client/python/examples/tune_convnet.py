@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import jax
 
-from hlorank.tune import Program, tune
+from hlorank.tune.xla import Program, tune
 
 ORDER = ("NCHW", "OIHW", "NCHW")
 

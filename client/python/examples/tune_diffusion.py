@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from hlorank.tune import FusionProgram, tune
+from hlorank.tune.xla import FusionProgram, tune
 
 STEPS = 2
 

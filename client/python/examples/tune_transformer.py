@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from hlorank.tune import Program, tune
+from hlorank.tune.xla import Program, tune
 
 
 def layer(x, qkv, out, up, down, heads=4):

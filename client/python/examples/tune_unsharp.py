@@ -1,4 +1,4 @@
-"""An unsharp mask in Halide: `hlorank-tune --compiler halide tune_unsharp.py:unsharp`."""
+"""An unsharp mask in Halide: `hlorank-tune halide tune_unsharp.py:unsharp`."""
 
 import halide as hl
 

@@ -194,11 +194,11 @@ def _add_replay(subparsers) -> None:
 
 
 def _add_study(subparsers) -> None:
-    parser = _add(subparsers, commands.study)
+    parser = _add(subparsers, commands.study, tasks=("layout",))
     _add_data(parser)
     parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
     parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
-    parser.add_argument("--subjects", type=int, default=10, help="number of programs or kernels")
+    parser.add_argument("--subjects", type=int, default=10, help="number of programs")
     parser.add_argument("--seeds", type=int, default=3, help="number of searches of each")
 
 

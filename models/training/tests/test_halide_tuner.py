@@ -9,13 +9,11 @@ pytest.importorskip("rich", reason="rich is not installed")
 
 from hlorank import Client
 from hlorank.errors import HlorankError
-from hlorank.halide.schedule import Draw
 from hlorank.halide.script import PipelineFunction
 from hlorank.measure.rounds import Protocol
-from hlorank.tune.__main__ import main
-from hlorank.tune.schedules import choosing
-from hlorank.tune.schedules.run import ScheduleSettings
-from hlorank.tune.schedules.tuning import tune_schedules
+from hlorank.tune import Settings, search
+from hlorank.tune.command import main
+from hlorank.tune.halide import HalideCompiler
 
 EXAMPLE = Path(__file__).parents[3] / "client/python/examples/tune_unsharp.py"
 SCRIPT = """
@@ -62,7 +60,7 @@ def raises():
 def something_else():
     return 7
 """
-SETTINGS = ScheduleSettings(draws=5, measurements=2)
+SETTINGS = Settings("drawn", predictions=5, measurements=2, top_k=2)
 
 
 @pytest.fixture
@@ -75,44 +73,44 @@ def script(tmp_path):
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
     short = Protocol(warmups=1, rounds=3, most_rounds=3, seconds=0.01, tries=0, clock="process")
-    monkeypatch.setattr(choosing, "PROTOCOL", short)
+    monkeypatch.setattr(HalideCompiler, "search", short)
 
 
-def tuned(script, name, out):
-    return tune_schedules(name, PipelineFunction(str(script), name), None, out, SETTINGS)
+def tuned(script, name, out, server=None, settings=SETTINGS):
+    compiler = HalideCompiler(name, PipelineFunction(str(script), name))
+    return search(compiler, server, out, settings, target="a board")
 
 
 def test_schedules_of_a_pipeline_are_drawn_and_measured(script, tmp_path, capsys):
-    command = ["--compiler=halide", f"{script}:blur", "--without-model", "--draws=5"]
+    command = ["halide", f"{script}:blur", "--without-model", "--draws=5"]
     assert main([*command, "--measurements=2", f"--out={tmp_path / 'out'}"]) == 0
     printed = capsys.readouterr().out
-    assert "drawing ..." in printed and "draw 0: greedy" in printed
-    assert "distinct schedules" in printed and "blur: " in printed
+    assert "measured" in printed and "blur: " in printed and "report.md" in printed
     text = (tmp_path / "out/schedule.h").read_text()
     assert text.startswith("// blur: ") and "pipeline.get_func" in text
 
 
 def test_a_draw_of_which_the_process_dies_is_a_row(script, tmp_path):
     run = tuned(script, "dies_once", tmp_path)
-    (failed,) = (one for one in run.candidates if one.problem)
-    assert failed.draw == Draw(1, beam=8) and failed.problem == "the search crashed with SIGABRT"
-    assert run.greedy.nanoseconds > 0 and run.fastest is not None
+    assert run.left_alone["draw 1: beam 8"] == "the search crashed with SIGABRT"
+    assert run.measurements[0].outcome.nanoseconds > 0 and run.winner is not None
 
 
 def test_a_schedule_that_reads_beyond_its_input_is_a_row(script, tmp_path):
     run = tuned(script, "without_margin", tmp_path)
-    assert run.fastest is None
-    assert all("Input buffer image is accessed at" in one.problem for one in run.ranked)
+    assert run.fastest() == []
+    messages = [measurement.outcome.message for measurement in run.measurements]
+    assert all("Input buffer image is accessed at" in message for message in messages)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("without_estimates", "input image needs estimates"),
+        ("without_estimates", "input image has no estimates"),
         ("without_input", "the pipeline also reads scale"),
         ("raises", "ZeroDivisionError"),
         ("something_else", "returns a int, expected a hlorank.halide.pipeline.Pipeline"),
-        ("missing", "has no function missing"),
+        ("missing", "has no function or generator class missing"),
     ],
 )
 def test_a_function_that_builds_no_pipeline_is_refused(script, tmp_path, name, message):
@@ -121,33 +119,31 @@ def test_a_function_that_builds_no_pipeline_is_refused(script, tmp_path, name, m
 
 
 def test_a_server_that_does_not_answer_ends_the_search_before_it_draws(script, tmp_path):
-    function = PipelineFunction(str(script), "blur")
     with pytest.raises(HlorankError, match="no server answers"):
-        tune_schedules("blur", function, "127.0.0.1:1", tmp_path, SETTINGS)
+        tuned(script, "blur", tmp_path, "127.0.0.1:1")
 
 
 def test_a_second_search_knows_what_the_first_one_measured(script, tmp_path, client_tests):
-    function = PipelineFunction(str(script), "blur")
-    settings = ScheduleSettings(draws=12, measurements=4)
+    settings = Settings("drawn", predictions=12, measurements=4, top_k=4)
     with client_tests.run_server(f"--measurements={tmp_path / 'measurements'}") as address:
-        arguments = "blur", function, address, tmp_path, settings
-        first, second = (tune_schedules(*arguments, target="a board") for _ in range(2))
+        first, second = (tuned(script, "blur", tmp_path / name, address, settings) for name in "ab")
         with Client(address) as client:
             (kept,) = client.list_measurements("a board").graphs
-    measured = [one for one in first.candidates if one.nanoseconds]
+    measured = [m for m in first.measurements if m.outcome.nanoseconds]
     assert f"{len(measured)} measurements are kept for later searches on 'a board'" == first.kept
-    times = [one.nanoseconds for run in (first, second) for one in run.ranked if one.nanoseconds]
+    every = [m for run in (first, second) for m in run.measurements if m.outcome.nanoseconds]
+    times = [m.outcome.nanoseconds for m in every]
     assert sorted(kept.seconds * 1e9) == pytest.approx(sorted(times))
-    by_digest = {one.schedule.digest: one for one in second.ranked}
-    for one in measured if len(measured) >= 3 else ():
-        predicted = by_digest[one.schedule.digest].score
-        assert predicted == pytest.approx(one.nanoseconds / 1e9, rel=0.5), "learned by then"
+    scores = {str(m.candidate): m.score for m in second.measurements}
+    for m in measured if len(measured) >= 3 else ():
+        if predicted := scores.get(str(m.candidate)):
+            seconds = m.outcome.nanoseconds / 1e9
+            assert predicted == pytest.approx(seconds, rel=0.5), "learned by then"
 
 
 def test_a_schedule_that_fails_is_reported_as_a_failure(script, tmp_path, client_tests):
-    function = PipelineFunction(str(script), "without_margin")
     with client_tests.run_server(f"--measurements={tmp_path / 'measurements'}") as address:
-        tune_schedules("without_margin", function, address, tmp_path, SETTINGS, target="a board")
+        tuned(script, "without_margin", tmp_path / "out", address)
         with Client(address) as client:
             (kept,) = client.list_measurements("a board").graphs
     assert set(kept.failures) == {"crash"}
@@ -160,8 +156,7 @@ def test_the_example_is_a_pipeline():
 
 
 def test_options_of_other_searches_are_refused(capsys):
-    assert main(["--compiler=halide", "a.py:f", "--strategy=random"]) == 1
-    assert "--strategy does not apply to --compiler halide" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["a.py:f", "--draws=5"])
-    assert "--draws needs --compiler halide" in capsys.readouterr().err
+    for command in (["halide", "a.py:f", "--strategy=random"], ["xla", "a.py:f", "--draws=5"]):
+        with pytest.raises(SystemExit):
+            main(command)
+        assert f"unrecognized arguments: {command[2]}" in capsys.readouterr().err

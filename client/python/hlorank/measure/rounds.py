@@ -7,7 +7,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from hlorank.measure.other_load import OtherLoad
 
@@ -70,7 +69,9 @@ class Timing:
         )
 
     def agreement(self) -> float:
-        """Returns Kendall's tau between the minima of the two passes."""
+        """Returns Kendall's tau between the minima of the two passes (needs scipy)."""
+        from scipy.stats import kendalltau
+
         return float(kendalltau(self.first.min(0), self.second.min(0)).statistic)
 
     def noise(self) -> float:

@@ -1,45 +1,31 @@
-"""Tunes XLA programs: asks a hlorank server which candidates are fast, and measures the best.
+"""Tunes programs: asks a hlorank server which candidates are fast, and measures the best.
 
-What is public is here, and in ``hlorank.tune.report``, which needs matplotlib.
-
->>> from hlorank.tune import Program, tune
->>> program = Program.from_function(step, *arguments)
->>> print(tune(program, "127.0.0.1:7070", "tuned/step"))
+``hlorank.tune.xla``, ``hlorank.tune.iree`` and ``hlorank.tune.halide`` are the compilers. What they
+have in common is here: ``compiler.Compiler`` says what a compiler provides, ``search`` tunes with
+it, ``journal`` keeps every measurement, and ``report``, which needs matplotlib, writes a page.
 """
 
-from hlorank.measure.tuning_data import Tile
 from hlorank.search import ServerError
-from hlorank.tune.dispatches.run import TileRun
-from hlorank.tune.dispatches.settings import TileSettings
-from hlorank.tune.dispatches.subject import StablehloProgram
-from hlorank.tune.dispatches.tuning import tune_tiles
-from hlorank.tune.hardware import HardwareError, Outcome
+from hlorank.tune.compiler import Compiler
 from hlorank.tune.journal import RESULTS_FILE, JournalError
-from hlorank.tune.program import FusionProgram, Program, TiledKernel
+from hlorank.tune.outcome import Outcome
 from hlorank.tune.run import Measurement, Run, read_run
-from hlorank.tune.search import Settings
-from hlorank.tune.tuning import executable, replay, side_by_side, tune
+from hlorank.tune.settings import Settings
+from hlorank.tune.subject import Strategy, Subject
+from hlorank.tune.tuning import search, side_by_side
 
 __all__ = [
     "RESULTS_FILE",
-    "FusionProgram",
-    "HardwareError",
+    "Compiler",
     "JournalError",
     "Measurement",
     "Outcome",
-    "Program",
     "Run",
     "ServerError",
     "Settings",
-    "StablehloProgram",
-    "Tile",
-    "TileRun",
-    "TileSettings",
-    "TiledKernel",
-    "executable",
+    "Strategy",
+    "Subject",
     "read_run",
-    "replay",
+    "search",
     "side_by_side",
-    "tune",
-    "tune_tiles",
 ]

@@ -15,6 +15,7 @@ from hlorank.tune.heartbeat import Heartbeat
 from hlorank.tune.run import Measurement, Run
 
 _ROWS = 12
+TEXT = "message"
 
 
 class LiveTable:
@@ -25,7 +26,7 @@ class LiveTable:
     """
 
     def __init__(self, console: Console, measurements: int, quiet_seconds: float = 8.0):
-        """``measurements`` is the maximum number of measurements."""
+        """``measurements`` is the maximum number of measurements of a part of the program."""
         self._console, self._budget = console, measurements
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._quiet = quiet_seconds
@@ -71,14 +72,17 @@ class LiveTable:
         if self._live is not None:
             self._live.stop()
 
+    def _total(self, run: Run) -> int:
+        return self._budget * max(1, len(run.subjects))
+
     def _table(self, run: Run) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         table.title = Text(headline(run))
         columns = columns_of(run)
         for name in columns:
             # Only messages are truncated.
-            justify = "left" if name in ("", "message") else "right"
-            table.add_column(name, justify=justify, no_wrap=name != "message")
+            justify = "left" if name in ("", "part", TEXT) else "right"
+            table.add_column(name, justify=justify, no_wrap=name != TEXT)
         fastest = run.fastest()[:1]
         for measurement in run.measurements[-_ROWS:]:
             style = "green" if measurement in fastest else None
@@ -87,23 +91,23 @@ class LiveTable:
             table.add_row(*texts, style=style)
         frame = Table.grid()
         frame.add_row(table)
-        frame.add_row(ProgressBar(self._budget, len(run.measurements), width=60))
+        frame.add_row(ProgressBar(self._total(run), len(run.measurements), width=60))
         frame.add_row(Text(f"{run.phase} ({monotonic() - self._begin:.0f} s)" if run.phase else ""))
         return frame
 
 
 def columns_of(run: Run) -> list[str]:
-    """Returns the names of the cells; times are compared to the user's program."""
-    own, score = f"your {run.subject}", score_name(run)
-    return ["number", "", "time", own, "ratio", score, "elapsed", "message"]
+    """Returns the names of the cells; times are compared to the reference."""
+    part = ["part"] if run.subjects else []
+    return ["number", "", "time", run.reference, "ratio", score_name(run), "elapsed", *part, TEXT]
 
 
 def score_name(run: Run) -> str:
     """Returns what a score is: a predicted run time if a model predicts seconds."""
-    return "predicted" if run.task == "fusion" else "score"
+    return "predicted" if any(m.unit == "seconds" for m in run.measurements) else "score"
 
 
-def score_text(run: Run, measurement: Measurement) -> str:
+def score_text(measurement: Measurement) -> str:
     """Formats a score; empty without one."""
     if measurement.score is None:
         return ""
@@ -115,24 +119,26 @@ def score_text(run: Run, measurement: Measurement) -> str:
 def cells(run: Run, measurement: Measurement) -> list[str]:
     """Returns the aligned cells of a measurement's row."""
     outcome = measurement.outcome
-    score = score_text(run, measurement)
     ratio = f"{outcome.ratio:.3f}" if np.isfinite(outcome.ratio) else ""
+    part = [measurement.subject] if run.subjects else []
     return [
         f"{measurement.number:>6}",
         f"{outcome.status:<15}",
         f"{duration(outcome.nanoseconds):>9}",
         f"{duration(outcome.reference):>9}",
         f"{ratio:>6}",
-        f"{score:>9}",
+        f"{score_text(measurement):>9}",
         f"{measurement.seconds:>6.0f} s",
+        *part,
         outcome.message,
     ]
 
 
 def headline(run: Run) -> str:
     """Returns a run's summary in one line."""
-    best, own = run.fastest()[:1], f"your {run.subject}"
-    found = f"best {best[0].outcome.ratio:.3f} of {own}" if best else "nothing measured yet"
+    is_begun = any(np.isfinite(m.outcome.ratio) for m in run.measurements)
+    best = f"best {run.curve()[-1]:.3f} of {run.reference}"
+    found = best if is_begun else "nothing measured yet"
     default = run.default_outcome
     beside = f", default {default.ratio:.3f}" if default and default.reference else ""
     guide = f"{run.predictions:,} predictions" if run.with_model else "no model"

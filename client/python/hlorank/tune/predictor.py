@@ -1,41 +1,41 @@
-"""Predictions of a server's model for the candidates of a search."""
+"""Predictions of a server's model for the candidates of a subject."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from hlorank.client import Client
-from hlorank.configurations import Configurations
 from hlorank.errors import HlorankError
 from hlorank.ranking import KernelTime
 from hlorank.search import Experience, Kept, Result
 from hlorank.search.connection import server_error
 from hlorank.search.reports import TIMEOUT
-from hlorank.tune.hardware import Outcome
-from hlorank.tune.problem import Problem
-from hlorank.tune.space import Candidates
+from hlorank.tune.outcome import Outcome
+from hlorank.tune.subject import Subject
 from hlorank.tune.trace import Trace
 from hlorank.unit import Unit
+
+C = TypeVar("C")
 
 
 class Chosen(NamedTuple):
     """Candidates to measure next, the most promising first."""
 
-    candidates: Candidates
+    candidates: Sequence[Any]
     scores: Sequence[float | None]
     """None without a prediction."""
     unit: Unit | None
     """``seconds``, or None if scores only order candidates."""
 
 
-class Predictor:
+class Predictor(Generic[C]):
     """Predicts candidates with the model of a server, which learns from what was measured."""
 
     def __init__(
         self,
         client: Client,
-        problem: Problem,
+        subject: Subject[C],
         kept: Kept,
         model: str | None = None,
         seed: int = 0,
@@ -45,10 +45,13 @@ class Predictor:
 
         ``model`` is for example ``layout-xla-cpu@3``; None selects the default of the task.
         """
-        self._client, self._problem, self._model = client, problem, model
+        assert subject.graph is not None
+        self._client = client
+        self._subject = subject
+        self._model = model
         self._trace = trace
-        self._experience: Experience[np.ndarray] = Experience(
-            client, problem.graph, self._convert, kept, model, seed
+        self._experience: Experience[C] = Experience(
+            client, subject.graph, subject.configurations, kept, model, seed
         )
 
     def check(self) -> None:
@@ -58,11 +61,11 @@ class Predictor:
             ServerError: if the call fails.
         """
         try:
-            self._experience.predict(self._problem.default[None])
+            self._experience.predict([self._subject.default])
         except HlorankError as error:
             raise server_error(error) from error
 
-    def scores(self, candidates: Candidates, seconds: float = TIMEOUT) -> np.ndarray:
+    def scores(self, candidates: Sequence[C], seconds: float = TIMEOUT) -> np.ndarray:
         """Returns scores f64 [candidates]; lower is predicted faster.
 
         ``seconds`` is the maximum duration.
@@ -71,14 +74,14 @@ class Predictor:
             HlorankError: if the call fails.
         """
         if self._trace:
-            configurations = self._problem.configurations(candidates)
+            configurations = self._subject.configurations(candidates)
             lessons = self._experience.lessons()
             self._trace.write(
                 configurations, top_k=1, model=self._model, with_scores=True, adapt=lessons
             )
         return self._experience.predict(candidates, min(seconds, TIMEOUT)).scores
 
-    def choose(self, candidates: Candidates, count: int, seconds: float = TIMEOUT) -> Chosen:
+    def choose(self, candidates: Sequence[C], count: int, seconds: float = TIMEOUT) -> Chosen:
         """Says which of the candidates, none of which was measured, to measure next.
 
         Raises:
@@ -88,11 +91,12 @@ class Predictor:
             return Chosen(candidates, [], None)
         order, predicted = self._experience.order(candidates, count, min(seconds, TIMEOUT))
         numbers = order[:count]
-        return Chosen(candidates[numbers], predicted.scores[numbers].tolist(), predicted.unit)
+        chosen = [candidates[number] for number in numbers]
+        return Chosen(chosen, predicted.scores[numbers].tolist(), predicted.unit)
 
-    def learn(self, candidates: Candidates, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, candidates: Sequence[C], outcomes: Sequence[Outcome]) -> None:
         """Learns from measured candidates, and reports them to the server."""
-        known = [i for i, candidate in enumerate(candidates) if self._problem.is_ranked(candidate)]
+        known = [i for i, candidate in enumerate(candidates) if self._subject.is_ranked(candidate)]
         results = [_result_of(outcomes[i]) for i in known]
         self._experience.add([candidates[i] for i in known], results)
 
@@ -100,29 +104,32 @@ class Predictor:
         """Reports what was not reported yet, at the end of a search."""
         self._experience.report()
 
-    def earlier(self) -> Candidates:
+    def earlier(self) -> Sequence[C]:
         """Returns the fastest candidate that earlier searches measured; none without a store."""
-        fastest, least = self._problem.default[None][:0], np.inf
+        fastest: Sequence[C] = ()
+        least = np.inf
         try:
             for kept in self._experience.kept_measurements():
                 seconds = np.where(kept.seconds > 0, kept.seconds, np.inf)
-                read = self._problem.candidates(kept.configurations)
+                read = self._subject.candidates(kept.configurations)
                 if len(read) and seconds.min() < least:
-                    fastest, least = read[[seconds.argmin()]], seconds.min()
+                    fastest = [read[int(seconds.argmin())]]
+                    least = seconds.min()
         except HlorankError:
             # Without it, the search begins as if there were none.
             pass
         return fastest
 
-    def kernels(self, candidates: Candidates) -> list[Sequence[KernelTime]]:
+    def kernels(self, candidates: Sequence[C]) -> list[Sequence[KernelTime]]:
         """Returns the kernels of each candidate, a choice of fusions.
 
         Raises:
             HlorankError: if the call fails.
         """
+        assert self._subject.graph is not None
         ranking = self._client.rank(
-            self._problem.graph,
-            self._problem.configurations(candidates),
+            self._subject.graph,
+            self._subject.configurations(candidates),
             model=self._model,
             explain_top=len(candidates),
             timeout=TIMEOUT,
@@ -130,8 +137,27 @@ class Predictor:
         kernels = dict(zip(ranking.best.tolist(), ranking.kernels, strict=False))
         return [kernels[number] for number in range(len(candidates))]
 
-    def _convert(self, candidates: Sequence[np.ndarray]) -> Configurations:
-        return self._problem.configurations(np.array(candidates))
+
+class Predictors:
+    """The predictors of the subjects of a search; what is learned of one stays with it."""
+
+    def __init__(
+        self, client: Client, kept: Kept, model: str | None, seed: int, trace: Trace | None = None
+    ):
+        self._client = client
+        self._kept = kept
+        self._model = model
+        self._seed = seed
+        self._trace = trace
+        self._known: dict[str, Predictor[Any]] = {}
+
+    def __call__(self, subject: Subject[Any]) -> Predictor[Any]:
+        """Returns the predictor of a subject that has a graph."""
+        if subject.name not in self._known:
+            self._known[subject.name] = Predictor(
+                self._client, subject, self._kept, self._model, self._seed, self._trace
+            )
+        return self._known[subject.name]
 
 
 def _result_of(outcome: Outcome) -> Result:

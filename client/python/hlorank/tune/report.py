@@ -1,5 +1,6 @@
 """Reports on runs: tables of candidates, and plots of the best found against measurements."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from tabulate import tabulate
 
 from hlorank.measure.atomic_files import file_name, write_atomically
 from hlorank.tune.duration import duration
@@ -71,47 +73,89 @@ def label(run: Run) -> str:
 
 
 def _summary(runs: Sequence[Run]) -> list[str]:
-    head = ["program", "search", "measured", "failed", "predictions", "yours", "default"]
-    head += ["best", "best / yours"]
-    rows = []
-    for run in runs:
-        own = run.confirmed.get(0) or next((m.outcome for m in run.measurements), None)
-        winner = run.confirmed.get(run.best or 0) if run.best else own
-        default = run.default_outcome if run.default else own
-        failed = sum(not np.isfinite(m.outcome.ratio) for m in run.measurements)
-        rows.append(
-            [
-                run.program,
-                label(run),
-                str(len(run.measurements)),
-                str(failed),
-                f"{run.predictions:,}",
-                duration(own.nanoseconds) if own else "",
-                duration(default.nanoseconds) if default else "",
-                duration(winner.nanoseconds) if winner and run.best is not None else "",
-                f"{run.final_ratio:.3f}" if run.best is not None else "not ended",
-            ]
-        )
-    return table(head, rows, words=2)
+    head = ["program", "search", "measured", "failed", "predictions", "reference", "default"]
+    head += ["best", "best / reference"]
+    return table(head, [_summary_row(run) for run in runs], words=2)
+
+
+def _summary_row(run: Run) -> list[str]:
+    own = run.confirmed.get(0) or next((m.outcome for m in run.of()), None)
+    default = run.default_outcome if run.default else own
+    is_known = run.best is not None
+    return [
+        run.program,
+        label(run),
+        str(len(run.measurements)),
+        str(len(_failures(run.measurements))),
+        f"{run.predictions:,}",
+        duration(own.nanoseconds) if own else "",
+        duration(default.nanoseconds) if default else "",
+        duration(run.final.nanoseconds) if run.final else "",
+        f"{run.final_ratio:.3f}" if is_known else "not ended",
+    ]
+
+
+def _failures(measurements: Sequence[Measurement]) -> list[Measurement]:
+    return [m for m in measurements if m.outcome.nanoseconds is None]
 
 
 def _section(run: Run) -> list[str]:
     lines = [f"### {label(run)}", ""]
-    lines += [f"{run}.", ""] if run.best is not None else []
-    head = ["number", "time", f"your {run.subject}", "ratio", score_name(run), "elapsed"]
-    rows = [_measured_row(run, m) for m in run.fastest()[:_SHOWN]]
-    lines += [f"The fastest of {len(run.measurements)} as the search measured them:", ""]
-    lines += table(head, rows, words=0)
+    lines += [f"{run}.", ""] if run.is_complete else []
+    lines += _parts(run) if run.subjects else _fastest(run)
+    if run.winner and run.winner.candidate:
+        lines += ["", "The winner:", "", "```json", _text_of(run.winner.candidate), "```"]
     for explained in run.kernels or ():
         lines += ["", *_kernels(run, explained)]
-    failures = [m for m in run.measurements if not np.isfinite(m.outcome.ratio)]
-    if failures:
-        rows = [[str(m.number), m.outcome.status, m.outcome.message] for m in failures]
-        lines += ["", "Failures:", "", *table(["number", "", "message"], rows, words=3)]
+    if failures := _failures(run.measurements):
+        rows = [_failure_row(m) for m in failures]
+        head = ["number", "part", "", "message"]
+        lines += ["", "Failures:", "", *table(head, rows, words=4)]
+    if run.left_alone:
+        rows = [list(pair) for pair in run.left_alone.items()]
+        lines += ["", "Left as they are:", "", *table(["part", "reason"], rows, words=2)]
     if run.errors:
         counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
         lines += ["", "Steps without the model:", "", *table(["times", "error"], counted, words=2)]
     return lines
+
+
+def _text_of(candidate: Any) -> str:
+    return json.dumps(candidate)
+
+
+def _failure_row(measurement: Measurement) -> list[str]:
+    outcome = measurement.outcome
+    return [str(measurement.number), measurement.subject, outcome.status, outcome.message]
+
+
+def _fastest(run: Run) -> list[str]:
+    """Returns the fastest candidates of the whole program."""
+    head = ["number", "time", run.reference, "ratio", score_name(run), "elapsed"]
+    rows = [_measured_row(m) for m in run.fastest()[:_SHOWN]]
+    title = f"The fastest of {len(run.measurements)} as the search measured them:"
+    return [title, "", *table(head, rows, words=0)]
+
+
+def _parts(run: Run) -> list[str]:
+    """Returns what was found of every part, the longest first."""
+    head = ["part", "calls", "reference", "best found", "ratio", "measured", "failed"]
+    rows = [_part_row(run, part) for part in run.subjects]
+    return table(head, rows, words=1)
+
+
+def _part_row(run: Run, part: str) -> list[str]:
+    measured = run.of(part)
+    best = next(iter(run.fastest(part)), None)
+    return [
+        part,
+        str(measured[0].calls),
+        duration(measured[0].outcome.reference),
+        duration(best.outcome.nanoseconds) if best else "",
+        f"{best.outcome.ratio:.3f}" if best else "",
+        str(len(measured)),
+        str(len(_failures(measured))),
+    ]
 
 
 def _kernels(run: Run, explained: Mapping[str, Any]) -> list[str]:
@@ -140,31 +184,25 @@ def _predicted(seconds: float) -> str:
     return duration(round(1e9 * seconds))
 
 
-def _measured_row(run: Run, measurement: Measurement) -> list[str]:
+def _measured_row(measurement: Measurement) -> list[str]:
     outcome = measurement.outcome
     return [
         str(measurement.number),
         duration(outcome.nanoseconds),
         duration(outcome.reference),
         f"{outcome.ratio:.3f}",
-        score_text(run, measurement),
+        score_text(measurement),
         f"{measurement.seconds:.0f} s",
     ]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> list[str]:
     """Returns the lines of a Markdown table; columns after the first ``words`` are numbers."""
-    cells = [[_cell(text) for text in row] for row in (head, *rows)]
-    widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
-    rule = ["-" * width if i < words else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-    lines = []
-    for row in (cells[0], rule, *cells[1:]):
-        padded = [
-            cell.ljust(width) if i < words else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(f"| {' | '.join(padded)} |")
-    return lines
+    cells = [[_cell(text) for text in row] for row in rows]
+    sides = ["left"] * words + ["right"] * (len(head) - words)
+    return tabulate(
+        cells, head, "pipe", disable_numparse=True, colalign=sides[: len(head)]
+    ).splitlines()
 
 
 def _cell(text: str) -> str:
@@ -193,7 +231,7 @@ def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -
         if len(curves) > 1:
             low, high = np.percentile(curves, [10, 90], axis=0)
             axes.fill_between(count, low, high, step="post", color=colour, alpha=0.15, lw=0)
-    axes.set(title=title, xlabel="measurements", ylabel="best time / your program's")
+    axes.set(title=title, xlabel="measurements", ylabel="best time / reference")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.task import Task
 from hlorank.tune.budget import PARTS
-from hlorank.tune.hardware import Outcome
+from hlorank.tune.duration import duration
 from hlorank.tune.journal import RESULTS_FILE, JournalError, read_rows
+from hlorank.tune.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Measurement:
     """A candidate that was measured, or failed."""
 
     number: int
-    """Position in the order of measurements; 0 is the user's program."""
+    """Position in the order of measurements."""
     candidate: Any
-    """The candidate as JSON; ``{}`` is the user's program."""
+    """The candidate as JSON; ``{}`` is the reference."""
     outcome: Outcome
     score: float | None
     """The model's score; None without a prediction."""
@@ -28,6 +28,10 @@ class Measurement:
     """Time since the search began."""
     unit: str | None = None
     """``seconds`` if the score is a predicted run time; None if scores only order candidates."""
+    subject: str = ""
+    """The part of the program that it is about; empty for the whole program."""
+    calls: int = 1
+    """How often the program runs that part."""
 
 
 @dataclass
@@ -35,13 +39,15 @@ class Run:
     """One search and its results."""
 
     program: str
-    task: Task
+    task: str
     strategy: str
     with_model: bool
-    subject: str = "program"
-    """What the user's program is called: program or function."""
+    reference: str = "your program"
+    """What the user calls the reference, beside which candidates are measured."""
     default: Any = field(default_factory=dict)
-    """The default's candidate; ``{}`` if it is the user's program."""
+    """The default's candidate; ``{}`` if it is the reference."""
+    default_name: str = "the default takes"
+    """The default and its verb, as the beginning of a sentence about its time."""
     phase: str = field(default="", compare=False)
     """What the search does now."""
     measurements: list[Measurement] = field(default_factory=list)
@@ -51,7 +57,13 @@ class Run:
     is_lost: bool = False
     """Whether the last predictions failed."""
     best: int | None = None
-    """Number of the winner, once it is known; 0 if nothing is faster than the user's program."""
+    """Number of the winner, once it is known; 0 if nothing is faster than the reference."""
+    unmeasured: Any = None
+    """The candidate that the model puts first, if nothing is measured."""
+    left_alone: dict[str, str] = field(default_factory=dict)
+    """What was not tuned, with the reason."""
+    reason: str = ""
+    """Why nothing is faster, if there is something to say."""
     noise: float | None = None
     """Relative difference of two measurements of one program, at the end."""
     parts: list[dict[int, Outcome]] = field(default_factory=list)
@@ -68,38 +80,74 @@ class Run:
         """Adds a row of the results file."""
         self.seconds = row.get("seconds", self.seconds)
         if "candidate" in row:
-            number, score = len(self.measurements), row.get("score")
-            # Fusions have no other scores.
-            unit = row.get("unit", "seconds" if self.task == "fusion" else None)
-            self.measurements.append(
-                Measurement(number, row["candidate"], _outcome(row), score, row["seconds"], unit)
-            )
+            self.measurements.append(_measurement(len(self.measurements), row))
         elif "predictions" in row:
             self.predictions += row["predictions"]
             self.errors += [row["error"]] if "error" in row else []
             self.is_lost = "error" in row
         elif "best" in row:
-            self.best, self.noise = self._number(row["best"]), row["noise"]
+            self.best = self._number(row["best"])
+            self.noise = row["noise"]
+            self.reason = row.get("reason", "")
+        elif "unmeasured" in row:
+            self.unmeasured = row["unmeasured"]
+        elif "left_alone" in row:
+            self.left_alone |= row["left_alone"]
         elif "kernels" in row:
             self.kernels = row["kernels"]
         elif "confirmed" in row:
             self.parts.append({self._number(o["candidate"]): _outcome(o) for o in row["confirmed"]})
 
     def _number(self, candidate: Any) -> int:
-        return next(m.number for m in self.measurements if m.candidate == candidate)
+        if not candidate:
+            return 0
+        return next(m.number for m in self.of() if m.candidate == candidate)
 
-    def fastest(self) -> list[Measurement]:
-        """Returns the measurements of candidates that work, by ratio to the user's program."""
-        working = [m for m in self.measurements if np.isfinite(m.outcome.ratio)]
-        return sorted(working, key=lambda m: m.outcome.ratio)
+    @property
+    def is_complete(self) -> bool:
+        """Whether the result is known."""
+        return self.best is not None or self.unmeasured is not None
+
+    @property
+    def subjects(self) -> list[str]:
+        """The parts of the program that were measured, in the order of their first measurements."""
+        names = dict.fromkeys(m.subject for m in self.measurements)
+        return [name for name in names if name]
+
+    def of(self, subject: str = "") -> list[Measurement]:
+        """Returns the measurements of a part; of the whole program by default."""
+        return [m for m in self.measurements if m.subject == subject]
+
+    def fastest(self, subject: str = "") -> list[Measurement]:
+        """Returns the measurements of candidates that work, the fastest first.
+
+        They are ordered by the ratio to the reference, or by their times if that does not work.
+        """
+        working = [m for m in self.of(subject) if m.outcome.nanoseconds]
+        return sorted(working, key=lambda m: (m.outcome.ratio, m.outcome.nanoseconds))
 
     def curve(self) -> np.ndarray:
-        """Returns the best ratio to the user's program so far: f64 [measurements].
+        """Returns the best ratio to the reference so far: f64 [measurements].
 
-        It never exceeds 1, since the program itself is always available.
+        It never exceeds 1, since the reference itself is always available. The ratio of a program
+        of several parts is that of their times, each as often as the program runs it.
         """
-        ratios = [min(m.outcome.ratio, 1.0) for m in self.measurements]
-        return np.minimum.accumulate(np.array([1.0, *ratios[1:]]))
+        parts = self.subjects or [""]
+        weights = {part: self._weight(part) for part in parts}
+        total = sum(weights.values()) or 1.0
+        best = dict.fromkeys(parts, 1.0)
+        curve = [1.0]
+        for measurement in (m for m in self.measurements if m.subject in best):
+            if measurement.candidate:
+                part = measurement.subject
+                best[part] = min(best[part], measurement.outcome.ratio)
+                curve.append(sum(weights[p] / total * best[p] for p in parts))
+        return np.array(curve)
+
+    def _weight(self, part: str) -> float:
+        """Returns the time that the program spends in a part with the reference."""
+        times = [m.calls * m.outcome.reference for m in self.of(part) if m.outcome.reference]
+        return float(times[0]) if times else 1.0
 
     @property
     def confirmed(self) -> dict[int, Outcome]:
@@ -119,18 +167,11 @@ class Run:
         return replace(fastest, reference=reference, noise=noise)
 
     @property
-    def default_name(self) -> str:
-        """The default and its verb, as the beginning of a sentence about its time."""
-        if self.task == "fusion":
-            return "the compiler's own fusions, written out, take"
-        return "the default takes"
-
-    @property
     def default_outcome(self) -> Outcome | None:
-        """The default's last measurement; None if the default is the user's program."""
+        """The default's last measurement; None if the default is the reference."""
         if not self.default:
             return None
-        found = (m for m in self.measurements if m.candidate == self.default)
+        found = (m for m in self.of() if m.candidate == self.default)
         measured = next(found, None)
         return measured and self.confirmed.get(measured.number, measured.outcome)
 
@@ -153,36 +194,56 @@ class Run:
         parts = [f"{self.program}: {self.verdict}"]
         if self.default_outcome and self.default_outcome.reference:
             ratio = self.default_outcome.ratio
-            parts += [f"{self.default_name} {ratio:.2f} times the time of your {self.subject}"]
+            parts += [f"{self.default_name} {ratio:.2f} times the time of {self.reference}"]
         return "; ".join([*parts, *filter(None, [self.server_problem])])
 
     @property
     def verdict(self) -> str:
         """What the run found, as a sentence without a full stop."""
-        own = f"your {self.subject}"
-        if self.best is None:
-            return f"still searching after {len(self.measurements)} measurements"
-        if not self.parts:
-            return f"no candidate that works was measured, so the winner is {own}"
+        if self.unmeasured is not None:
+            return f"the model alone chose {len(self.unmeasured)} candidates, which nobody measured"
         spent = f"after {len(self.measurements)} measurements"
-        based = f"noise {self.noise:.1%}" + (
-            f", measured again {len(self.parts)} of {PARTS} times for lack of time"
-            if len(self.parts) < PARTS
-            else ""
-        )
+        if self.best is None:
+            return f"still searching {spent}"
+        if self.reason:
+            return f"nothing is faster than {self.reference} {spent} ({self.reason})"
+        working = self.fastest()
+        if all(not m.candidate for m in working):
+            return f"no candidate that works was measured, so the winner is {self.reference}"
+        if not np.isfinite(working[0].outcome.ratio):
+            fastest = duration(working[0].outcome.nanoseconds)
+            return f"the fastest candidate takes {fastest} {spent}; {self.reference} does not work"
+        based = f"noise {self.noise:.1%}{self._shortened()}"
         if not self.best:
-            return f"nothing is faster than {own} {spent} ({based})"
-        return f"{1 / self.final_ratio:.2f} times as fast as {own} {spent} ({based})"
+            return f"nothing is faster than {self.reference} {spent} ({based})"
+        return f"{1 / self.final_ratio:.2f} times as fast as {self.reference} {spent} ({based})"
+
+    def _shortened(self) -> str:
+        """Says that the confirmation has fewer parts than usual; empty if it has all."""
+        if len(self.parts) in (0, PARTS):
+            return ""
+        return f", measured again {len(self.parts)} of {PARTS} times for lack of time"
 
     @property
     def winner(self) -> Measurement | None:
-        """The measurement of the winner; None until it is known."""
-        return None if self.best is None else self.measurements[self.best]
+        """The measurement of the winner; None until it is known, or if nothing was measured."""
+        if self.best is None:
+            return None
+        if self.best:
+            return self.measurements[self.best]
+        return next((m for m in self.of() if not m.candidate), None)
+
+    @property
+    def final(self) -> Outcome | None:
+        """The winner's last measurement, in the confirmation if there is one."""
+        if self.best is None or self.winner is None:
+            return None
+        return self.confirmed.get(self.best, self.winner.outcome)
 
     @property
     def final_ratio(self) -> float:
-        """The winner's time divided by that of the user's program, in the confirmation."""
-        return 1.0 if not self.best else self.confirmed[self.best].ratio
+        """The winner's time divided by the reference's; 1 if the reference is the winner."""
+        return self.final.ratio if self.best and self.final else 1.0
 
 
 Listener = Callable[[Run], None]
@@ -198,13 +259,24 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
     rows = read_rows(folder / RESULTS_FILE)
     try:
         head = next(rows)["run"]
-        names = ("program", "task", "strategy", "with_model", "subject", "default")
-        run = Run(**{name: head[name] for name in names})
+        run = Run(**{name: head[name] for name in ("program", "task", "strategy", "with_model")})
+        for name in ("reference", "default", "default_name"):
+            # Results of earlier versions may lack them.
+            setattr(run, name, head.get(name, getattr(run, name)))
         for row in rows:
             run.add(row)
     except (StopIteration, KeyError, TypeError) as error:
         raise JournalError(f"{folder / RESULTS_FILE} contains no results of a run") from error
     return head, run
+
+
+def _measurement(number: int, row: dict[str, Any]) -> Measurement:
+    # A compiler with several subjects writes these; the others have one, which runs once.
+    part = {"subject": row.get("subject", ""), "calls": row.get("calls", 1)}
+    score = {"score": row.get("score"), "unit": row.get("unit")}
+    return Measurement(
+        number, row["candidate"], _outcome(row), seconds=row["seconds"], **score, **part
+    )
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -1,370 +1,410 @@
-"""The tuner: a search strategy that uses the model and measurements."""
+"""The search: candidates are proposed, ranked by a model and measured, and the best confirmed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from math import inf
+from dataclasses import asdict
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from hlorank.errors import HlorankError
-from hlorank.measure.rounds import Protocol as Rounds
-from hlorank.task import Task
+from hlorank.measure.rounds import Protocol
 from hlorank.tune.budget import CONFIRMED, PARTS, Budget
-from hlorank.tune.fusion.annealing import FusionAnnealing
-from hlorank.tune.hardware import CONFIRM, SEARCH, Outcome, by_clock
-from hlorank.tune.journal import Journal, JournalError
+from hlorank.tune.compiler import Compiler
+from hlorank.tune.journal import Journal
+from hlorank.tune.outcome import Outcome
 from hlorank.tune.predictor import Chosen, Predictor
-from hlorank.tune.problem import Problem
-from hlorank.tune.run import Listener, Run
-from hlorank.tune.space import Candidates
-from hlorank.tune.strategies import Annealing, Exhaustive, Genetic, Random, Strategy
-from hlorank.tune.worker import first_line
+from hlorank.tune.progress import Progress
+from hlorank.tune.run import Listener, Measurement, Run
+from hlorank.tune.settings import Settings
+from hlorank.tune.subject import Strategy, Subject
 
-LAYOUT_STRATEGIES = ("genetic", "annealing", "random")
-TILE_STRATEGIES = ("exhaustive",)
-FUSION_STRATEGIES = ("annealing", "genetic", "random")
-STRATEGIES: dict[Task, tuple[str, ...]] = {
-    "layout": LAYOUT_STRATEGIES,
-    "tile": TILE_STRATEGIES,
-    "fusion": FUSION_STRATEGIES,
-}
-"""The first strategy is the default."""
+Guide = Callable[[Subject[Any]], Predictor[Any]]
+"""Returns the predictor of a subject."""
 
-_PREDICTED_AT_ONCE = 64
 _MEASURED_AT_ONCE = 8
-"""Candidates per step, with and without a model."""
+"""Candidates per step without a model."""
 _KEPT = 3
 """Number of the fastest measured candidates from which the next round of predictions starts."""
 _FRUITLESS_STEPS = 1000
-"""Number of consecutive steps without a new candidate after which the search ends."""
+"""Number of consecutive steps without a new candidate after which a subject is exhausted."""
+_SMALL = 0.005
+"""Share of the time of all subjects below which one is left alone."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a search."""
-
-    strategy: str
-    with_model: bool = True
-    measurements: int = 24
-    """Maximum number of measured candidates, the program itself and the default included."""
-    seconds: float | None = None
-    """Maximum duration, the confirmation included; None for no limit."""
-    predictions: int = 2048
-    """Candidates that the model ranks before each round of measurements."""
-    top_k: int = 4
-    """Best of those, which are measured in a round."""
-    seed: int = 0
-
-
-class Machine(Protocol):
-    """Measures the programs of one problem."""
-
-    def measure(
-        self,
-        programs: Sequence[bytes],
-        protocol: Rounds,
-        seconds: float = inf,
-        report: Callable[[str], None] = lambda _: None,
-    ) -> list[Outcome]:
-        """Measures programs beside the user's program; see ``Hardware.measure``."""
-        ...
-
-
-class Tuner:
+class Search:
     """One search. ``run`` returns the result; the journal has every candidate."""
 
     def __init__(
         self,
-        problem: Problem,
-        hardware: Machine,
-        predictor: Predictor | None,
+        compiler: Compiler[Any],
+        guide: Guide | None,
         settings: Settings,
         journal: Journal,
         listener: Listener = lambda _: None,
         clock: Callable[[], float] = monotonic,
     ):
-        self._problem, self._hardware, self._predictor = problem, hardware, predictor
-        self._settings, self._journal, self._listener = settings, journal, listener
+        """Without ``guide``, the search is by measurements alone."""
+        self._compiler = compiler
+        self._guide = guide
+        self._settings = settings
         self._random = np.random.default_rng(settings.seed)
-        self._run = Run(
-            problem.name,
-            problem.task,
+        run = Run(
+            compiler.program,
+            compiler.task,
             settings.strategy,
             settings.with_model,
-            problem.subject,
-            problem.written(problem.default),
+            compiler.reference,
+            compiler.whole.written(compiler.whole.default),
+            compiler.default_name,
         )
-        self._outcomes: dict[bytes, Outcome] = {}
-        spent = 0.0
-        for number, row in enumerate(journal.rows, 2):
-            spent = max(spent, self._add_earlier(number, row))
-        self._budget = Budget(settings.seconds, spent, clock)
+        self._progress = Progress(run, journal, listener)
+        self._budget = Budget(settings.seconds, self._progress.spent, clock)
+        self._progress.clock = self._budget.spent
+        self._known: dict[tuple[str, Any], Outcome] = {}
+        self._strategies: dict[str, Strategy[Any]] = {}
 
     def run(self) -> Run:
         """Searches until a limit is reached, then measures the best candidates again.
 
         Raises:
-            HardwareError: if the user's program does not run.
+            HlorankError: if the program does not run as it is.
             ServerError: if the server does not rank the program, before anything is measured.
         """
-        if self._run.measurements:
-            self._listener(self._run)
-        if self._run.best is None:
-            if not self._run.parts:
+        run = self._progress.run
+        if run.measurements:
+            self._progress.show()
+        if not run.is_complete:
+            if not run.parts:
                 self._search()
             self._confirm()
-        return self._run
+        return run
+
+    def run_unmeasured(self) -> Run:
+        """Takes what the model puts first, without measuring anything.
+
+        Raises:
+            HlorankError: if the server does not rank the program.
+        """
+        assert self._guide is not None
+        if not self._progress.run.is_complete:
+            chosen = self._compiler.unmeasured(self._guide, self._settings, self._progress.phase)
+            self._leave_alone()
+            self._progress.write({"unmeasured": chosen})
+        self._progress.phase("")
+        return self._progress.run
 
     def _search(self) -> None:
-        if self._predictor is not None and self._left():
-            self._phase("predicting: asks the server for one score")
-            self._predictor.check()
-            self._teach(self._predictor)
-        first = [self._problem.space.default, self._problem.default]
-        if self._predictor is not None and self._left() > len(first):
-            first += list(self._predictor.earlier())
-        new = self._new(np.array(first))
-        self._measure(new, [None] * len(new))
-        if self._predictor is None:
-            self._search_by_measuring()
-        else:
-            self._search_by_predictions(self._predictor)
-            self._predictor.finish()
+        subjects = list(self._compiler.subjects(self._progress.phase))
+        for subject in subjects:
+            self._remember(subject)
+        self._begin(subjects)
+        for subject in subjects:
+            self._measure_first(subject, is_first=subject is subjects[0])
+        subjects = self._worthwhile(subjects)
+        self._rounds(subjects)
+        for predictor in filter(None, map(self._predictor, subjects)):
+            predictor.finish()
+        self._leave_alone()
 
-    def _teach(self, predictor: Predictor) -> None:
-        """Passes on what was measured before the search was stopped."""
-        measured = self._run.measurements
-        if measured:
-            read = [self._problem.read(measurement.candidate) for measurement in measured]
-            predictor.learn(np.array(read), [measurement.outcome for measurement in measured])
+    def _begin(self, subjects: Sequence[Subject[Any]]) -> None:
+        """Asks the server for a prediction, and teaches it what an earlier process measured."""
+        ranked = [subject for subject in subjects if self._predictor(subject) is not None]
+        if ranked and self._left(ranked[0]):
+            self._progress.phase("predicting: asks the server for one score")
+            self._predictor(ranked[0]).check()
+            for subject in ranked:
+                measured = self._progress.run.of(subject.name)
+                if measured:
+                    read = [subject.read(measurement.candidate) for measurement in measured]
+                    self._predictor(subject).learn(read, [m.outcome for m in measured])
 
-    def _phase(self, description: str) -> None:
-        self._run.phase = description
-        self._listener(self._run)
+    def _measure_first(self, subject: Subject[Any], is_first: bool) -> None:
+        """Measures the reference and the default, and the fastest candidate of earlier searches."""
+        first = [subject.reference, subject.default]
+        predictor = self._predictor(subject)
+        if predictor is not None and self._left(subject) > len(first):
+            first += list(predictor.earlier())
+        # The time may be over, but without the program itself there is no result.
+        if is_first or self._left(subject):
+            self._measure(subject, self._new(subject, first))
 
-    def _left(self) -> int:
-        """Returns how many candidates may still be measured."""
-        left = self._settings.measurements - len(self._run.measurements)
-        return self._budget.fits(max(0, left))
+    def _worthwhile(self, subjects: list[Subject[Any]]) -> list[Subject[Any]]:
+        """Returns the subjects by the time that they take; the others are left alone."""
+        times = {subject.name: self._time(subject) for subject in subjects}
+        least = _SMALL * sum(times.values())
+        small = {name: "too short to matter" for name, time in times.items() if time < least}
+        if small:
+            self._progress.write({"left_alone": small})
+        kept = [subject for subject in subjects if subject.name not in small]
+        return sorted(kept, key=lambda subject: -times[subject.name])
 
-    def _strategy(self, batch: int, steps: int, start: Candidates) -> Strategy:
-        space, random = self._problem.space, self._random
-        match self._settings.strategy:
-            case "exhaustive":
-                return Exhaustive(space, random, batch)
-            case "random":
-                return Random(space, random, batch)
-            case "genetic":
-                return Genetic(space, random, batch, start)
-            case "annealing" if self._problem.task == "fusion":
-                return FusionAnnealing(space, random, batch, steps, start)
-            case "annealing":
-                return Annealing(space, random, batch, steps, start)
-        raise ValueError(f"strategy '{self._settings.strategy}' does not exist")
+    def _time(self, subject: Subject[Any]) -> float:
+        """Returns the time that the program spends in a subject; 0 if it is not known."""
+        first = [m.outcome.reference for m in self._progress.run.of(subject.name)]
+        return subject.calls * float(next(filter(None, first), 0))
 
-    def _search_by_measuring(self) -> None:
-        steps = self._settings.measurements // _MEASURED_AT_ONCE
-        start = self._problem.space.default[None]
-        strategy = self._strategy(_MEASURED_AT_ONCE, steps, start)
-        fruitless = 0
-        while self._left() and fruitless < _FRUITLESS_STEPS:
+    def _rounds(self, subjects: Sequence[Subject[Any]]) -> None:
+        """Measures in rounds over all subjects, so that a time limit stops them alike."""
+        waiting = [subject for subject in subjects if self._left(subject)]
+        while waiting:
+            fewest = min(self._counted(subject) for subject in waiting)
+            turn = [s for s in waiting if self._counted(s) < fewest + self._settings.top_k]
+            exhausted = [s for s in turn if self._left(s) and not self._round(s)]
+            waiting = [s for s in waiting if s not in exhausted and self._left(s)]
+
+    def _round(self, subject: Subject[Any]) -> bool:
+        """Measures the next candidates of a subject; returns False if it has no more."""
+        predictor = self._predictor(subject)
+        if predictor is None:
+            return self._round_by_measuring(subject)
+        chosen = self._best_predicted(subject, predictor)
+        # The time limit may have been reached during the predictions.
+        left = self._left(subject)
+        self._measure(subject, chosen.candidates[:left], chosen.scores[:left], chosen.unit)
+        return len(chosen.candidates) > 0
+
+    def _round_by_measuring(self, subject: Subject[Any]) -> bool:
+        strategy = self._strategies.get(subject.name)
+        if strategy is None:
+            steps = self._settings.measurements // _MEASURED_AT_ONCE
+            strategy = self._strategy(subject, _MEASURED_AT_ONCE, steps, [subject.reference])
+            self._strategies[subject.name] = strategy
+        for _ in range(_FRUITLESS_STEPS):
             asked = strategy.ask()
             if not len(asked):
-                return
-            new = self._new(asked)[: self._left()]
-            fruitless = 0 if len(new) else fruitless + 1
-            self._measure(new, [None] * len(new))
-            known = [c for c in asked if c.tobytes() in self._outcomes]
+                return False
+            new = self._new(subject, asked)
+            is_fruitful = len(new) > 0
+            while new and (left := self._left(subject)):
+                self._measure(subject, new[:left])
+                new = new[left:]
+            known = [c for c in asked if self._key(subject, c) in self._known]
             if known:
-                costs = [self._outcomes[c.tobytes()].ratio for c in known]
-                strategy.update(np.array(known), np.array(costs))
+                costs = [self._known[self._key(subject, c)].ratio for c in known]
+                strategy.update(known, np.array(costs))
+            if is_fruitful:
+                return True
+        return False
 
-    def _search_by_predictions(self, predictor: Predictor) -> None:
-        while self._left():
-            chosen = self._best_predicted(predictor)
-            if not len(chosen.candidates):
-                # Thousands of predictions found no new candidate.
-                return
-            # The time limit may have been reached during the predictions.
-            left = self._left()
-            self._measure(chosen.candidates[:left], chosen.scores[:left], chosen.unit)
-
-    def _best_predicted(self, predictor: Predictor) -> Chosen:
+    def _best_predicted(self, subject: Subject[Any], predictor: Predictor[Any]) -> Chosen:
         """Returns the next candidates to measure.
 
         If the model fails, these are the strategy's next candidates, without scores.
         """
-        begin, count = self._budget.spent(), min(self._settings.top_k, self._left())
-        steps = -(-self._settings.predictions // _PREDICTED_AT_ONCE)
-        start = self._start()
-        strategy = self._strategy(_PREDICTED_AT_ONCE, steps, start)
-        found = [start[:0]]
+        begin = self._budget.spent()
+        count = min(self._settings.top_k, self._left(subject))
+        batch_size = subject.predicted_at_once
+        steps = -(-self._settings.predictions // batch_size)
+        strategy = self._strategy(subject, batch_size, steps, self._start(subject))
+        found: list[Any] = []
+        batch: Sequence[Any] = ()
         asked = 0
         try:
-            while asked < self._settings.predictions and self._left():
+            while asked < self._settings.predictions and self._left(subject):
                 batch = strategy.ask()
                 if not len(batch):
                     break
-                self._phase(f"predicting: {asked:,} of {self._settings.predictions:,} done")
-                scores = predictor.scores(batch, max(1.0, self._budget.for_search()))
+                self._predicting(subject, asked)
+                scores = predictor.scores(batch, self._patience())
                 strategy.update(batch, scores)
                 asked += len(batch)
                 # An infinite score means that the model has no prediction.
-                found.append(batch[np.isfinite(scores)])
-            new = self._new(np.concatenate(found))
-            chosen = predictor.choose(new, count, max(1.0, self._budget.for_search()))
+                found += [c for c, score in zip(batch, scores, strict=True) if np.isfinite(score)]
+            chosen = predictor.choose(self._new(subject, found), count, self._patience())
         except HlorankError as error:
             self._note({"predictions": asked, "error": str(error)}, begin)
             # Continues with the candidates that the model should have scored.
-            new = self._unguided(batch, strategy)[:count]
+            new = self._unguided(subject, batch, strategy)[:count]
             return Chosen(new, [None] * len(new), None)
         self._note({"predictions": asked}, begin)
         return chosen
 
-    def _unguided(self, batch: Candidates, strategy: Strategy) -> Candidates:
+    def _predicting(self, subject: Subject[Any], asked: int) -> None:
+        of = f" of {subject.name}" if subject.name else ""
+        done = f"{asked:,} of {self._settings.predictions:,} done"
+        self._progress.phase(f"predicting{of}: {done}")
+
+    def _patience(self) -> float:
+        """Returns how many seconds a call may take."""
+        return max(1.0, self._budget.for_search())
+
+    def _unguided(
+        self, subject: Subject[Any], batch: Sequence[Any], strategy: Strategy[Any]
+    ) -> list[Any]:
         """Returns the new candidates of this batch, or of a later one if it has none."""
-        new = self._new(batch)
+        new = self._new(subject, batch)
         for _ in range(_FRUITLESS_STEPS):
-            if len(new) or not len(batch):
+            if new or not len(batch):
                 break
             batch = strategy.ask()
-            new = self._new(batch)
+            new = self._new(subject, batch)
         return new
 
-    def _start(self) -> Candidates:
-        """Returns the default and the fastest measured candidates."""
-        fastest = self._run.fastest()[:_KEPT]
-        written = [self._problem.read(measurement.candidate) for measurement in fastest]
-        return np.unique(np.array([self._problem.space.default, *written]), axis=0)
+    def _strategy(
+        self, subject: Subject[Any], batch: int, steps: int, start: list[Any]
+    ) -> Strategy[Any]:
+        return subject.strategy(self._settings, self._random, batch, steps, start)
 
-    def _new(self, candidates: Candidates) -> Candidates:
+    def _start(self, subject: Subject[Any]) -> list[Any]:
+        """Returns the reference and the fastest measured candidates."""
+        fastest = self._progress.run.fastest(subject.name)[:_KEPT]
+        read = [subject.read(measurement.candidate) for measurement in fastest]
+        start = {subject.key(candidate): candidate for candidate in [subject.reference, *read]}
+        return list(start.values())
+
+    def _new(self, subject: Subject[Any], candidates: Sequence[Any]) -> list[Any]:
         """Returns the distinct candidates that were not measured yet."""
-        seen = {c.tobytes(): c for c in candidates if c.tobytes() not in self._outcomes}
-        return np.array(list(seen.values()), candidates.dtype).reshape(-1, *candidates.shape[1:])
+        found = {self._key(subject, candidate): candidate for candidate in candidates}
+        return [candidate for key, candidate in found.items() if key not in self._known]
+
+    def _key(self, subject: Subject[Any], candidate: Any) -> tuple[str, Any]:
+        return subject.name, subject.key(candidate)
+
+    def _remember(self, subject: Subject[Any]) -> None:
+        """Takes what was measured before the search was stopped."""
+        for measurement in self._progress.run.of(subject.name):
+            candidate = self._progress.read(subject, measurement)
+            self._known[self._key(subject, candidate)] = measurement.outcome
+
+    def _predictor(self, subject: Subject[Any]) -> Predictor[Any] | None:
+        is_ranked = self._guide is not None and subject.graph is not None
+        return self._guide(subject) if is_ranked and self._guide else None
+
+    def _counted(self, subject: Subject[Any]) -> int:
+        """Returns the number of measurements that are limited."""
+        return sum(map(self._compiler.counts, self._progress.run.of(subject.name)))
+
+    def _left(self, subject: Subject[Any]) -> int:
+        """Returns how many candidates of a subject may still be measured."""
+        left = self._settings.measurements - self._counted(subject)
+        return self._budget.fits(max(0, left))
 
     def _note(self, row: dict[str, Any], begin: float) -> None:
         """Writes a row about predictions."""
-        self._write(row | {"took": round(self._budget.spent() - begin, 3)})
-        self._listener(self._run)
+        self._progress.write(row | {"took": round(self._budget.spent() - begin, 3)})
+        self._progress.show()
 
-    def _write(self, row: dict[str, Any]) -> None:
-        row |= {"seconds": round(self._budget.spent(), 1)}
-        self._journal.write(row)
-        self._add(row)
-
-    def _add(self, row: dict[str, Any]) -> None:
-        """Adds a row to the state."""
-        self._run.add(row)
-        if "candidate" in row:
-            candidate = self._problem.read(row["candidate"])
-            self._outcomes[candidate.tobytes()] = self._run.measurements[-1].outcome
-
-    def _add_earlier(self, number: int, row: dict[str, Any]) -> float:
-        """Adds a row of the search before it was stopped, and returns the seconds until then.
-
-        ``number`` is its line.
-        """
-        try:
-            self._add(row)
-            return float(row["seconds"])
-        # Happens if the file was edited.
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-            message = f"line {number} of the results does not belong to this search"
-            raise JournalError(message) from error
+    def _leave_alone(self) -> None:
+        left = dict(self._compiler.left_alone())
+        if left:
+            self._progress.write({"left_alone": left})
 
     def _measure(
-        self, candidates: Candidates, scores: Sequence[float | None], unit: str | None = None
+        self,
+        subject: Subject[Any],
+        candidates: Sequence[Any],
+        scores: Sequence[float | None] | None = None,
+        unit: str | None = None,
     ) -> None:
         """Measures new candidates, and passes the outcomes on to the server."""
         if not len(candidates):
             return
-        outcomes = self._measured(candidates)
-        for candidate, outcome, score in zip(candidates, outcomes, scores, strict=True):
-            row = {"candidate": self._problem.written(candidate), **asdict(outcome)}
-            self._write(row if score is None else row | {"score": score, "unit": unit})
-        self._listener(self._run)
-        if self._predictor is not None:
-            self._predictor.learn(candidates, outcomes)
-
-    def _measured(self, candidates: Candidates) -> list[Outcome]:
-        programs: dict[int, bytes] = {}
-        outcomes: dict[int, Outcome] = {}
-        for i, candidate in enumerate(candidates):
-            self._phase(f"compiling: lowers candidate {i + 1} of {len(candidates)}")
-            try:
-                programs[i] = self._problem.program(candidate)
-            # The user's kernel may raise anything.
-            except Exception as error:
-                outcomes[i] = Outcome("lowering failed", message=first_line(error))
-        if programs:
-            measured = self._timed(list(programs.values()), SEARCH, self._budget.for_search(), "")
-            outcomes |= dict(zip(programs, measured, strict=True))
-        return [outcomes[i] for i in range(len(candidates))]
+        seconds = self._budget.for_search()
+        outcomes = self._timed(subject, candidates, self._compiler.search, seconds, "")
+        scored = scores or [None] * len(candidates)
+        for candidate, outcome, score in zip(candidates, outcomes, scored, strict=True):
+            self._known[self._key(subject, candidate)] = outcome
+            self._progress.add(subject, candidate, outcome, score, unit)
+        self._progress.show()
+        predictor = self._predictor(subject)
+        if predictor is not None:
+            predictor.learn(candidates, outcomes)
 
     def _timed(
-        self, programs: Sequence[bytes], protocol: Rounds, seconds: float, part: str
+        self,
+        subject: Subject[Any],
+        candidates: Sequence[Any],
+        protocol: Protocol,
+        seconds: float,
+        part: str,
     ) -> list[Outcome]:
-        """Measures programs, which takes about ``seconds`` at most; ``part`` is for the display."""
+        """Measures candidates in about ``seconds`` at most; ``part`` is for the display."""
         begin = self._budget.spent()
-        own = [m.outcome.nanoseconds or 0 for m in self._run.measurements[:1]]
-        timed = by_clock(protocol, self._problem.clock)
-        patient = self._budget.patient(timed, (len(programs) + 1) * sum(own) / 1e9)
-        outcomes = self._hardware.measure(
-            programs, patient, seconds, lambda phase: self._phase(part + phase)
+        own = [m.outcome.nanoseconds or 0 for m in self._progress.run.of(subject.name)[:1]]
+        patient = self._budget.patient(protocol, (len(candidates) + 1) * sum(own) / 1e9)
+        outcomes = self._compiler.measure(
+            subject, candidates, patient, seconds, lambda phase: self._progress.phase(part + phase)
         )
-        self._budget.took(len(programs), self._budget.spent() - begin)
+        self._budget.took(len(candidates), self._budget.spent() - begin)
         return outcomes
 
     def _confirm(self) -> None:
-        """Measures the fastest, the program itself and the default again; chooses the winner.
+        """Measures the fastest, the reference and the default again; chooses the winner.
 
-        Stops early if the time is over, but not before the first part. The program itself wins if
-        the difference is within the noise.
+        Stops early if the time is over, but not before the first part. The reference wins if the
+        difference is within the noise.
         """
-        numbers = self._confirmed_numbers()
-        if len(numbers) > 1:
-            written = [self._run.measurements[number].candidate for number in numbers]
-            programs = [self._problem.program(self._problem.read(w)) for w in written]
+        run = self._progress.run
+        whole = self._compiler.whole
+        if not run.of():
+            combined = list(self._compiler.combined(run, self._progress.phase))
+            self._leave_alone()
+            self._measure_combined(combined)
+        finalists = self._finalists()
+        if len(finalists) > 1:
             took = 0.0
-            while len(self._run.parts) < PARTS and (
-                not self._run.parts or self._budget.left() > took
+            while len(run.parts) < self._compiler.parts and (
+                not run.parts or self._budget.left() > took
             ):
                 begin = self._budget.spent()
-                self._confirm_part(written, programs)
+                self._confirm_part(whole, finalists)
                 took = self._budget.spent() - begin
-        place, noise = winner(self._run.confirmed)
-        noise = noise if self._run.parts else self._run.measurements[0].outcome.noise
-        self._write({"best": self._run.measurements[place].candidate, "noise": noise})
-        self._phase("")
+        self._choose()
+        self._progress.phase("")
 
-    def _confirmed_numbers(self) -> list[int]:
-        """Returns the numbers of the program itself, the default, and the fastest candidates."""
-        if self._run.parts:
-            return list(self._run.parts[0])
-        working = [m.number for m in self._run.fastest() if m.number]
-        default = [m.number for m in self._run.measurements if m.candidate == self._run.default]
-        default = [number for number in default if number in working]
-        return list(dict.fromkeys([0, *default, *working[:CONFIRMED]]))
+    def _measure_combined(self, combined: list[Any]) -> None:
+        """Measures the whole program without and with what was found of its parts."""
+        if not combined:
+            return
+        whole = self._compiler.whole
+        confirm = self._compiler.confirm
+        outcomes = self._timed(whole, combined, confirm, self._budget.left(), "confirming: ")
+        for candidate, outcome in zip(combined, outcomes, strict=True):
+            self._progress.add(whole, candidate, outcome)
 
-    def _confirm_part(self, written: Sequence[Any], programs: Sequence[bytes]) -> None:
-        part = f"confirming, part {len(self._run.parts) + 1} of {PARTS}: "
-        outcomes = self._timed(programs, CONFIRM, self._budget.left(), part)
+    def _choose(self) -> None:
+        """Writes the winner, which is the reference if there is no other candidate."""
+        run = self._progress.run
+        measured = {m.number if m.candidate else 0: m.outcome for m in run.of()}
+        best, noise = winner(run.confirmed or measured)
+        candidate = run.measurements[best].candidate if best else {}
+        row = {"best": candidate, "noise": noise}
+        reason = "" if best else self._compiler.reason()
+        self._progress.write(row | ({"reason": reason} if reason else {}))
+
+    def _finalists(self) -> list[Measurement]:
+        """Returns the reference, the default, and the fastest candidates."""
+        run = self._progress.run
+        if run.parts:
+            return [run.measurements[number] for number in run.parts[0]]
+        working = [m for m in run.fastest() if m.candidate]
+        default = [m for m in working if m.candidate == run.default]
+        chosen = {m.number: m for m in [*run.of()[:1], *default, *working[:CONFIRMED]]}
+        return list(chosen.values())
+
+    def _confirm_part(self, whole: Subject[Any], finalists: Sequence[Measurement]) -> None:
+        part = f"confirming, part {len(self._progress.run.parts) + 1} of {PARTS}: "
+        candidates = [whole.read(measurement.candidate) for measurement in finalists]
+        seconds = self._budget.left()
+        outcomes = self._timed(whole, candidates, self._compiler.confirm, seconds, part)
         confirmed = [
-            {"candidate": candidate, **asdict(outcome)}
-            for candidate, outcome in zip(written, outcomes, strict=True)
+            {"candidate": measurement.candidate, **asdict(outcome)}
+            for measurement, outcome in zip(finalists, outcomes, strict=True)
         ]
-        self._write({"confirmed": confirmed})
+        self._progress.write({"confirmed": confirmed})
 
 
 def winner(confirmed: dict[int, Outcome]) -> tuple[int, float]:
-    """Returns the number of the winner, and the noise; 0, the user's program, wins within it."""
-    if not confirmed:
+    """Returns the number of the winner, and the noise; 0, the reference, wins within it."""
+    working = {n: o for n, o in confirmed.items() if o.nanoseconds}
+    if not working:
         return 0, 0.0
-    # The program was measured against itself, so its ratio differs from 1 by noise alone.
-    own = confirmed[0]
-    itself = abs(own.ratio - 1) if np.isfinite(own.ratio) else 0.0
-    noise = max(own.noise or 0.0, itself)
-    best = min(confirmed, key=lambda number: confirmed[number].ratio)
-    return (best if confirmed[best].ratio < 1 - noise else 0), noise
+    best = min(working, key=lambda n: (working[n].ratio, working[n].nanoseconds))
+    own = confirmed.get(0)
+    if own is None or not own.nanoseconds:
+        # There is nothing to compare with.
+        return best, 0.0
+    # The reference was measured against itself, so its ratio differs from 1 by noise alone.
+    noise = max(own.noise or 0.0, abs(own.ratio - 1))
+    return (best if working[best].ratio < 1 - noise else 0), noise

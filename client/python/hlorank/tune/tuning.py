@@ -1,110 +1,105 @@
 """Tunes a program in one call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from hlorank.client import Client
 from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
 from hlorank.measure.rounds import Protocol
 from hlorank.model import model_reference
-from hlorank.search import Kept, connect, default_target
-from hlorank.tune.fusion.explain import explained
-from hlorank.tune.fusion.problem import FusionProblem
-from hlorank.tune.hardware import CONFIRM, Hardware, Outcome, by_clock
+from hlorank.search import Kept, connect
+from hlorank.tune.compiler import Compiler
 from hlorank.tune.journal import Journal, JournalError
-from hlorank.tune.predictor import Predictor
-from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
-from hlorank.tune.program import FusionProgram, Program, TiledKernel
+from hlorank.tune.outcome import Outcome
+from hlorank.tune.predictor import Predictors
 from hlorank.tune.run import Listener, Run, read_run
-from hlorank.tune.search import STRATEGIES, Settings, Tuner
+from hlorank.tune.search import Search
+from hlorank.tune.settings import Settings
 from hlorank.tune.trace import Trace
-from hlorank.tune.worker import Setting
-
-TOLERANCE = 1e-3
-"""Maximum difference of results: a convolution in another layout adds in another order."""
-SLOW = 3.0
-"""Programs slower than the user's by more than this factor are not measured in rounds."""
 
 
-def tune(
-    subject: Program | TiledKernel,
+def search(
+    compiler: Compiler[Any],
     server: str | Client | None,
     out: str | PathLike[str],
     settings: Settings | None = None,
     *,
     model: str | None = None,
     target: str | None = None,
-    threads: int = 1,
+    measure: bool = True,
     record: str | PathLike[str] | None = None,
     listener: Listener = lambda _: None,
 ) -> Run:
-    """Searches for faster layouts or fusions of a program, or faster tiles of a kernel.
+    """Searches for a faster configuration of a compiler's program, and writes it into ``out``.
 
     Args:
-        subject: The program, whose fusions are tuned if it is a ``FusionProgram``; or the kernel.
+        compiler: The compiler with the program. Its processes are ended.
         server: An address such as ``127.0.0.1:7070``, or a client, for example with credentials;
             None searches without a model, by measurements alone.
         out: Folder of the results. The same call continues a search that was stopped.
-        settings: Strategy and limits; None for the defaults of the task.
-        model: For example ``layout-xla-cpu@3``; None for the server's default.
+        settings: Strategy and limits; None for the compiler's defaults.
+        model: For example ``layout-xla-cpu@3``; None for the compiler's, or the server's default.
         target: The name of hardware, compiler and flags under which the server keeps what is
-            measured, and learns from it in later searches; None names the processor, the version
-            of jax and the threads.
-        threads: Threads of the program; 0 for as many as XLA uses.
+            measured, and learns from it in later searches; None for ``compiler.target()``.
+        measure: Whether to measure; without it, the model alone decides.
         record: New file for a trace of the calls, which ``hlorank bench --trace`` replays.
         listener: Called with the state of the run after every change, and in every phase.
 
     Raises:
         FileExistsError: if ``record`` exists.
-        HardwareError: if the program does not run as it is.
         JournalError: if the folder contains another run.
         ServerError: if the server does not rank the program, before anything is measured.
-        HlorankError: if the program has no candidates.
+        HlorankError: if the program does not run as it is, or has no candidates.
         ValueError: if ``model`` is not a valid model reference.
     """
+    model = model or compiler.model
     if model is not None:
         model_reference(model)
-    problem = problem_of(subject)
-    settings = replace(settings or default_settings(problem), with_model=server is not None)
+    settings = replace(settings or compiler.settings(), with_model=server is not None)
     folder = Path(out)
+    head = describe(compiler, settings, model) | ({} if measure else {"measure": False})
     with (
-        closing(Journal(folder, describe(problem, settings, model, threads))) as journal,
-        _recording(record, problem) as trace,
-        measuring(problem, folder, threads) as hardware,
+        closing(Journal(folder, head)) as journal,
+        _recording(record, compiler) as trace,
+        compiler,
         _connected(server) as client,
     ):
-        kept = Kept(target or xla_target(threads))
-        predictor = (
-            Predictor(client, problem, kept, model, settings.seed, trace) if client else None
-        )
-        run = Tuner(problem, hardware, predictor, settings, journal, listener).run()
+        compiler.open(folder)
+        kept = Kept(target or compiler.target())
+        guide = Predictors(client, kept, model, settings.seed, trace) if client else None
+        searching = Search(compiler, guide, settings, journal, listener)
+        run = searching.run() if measure else searching.run_unmeasured()
         run.kept = str(kept)
-        if isinstance(problem, FusionProblem) and predictor and run.kernels is None:
-            journal.write(row := explained(problem, predictor, run))
-            run.add(row)
-    if isinstance(problem, FusionProblem) and run.best:
-        problem.save(problem.read(run.measurements[run.best].candidate), folder)
+        if guide and run.best is not None and run.kernels is None:
+            _explain(compiler, guide, run, journal)
+        compiler.write(run, folder)
     return run
 
 
-def xla_target(threads: int) -> str:
-    """Names the target of XLA's programs on this machine."""
-    return default_target(f"XLA of jax {version('jax')}", threads)
+def _explain(compiler: Compiler[Any], guide: Predictors, run: Run, journal: Journal) -> None:
+    """Writes what the model says of the winner."""
+    if compiler.whole.graph is None:
+        return
+    row = compiler.explained(run, guide(compiler.whole))
+    if row is not None:
+        journal.write(row)
+        run.add(row)
 
 
 def _recording(
-    record: str | PathLike[str] | None, problem: Problem
+    record: str | PathLike[str] | None, compiler: Compiler[Any]
 ) -> AbstractContextManager[Trace | None]:
-    """Returns the trace of calls about a problem, or None without a file."""
-    return nullcontext() if record is None else closing(Trace(Path(record), problem.graph))
+    """Returns the trace of calls about a program, or None without a file."""
+    if record is None:
+        return nullcontext()
+    if compiler.whole.graph is None:
+        raise HlorankError("calls about several graphs are not recorded: omit the record")
+    return closing(Trace(Path(record), compiler.whole.graph))
 
 
 def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:
@@ -112,114 +107,62 @@ def _connected(server: str | Client | None) -> AbstractContextManager[Client | N
     return connect(server) if isinstance(server, str) else nullcontext(server)
 
 
-def problem_of(subject: Program | TiledKernel) -> Problem:
-    """Returns the search problem of a program or a kernel."""
-    match subject:
-        case FusionProgram():
-            return FusionProblem(subject)
-        case Program():
-            return LayoutProblem(subject)
-        case TiledKernel():
-            return TileProblem(subject)
-
-
-def default_settings(problem: Problem) -> Settings:
-    """Returns the default settings of a problem's task."""
-    return Settings(STRATEGIES[problem.task][0])
-
-
-def measuring(problem: Problem, folder: Path, threads: int = 1) -> Hardware:
-    """Returns the process that measures the programs of one problem.
-
-    Raises:
-        HlorankError: if a program whose fusions are chosen should use several threads.
-    """
-    if problem.task == "fusion" and threads != 1:
-        raise HlorankError(
-            "chosen fusions run on one thread, so they are compared to a program on one thread; "
-            f"--threads is {threads}"
-        )
-    setting = Setting(problem.compiler, problem.reference, problem.arguments, TOLERANCE, SLOW)
-    return Hardware(setting, folder / "worker.log", threads=threads)
-
-
-def describe(
-    problem: Problem, settings: Settings, model: str | None, threads: int
-) -> dict[str, Any]:
+def describe(compiler: Compiler[Any], settings: Settings, model: str | None) -> dict[str, Any]:
     """Returns everything that distinguishes one run from another."""
     return {
-        "program": problem.name,
-        "task": problem.task,
-        "subject": problem.subject,
-        "default": problem.written(problem.default),
-        "identity": problem.identity(),
+        "program": compiler.program,
+        "task": compiler.task,
+        "reference": compiler.reference,
+        "default": compiler.whole.written(compiler.whole.default),
+        "default_name": compiler.default_name,
+        **compiler.identity(),
         **asdict(settings),
         "model": model,
-        "threads": threads,
         "processor": processor(),
-        "jax": version("jax"),
     }
 
 
-def replay(
-    subject: Program | TiledKernel, folder: str | PathLike[str], *, threads: int = 1
-) -> dict[str, Outcome]:
-    """Measures the user's program, the default and the winner of a folder again, on this machine.
-
-    Returns outcomes by name: ``program`` or ``function``, ``default`` if it differs, ``winner``.
-
-    Raises:
-        JournalError: if the folder contains no completed run of this program.
-        HardwareError: if the program does not run as it is.
-    """
-    return side_by_side(subject, {"winner": folder}, threads=threads)
-
-
 def side_by_side(
-    subject: Program | TiledKernel,
-    folders: Mapping[str, str | PathLike[str]],
+    compiler: Compiler[Any],
+    folders: dict[str, str | PathLike[str]],
     *,
-    protocol: Protocol = CONFIRM,
-    threads: int = 1,
+    protocol: Protocol | None = None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Outcome]:
-    """Measures the user's program, the default and the winners of folders in the same rounds.
+    """Measures the program, the default and the winners of folders in the same rounds.
 
-    Returns outcomes by name: ``program`` or ``function``, ``default`` if it differs, and the names
-    of the folders. A winner that is the program itself is measured as that.
+    Returns outcomes by name: ``program``, ``default`` if it differs, and the names of the folders.
+    A winner that is the program itself is measured as that.
 
     Raises:
         JournalError: if a folder contains no completed run of this program.
-        HardwareError: if the program does not run as it is.
+        HlorankError: if the program does not run as it is.
     """
-    problem = problem_of(subject)
-    programs = {problem.subject: problem.reference}
-    if problem.default.any():
-        programs["default"] = problem.program(problem.default)
+    whole = compiler.whole
+    candidates = {"program": whole.reference}
+    if whole.written(whole.default):
+        candidates["default"] = whole.default
     for name, folder in folders.items():
-        programs[name] = problem.program(_winner(problem, Path(folder)))
-    distinct = list(dict.fromkeys(programs.values()))
-    with measuring(problem, Path(next(iter(folders.values()))), threads) as hardware:
-        outcomes = hardware.measure(distinct, by_clock(protocol, problem.clock))
-    return {name: outcomes[distinct.index(program)] for name, program in programs.items()}
+        candidates[name] = winning_candidate(compiler, Path(folder))
+    distinct = {whole.key(candidate): candidate for candidate in candidates.values()}
+    with compiler:
+        compiler.open(Path(next(iter(folders.values()))))
+        outcomes: Sequence[Outcome] = compiler.measure(
+            whole, list(distinct.values()), protocol or compiler.confirm, float("inf"), report
+        )
+    by_key = dict(zip(distinct, outcomes, strict=True))
+    return {name: by_key[whole.key(candidate)] for name, candidate in candidates.items()}
 
 
-def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> Callable[[], list]:
-    """Compiles the winner of a folder, which may be the user's program, and binds its arguments.
-
-    The returned function runs the program to its end and returns the flattened results.
+def winning_candidate(compiler: Compiler[Any], folder: Path) -> Any:
+    """Returns the winner of a completed search of the compiler's program.
 
     Raises:
-        JournalError: if the folder contains no completed run of this program.
+        JournalError: if the folder contains another run, or one that is not completed.
     """
-    problem = problem_of(subject)
-    winner = problem.program(_winner(problem, Path(folder)))
-    return problem.compiler(problem.arguments).compile(winner)
-
-
-def _winner(problem: Problem, folder: Path) -> np.ndarray:
     head, run = read_run(folder)
-    if head.get("identity") != problem.identity():
+    if head.get("identity") != compiler.identity()["identity"]:
         raise JournalError(f"{folder} contains a run of another program, '{run.program}'")
-    if run.winner is None:
+    if run.best is None:
         raise JournalError(f"{folder} contains a run that is not completed; continue it first")
-    return problem.read(run.winner.candidate)
+    return compiler.whole.read(run.winner.candidate if run.winner else {})

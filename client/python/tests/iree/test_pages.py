@@ -15,7 +15,7 @@ import pytest
 from conftest import REPOSITORY
 
 import hlorank
-from hlorank.tune.search import Settings
+from hlorank.tune import Settings
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
@@ -29,8 +29,6 @@ PAGES = (
 NOTEBOOK = REPOSITORY / "client/python/examples/rank_and_tune.ipynb"
 NOT_RUN = {
     "from hlorank.measure.execute import on_device": "loads a winner, which `step` need not have",
-    "import halide as hl": "needs Halide: tests/tune/test_schedules.py",
-    "from hlorank.halide": "needs Halide: tests/tune/test_schedules.py",
     "from hlorank import Client, ConfigFeatures": "tests/test_feature_sets.py has such calls",
     'graph = Graph.from_feature_set("loop-nests-1"': "tests/test_own_compiler.py runs its example",
 }

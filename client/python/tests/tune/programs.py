@@ -5,19 +5,15 @@ from functools import cache
 
 import jax
 import numpy as np
+from tiled_kernel import TiledKernel
 
 from hlorank import Client
 from hlorank.measure.rounds import Protocol
+from hlorank.measure.tuning_data import Tile
 from hlorank.search import connection
-from hlorank.tune import (
-    FusionProgram,
-    Program,
-    Settings,
-    Tile,
-    TiledKernel,
-    search,
-    tuning,
-)
+from hlorank.tune import Settings
+from hlorank.tune.xla import FusionProgram, Program
+from hlorank.tune.xla.compiler import XlaCompiler
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 """Short measurements, which are worth as much."""
@@ -25,8 +21,8 @@ HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seco
 
 def hurry(monkeypatch):
     """Searches measure in haste, and ask a server that is gone once."""
-    for module, name in ((search, "SEARCH"), (search, "CONFIRM"), (tuning, "CONFIRM")):
-        monkeypatch.setattr(module, name, HASTE)
+    for name in ("search", "confirm"):
+        monkeypatch.setattr(XlaCompiler, name, HASTE)
     monkeypatch.setattr(connection, "Client", lambda address: Client(address, retries=0))
 
 

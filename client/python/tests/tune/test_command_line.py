@@ -15,9 +15,10 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from conftest import DATA
 from programs import hurry
 
-from hlorank.tune.__main__ import load, main
+from hlorank.tune.command import main
 from hlorank.tune.journal import RESULTS_FILE
 from hlorank.tune.run import read_run
+from hlorank.tune.xla.command import load
 
 NOWHERE = "--server=127.0.0.1:1"
 TEXT = DATA / "hlo/mlp_train.before_opt.hlo.txt"
@@ -25,8 +26,8 @@ MODULE = DATA / "hlo/mlp_train.before_opt.hlo_module.pb"
 SCRIPT = """
 import sys
 sys.path.insert(0, {here!r})
-from programs import convnet, product, rows
-network, matmul, kernel, number = convnet(), product(), rows(), 7
+from programs import convnet, product
+network, matmul, number = convnet(), product(), 7
 """
 
 
@@ -61,7 +62,7 @@ def measured_rows(out):
 @pytest.mark.parametrize("file", [TEXT, MODULE], ids=["text", "protobuf"])
 def test_the_layouts_of_a_dumped_module_are_tuned(server, capsys, file):
     code, out, err = run(
-        capsys, file, "--server", server, "--measurements=3", "--predictions=64", "--out=out"
+        capsys, "xla", file, "--server", server, "--measurements=3", "--predictions=64", "--out=out"
     )
     assert (code, err) == (0, "")
     assert [row.split()[0] for row in measured_rows(out)] == ["0", "1", "2"]
@@ -72,7 +73,7 @@ def test_the_layouts_of_a_dumped_module_are_tuned(server, capsys, file):
 
 
 def test_results_lie_where_the_program_says_and_the_report_beside_them(script, capsys):
-    arguments = (f"{script}:matmul", "--without-model", "--measurements=2")
+    arguments = ("xla", f"{script}:matmul", "--without-model", "--measurements=2")
     code, out, _ = run(capsys, *arguments)
     folder = Path("tuned/product")
     assert code == 0 and f"{folder / 'report.md'}" in out
@@ -84,23 +85,24 @@ def test_results_lie_where_the_program_says_and_the_report_beside_them(script, c
     )
 
 
-def test_tiles_are_tuned_and_the_winner_is_measured_again(script, capsys):
-    code, out, _ = run(capsys, f"{script}:kernel", "--without-model", "--out=out")
-    assert code == 0 and len(measured_rows(out)) == 8
-    assert "your function" in out.splitlines()[-1]
-    code, out, err = run(capsys, f"{script}:kernel", "--replay=out")
+def test_the_winner_is_measured_again(script, capsys):
+    arguments = ("xla", f"{script}:matmul")
+    code, out, _ = run(capsys, *arguments, "--without-model", "--measurements=4", "--out=out")
+    assert code == 0 and len(measured_rows(out)) == 4
+    assert "your program" in out.splitlines()[-1]
+    code, out, err = run(capsys, *arguments, "--replay=out")
     assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()] == ["function", "default", "winner"]
+    assert [line.split()[0] for line in out.splitlines()] == ["program", "winner"]
 
 
 def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(script, capsys):
-    code, _, err = run(capsys, f"{script}:matmul", "--measurements=2", "--out=out", NOWHERE)
+    code, _, err = run(capsys, "xla", f"{script}:matmul", "--measurements=2", "--out=out", NOWHERE)
     assert code == 1 and err.startswith("error: ") and "Traceback" not in err
     for words in ("no server answers", "127.0.0.1:1", "start a server", "--without-model"):
         assert words in err
     assert read_run(Path("out"))[1].measurements == []
     assert not Path("out/worker.log").exists() and not Path("out/report.md").exists()
-    again = (f"{script}:matmul", "--measurements=2", "--out=out", "--without-model")
+    again = ("xla", f"{script}:matmul", "--measurements=2", "--out=out", "--without-model")
     assert run(capsys, *again)[0] == 0, "what failed left nothing that is in the way"
 
 
@@ -112,8 +114,17 @@ def test_a_module_is_named_as_python_names_it(script, monkeypatch):
 def test_two_folders_make_one_report(script, capsys):
     for way in ("a", "b"):
         seed = f"--seed={ord(way)}"
-        run(capsys, f"{script}:matmul", "--without-model", "--measurements=2", seed, "--out", way)
-    code, out, _ = run(capsys, "--report", "a", "b", "--out=both")
+        run(
+            capsys,
+            "xla",
+            f"{script}:matmul",
+            "--without-model",
+            "--measurements=2",
+            seed,
+            "--out",
+            way,
+        )
+    code, out, _ = run(capsys, "report", "a", "b", "--out=both")
     assert (code, out) == (0, "both/report.md\n")
     assert {path.name for path in Path("both").iterdir()} == {"report.md", "product.svg"}
 
@@ -127,11 +138,6 @@ def test_two_folders_make_one_report(script, capsys):
         (["SCRIPT"], "programs_to_tune.py:NAME"),
         (["SCRIPT:nothing"], "nothing is not defined, expected"),
         (["SCRIPT:number"], "number is a int, expected"),
-        (
-            ["SCRIPT:network", "--strategy=exhaustive"],
-            "strategy 'exhaustive' does not apply to layouts",
-        ),
-        (["SCRIPT:kernel", "--strategy=genetic"], "'genetic' does not apply to tiles"),
         ([DATA / "hlo/mlp_train.before_opt.features.npz"], "contains features, not a program"),
         ([DATA / "hlo/scalar_identity.before_opt.hlo_module.pb"], "no configurable layouts"),
         ([DATA / "README.md"], "text without an HLO module"),
@@ -139,7 +145,7 @@ def test_two_folders_make_one_report(script, capsys):
         (["broken.py:step"], "cannot be imported: SyntaxError"),
         (["raises.py:step"], "cannot be imported: ZeroDivisionError"),
         (["broken.hlo"], "XLA cannot parse the text"),
-        (["--report", "nowhere"], "nowhere/results.jsonl cannot be read"),
+        (["report", "nowhere"], "nowhere/results.jsonl cannot be read"),
         (["SCRIPT:matmul", "--replay=nowhere"], "nowhere/results.jsonl cannot be read"),
         (["SCRIPT:matmul", "--without-model", "--out=SCRIPT"], "programs_to_tune.py"),
         (["SCRIPT:matmul", "--without-model", "--out=/proc/tuned"], "/proc/tuned"),
@@ -150,6 +156,7 @@ def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, w
     Path("raises.py").write_text("1 / 0")
     Path("broken.hlo").write_text("HloModule broken\n\nENTRY main { what }\n")
     given = [str(argument).replace("SCRIPT", str(script)) for argument in arguments]
+    given = given if given[0] == "report" else ["xla", *given]
     code, out, err = run(capsys, *given)
     assert code == 1 and out == ""
     assert err.startswith("error: ") and words in err and "Traceback" not in err
@@ -159,13 +166,13 @@ def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, w
     "arguments",
     [
         [],
-        ["x.hlo", "--measurements=0"],
-        ["x.hlo", "--minutes=-1"],
-        ["x.hlo", "--minutes=nan"],
-        ["x.hlo", "--seed=-1"],
-        ["x.hlo", "--threads=-1"],
-        ["x.hlo", "--strategy=luck"],
-        ["x.hlo", "--model=layout-xla-cpu@0"],
+        ["xla", "x.hlo", "--measurements=0"],
+        ["xla", "x.hlo", "--minutes=-1"],
+        ["xla", "x.hlo", "--minutes=nan"],
+        ["xla", "x.hlo", "--seed=-1"],
+        ["xla", "x.hlo", "--threads=-1"],
+        ["xla", "x.hlo", "--strategy=luck"],
+        ["xla", "x.hlo", "--model=layout-xla-cpu@0"],
     ],
 )
 def test_wrong_arguments_end_with_2(capsys, arguments):
@@ -174,7 +181,7 @@ def test_wrong_arguments_end_with_2(capsys, arguments):
 
 
 def test_a_folder_of_another_search_is_left_alone(script, capsys):
-    arguments = (f"{script}:matmul", "--without-model", "--measurements=2", "--out=out")
+    arguments = ("xla", f"{script}:matmul", "--without-model", "--measurements=2", "--out=out")
     run(capsys, *arguments)
     before = Path("out", RESULTS_FILE).read_bytes()
     code, _, err = run(capsys, *arguments, "--seed=1")
@@ -186,14 +193,14 @@ def test_names_that_are_paths_stay_inside_the_folder(capsys):
     module = load(str(MODULE)).module
     module.name = "../../a step"
     Path("step.pb").write_bytes(module.SerializeToString())
-    assert run(capsys, "step.pb", "--without-model", "--measurements=1")[0] == 0
+    assert run(capsys, "xla", "step.pb", "--without-model", "--measurements=1")[0] == 0
     assert [path.name for path in Path("tuned").iterdir()] == ["a-step"]
     assert Path("tuned/a-step/a-step.svg").exists()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_command_that_was_stopped_goes_on(script, capsys, how):
-    arguments = [f"{script}:network", "--without-model", "--measurements=3", "--out=out"]
+    arguments = ["xla", f"{script}:network", "--without-model", "--measurements=3", "--out=out"]
     command = [sys.executable, "-m", "hlorank.tune", *arguments]
     results = Path("out", RESULTS_FILE)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -224,5 +231,5 @@ def test_a_command_that_was_stopped_goes_on(script, capsys, how):
 )
 def test_a_module_is_a_program_or_says_what_is_missing(capsys, file, words):
     path = DATA / f"hlo/{file}.hlo_module.pb"
-    code, _, err = run(capsys, path, "--without-model", "--measurements=1", "--out=out")
+    code, _, err = run(capsys, "xla", path, "--without-model", "--measurements=1", "--out=out")
     assert (code, err) == (0, "") if not words else (code == 1 and words in err)

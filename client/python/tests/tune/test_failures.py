@@ -10,9 +10,9 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 from hlorank import Graph, Tiles
 from hlorank.measure.workers import Worker, WorkerError
 from hlorank.search import Experience, Kept, Result
-from hlorank.tune.hardware import Outcome
+from hlorank.tune.outcome import Outcome
 from hlorank.tune.predictor import _result_of
-from hlorank.tune.worker import _is_of_compiler
+from hlorank.tune.xla.worker import _is_of_compiler
 
 DYING = """
 import os, signal

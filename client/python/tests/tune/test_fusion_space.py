@@ -8,8 +8,8 @@ from hlorank.measure.fusion.graph import FusionGraph
 from hlorank.measure.fusion.kernels import configuration
 from hlorank.measure.fusion.limits import DEFAULT, offender
 from hlorank.measure.schema import ShapeProto
-from hlorank.tune.fusion.annealing import FusionAnnealing
-from hlorank.tune.fusion.space import FusionSpace
+from hlorank.tune.xla.fusion_annealing import FusionAnnealing
+from hlorank.tune.xla.fusion_space import FusionSpace
 
 FLOATS = ShapeProto(element_type=11, dimensions=[4, 8])
 BATCH, STEPS = 64, 15

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -28,21 +27,20 @@ from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
 from hlorank.measure.results import largest_difference
 from hlorank.measure.rounds import Protocol
 from hlorank.measure.schema import HloModuleProto
-from hlorank.tune import (
+from hlorank.tune import Outcome, ServerError
+from hlorank.tune.command import main
+from hlorank.tune.xla import (
     FusionProgram,
     HardwareError,
-    Outcome,
     Program,
-    ServerError,
     executable,
     replay,
     side_by_side,
     tune,
-    tuning,
 )
-from hlorank.tune.__main__ import main
-from hlorank.tune.fusion.problem import FusionProblem
-from hlorank.tune.hardware import by_clock
+from hlorank.tune.xla.compiler import XlaCompiler
+from hlorank.tune.xla.fusions import FusionProblem
+from hlorank.tune.xla.hardware import by_clock
 
 ABORTS = (DATA / "hlo/cnn_train.cpu_after_opt.hlo_module.pb").read_bytes()
 """Compiled again, a module after optimization breaks what XLA takes for granted."""
@@ -73,7 +71,12 @@ class Predicting(Server):
 
     def scores(self, candidates, seconds):
         scores = 1e-6 * (1 + super().scores(candidates, seconds))
-        return np.where(candidates[:, 1] != 0, np.inf, scores)
+        return np.where(np.asarray(candidates)[:, 1] != 0, np.inf, scores)
+
+
+def measured_by(monkeypatch, machine):
+    """Programs are measured by a machine whose times are made up."""
+    monkeypatch.setattr(XlaCompiler, "open", lambda self, _: setattr(self, "_hardware", machine))
 
 
 def fused(run):
@@ -112,7 +115,7 @@ def test_what_has_no_prediction_at_all_ends_the_search(tmp_path):
 
 def test_the_winner_is_saved_with_the_passes_that_are_off_and_runs(tmp_path, monkeypatch):
     machine = Machine(times=lambda n: {0: 1000, 1: 1100, 2: 500}.get(n, 900))
-    monkeypatch.setattr(tuning, "measuring", lambda *_: nullcontext(machine))
+    measured_by(monkeypatch, machine)
     run = tune(smoothing(), None, tmp_path, short("annealing"))
     assert run.best == 2 and "2.00 times as fast as your program" in str(run)
     description = json.loads((tmp_path / saved.DESCRIPTION).read_text())
@@ -132,7 +135,7 @@ def test_the_winner_is_saved_with_the_passes_that_are_off_and_runs(tmp_path, mon
 
 
 def test_if_nothing_is_faster_nothing_is_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning, "measuring", lambda *_: nullcontext(Machine()))
+    measured_by(monkeypatch, Machine())
     run = tune(smoothing(), None, tmp_path, short("annealing"))
     assert run.best == 0 and not (tmp_path / saved.MODULE).exists()
 
@@ -208,8 +211,7 @@ IDENTITY = """
 import sys
 sys.path.insert(0, {here!r})
 from programs import smoothing
-from hlorank.tune.fusion.problem import FusionProblem
-from hlorank.tune.hardware import by_clock
+from hlorank.tune.xla.fusions import FusionProblem
 print(FusionProblem(smoothing()).identity())
 """
 
@@ -248,11 +250,11 @@ def test_without_a_server_nothing_is_measured(tmp_path):
 SCRIPT = """
 import sys
 sys.path.insert(0, {here!r})
-from programs import product, rows, smoothing
-from hlorank.tune import Program
+from programs import product, smoothing
+from hlorank.tune.xla import Program
 fusions = smoothing()
 program = Program(fusions.name, fusions.module, fusions.arguments)
-matmul, kernel = product(), rows()
+matmul = product()
 """
 
 
@@ -276,35 +278,33 @@ def run_command(capsys, *arguments):
 @pytest.mark.parametrize("what", [["program", "--fusion"], ["fusions"]], ids=["flag", "type"])
 def test_the_command_tunes_fusions(script, capsys, what):
     name, *flags = what
-    arguments = [f"{script}:{name}", *flags, "--without-model", "--measurements=4"]
+    arguments = ["xla", f"{script}:{name}", *flags, "--without-model", "--measurements=4"]
     code, out, err = run_command(capsys, *arguments)
     assert (code, err) == (0, "")
     assert "tuned/smooth/report.md" in out
     page = Path("tuned/smooth/report.md").read_text()
-    assert "| predicted |" in page and "annealing, without the model" in page
-    code, out, _ = run_command(capsys, f"{script}:{name}", *flags, "--replay=tuned/smooth")
+    assert "annealing, without the model" in page
+    code, out, _ = run_command(capsys, "xla", f"{script}:{name}", *flags, "--replay=tuned/smooth")
     assert code == 0 and out.startswith("program")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["kernel", "--fusion"], "is a TiledKernel, but --fusion needs a Program"),
         (["matmul", "--fusion"], "'product' has no fusions to choose"),
-        (["program", "--fusion", "--strategy=exhaustive"], "does not apply to fusions"),
         (["program", "--fusion", "--threads=0", "--without-model"], "--threads is 0"),
         (["program", "--fusion", "--server=127.0.0.1:1"], "no server answers"),
     ],
 )
 def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, words):
     name, *flags = arguments
-    code, out, err = run_command(capsys, f"{script}:{name}", *flags)
+    code, out, err = run_command(capsys, "xla", f"{script}:{name}", *flags)
     assert (code, out) == (1, "") and err.startswith("error: ") and words in err
 
 
 def test_fusions_belong_to_xla(capsys):
-    code, _, err = run_command(capsys, "x.mlir", "--compiler=iree", "--fusion")
-    assert code == 2 and "--fusion needs --compiler xla" in err
+    code, _, err = run_command(capsys, "iree", "x.mlir", "--fusion")
+    assert code == 2 and "unrecognized arguments: --fusion" in err
 
 
 def test_fusions_are_searched_with_a_server(fusion_server, tmp_path):
@@ -345,11 +345,11 @@ def test_the_winners_of_several_searches_are_measured_side_by_side(tmp_path, mon
         times = [1000, 1100, *[900] * 40]
         times[2 + place] = 500
         machine = Machine(times=times.__getitem__)
-        monkeypatch.setattr(tuning, "measuring", lambda *_, machine=machine: nullcontext(machine))
+        measured_by(monkeypatch, machine)
         tune(smoothing(), None, tmp_path / name, short("annealing"))
     machine = Machine()
-    monkeypatch.setattr(tuning, "measuring", lambda *_: nullcontext(machine))
-    machine.measure = lambda programs, protocol: [
+    measured_by(monkeypatch, machine)
+    machine.measure = lambda programs, *_: [
         Outcome("measured", 1 + number, 1) for number in range(len(programs))
     ]
     folders = {name: tmp_path / name for name in "ab"}

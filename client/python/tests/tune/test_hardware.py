@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hlorank.tune import hardware as own
-from hlorank.tune.hardware import Hardware, HardwareError, Timeouts
-from hlorank.tune.worker import Setting
-from hlorank.tune.xla import XlaCompiler
+from hlorank.tune.xla import hardware as own
+from hlorank.tune.xla.executing import ModuleCompiler
+from hlorank.tune.xla.hardware import Hardware, HardwareError, Timeouts
+from hlorank.tune.xla.worker import Setting
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
@@ -55,7 +55,7 @@ def unknown_call():
 
 
 def setting(reference=GOOD, arguments=ARGUMENTS):
-    return Setting(XlaCompiler, reference, arguments, tolerance=1e-3, slow=1e9)
+    return Setting(ModuleCompiler, reference, arguments, tolerance=1e-3, slow=1e9)
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +102,12 @@ def test_of_a_batch_the_one_that_fails_is_told_and_the_others_are_measured(
     machine, bad, status, words
 ):
     machine.measure([GOOD], HASTE)
-    process = machine._process
+    process = machine.worker._process
     outcomes = machine.measure([GOOD, bad, SAME], HASTE)
     assert statuses(outcomes) == ["measured", status, "measured"]
     assert outcomes[1].message and words in outcomes[1].message
     assert "\n" not in outcomes[1].message and np.isinf(outcomes[1].ratio)
-    assert machine._process is process, "for that no process is started anew"
+    assert machine.worker._process is process, "for that no process is started anew"
 
 
 def test_a_program_that_makes_xla_abort_is_told_and_the_others_are_measured(machine):
@@ -125,7 +125,7 @@ def test_a_program_that_hangs_is_ended_and_the_others_are_measured(machine):
 
 
 def test_a_program_that_is_much_slower_is_not_measured_in_rounds(tmp_path):
-    slow = Setting(XlaCompiler, GOOD, ARGUMENTS, tolerance=1e-3, slow=1e-9)
+    slow = Setting(ModuleCompiler, GOOD, ARGUMENTS, tolerance=1e-3, slow=1e-9)
     with Hardware(slow, tmp_path / "log", HURRY) as hardware:
         own, other = hardware.measure([GOOD, SAME], HASTE)
     assert other.status == "slow" and np.isfinite(other.ratio)
@@ -139,7 +139,7 @@ def kill_when(monkeypatch, machine, number, condition):
         def take(self, event):
             super().take(event)
             if condition(self, event):
-                os.kill(machine._process.pid, number)
+                os.kill(machine.worker._process.pid, number)
 
     monkeypatch.setattr(own, "_Batch", Watched)
 
@@ -157,10 +157,14 @@ def test_a_program_that_crashes_is_told_and_the_others_are_measured(machine, mon
 
 def test_a_process_that_is_killed_among_many_programs_blames_none_of_them(machine, monkeypatch):
     machine.measure([GOOD], HASTE)
-    before = machine._process
+    before = machine.worker._process
 
     def is_the_last(batch, event):
-        return machine._process is before and isinstance(event, own.Ended) and event.program == 1
+        return (
+            machine.worker._process is before
+            and isinstance(event, own.Ended)
+            and event.program == 1
+        )
 
     kill_when(monkeypatch, machine, signal.SIGKILL, is_the_last)
     assert statuses(machine.measure([GOOD, SAME], HASTE)) == ["measured"] * 2
@@ -169,11 +173,11 @@ def test_a_process_that_is_killed_among_many_programs_blames_none_of_them(machin
 
 def test_a_process_that_ended_between_two_batches_is_started_anew(machine):
     machine.measure([GOOD], HASTE)
-    before = machine._process
+    before = machine.worker._process
     before.kill()
     before.wait()
     assert statuses(machine.measure([GOOD], HASTE)) == ["measured"]
-    assert machine._process is not before
+    assert machine.worker._process is not before
 
 
 @pytest.mark.parametrize(
@@ -193,7 +197,7 @@ def test_a_default_that_does_not_run_is_an_error_that_says_why(
     with hardware, pytest.raises(HardwareError, match="does not run as it is") as failed:
         hardware.measure([GOOD], HASTE)
     assert words in str(failed.value) and "earlier" not in str(failed.value)
-    assert hardware._process is None
+    assert hardware.worker._process is None
 
 
 TYPES = ["bfloat16", "float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool"]
@@ -243,11 +247,11 @@ def test_nothing_is_left_behind(tmp_path):
     hardware = Hardware(setting(), tmp_path / "log", HURRY)
     with hardware:
         hardware.measure([GOOD], HASTE)
-        process = hardware._process
+        process = hardware.worker._process
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         hardware.measure([GOOD], HASTE)
-        last = hardware._process
+        last = hardware.worker._process
     assert process.returncode is not None and last.returncode is not None
     assert descriptors() == before
 
@@ -259,7 +263,7 @@ from test_hardware import HANGS, HASTE, Hardware, Timeouts, Path, setting
 hardware = Hardware(setting(), Path({log!r}), Timeouts(compile=600, run=600))
 with hardware:
     hardware._start()
-    print(hardware._process.pid, flush=True)
+    print(hardware.worker._process.pid, flush=True)
     hardware.measure([HANGS], HASTE)
 """
 

@@ -7,8 +7,7 @@ from conftest import DATA
 from programs import HASTE, product
 
 from hlorank import GraphFileError, read_graphs
-from hlorank.tune import Program
-from hlorank.tune.tuning import measuring, problem_of
+from hlorank.tune.xla import LayoutCompiler, Program
 
 TYPES = """HloModule types
 
@@ -45,8 +44,10 @@ def test_parameters_of_any_number_are_drawn_and_run(written, tmp_path):
     program = Program.from_file(written(TYPES))
     assert [a.dtype.name for a in program.arguments] == [*NAMES, "float32"]
     assert [a.shape for a in program.arguments[:4]] == [(4, 4), (4, 4), (), (2,)]
-    with measuring(problem_of(program), tmp_path) as hardware:
-        (outcome,) = hardware.measure([program.module.SerializeToString()], HASTE)
+    with LayoutCompiler(program) as compiler:
+        compiler.open(tmp_path)
+        itself = compiler.whole.reference
+        (outcome,) = compiler.measure(compiler.whole, [itself], HASTE, 60.0, lambda _: None)
     assert outcome.status == "measured", outcome.message
 
 

@@ -34,7 +34,7 @@ def test_a_report_tells_what_was_tried_and_what_failed(tmp_path):
     page = write_report([a], a).read_text()
     assert page.startswith("# Tuning\n")
     summary, fastest, failed, errors = tables(page)
-    assert "| step    | genetic, with the model |" in summary[2] and "0.750" in summary[2]
+    assert "| step      | genetic, with the model |" in summary[2] and "0.750" in summary[2]
     assert [line.split("|")[1].strip() for line in fastest[2:]] == ["3", "1", "0", "4"]
     assert "compile failed" in failed[2] and "no" in failed[2]
     assert "no server" in errors[2]
@@ -104,7 +104,7 @@ def test_no_results_are_no_report(tmp_path):
 def test_a_cell_stays_in_its_column_whatever_stands_in_it():
     assert table(["", "n"], [["two\nlines | a bar", "1"], ["", "22"]], words=1) == [
         "|                    |   n |",
-        "| ------------------ | --: |",
+        "|:-------------------|----:|",
         "| two lines \\| a bar |   1 |",
         "|                    |  22 |",
     ]

@@ -13,7 +13,6 @@ HEAD = {
         "task": "layout",
         "strategy": "genetic",
         "with_model": True,
-        "subject": "program",
         "default": {},
     }
 }
@@ -104,7 +103,7 @@ def test_a_summary_says_that_the_server_went_away(tmp_path):
 
 def test_the_default_stands_beside_the_function_of_the_user(tmp_path):
     tile = {"output_bounds": [64]}
-    head = {"run": HEAD["run"] | {"task": "tile", "subject": "function", "default": tile}}
+    head = {"run": HEAD["run"] | {"task": "tile", "reference": "your function", "default": tile}}
     measurements = [measured({}, 1000), measured(tile, 23_000), measured({"x": 1}, 2000)]
     part = {"confirmed": measurements, "seconds": 2.0}
     end = {"best": {}, "noise": 0.01, "seconds": 3.0}

@@ -1,9 +1,9 @@
-import json
+"""Searches for schedules of a pipeline whose draws and run times are made up."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-
-pytest.importorskip("scipy", reason="scipy is not installed")
 
 from hlorank.errors import HlorankError
 from hlorank.halide.drawing import GREEDY, draws_after_greedy
@@ -11,19 +11,12 @@ from hlorank.halide.messages import Compiled, Failed, Searched
 from hlorank.halide.schedule import Draw, Schedule
 from hlorank.halide.script import PipelineFunction
 from hlorank.measure.rounds import Timing
-from hlorank.tune.journal import RESULTS_FILE as JOURNAL
-from hlorank.tune.schedules.choosing import compile_first, draw, measure, order
-from hlorank.tune.schedules.report import (
-    RESULTS_FILE,
-    SCHEDULE_FILE,
-    check_folder,
-    draw_text,
-    table,
-    use,
-    verdict,
-    write,
-)
-from hlorank.tune.schedules.run import ScheduleRun, ScheduleSettings
+from hlorank.tune.halide import SCHEDULE_FILE, HalideCompiler
+from hlorank.tune.halide.compiler import draw_text
+from hlorank.tune.journal import Journal
+from hlorank.tune.predictor import Chosen
+from hlorank.tune.search import Search
+from hlorank.tune.settings import Settings
 
 MICROSECONDS = {0: 500, 1: 700, 2: 400, 3: 300, 4: 450, 5: 800, 6: 900, 7: 950}
 """Run times of schedules by the number of their draw."""
@@ -57,114 +50,155 @@ class FakeCompiler:
         return Timing(times, times * 1.01)
 
 
-def searched(compiler, count=2, draws=8, scores=None):
-    """A run with the model's first ``count`` measured; by default it knows the run times."""
-    run, steps = ScheduleRun("blur"), []
-    listener = lambda *step: steps.append(step)  # noqa: E731
-    draw(run, compiler, ScheduleSettings(draws=draws), listener, lambda _: None)
-    order(run, scores or (lambda schedules: [MICROSECONDS[number_of(s)] for s in schedules]))
-    compile_first(run, compiler, count, listener)
-    measure(run, compiler, listener)
-    return run, steps
+class Knowing:
+    """Predicts the run times of schedules; what it learns is kept."""
+
+    def __init__(self, known=MICROSECONDS):
+        self.known, self.learned = known, []
+
+    def __call__(self, subject):
+        return self
+
+    def check(self):
+        self.checked = True
+
+    def scores(self, draws, seconds):
+        return np.array([float(self.known[draw.number]) for draw in draws])
+
+    def choose(self, draws, count, seconds):
+        ordered = sorted(draws, key=lambda draw: self.known[draw.number])[:count]
+        return Chosen(ordered, self.scores(ordered, seconds).tolist(), None)
+
+    def earlier(self):
+        return ()
+
+    def learn(self, draws, outcomes):
+        self.learned += draws
+
+    def finish(self):
+        pass
 
 
-def number_of(schedule):
-    return int(schedule.config_features[0, 0])
+@pytest.fixture
+def searched(tmp_path):
+    """Searches with the model's first ``count`` measured; by default it knows the run times."""
+
+    def search(fake, count=2, draws=8, guide=None, folder=None):
+        compiler = HalideCompiler("blur", PipelineFunction("a.py", "blur"))
+        compiler._schedules = fake
+        settings = Settings("drawn", measurements=count, predictions=draws, top_k=count)
+        out = folder or tmp_path / "out"
+        journal = Journal(out, {"settings": {}})
+        settings = replace(settings, with_model=guide is not False)
+        phases = []
+        guide = (guide or Knowing()) if guide is not False else None
+        listener = lambda run: phases.append(run.phase)  # noqa: E731
+        run = Search(compiler, guide, settings, journal, listener).run()
+        journal.close()
+        compiler.write(run, out)
+        return run, compiler, phases
+
+    return search
 
 
-def test_the_greedy_schedule_and_the_first_of_the_ranking_are_measured():
-    compiler = FakeCompiler()
-    run, steps = searched(compiler)
-    assert compiler.compiled == [0, 3, 2]
-    assert [one.draw.number for one in run.ranked] == [3, 2, 4, 0, 1, 5, 6, 7]
-    assert [one.nanoseconds for one in run.ranked[:4]] == [300_000, 400_000, None, 500_000]
-    assert run.gain == pytest.approx(5 / 3) and run.fastest.draw.number == 3
-    assert steps[0] == ("drawing", 0, 8) and ("compiling", 3, 3) in steps
-    assert steps[-1] == ("measuring", 1, 1)
+def drawn(run):
+    """The numbers of the draws that were measured, with their times in microseconds."""
+    return {
+        m.candidate.get("number", 0): m.outcome.nanoseconds and m.outcome.nanoseconds // 1000
+        for m in run.measurements
+    }
 
 
-def test_the_greedy_schedule_is_measured_once_if_it_is_among_the_first():
-    compiler = FakeCompiler()
-    searched(compiler, count=4)
-    assert compiler.compiled == [0, 3, 2, 4]
+def test_the_greedy_schedule_and_the_first_of_the_ranking_are_measured(searched):
+    fake = FakeCompiler()
+    run, _, phases = searched(fake)
+    assert fake.compiled == [0, 3, 2]
+    assert drawn(run) == {0: 500, 3: 300, 2: 400}
+    assert run.best == 1 and run.final_ratio == pytest.approx(3 / 5)
+    assert "1.67 times as fast as the greedy schedule after 3 measurements" in str(run)
+    kinds = list(dict.fromkeys(phase.partition(":")[0] for phase in phases if phase))
+    assert kinds == ["drawing", "predicting", "compiling", "measuring"]
 
 
-def test_a_schedule_that_fails_is_a_row_and_the_next_one_takes_its_place():
-    compiler = FakeCompiler(compiles={3: "the compiler or the schedule crashed with SIGSEGV"})
-    run, _ = searched(compiler)
-    assert compiler.compiled == [0, 2, 4]
-    lines = table(run).splitlines()
-    assert lines[1].split()[0] == "1"
-    assert lines[1].endswith("beam 2: the compiler or the schedule crashed with SIGSEGV")
-    assert run.fastest.draw.number == 2
+def test_the_greedy_schedule_is_compiled_once_if_it_is_among_the_first(searched):
+    fake = FakeCompiler()
+    searched(fake, count=4)
+    assert fake.compiled == [0, 3, 2, 4, 1]
 
 
-def test_a_draw_that_fails_is_a_row_without_rank():
-    run, _ = searched(FakeCompiler(searches={5: "the search timed out after 30 s"}))
-    last = table(run).splitlines()[-1]
-    assert last.strip() == "draw 5: noise 1.5: the search timed out after 30 s"
-    assert len(run.ranked) == 7
+def test_a_schedule_that_fails_is_a_row_and_the_next_one_takes_its_place(searched):
+    fake = FakeCompiler(compiles={3: "the compiler or the schedule crashed with SIGSEGV"})
+    run, _, _ = searched(fake)
+    assert fake.compiled == [0, 2, 4]
+    (failed,) = (m for m in run.measurements if m.outcome.nanoseconds is None)
+    assert failed.candidate["number"] == 3
+    assert failed.outcome.message == "the compiler or the schedule crashed with SIGSEGV"
+    assert run.winner.candidate["number"] == 2
 
 
-def test_a_draw_that_repeats_an_earlier_one_is_only_counted():
-    run, _ = searched(FakeCompiler(repeats={6: 1, 7: 0}))
-    assert run.repeats == 2 and len(run.candidates) == 6
+def test_a_draw_that_fails_is_told_with_its_reason(searched):
+    run, _, _ = searched(FakeCompiler(searches={5: "the search timed out after 30 s"}))
+    assert run.left_alone == {"draw 5: noise 1.5": "the search timed out after 30 s"}
 
 
-def test_a_schedule_may_take_ten_times_as_long_as_the_greedy_one(monkeypatch):
+def test_draws_that_repeat_an_earlier_one_are_only_counted(searched):
+    run, _, _ = searched(FakeCompiler(repeats={6: 1, 7: 0}), count=8)
+    assert run.left_alone == {"2 draws": "repeat an earlier schedule"}
+    assert sorted(drawn(run)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_schedule_may_take_ten_times_as_long_as_the_greedy_one(searched, monkeypatch):
     monkeypatch.setitem(MICROSECONDS, 0, 50_000)
-    compiler = FakeCompiler()
-    searched(compiler)
-    assert compiler.slowest == {0: 60.0, 3: 0.5, 2: 0.5}
+    fake = FakeCompiler()
+    searched(fake)
+    assert fake.slowest == {0: 60.0, 3: 0.5, 2: 0.5}
 
 
-def test_without_a_greedy_schedule_the_others_are_measured():
-    compiler = FakeCompiler(compiles={0: "Input buffer i is accessed at -12"})
-    run, _ = searched(compiler)
-    assert compiler.compiled == [3, 2] and run.gain == float("inf")
-    assert compiler.slowest[3] == 60.0
-    assert verdict(run) == "blur: 300 µs; the greedy schedule does not work"
-    run, _ = searched(FakeCompiler(searches={0: "no schedule"}))
-    assert run.greedy is None and "of greedy" in table(run)
+def test_without_a_greedy_schedule_the_others_are_measured(searched, tmp_path):
+    fake = FakeCompiler(compiles={0: "Input buffer i is accessed at -12"})
+    run, _, _ = searched(fake)
+    assert fake.compiled == [3, 2] and run.winner.candidate["number"] == 3
+    assert fake.slowest[3] == 60.0
+    assert "takes 300 µs after 3 measurements; the greedy schedule does not work" in str(run)
+    run, compiler, _ = searched(FakeCompiler(searches={0: "no schedule"}), folder=tmp_path / "b")
+    assert run.measurements[0].outcome.status == "draw failed"
+    assert run.winner.candidate["number"] == 3 and compiler.whole.graph is not None
 
 
-def test_no_schedule_may_work_at_all():
-    run, _ = searched(FakeCompiler(compiles=dict.fromkeys(MICROSECONDS, "refused")))
-    assert verdict(run) == "blur: no schedule works" and run.fastest is None
-    assert use(run, None) == ""
-    assert table(run).count("refused") == 8
+def test_no_schedule_may_work_at_all(searched, tmp_path):
+    run, compiler, _ = searched(FakeCompiler(compiles=dict.fromkeys(MICROSECONDS, "refused")))
+    assert "no candidate that works was measured" in str(run)
+    assert compiler.use(run, tmp_path / "out") == ""
+    assert [m.outcome.message for m in run.measurements] == ["refused"] * 8
 
 
-def test_nothing_is_gained_within_the_noise(monkeypatch):
+def test_nothing_is_gained_within_the_noise(searched, monkeypatch):
     monkeypatch.setitem(MICROSECONDS, 3, 496)
-    run, _ = searched(FakeCompiler(), count=1, scores=lambda s: [number_of(x) != 3 for x in s])
-    assert run.noise == pytest.approx(0.01) and not run.is_faster
-    assert verdict(run).startswith("blur: nothing is faster than the greedy schedule (500 µs")
+    known = {number: number != 3 for number in MICROSECONDS}
+    run, _, _ = searched(FakeCompiler(), count=1, guide=Knowing(known))
+    assert run.noise == pytest.approx(0.01) and run.best == 0
+    assert "nothing is faster than the greedy schedule" in str(run)
 
 
-def test_the_columns_of_the_table_are_aligned():
-    run, _ = searched(FakeCompiler())
-    run.model, run.unit = "halide-adams2019@1", "seconds"
-    for candidate in run.ranked:
-        candidate.score *= 1e-6
-    assert table(run).splitlines() == [
-        "rank  predicted  measured  of greedy  schedule",
-        "   1     300 µs    300 µs      0.600  draw 3: beam 2",
-        "   2     400 µs    400 µs      0.800  draw 2: beam 4",
-        "   4     500 µs    500 µs      1.000  draw 0: greedy",
-    ]
-    assert "1.67 times as fast as the greedy schedule (500 µs before, 300 µs after" in verdict(run)
+def test_without_a_model_schedules_are_measured_in_a_random_order(searched):
+    run, _, _ = searched(FakeCompiler(), count=7, guide=False)
+    assert len(run.measurements) == 8 and run.winner.candidate["number"] == 3
+    assert list(drawn(run)) != sorted(drawn(run))
 
 
-def test_the_fastest_schedule_is_written_with_how_to_use_it(tmp_path):
-    run, _ = searched(FakeCompiler(compiles={3: "refused"}))
-    write(run, tmp_path)
-    text = (tmp_path / SCHEDULE_FILE).read_text()
+def test_the_fastest_schedule_is_written_with_how_to_use_it(searched, tmp_path):
+    run, compiler, _ = searched(FakeCompiler(compiles={3: "refused"}))
+    text = (tmp_path / "out" / SCHEDULE_FILE).read_text()
     assert text.startswith("// blur: 1.25 times as fast") and text.endswith("// 2")
-    assert "Draw(2, beam=4)" in use(run, tmp_path) and SCHEDULE_FILE in use(run, tmp_path)
-    content = json.loads((tmp_path / RESULTS_FILE).read_text())
-    assert [row["problem"] for row in content["schedules"]] == ["refused", *[""] * 7]
-    assert content["schedules"][1]["nanoseconds"] == 400_000
+    use = compiler.use(run, tmp_path / "out")
+    assert "Draw(2, beam=4)" in use and SCHEDULE_FILE in use
+
+
+def test_a_stopped_search_continues_and_measures_nothing_again(searched):
+    first, _, _ = searched(FakeCompiler())
+    fake = FakeCompiler()
+    again, _, _ = searched(fake)
+    assert again == first and fake.compiled == []
 
 
 def test_a_draw_is_named_by_what_it_changes():
@@ -186,18 +220,14 @@ def test_a_function_is_named_by_its_file():
             PipelineFunction.parse(text)
 
 
-def test_another_pipeline_of_the_same_name_does_not_overwrite_the_results(tmp_path):
-    run, _ = searched(FakeCompiler())
-    run.pipeline = "a.py:f"
-    write(run, tmp_path)
-    check_folder(tmp_path, "a.py:f")
-    check_folder(tmp_path / "new", "b.py:f")
-    with pytest.raises(HlorankError, match=r"folder with --out\n.a\.py:f, not b\.py:f"):
-        check_folder(tmp_path, "b.py:f")
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new" / JOURNAL).write_text("{}\n")
-    with pytest.raises(HlorankError, match=r"a search of another compiler, not b\.py:f"):
-        check_folder(tmp_path / "new", "b.py:f")
+def test_another_pipeline_of_the_same_name_is_another_search(monkeypatch):
+    monkeypatch.setattr("hlorank.tune.halide.compiler.version", lambda _: "21")
+    one, same, other = (
+        HalideCompiler("f", PipelineFunction(place, "f")).identity()
+        for place in ("a.py", "a.py", "b.py")
+    )
+    assert one == same and one["identity"] != other["identity"]
+    assert one["pipeline"] == "a.py:f"
 
 
 def test_a_value_of_a_generator_has_a_name():

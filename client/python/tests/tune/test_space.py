@@ -3,11 +3,12 @@ from math import factorial
 
 import numpy as np
 import pytest
+from tiled_kernel import TileSpace
 
 from hlorank import Layouts
 from hlorank.measure.constrain import ConfigurableNode, configurable_nodes, constrained
 from hlorank.measure.schema import HloModuleProto
-from hlorank.tune.space import LayoutSpace, TileSpace
+from hlorank.tune.xla.layout_space import LayoutSpace
 
 RANKS = [(2, 3, 4), (5, 6, 1), (0, 2, 2), (4, 4, 0), (3, 1, 2)]
 

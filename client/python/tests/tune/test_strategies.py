@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from tiled_kernel import Exhaustive, TileSpace
 
 from hlorank.measure.constrain import ConfigurableNode
-from hlorank.tune.space import LayoutSpace, TileSpace
-from hlorank.tune.strategies import Annealing, Exhaustive, Genetic, Random
+from hlorank.tune.xla.layout_space import LayoutSpace
+from hlorank.tune.xla.strategies import Annealing, Genetic, Random
 
 NODES = 20
 BATCH, STEPS = 32, 40

@@ -3,21 +3,24 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 
 from programs import convnet, rows, short
+from tiled_kernel import TileCompiler, TiledKernel
 
 from hlorank import HlorankError
 from hlorank.search import ServerError
 from hlorank.search.experience import distinct_first
-from hlorank.tune.hardware import Outcome
 from hlorank.tune.journal import RESULTS_FILE, Journal
+from hlorank.tune.outcome import Outcome
 from hlorank.tune.predictor import Chosen
 from hlorank.tune.run import read_run
-from hlorank.tune.search import Tuner, winner
-from hlorank.tune.tuning import describe, problem_of
+from hlorank.tune.search import Search, winner
+from hlorank.tune.tuning import describe
+from hlorank.tune.xla.compiler import compiler_for
 
 MINUTE = 60.0
 
@@ -31,6 +34,9 @@ class Machine:
 
     def clock(self):
         return self.now
+
+    def close(self):
+        pass
 
     def measure(self, programs, protocol, seconds, report):
         report("measuring: 0 rounds done")
@@ -57,15 +63,16 @@ class Server:
         self._left -= 1
         if self._left < 0:
             raise HlorankError("gone")
-        return candidates.sum(axis=1).astype("float32")
+        return np.array(candidates).sum(axis=1).astype("float32")
 
     def choose(self, candidates, count, seconds):
         scores = self.scores(candidates, seconds)
         first = distinct_first(scores)[:count]
-        return Chosen(candidates[first], scores[first].tolist(), None)
+        chosen = [candidates[place] for place in first]
+        return Chosen(chosen, scores[first].tolist(), None)
 
     def earlier(self):
-        return self.nothing
+        return ()
 
     def finish(self):
         pass
@@ -75,14 +82,14 @@ class Server:
 
 
 def tuned(tmp_path, machine, subject, settings, server=None, listener=lambda _: None):
-    problem = problem_of(subject)
+    is_kernel = isinstance(subject, TiledKernel)
+    compiler = TileCompiler(subject) if is_kernel else compiler_for(subject)
+    compiler._hardware = machine
     settings = replace(settings, with_model=server is not None)
-    if server is not None:
-        server.nothing = problem.space.default[None][:0]
-    journal = Journal(tmp_path, describe(problem, settings, None, 1))
+    journal = Journal(tmp_path, describe(compiler, settings, None))
+    guide = (lambda _: server) if server else None
     try:
-        tuner = Tuner(problem, machine, server, settings, journal, listener, machine.clock)
-        return tuner.run()
+        return Search(compiler, guide, settings, journal, listener, machine.clock).run()
     finally:
         journal.close()
 

@@ -6,7 +6,7 @@ import pytest
 from conftest import REPOSITORY
 
 from hlorank.tune import values
-from hlorank.tune.__main__ import main
+from hlorank.tune.command import main
 
 
 def refusal(capsys, *arguments):
@@ -40,7 +40,8 @@ def refusal(capsys, *arguments):
     ],
 )
 def test_the_error_names_the_flag_and_what_is_expected(capsys, flag, value, reason):
-    line = refusal(capsys, "step.hlo", f"{flag}={value}")
+    compiler = "halide" if flag == "--draws" else "xla"
+    line = refusal(capsys, compiler, "step.hlo", f"{flag}={value}")
     assert f"argument {flag}: " in line and reason in line
     assert value in line
 
@@ -48,13 +49,16 @@ def test_the_error_names_the_flag_and_what_is_expected(capsys, flag, value, reas
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["step.hlo", "--draws=3"], "--draws needs --compiler halide"),
-        (["step.hlo", "--param=a=b"], "--param needs --compiler halide"),
-        (["step.mlir", "--compiler=iree", "--threads=2"], "--threads does not apply to --compiler"),
-        (["step.hlo", "--without-model", "--model=a"], "--model does not apply with --without-m"),
-        (["step.hlo", "--without-model", "--target=a"], "--target does not apply with"),
-        (["step.hlo", "--without-model", "--record=a"], "--record does not apply with"),
-        (["step.hlo", "--report", "a"], "--report reads folders only: omit step.hlo"),
+        (["xla", "step.hlo", "--draws=3"], "unrecognized arguments: --draws=3"),
+        (["xla", "step.hlo", "--param=a=b"], "unrecognized arguments: --param=a=b"),
+        (["iree", "step.mlir", "--threads=2"], "unrecognized arguments: --threads=2"),
+        (
+            ["xla", "step.hlo", "--without-model", "--model=a"],
+            "--model does not apply with --without-m",
+        ),
+        (["xla", "step.hlo", "--without-model", "--target=a"], "--target does not apply with"),
+        (["xla", "step.hlo", "--without-model", "--record=a"], "--record does not apply with"),
+        (["report", "a", "--seed=1"], "unrecognized arguments: --seed=1"),
     ],
 )
 def test_an_option_that_would_be_ignored_is_an_error(capsys, arguments, reason):

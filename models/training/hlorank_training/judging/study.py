@@ -1,4 +1,4 @@
-"""Counts the measurements that the tuner saves in searches on held-out programs and kernels.
+"""Counts the measurements that the tuner saves in searches on held-out programs.
 
 All searches of a program use the same protocol. Completed searches are not repeated.
 """
@@ -9,20 +9,16 @@ from pathlib import Path
 
 import numpy as np
 from hlorank.measure.lower import lower
-from hlorank.tune import RESULTS_FILE, Program, Run, Settings, TiledKernel, read_run, tune
+from hlorank.tune import RESULTS_FILE, Run, Settings, read_run
 from hlorank.tune.report import plot_curves
+from hlorank.tune.xla import Program, tune
 from tqdm import tqdm
 
 from hlorank_training.data.prepare import Prepared
 from hlorank_training.data.split import shuffled
-from hlorank_training.measuring.choose_tiles import TileLimits, measured_tiles
-from hlorank_training.measuring.kernel import Kernel
-from hlorank_training.measuring.kernel_shapes import measured_kernels
 from hlorank_training.measuring.zoo import Network, networks
 from hlorank_training.reports.tables import markdown
 
-TILES = 40
-"""Maximum number of tiles per kernel."""
 MAX_NOISE = 0.05
 """Maximum difference between the final measurements of a search; a noisier search is repeated."""
 WITHIN = 0.02
@@ -50,12 +46,8 @@ SEARCHES = {
         Search("without", Settings("genetic", with_model=False, measurements=40)),
         Search("random", Settings("random", with_model=False, measurements=40), seeds=1),
     ),
-    "tile": (
-        Search(WITH_MODEL, Settings("exhaustive", measurements=9)),
-        Search("without", Settings("exhaustive", with_model=False, measurements=TILES)),
-    ),
 }
-"""By task. Without a model, tiles are measured in random order."""
+"""By task."""
 
 
 def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, seeds: int) -> str:
@@ -68,7 +60,7 @@ def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, 
         if not _is_complete(folder):
             settings = replace(search.settings, seed=seed)
             address = server if settings.with_model else None
-            tune(_subject(task, name), address, folder, settings)
+            tune(_program(name), address, folder, settings)
     return report(task, chosen, out, seeds)
 
 
@@ -95,21 +87,11 @@ def _is_complete(folder: Path) -> bool:
     return (folder / RESULTS_FILE).exists() and read_run(folder)[1].best is not None
 
 
-def _subject(task: str, name: str) -> Program | TiledKernel:
-    if task == "layout":
-        return _program(next(n for n in networks() if n.name == name))
-    return _tiled(next(k for k in measured_kernels() if k.name == name))
-
-
-def _program(network: Network) -> Program:
+def _program(name: str) -> Program:
+    network: Network = next(n for n in networks() if n.name == name)
     arguments = network.arguments()
     module = lower(network.name, network.function(), arguments)
     return Program(network.name, module, [np.asarray(argument) for argument in arguments])
-
-
-def _tiled(kernel: Kernel) -> TiledKernel:
-    tiles = measured_tiles(kernel, TileLimits(tiles=TILES))
-    return TiledKernel(kernel.name, kernel.whole, kernel.tiled, kernel.arguments(), tiles)
 
 
 @dataclass(frozen=True)
@@ -157,7 +139,7 @@ def report(task: str, names: Sequence[str], out: Path, seeds: int) -> str:
 
 
 def _title(task: str, names: int, seeds: int) -> str:
-    return f"{names} held-out {'programs' if task == 'layout' else 'kernels'}, {seeds} seeds each"
+    return f"{names} held-out programs of {task}s, {seeds} seeds each"
 
 
 def _runs(out: Path, name: str, search: Search, seeds: int) -> list[Run]:

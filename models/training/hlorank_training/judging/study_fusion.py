@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from hlorank.measure.atomic_files import read_json, write_json
 from hlorank.measure.rounds import Protocol
-from hlorank.tune import FusionProgram, Run, Settings, side_by_side, tune
+from hlorank.tune import Run, Settings
+from hlorank.tune.xla import FusionProgram, side_by_side, tune
 
 from hlorank_training.measuring.fusion_zoo import fusion_programs
 from hlorank_training.measuring.zoo import Network

@@ -10,13 +10,12 @@ import numpy as np
 from hlorank import Client
 from hlorank.halide.schedule import Schedule
 from hlorank.measure.atomic_files import read_json, write_json
-from hlorank.tune.schedules.ranking import rank_schedules
-from hlorank.tune.schedules.run import ScheduleSettings
+from hlorank.tune.halide import HalideCompiler, rank_schedules
 
 from hlorank_training.data.feature_graphs import FeatureGraph, read_feature_graphs
 from hlorank_training.reports.tables import markdown
 
-MEASUREMENTS = ScheduleSettings.measurements
+MEASUREMENTS = HalideCompiler.settings().measurements
 
 
 @dataclass(frozen=True)

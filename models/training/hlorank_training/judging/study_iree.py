@@ -9,8 +9,9 @@ from hlorank.iree.measure import measure_modules, measuring_worker
 from hlorank.iree.runtime import ProgramSubject
 from hlorank.measure.atomic_files import read_json, write_json
 from hlorank.measure.rounds import Protocol
-from hlorank.tune import Program, StablehloProgram, TileRun, TileSettings, tune_tiles
-from hlorank.tune.dispatches.whole_program import program_modules
+from hlorank.tune import Run, Settings, search
+from hlorank.tune.iree import SPEC_FILE, IreeCompiler, StablehloProgram, program_modules
+from hlorank.tune.xla import Program
 from rich.console import Console
 
 from hlorank_training.judging.iree_programs import programs
@@ -65,7 +66,8 @@ def study_iree(server: str, out: Path, model: str) -> str:
         lowered = Program.from_function(program.function, *program.arguments, name=program.name)
         subject = StablehloProgram.from_program(lowered)
         runs = [_run(subject, way, server, out, model, console) for way in WAYS]
-        results.append(_side_by_side(subject, runs, out / program.name / "study.json"))
+        specs = [_folder(out, subject, way) / SPEC_FILE for way in WAYS]
+        results.append(_side_by_side(subject, specs, out / program.name / "study.json"))
         for way, run in zip(WAYS[1:], runs[1:], strict=True):
             curves[way.name].append(curve(run))
     plot_gains({name: _mean(lines) for name, lines in curves.items()}, out / "curves.svg")
@@ -74,25 +76,28 @@ def study_iree(server: str, out: Path, model: str) -> str:
 
 def _run(
     subject: StablehloProgram, way: Way, server: str, out: Path, model: str, console: Console
-) -> TileRun:
-    folder = out / subject.name / way.name.replace(" ", "-").replace(",", "")
+) -> Run:
     console.print(f"{subject.name}, {way.name}")
-    settings = TileSettings(measurements=max(way.measurements, 1), top_k=max(way.measurements, 1))
-    return tune_tiles(
-        subject,
+    count = max(way.measurements, 1)
+    settings = Settings(IreeCompiler.strategies[0], measurements=count, top_k=count)
+    return search(
+        IreeCompiler(subject),
         server if way.with_model else None,
-        folder,
+        _folder(out, subject, way),
         settings,
         model=model,
         measure=way.measurements > 0,
-        console=console,
     )
 
 
-def _side_by_side(subject: StablehloProgram, runs: Sequence[TileRun], path: Path) -> Result:
+def _folder(out: Path, subject: StablehloProgram, way: Way) -> Path:
+    return out / subject.name / way.name.replace(" ", "-").replace(",", "")
+
+
+def _side_by_side(subject: StablehloProgram, paths: Sequence[Path], path: Path) -> Result:
     """Measures the program without and with every spec, in the same rounds."""
     if not path.exists():
-        specs = [Path(run.spec) if run.spec else None for run in runs]
+        specs = [spec if spec.exists() else None for spec in paths]
         modules = program_modules(subject, [None, *specs])
         with measuring_worker() as worker:
             measured = measure_modules(worker, ProgramSubject(subject.arguments), modules, PROTOCOL)
@@ -105,18 +110,21 @@ def _side_by_side(subject: StablehloProgram, runs: Sequence[TileRun], path: Path
     return Result(subject.name, content["times"], content["noise"])
 
 
-def curve(run: TileRun) -> np.ndarray:
+def curve(run: Run) -> np.ndarray:
     """Returns the time of all dispatches with the best tiles so far, divided by the default's.
 
     f64 [measurements + 1]: after 0, 1, ... measured tiles of every dispatch.
     """
-    longest = max((len(kernel.outcomes) for kernel in run.kernels), default=0)
-    total, spent = sum(kernel.seconds for kernel in run.kernels), np.zeros(longest + 1)
-    for kernel in run.kernels:
-        ratios = [1.0, *(outcome.ratio for outcome in kernel.outcomes)]
-        best = np.minimum.accumulate(np.array(ratios))
-        spent += kernel.seconds * np.pad(best, (0, longest + 1 - len(best)), "edge")
-    return spent / total if total else np.ones(longest + 1)
+    measured = {name: [m for m in run.of(name) if m.candidate] for name in run.subjects}
+    longest = max(map(len, measured.values()), default=0)
+    spent = np.zeros(longest + 1)
+    for name, tiles in measured.items():
+        first = run.of(name)[0]
+        seconds = first.calls * (first.outcome.reference or 0)
+        ratios = np.array([1.0, *(tile.outcome.ratio for tile in tiles)])
+        best = np.minimum.accumulate(ratios)
+        spent += seconds * np.pad(best, (0, longest + 1 - len(best)), "edge")
+    return spent / spent[0] if longest and spent[0] else np.ones(longest + 1)
 
 
 def _mean(lines: Sequence[np.ndarray]) -> np.ndarray:
