@@ -1,0 +1,1 @@
+"""Measures tiles of Triton kernels on a GPU."""
