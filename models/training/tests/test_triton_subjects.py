@@ -28,10 +28,10 @@ def test_the_first_choice_of_a_kernel_is_the_default():
         assert set(chosen) <= set(pool(subject.variant, kind))
 
 
-def test_tiles_name_blocks_warps_and_stages():
+def test_a_tile_has_blocks_from_the_most_minor_dimension_and_then_warps_and_stages():
     subject, kind = next(pair for pair in subjects() if pair[0].variant.name == "matmul_float16")
     tile = subject.tile(kind.default)
-    assert (tile.output, tile.reduction, tile.input) == ((1, 128, 128), (64,), (8, 3))
+    assert (tile.output, tile.reduction, tile.input) == ((128, 128, 1), (64,), (8, 3))
 
 
 @pytest.mark.parametrize("number", range(0, 60, 7))

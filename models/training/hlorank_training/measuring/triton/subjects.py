@@ -70,9 +70,10 @@ class Subject:
         return "_".join([self.variant.name, *map(str, self.output), *map(str, self.sizes)])
 
     def tile(self, choice: Choice) -> Tile:
-        """Returns the tile of a choice: its input bounds are warps and stages."""
+        """Returns the tile of a choice: the most minor dimension first, warps and stages as bounds of
+        the input."""
         output, reduction = self.bounds(dict(choice.blocks))
-        return Tile(output, reduction, (choice.warps, choice.stages))
+        return Tile(output[::-1], reduction, (choice.warps, choice.stages))
 
 
 def _ceil(size: int, block: int) -> int:
