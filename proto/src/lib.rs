@@ -9,6 +9,8 @@
     reason = "generated code"
 )]
 
+pub mod methods;
+
 /// The wire contract: `hlorank.v1`.
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/hlorank.v1.rs"));

@@ -18,9 +18,6 @@ const SECONDS: Family<Histogram, 2> = Family::new(
     "Time from the headers of a call to the end of its answer, including messages and streams",
 );
 
-/// Methods that select a model.
-pub(super) const RANKING: [&str; 3] = ["RankConfigs", "RankConfigsStream", "SuggestConfigs"];
-
 /// Names of the gRPC status codes, in the order of their numbers.
 const CODES: [&str; 17] = [
     "OK",

@@ -1,8 +1,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use hlorank_proto::FILE_DESCRIPTOR_SET;
+use hlorank_proto::methods::METHODS;
 use metrics::Counter;
-use prost_types::FileDescriptorSet;
 use tonic::Code;
 
 use super::{calls::CallSeries, family::Family, model::ModelSeries, recorder::Recorder};
@@ -12,9 +11,6 @@ const ERRORS: Family<Counter, 1> = Family::new(
     ["reason"],
     "Failed calls by the reason in their ErrorInfo; OTHER for a reason that is not listed",
 );
-
-/// Protobuf package of our services.
-const PACKAGE: &str = "hlorank.v1";
 
 /// Value of the label `model` for a call without a model.
 const NO_MODEL: &str = "none";
@@ -31,27 +27,22 @@ pub struct Methods {
 /// Metrics of one method.
 pub struct Method {
     /// Name of the service, such as `hlorank.v1.CostModelService`.
-    pub service: String,
+    pub service: &'static str,
     /// Name of the method, such as `PutGraph`.
-    pub name: String,
+    pub name: &'static str,
     without_model: CallSeries,
 }
 
 impl Methods {
     pub(super) fn new(recorder: &Recorder, reasons: &[&'static str]) -> Self {
-        let methods = methods().into_iter().map(|(service, name)| {
-            let (path, without_model) = (
-                format!("/{service}/{name}"),
-                CallSeries::new(recorder, &name, NO_MODEL),
-            );
-            (
-                path,
-                Arc::new(Method {
-                    service,
-                    name,
-                    without_model,
-                }),
-            )
+        let methods = METHODS.iter().map(|method| {
+            let path = format!("/{}/{}", method.service, method.name);
+            let series = Method {
+                service: method.service,
+                name: method.name,
+                without_model: CallSeries::new(recorder, method.name, NO_MODEL),
+            };
+            (path, Arc::new(series))
         });
         let reasons = reasons.iter().copied().chain([OTHER]);
         Self {
@@ -77,7 +68,7 @@ impl Methods {
         reason: Option<&str>,
         duration: Duration,
     ) {
-        let of_model = model.and_then(|model| model.calls(&method.name));
+        let of_model = model.and_then(|model| model.calls(method.name));
         of_model
             .unwrap_or(&method.without_model)
             .ended(code, duration);
@@ -86,38 +77,5 @@ impl Methods {
         {
             counter.increment(1);
         }
-    }
-}
-
-/// Returns the service name and the method name of each method of our services.
-fn methods() -> Vec<(String, String)> {
-    let descriptors: FileDescriptorSet =
-        prost::Message::decode(FILE_DESCRIPTOR_SET).expect("the descriptors were built in");
-    let files = descriptors
-        .file
-        .iter()
-        .filter(|file| file.package() == PACKAGE);
-    let services = files.flat_map(|file| &file.service);
-    let methods =
-        services.flat_map(|service| service.method.iter().map(move |method| (service, method)));
-    let service_name = |service: &str| format!("{PACKAGE}.{service}");
-    methods
-        .map(|(service, method)| (service_name(service.name()), method.name().to_owned()))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{super::calls::RANKING, *};
-
-    #[test]
-    fn methods_that_select_a_model_exist() {
-        let names: Vec<String> = methods().into_iter().map(|(_, name)| name).collect();
-        assert!(
-            RANKING
-                .iter()
-                .all(|ranking| names.iter().any(|name| name == ranking)),
-            "{names:?}"
-        );
     }
 }

@@ -1,10 +1,10 @@
+use std::collections::HashMap;
+
+use hlorank_proto::methods::METHODS;
 use metrics::Counter;
 
 use super::{
-    calls::{CallSeries, RANKING},
-    family::Family,
-    life_cycle::VersionSeries,
-    recorder::Recorder,
+    calls::CallSeries, family::Family, life_cycle::VersionSeries, recorder::Recorder,
     shadow::ShadowSeries,
 };
 use crate::outcome::Reuse;
@@ -56,8 +56,8 @@ const ABANDONED_RUNS: Family<Counter, 1> = Family::new(
 
 /// Metrics of one model.
 pub struct ModelSeries {
-    /// One per method, in the order of [`RANKING`].
-    calls: [CallSeries; RANKING.len()],
+    /// By the name of each method that selects a model.
+    calls: HashMap<&'static str, CallSeries>,
     configs: Counter,
     partial_rankings: Counter,
     distinct_configs: Counter,
@@ -77,8 +77,11 @@ pub struct ModelSeries {
 impl ModelSeries {
     pub(super) fn new(recorder: &Recorder, model: &str) -> Self {
         let counter = |family: Family<Counter, 1>| family.series(recorder, [model]);
+        let selecting = METHODS.iter().filter(|method| method.selects_model);
+        let calls =
+            selecting.map(|method| (method.name, CallSeries::new(recorder, method.name, model)));
         Self {
-            calls: RANKING.map(|method| CallSeries::new(recorder, method, model)),
+            calls: calls.collect(),
             configs: counter(CONFIGS),
             partial_rankings: counter(PARTIAL_RANKINGS),
             distinct_configs: counter(DISTINCT_CONFIGS),
@@ -94,8 +97,7 @@ impl ModelSeries {
 
     /// Returns the metrics of a method's calls, if it is a method that selects a model.
     pub(super) fn calls(&self, method: &str) -> Option<&CallSeries> {
-        let index = RANKING.iter().position(|name| *name == method)?;
-        Some(&self.calls[index])
+        self.calls.get(method)
     }
 
     /// Counts a partial ranking.

@@ -4,13 +4,13 @@ use std::{
 };
 
 use futures::future::{Either, Ready, ready};
+use hlorank_proto::methods::{Method, Scope};
 use http::{HeaderMap, Request, Response, header::AUTHORIZATION};
 use tonic::Status;
 use tower::{Layer, Service};
 
 use super::{
-    Scope,
-    tokens::{Token, TokenFile, Tokens},
+    tokens::{TokenFile, Tokens},
     watched::Watched,
 };
 use crate::{
@@ -54,23 +54,20 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let Some(tokens) = &self.tokens else {
-            request.extensions_mut().insert(AdminScope);
-            request.headers_mut().remove(AUTHORIZATION);
-            return Either::Left(self.inner.call(request));
+        let permit = match &self.tokens {
+            Some(tokens) => permit(&tokens.current(), request.uri().path(), request.headers()),
+            None => Ok(Permit::of_everyone()),
         };
-        if let Some(scope) = required_scope(request.uri().path()) {
-            let tokens = tokens.current();
-            let holder = match authorize(&tokens, request.headers(), scope) {
-                Ok(holder) => holder,
-                Err(error) => return Either::Right(ready(Ok(Status::from(error).into_http()))),
-            };
-            if holder.allows(Scope::Admin) {
-                request.extensions_mut().insert(AdminScope);
-            }
-            request
-                .extensions_mut()
-                .insert(TokenName(Arc::clone(&holder.name)));
+        let permit = match permit {
+            Ok(permit) => permit,
+            Err(error) => return Either::Right(ready(Ok(Status::from(error).into_http()))),
+        };
+        let extensions = request.extensions_mut();
+        if permit.is_admin {
+            extensions.insert(AdminScope);
+        }
+        if let Some(name) = permit.token {
+            extensions.insert(TokenName(name));
         }
         // No handler or log can disclose the token.
         request.headers_mut().remove(AUTHORIZATION);
@@ -78,34 +75,48 @@ where
     }
 }
 
-/// Methods that delete or read what other clients sent, or that take much processor time.
-const OPERATORS: [&str; 3] = ["/DeleteMeasurements", "/GetMeasuredGraph", "/CompareModels"];
+/// What a call may do.
+struct Permit {
+    /// Name of its token; `None` if it needs none.
+    token: Option<Arc<str>>,
+    is_admin: bool,
+}
 
-/// Returns the scope that a method requires; `None` for health checks, which need no token.
-fn required_scope(path: &str) -> Option<Scope> {
-    match path.split('/').nth(1) {
-        Some("grpc.health.v1.Health") => None,
-        Some("hlorank.v1.ModelAdminService") => Some(Scope::Admin),
-        // What is deleted is gone for all clients.
-        _ if OPERATORS.iter().any(|method| path.ends_with(method)) => Some(Scope::Admin),
-        _ => Some(Scope::Read),
+impl Permit {
+    /// Without a file of tokens, every call may do everything.
+    fn of_everyone() -> Self {
+        Self {
+            token: None,
+            is_admin: true,
+        }
     }
 }
 
-/// Returns the token that allows a call.
-fn authorize<'a>(
-    tokens: &'a Tokens,
-    headers: &HeaderMap,
-    scope: Scope,
-) -> Result<&'a Token, ServiceError> {
+/// Returns what a call may do, or why it is rejected.
+fn permit(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<Permit, ServiceError> {
+    let method = Method::at(path);
+    if let Some(Method { scope: None, .. }) = method {
+        return Ok(Permit {
+            token: None,
+            is_admin: false,
+        });
+    }
     let token = bearer(headers)?;
     let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
-    if holder.allows(scope) {
-        return Ok(holder);
+    // A method without a description never reaches a service, because nothing says which tokens may call it.
+    let unknown = || ServiceError::UnknownMethod {
+        path: path.to_owned(),
+    };
+    let required = method.and_then(|method| method.scope).ok_or_else(unknown)?;
+    if !holder.allows(required) {
+        return Err(ServiceError::ScopeMissing {
+            name: holder.name.to_string(),
+            scope: required,
+        });
     }
-    Err(ServiceError::ScopeMissing {
-        name: holder.name.to_string(),
-        scope,
+    Ok(Permit {
+        token: Some(Arc::clone(&holder.name)),
+        is_admin: holder.allows(Scope::Admin),
     })
 }
 
@@ -123,7 +134,13 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], ServiceError> {
 
 #[cfg(test)]
 mod tests {
+    use hlorank_graph::Digest;
+    use hlorank_proto::methods::METHODS;
+    use prost_reflect::DescriptorPool;
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
+    use crate::security::watched::Source as _;
 
     #[test]
     fn a_bearer_token_is_read() {
@@ -145,27 +162,118 @@ mod tests {
         assert!(matches!(bearer(&twice), Err(ServiceError::TokenUnreadable)));
     }
 
+    /// Tokens of a reader, `reader`, and of an operator, `operator`.
+    fn tokens() -> Tokens {
+        let line = |name: &str, scopes: &str| {
+            let digest = Digest(Sha256::digest(name).into());
+            format!("{name} {scopes} sha256:{digest}\n")
+        };
+        let text = line("reader", "read") + &line("operator", "read,admin");
+        let file = TokenFile("tokens".into());
+        file.build(&[text.into_bytes()]).unwrap()
+    }
+
+    /// Calls a method, and returns whether the call is an operator's, or why it is rejected.
+    fn call(path: &str, token: Option<&str>) -> Result<bool, ServiceError> {
+        let value = token.map(|token| format!("Bearer {token}").parse().unwrap());
+        let headers = HeaderMap::from_iter(value.map(|value| (AUTHORIZATION, value)));
+        permit(&tokens(), path, &headers).map(|permit| permit.is_admin)
+    }
+
     #[test]
-    fn every_service_but_health_requires_a_scope() {
-        assert_eq!(required_scope("/grpc.health.v1.Health/Check"), None);
-        assert_eq!(
-            required_scope("/hlorank.v1.ModelAdminService/Pin"),
-            Some(Scope::Admin)
-        );
+    fn only_health_checks_need_no_token() {
+        assert!(matches!(
+            call("/grpc.health.v1.Health/Check", None),
+            Ok(false)
+        ));
+        assert!(matches!(
+            call("/grpc.health.v1.Health/Watch", None),
+            Ok(false)
+        ));
         for path in [
-            "/hlorank.v1.CostModelService/DeleteMeasurements",
-            "/hlorank.v1.CostModelService/GetMeasuredGraph",
-            "/hlorank.v1.ModelService/CompareModels",
-        ] {
-            assert_eq!(required_scope(path), Some(Scope::Admin));
-        }
-        for path in [
-            "/hlorank.v1.CostModelService/RankConfigs",
+            "/grpc.health.v1.Health/Nothing",
+            "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
             "/no.such.Service/Method",
             "/",
             "",
         ] {
-            assert_eq!(required_scope(path), Some(Scope::Read), "{path}");
+            let refused = call(path, None);
+            assert!(matches!(refused, Err(ServiceError::TokenMissing)), "{path}");
+        }
+        for method in METHODS {
+            let path = format!("/{}/{}", method.service, method.name);
+            let refused = call(&path, None);
+            assert!(matches!(refused, Err(ServiceError::TokenMissing)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_reader_calls_what_the_options_open_to_readers() {
+        let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+        assert!(matches!(call(reflection, Some("reader")), Ok(false)));
+        for method in METHODS {
+            let path = format!("/{}/{}", method.service, method.name);
+            assert!(matches!(call(&path, Some("operator")), Ok(true)), "{path}");
+            match (method.scope, call(&path, Some("reader"))) {
+                (Some(Scope::Read), Ok(false))
+                | (Some(Scope::Admin), Err(ServiceError::ScopeMissing { .. })) => (),
+                (_, answer) => panic!("{path}: {answer:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn operators_alone_change_versions_and_delete_and_disclose_what_was_measured() {
+        for path in [
+            "/hlorank.v1.CostModelService/DeleteMeasurements",
+            "/hlorank.v1.CostModelService/GetMeasuredGraph",
+            "/hlorank.v1.ModelService/CompareModels",
+            "/hlorank.v1.ModelAdminService/Pin",
+            "/hlorank.v1.ModelAdminService/Reload",
+        ] {
+            let refused = call(path, Some("reader"));
+            assert!(
+                matches!(refused, Err(ServiceError::ScopeMissing { .. })),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_method_without_a_description_is_closed_to_everybody() {
+        for path in [
+            "/hlorank.v1.CostModelService/Forgotten",
+            "/hlorank.v1.ForgottenService/RankConfigs",
+            "/no.such.Service/Method",
+            "/",
+            "",
+        ] {
+            for token in ["reader", "operator"] {
+                let refused = call(path, Some(token));
+                assert!(
+                    matches!(refused, Err(ServiceError::UnknownMethod { .. })),
+                    "{path}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_method_of_other_projects_is_described() {
+        for set in [
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+        ] {
+            let pool = DescriptorPool::decode(set).unwrap();
+            for method in pool
+                .services()
+                .flat_map(|service| service.methods().collect::<Vec<_>>())
+            {
+                let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+                let described = Method::at(&path).unwrap_or_else(|| panic!("{path}"));
+                assert_eq!(described.is_stream, method.is_client_streaming(), "{path}");
+            }
         }
     }
 }

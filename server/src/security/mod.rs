@@ -32,5 +32,4 @@ pub use hosts::{AllowedHosts, HostError, NoHosts};
 pub(crate) use identify::IdentifyLayer;
 pub use settings::{FileOrOff, SecuritySettings};
 pub(crate) use slots::{Eviction, Slot};
-pub use tokens::Scope;
 pub use trusted_proxies::{NoNetworks, TrustedProxies};

@@ -1,23 +1,14 @@
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use hlorank_graph::Digest;
+use hlorank_proto::methods::Scope;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::{CredentialError, watched::Source};
-
-/// A permission of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Ranking, and questions about models.
-    Read,
-    /// Changes of which model versions serve.
-    Admin,
-}
 
 /// A file with the name, scopes and digest of one token per line.
 pub(super) struct TokenFile(pub(super) PathBuf);
@@ -104,15 +95,6 @@ fn scope(text: &str) -> Result<Scope, &'static str> {
         "read" => Ok(Scope::Read),
         "admin" => Ok(Scope::Admin),
         _ => Err("expected the scopes read or admin"),
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Read => "read",
-            Self::Admin => "admin",
-        })
     }
 }
 

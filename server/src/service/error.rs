@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hlorank_proto::methods::Scope;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     registry::AdminError,
-    security::{HostError, Scope},
+    security::HostError,
     session::{Limit, SessionError},
 };
 

@@ -2,6 +2,7 @@
 
 use hlorank_graph::{ConfigurationError, Configurations, Digest, Limits};
 use hlorank_proto::{
+    methods::Scope,
     received::ReportMeasurementsRequest,
     v1::{
         self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
@@ -18,7 +19,6 @@ use super::{
 };
 use crate::{
     compute::Class,
-    security::Scope,
     session::{Call, Client, REPORT, SentTimes, SessionError, Sessions},
     store::{Chosen, Measurement, Page, Reporter, StoreError, Subject},
 };

@@ -86,8 +86,8 @@ fn context_of(span: SpanContext) -> Context {
 fn call_attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new("rpc.system", "grpc"),
-        KeyValue::new("rpc.service", call.method.service.clone()),
-        KeyValue::new("rpc.method", call.method.name.clone()),
+        KeyValue::new("rpc.service", call.method.service),
+        KeyValue::new("rpc.method", call.method.name),
         KeyValue::new("rpc.grpc.status_code", i64::from(i32::from(call.code))),
         KeyValue::new("hlorank.request_id", call.id.as_str().to_owned()),
     ];

@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use hlorank_proto::methods::METHODS;
 use hlorank_tests::{Artifacts, Sample, TestServer, http_get, prometheus, repository};
 
 /// Metrics that are not zero before traffic, except those of the process and the models.
@@ -65,17 +66,8 @@ async fn every_series_is_there_at_zero_before_traffic() {
             );
         }
     }
-    for method in [
-        "PutGraph",
-        "ReportMeasurements",
-        "ListMeasurements",
-        "GetMeasuredGraph",
-        "DeleteMeasurements",
-        "ListModels",
-        "GetModel",
-        "CompareModels",
-    ] {
-        let labels = [("method", method), ("model", "none"), ("code", "OK")];
+    for method in METHODS {
+        let labels = [("method", method.name), ("model", "none"), ("code", "OK")];
         assert_eq!(scrape.value("hlorank_requests_total", &labels), 0.0);
     }
 }

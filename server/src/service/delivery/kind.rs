@@ -1,3 +1,5 @@
+use hlorank_proto::methods::{CallClass, Method};
+
 use crate::session::Calls;
 
 /// What the method of a call says about its messages.
@@ -12,17 +14,15 @@ pub(in crate::service) struct Kind {
 impl Kind {
     /// Returns the kind of the calls of this path.
     pub(in crate::service) fn of(path: &str) -> Self {
-        let kind = |calls, is_stream| Self { calls, is_stream };
-        match path.trim_start_matches('/').split_once('/') {
-            Some(("hlorank.v1.CostModelService", method)) => {
-                kind(Some(Calls::Scoring), method == "RankConfigsStream")
-            }
-            Some(("hlorank.v1.ModelService", "CompareModels")) => kind(Some(Calls::Scoring), false),
-            Some(("grpc.health.v1.Health", "Watch")) => kind(Some(Calls::Watching), false),
-            Some((service, _)) if service.starts_with("grpc.reflection.") => {
-                kind(Some(Calls::Watching), true)
-            }
-            _ => kind(None, false),
+        let method = Method::at(path);
+        let calls = method.and_then(|method| match method.class {
+            CallClass::Scoring => Some(Calls::Scoring),
+            CallClass::Watching => Some(Calls::Watching),
+            CallClass::Unlimited => None,
+        });
+        Self {
+            calls,
+            is_stream: method.is_some_and(|method| method.is_stream),
         }
     }
 }

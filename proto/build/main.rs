@@ -1,0 +1,135 @@
+//! Compiles the `.proto` files with protox, so that no `protoc` is needed.
+
+mod methods;
+
+use std::{
+    collections::HashSet,
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use prost::Message as _;
+use prost_types::{
+    DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    field_descriptor_proto::Type,
+};
+use protox::Compiler;
+
+use methods::PACKAGE;
+
+const FILES: [&str; 8] = [
+    "hlorank/v1/cost_model_service.proto",
+    "hlorank/v1/model_service.proto",
+    "hlorank/v1/model_admin_service.proto",
+    "hlorank/v1/configuration.proto",
+    "hlorank/v1/trace.proto",
+    "onnx/model.proto",
+    "tpu_graphs/tuning.proto",
+    "xla/hlo.proto",
+];
+
+/// Files that declare options, which only the build reads.
+const OPTIONS: [&str; 2] = [methods::FILE, "google/protobuf/descriptor.proto"];
+
+/// The file of the service whose messages may be large.
+const COST_MODEL: &str = "hlorank/v1/cost_model_service.proto";
+
+/// Message and name of each field that the server receives encoded, and decodes with limits.
+type EncodedFields = HashSet<(String, String)>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for folder in ["build", "hlorank", "onnx", "tpu_graphs", "xla"] {
+        println!("cargo:rerun-if-changed={folder}");
+    }
+    let mut compiler = Compiler::new(["."])?;
+    compiler.include_source_info(true);
+    compiler.include_imports(true);
+    compiler.open_files(FILES)?;
+    let pool = compiler.descriptor_pool();
+    let descriptors = without_options(compiler.file_descriptor_set());
+
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("methods.rs"), methods::table(&pool)?)?;
+    fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+
+    let grpc = env::var_os("CARGO_FEATURE_GRPC").is_some();
+    tonic_prost_build::configure()
+        .build_client(grpc)
+        .build_server(grpc)
+        .bytes(".")
+        .compile_fds(descriptors.clone())?;
+    if grpc {
+        let encoded = methods::encoded_fields(&pool);
+        generate_received(descriptors, &encoded, &out.join("received"))?;
+    }
+    Ok(())
+}
+
+/// Removes the files that declare options, so that neither the crate nor reflection has them. Values of options are
+/// gone already, because prost's descriptors hold none.
+fn without_options(mut descriptors: FileDescriptorSet) -> FileDescriptorSet {
+    descriptors
+        .file
+        .retain(|file| !OPTIONS.contains(&file.name()));
+    for file in &mut descriptors.file {
+        file.dependency
+            .retain(|import| !OPTIONS.contains(&import.as_str()));
+    }
+    descriptors
+}
+
+/// Generates the cost model service as the server sees it: its requests hold their encoded fields as bytes. All other
+/// messages are those of the module `v1`.
+fn generate_received(
+    mut descriptors: FileDescriptorSet,
+    encoded: &EncodedFields,
+    out: &Path,
+) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(out)?;
+    descriptors
+        .file
+        .retain(|file| file.package() == PACKAGE || file.name().starts_with("google/"));
+    let mut config = tonic_prost_build::configure()
+        .build_client(false)
+        .bytes(".")
+        .out_dir(out);
+    for file in &mut descriptors.file {
+        if file.name() != COST_MODEL {
+            file.service.clear();
+        }
+        if file.package() != PACKAGE {
+            continue;
+        }
+        for name in shared_types(file, encoded) {
+            config = config.extern_path(format!(".{PACKAGE}.{name}"), format!("crate::v1::{name}"));
+        }
+        for message in &mut file.message_type {
+            keep_fields_encoded(message, encoded);
+        }
+    }
+    config.compile_fds(descriptors)?;
+    Ok(())
+}
+
+/// Returns the names of the messages and enums that both modules share.
+fn shared_types(file: &FileDescriptorProto, encoded: &EncodedFields) -> Vec<String> {
+    let messages = file.message_type.iter().map(DescriptorProto::name);
+    let shared = messages.filter(|name| !encoded.iter().any(|(message, _)| message == name));
+    let enums = file.enum_type.iter().map(EnumDescriptorProto::name);
+    shared.chain(enums).map(str::to_owned).collect()
+}
+
+/// Makes the encoded fields of a message bytes. Messages and bytes are encoded alike.
+fn keep_fields_encoded(message: &mut DescriptorProto, encoded: &EncodedFields) {
+    let name = message.name().to_owned();
+    for field in &mut message.field {
+        if encoded.contains(&(name.clone(), field.name().to_owned())) {
+            field.set_type(Type::Bytes);
+            field.type_name = None;
+            // A message may be absent; so may these bytes.
+            field.proto3_optional = field.oneof_index.is_none().then_some(true);
+        }
+    }
+}
