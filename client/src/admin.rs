@@ -91,24 +91,7 @@ impl AdminClient {
             name: name.to_owned(),
             version,
             percent,
-            shadow: false,
         };
-        self.set(request).await
-    }
-
-    /// Makes a second version the shadow, which scores calls that the stable version has answered; [`Self::set_canary`] with 0
-    /// percent ends it.
-    pub async fn set_shadow(&self, name: &str, version: u64) -> Result<Vec<Model>, ClientError> {
-        let request = SetCanaryRequest {
-            name: name.to_owned(),
-            version,
-            percent: 0,
-            shadow: true,
-        };
-        self.set(request).await
-    }
-
-    async fn set(&self, request: SetCanaryRequest) -> Result<Vec<Model>, ClientError> {
         let answer = self.models.clone().set_canary(self.request(request)).await;
         Ok(answer
             .map_err(|status| self.error(status))?

@@ -349,29 +349,6 @@ def quality() -> Row:
                     ),
                 ],
             ),
-            Panel(
-                "Pairs that a shadow orders as the stable version does",
-                "percentunit",
-                [
-                    Query(
-                        ratio(
-                            total("hlorank_shadow_pairs_total", f'{MODELS}, order="same"', "model"),
-                            total("hlorank_shadow_pairs_total", MODELS, "model"),
-                        ),
-                        "{{model}}",
-                    )
-                ],
-            ),
-            Panel(
-                "Calls and batches for a shadow",
-                "reqps",
-                [
-                    Query(
-                        total("hlorank_shadow_calls_total", MODELS, "model, result"),
-                        "{{model}} {{result}}",
-                    )
-                ],
-            ),
         ],
     )
 

@@ -14,7 +14,7 @@ use crate::{
     listening::{Addresses, Listening},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
-    quality::{LiveQuality, Replays, RunningReplays, RunningShadows},
+    quality::{LiveQuality, Replays, RunningReplays},
     registry::{Registry, RegistrySettings},
     routers::Routers,
     runtime::Runtime,
@@ -39,7 +39,6 @@ pub struct RunningServer {
     tracing: Tracing,
     store: Option<Arc<MeasurementStore>>,
     replays: Option<RunningReplays>,
-    shadows: RunningShadows,
     drain: Duration,
 }
 
@@ -85,7 +84,6 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
             }
             .start()
         });
-    let shadows = RunningShadows::start(sessions.clone(), settings.replay_share);
     let hosts = settings.security.allowed_hosts.clone();
     let monitored = Monitored::new(&metrics, &sessions, &readiness);
     let monitoring = addresses
@@ -129,7 +127,6 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         tracing,
         store,
         replays,
-        shadows,
         drain,
     };
     server.log_addresses();
@@ -143,7 +140,6 @@ fn engine(settings: &Settings, pool: &Arc<ComputePool>, metrics: &Metrics) -> En
     };
     Engine::new(Arc::clone(pool), cached, metrics)
         .bounded(settings.max_queued_nodes, settings.max_call_bytes)
-        .remembering(settings.recompute_graphs)
 }
 
 /// Loads the models on a separate thread, because it takes a while.
@@ -259,7 +255,7 @@ impl RunningServer {
         self.readiness.stop();
         self.registry.stop();
         self.health.stop().await;
-        drop((self.replays, self.shadows));
+        drop(self.replays);
         let admin = async {
             match self.admin {
                 Some(admin) => admin.stop(self.drain).await,

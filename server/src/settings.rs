@@ -134,18 +134,6 @@ pub struct Settings {
     #[arg(help_heading = MODELS)]
     pub max_run_seconds: Duration,
 
-    /// Graphs that a new version computes before it serves
-    ///
-    /// A number of recently used graphs, for whose last batch it computes the embeddings; this delays the new version.
-    #[arg(
-        long,
-        env = "HLORANK_RECOMPUTE_GRAPHS",
-        value_name = "GRAPHS",
-        default_value_t = 0
-    )]
-    #[arg(help_heading = MODELS)]
-    pub recompute_graphs: usize,
-
     /// Model of layouts if a request names none
     ///
     /// A name other than the default must be that of a model in the folder, for this option and those of the other tasks.
@@ -197,8 +185,7 @@ pub struct Settings {
 
     /// Share of the compute threads' time for replays
     ///
-    /// Kept measurements are replayed through the versions in use, to see how well each ranks. Shadows score calls for at
-    /// most the same share. 0 disables both.
+    /// Kept measurements are replayed through the versions in use, to see how well each ranks. 0 disables replays.
     #[arg(long, env = "HLORANK_REPLAY_SHARE", value_name = "RATIO", default_value_t = 0.05, value_parser = ratio)]
     #[arg(help_heading = MEASUREMENTS)]
     pub replay_share: f64,

@@ -10,8 +10,8 @@ use std::{
 use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, StreamRequest};
 use hlorank_graph::{Configurations, MeasuredGraph};
 use hlorank_tests::{
-    Artifacts, Prometheus, TestServer, configurations, grid_tiles, kernel_of, measured_graphs,
-    prometheus, repository,
+    Prometheus, TestServer, configurations, grid_tiles, kernel_of, measured_graphs, prometheus,
+    repository,
 };
 use serde_json::Value;
 
@@ -130,22 +130,6 @@ fn operands(expression: &str) -> Vec<String> {
         .collect()
 }
 
-/// Makes a copy of a model its shadow.
-async fn begin_shadow(server: &TestServer, artifacts: &Artifacts) {
-    let (name, admin) = ("tile-xla-cpu", server.admin().await);
-    let stable = server
-        .client()
-        .await
-        .get_model(name, None)
-        .await
-        .unwrap()
-        .version;
-    admin.pin(name, stable).await.unwrap();
-    artifacts.publish(name, stable + 1, |_| ());
-    admin.reload().await.unwrap();
-    admin.set_shadow(name, stable + 1).await.unwrap();
-}
-
 /// Sends some calls of every kind: both tasks, every method, known and new graphs, reports, and rejected calls.
 async fn drive(client: &Client, round: u8) {
     for measured in measured_graphs() {
@@ -191,19 +175,12 @@ async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
         "--measurements={}",
         folder.path().join("measurements").display()
     );
-    let artifacts = Artifacts::copy();
-    let flags = [
-        &*store,
-        &*artifacts.flag(),
-        "--replay-share=1",
-        "--admin-listen=127.0.0.1:0",
-    ];
+    let flags = [&*store, "--replay-share=1"];
     let server = TestServer::start_with(&flags).await;
     let Some(prometheus) = Prometheus::scraping(server.metrics_address()).await else {
         return;
     };
     let client = server.client().await;
-    begin_shadow(&server, &artifacts).await;
     let mut without_data = dashboard();
     without_data.extend(rules(&prometheus).await);
     assert!(without_data.len() > 60, "{without_data:?}");

@@ -102,8 +102,6 @@ class Model:
     """Whether it ranks calls of its task that name no model."""
     canary_percent: int
     """Percentage of graphs that it serves as the canary; 0 if it is not the canary."""
-    shadow: bool
-    """Whether it only scores what the stable version answered, to be compared with it."""
     pinned: bool
     """Whether it keeps serving although newer versions exist."""
     rejection: str | None
@@ -137,7 +135,7 @@ class Model:
 
 
 _SAME = (
-    *("name", "version", "serving", "default_for_task", "canary_percent", "shadow", "pinned"),
+    *("name", "version", "serving", "default_for_task", "canary_percent", "pinned"),
     *("architecture", "kind", "batch_dependent", "chunk_configs", "embedding_size", "pad_value"),
     *("digest", "feature_digest", "training_data_digest", "licence"),
 )

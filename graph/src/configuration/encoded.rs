@@ -88,12 +88,6 @@ impl EncodedBatch {
         (self.task() == Task::FeatureSet).then(|| column_count(&self.message))
     }
 
-    /// Number of bytes of the message.
-    #[must_use]
-    pub fn message_bytes(&self) -> usize {
-        self.message.len()
-    }
-
     /// Maximum number of bytes that [`Self::read`] takes beside the message, for a graph with this many slots.
     #[must_use]
     pub fn read_bytes(&self, slots: usize, limits: &Limits) -> usize {

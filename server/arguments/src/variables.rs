@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// Every variable that a program, a client or a test of hlorank reads. All programs know all of them, because they often
 /// share an environment.
-pub const VARIABLES: [&str; 69] = [
+pub const VARIABLES: [&str; 68] = [
     "HLORANK_ACCESS_LOG_SAMPLE",
     "HLORANK_ADMIN_ENDPOINT",
     "HLORANK_ADMIN_LISTEN",
@@ -58,7 +58,6 @@ pub const VARIABLES: [&str; 69] = [
     "HLORANK_POLL_SECONDS",
     "HLORANK_PROMETHEUS",
     "HLORANK_PROXIES",
-    "HLORANK_RECOMPUTE_GRAPHS",
     "HLORANK_REPLAY_SHARE",
     "HLORANK_RETAIN_VERSIONS",
     "HLORANK_SHARED",

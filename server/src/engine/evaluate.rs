@@ -55,15 +55,6 @@ impl Engine {
         }
     }
 
-    /// Remembers the last batch of each of this many graphs for [`Self::recompute`].
-    #[must_use]
-    pub fn remembering(self, graphs: usize) -> Self {
-        Self {
-            segments: self.segments.remembering(graphs),
-            ..self
-        }
-    }
-
     /// Limits the work that may be queued, in padded nodes, and the bytes that calls may hold.
     #[must_use]
     pub fn bounded(self, nodes: usize, bytes: usize) -> Self {
@@ -110,19 +101,6 @@ impl Engine {
     pub fn forget(&self, model: Digest) {
         self.resources.backlog.forget(model);
         self.segments.forget(model);
-    }
-
-    /// Evaluates the rows that other versions of a model were asked for last by this version, on a pool beside the one
-    /// that serves. Returns the number of graphs.
-    pub async fn recompute(
-        &self,
-        model: &Model,
-        pool: Arc<ComputePool>,
-    ) -> Result<usize, EngineError> {
-        match model.loaded() {
-            LoadedModel::Segment(model) => self.segments.recompute(model, pool).await,
-            LoadedModel::WholeGraph(_) => Ok(0),
-        }
     }
 
     /// Scores the configurations that `read` returns. `read` runs on a worker; its configurations must have the graph's

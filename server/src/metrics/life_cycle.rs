@@ -23,7 +23,7 @@ const STABLE_VERSION: Family<Gauge, 1> = Family::new(
 const CANARY_VERSION: Family<Gauge, 1> = Family::new(
     "hlorank_model_canary_version",
     ["model"],
-    "Version that serves a share of the graphs as the canary, or none as the shadow; 0 if there is neither",
+    "Version that serves a share of the graphs as the canary; 0 if there is none",
 );
 
 const LOADS: Family<Counter, 2> = Family::new(

@@ -27,7 +27,6 @@ mod quality;
 mod recorder;
 mod security;
 mod server;
-mod shadow;
 mod stages;
 mod store;
 
@@ -42,6 +41,5 @@ pub use quality::QualitySeries;
 pub use recorder::Recorder;
 pub use security::{ConnectionSeries, ReloadSeries, SecuritySeries};
 pub use server::Metrics;
-pub use shadow::ShadowSeries;
 pub use stages::StageSeries;
 pub use store::StoreSeries;

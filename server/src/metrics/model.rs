@@ -5,7 +5,6 @@ use metrics::Counter;
 
 use super::{
     calls::CallSeries, family::Family, life_cycle::VersionSeries, recorder::Recorder,
-    shadow::ShadowSeries,
 };
 use crate::outcome::Reuse;
 
@@ -70,8 +69,6 @@ pub struct ModelSeries {
     pub abandoned_runs: Counter,
     /// Metrics of the model's versions.
     pub versions: VersionSeries,
-    /// Metrics of its shadow.
-    pub shadow: ShadowSeries,
 }
 
 impl ModelSeries {
@@ -91,7 +88,6 @@ impl ModelSeries {
             failed_runs: counter(FAILED_RUNS),
             abandoned_runs: counter(ABANDONED_RUNS),
             versions: VersionSeries::new(recorder, model),
-            shadow: ShadowSeries::new(recorder, model),
         }
     }
 

@@ -63,7 +63,7 @@ const REPLAYS: Family<Counter, 1> = Family::new(
 const REPLAY_SECONDS: Family<Histogram, 0> = Family::new(
     "hlorank_quality_replay_duration_seconds",
     [],
-    "Time of replays, each of one graph through one version or of one call or batch through a shadow, with the time that they wait for other work",
+    "Time of replays, each of one graph through one version, with the time that they wait for other work",
 );
 
 /// A version is named by its role, so that a new one continues the series of the one before.

@@ -12,9 +12,7 @@ mod budget;
 mod compare;
 mod live_quality;
 mod replays;
-mod shadowing;
 
 pub(crate) use compare::{Comparison, Verdict};
 pub(crate) use live_quality::LiveQuality;
 pub(crate) use replays::{Replays, RunningReplays};
-pub(crate) use shadowing::RunningShadows;

@@ -21,7 +21,7 @@ pub struct Policy {
     /// The version that serves even if there are newer ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<u64>,
-    /// A second version that serves a share of the graphs, or none as the shadow.
+    /// A second version that serves a share of the graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanarySplit>,
 }
@@ -33,7 +33,7 @@ pub struct Policy {
 pub struct CanarySplit {
     /// The version of the canary.
     pub version: u64,
-    /// Percentage of all graphs, 1 to 100; 0 for a shadow, which only scores what the stable version answered.
+    /// Percentage of all graphs, 1 to 100.
     pub percent: u8,
 }
 
@@ -58,7 +58,7 @@ impl Policy {
         }
         match self.canary {
             Some(CanarySplit { percent, .. }) if percent > 100 => {
-                Err(format!("`percent` is {percent}, expected 0 to 100"))
+                Err(format!("`percent` is {percent}, expected 1 to 100"))
             }
             _ => Ok(()),
         }
@@ -79,12 +79,14 @@ impl Policies {
         let Some(json) = json else {
             return Ok(Self::default());
         };
-        let policies: BTreeMap<String, Policy> =
+        let mut policies: BTreeMap<String, Policy> =
             serde_json::from_slice(json).map_err(|error| malformed(error.to_string()))?;
-        for (model, policy) in &policies {
+        for (model, policy) in &mut policies {
             policy
                 .check()
                 .map_err(|detail| malformed(format!("{model}: {detail}")))?;
+            // Version 0.1 wrote a canary of 0 percent for a version that only scored calls, which is no longer done.
+            policy.canary = policy.canary.filter(|split| split.percent > 0);
         }
         Ok(Self(policies))
     }

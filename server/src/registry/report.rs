@@ -23,7 +23,7 @@ pub struct ModelReport {
     pub model: Option<Arc<Model>>,
     /// Whether requests that name no version reach it, except those that the canary serves.
     pub stable: bool,
-    /// The percentage of graphs that it serves as the canary; 0 of the shadow.
+    /// The percentage of graphs that it serves as the canary.
     pub canary_percent: Option<u8>,
     /// Whether the policy pins it.
     pub pinned: bool,

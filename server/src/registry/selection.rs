@@ -11,7 +11,7 @@ pub enum Wanted {
     Any,
     /// The stable version.
     Stable,
-    /// The canary or the shadow.
+    /// The canary.
     Canary,
     /// The version with this number.
     Version(u64),
@@ -24,8 +24,6 @@ pub enum Role {
     Stable,
     /// It serves a share of the graphs.
     Canary,
-    /// It scores calls that the stable version has answered.
-    Shadow,
 }
 
 /// A version in use.
@@ -44,16 +42,6 @@ impl Role {
         match self {
             Self::Stable => "stable",
             Self::Canary => "canary",
-            Self::Shadow => "shadow",
-        }
-    }
-
-    /// The role of a version that serves a percentage of the graphs beside the stable one.
-    pub(super) fn beside_stable(percent: u8) -> Self {
-        if percent == 0 {
-            Self::Shadow
-        } else {
-            Self::Canary
         }
     }
 }
@@ -62,7 +50,7 @@ impl Role {
 #[derive(Clone)]
 pub struct Selection {
     pub(super) stable: Arc<Model>,
-    /// The canary, and the percentage of graphs that it serves; 0 of a shadow.
+    /// The canary, and the percentage of graphs that it serves.
     pub(super) canary: Option<(Arc<Model>, u8)>,
 }
 
@@ -154,15 +142,6 @@ impl Selection {
             .canary
             .filter(|(canary, _)| canary.manifest().features() == features);
         self
-    }
-
-    /// Returns the version that scores what the stable version answers.
-    #[must_use]
-    pub fn shadow(&self) -> Option<&Arc<Model>> {
-        self.canary
-            .as_ref()
-            .filter(|(_, percent)| *percent == 0)
-            .map(|(shadow, _)| shadow)
     }
 
     /// Returns the version that answers for a graph. It stays the same as long as the percentage does, and a canary

@@ -114,7 +114,7 @@ impl ServingSnapshot {
                 model: Arc::clone(model),
             };
             let beside = served.canary.as_ref();
-            let canary = beside.map(|(_, model, percent)| of(Role::beside_stable(*percent), model));
+            let canary = beside.map(|(_, model, _)| of(Role::Canary, model));
             [Some(of(Role::Stable, &served.stable.1)), canary]
                 .into_iter()
                 .flatten()

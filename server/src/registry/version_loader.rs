@@ -150,11 +150,6 @@ impl Loading<'_> {
         self.engines[1..]
             .iter()
             .try_for_each(|engine| golden.check(&model, engine, &self.limit))?;
-        let serves =
-            |versions: &mut super::versions::Versions<_>| versions.would_serve(self.version);
-        if shared.with_model(self.name, serves) == Some(true) {
-            self.recompute(&model);
-        }
         Ok(model)
     }
 
@@ -271,28 +266,5 @@ impl Loading<'_> {
         catalogue
             .get(self.name)
             .is_some_and(|versions| versions.policy().pinned == Some(version))
-    }
-
-    /// Evaluates the recent requests of the previous version, if the settings ask for that.
-    fn recompute(&self, model: &Arc<Model>) {
-        let (started, manifest) = (Instant::now(), model.manifest());
-        let pool = Arc::clone(self.engines[0].pool());
-        let recomputed = self.limit.wait(self.loader.engine.recompute(model, pool));
-        let (name, version, took) = (&manifest.name, manifest.version, started.elapsed());
-        match recomputed {
-            Ok(Ok(graphs)) => tracing::debug!(
-                model = name,
-                version,
-                graphs,
-                ?took,
-                "embeddings recomputed"
-            ),
-            Ok(Err(error)) => {
-                tracing::warn!(model = name, version, %error, "embeddings were not recomputed")
-            }
-            Err(error) => {
-                tracing::warn!(model = name, version, %error, "embeddings were not recomputed")
-            }
-        }
     }
 }

@@ -81,7 +81,6 @@ impl CostModel {
         let explained = read_explain_top(request.explain_top)?;
         let again = (explained > 0).then(|| batch.clone());
         let assessed = request.assess_confidence.then(|| batch.clone());
-        let shadowed = session.copy_for_shadow(&batch);
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
@@ -107,7 +106,6 @@ impl CostModel {
             Some(batch) => Some(session.assess(batch).await?),
             None => None,
         };
-        session.shadow(shadowed);
         let timings = Timings {
             featurize: found.featurize,
             total: started.elapsed(),

@@ -261,7 +261,6 @@ impl From<ModelReport> for v1::Model {
                 },
             ),
             canary_percent: report.canary_percent.unwrap_or(0).into(),
-            shadow: report.canary_percent == Some(0),
             pinned: report.pinned,
             folder_gone: report.folder_gone,
             ..described

@@ -175,10 +175,8 @@ impl Batches {
     }
 
     async fn score(&mut self, encoded: EncodedBatch) -> Result<BatchScores, ServiceError> {
-        let shadowed = self.session.copy_for_shadow(&encoded);
         let scored = self.session.score(encoded).await;
         let scored = scored.map_err(|error| self.in_batch(error.into()))?;
-        self.session.shadow(shadowed);
         let timings = scored.timings();
         self.session.record_scored(&timings);
         Ok(BatchScores {

@@ -17,7 +17,7 @@ pub(crate) struct Assessment {
 const COMPARED: usize = 256;
 
 /// Returns up to 256 configurations that lie evenly over a batch, for a comparison of models.
-pub(super) fn spread(all: &Configurations) -> Configurations {
+fn spread(all: &Configurations) -> Configurations {
     let step = all.len().div_ceil(COMPARED).max(1);
     all.select(&(0..all.len()).step_by(step).collect::<Vec<_>>())
 }

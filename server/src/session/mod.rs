@@ -29,8 +29,6 @@ mod replay;
 mod score;
 mod search;
 mod sessions;
-mod shadow;
-mod shadowed;
 mod space;
 mod stored;
 mod suggest;

@@ -103,7 +103,7 @@ impl Sessions {
     }
 
     /// Scores configurations of a graph, behind all other work.
-    pub(super) async fn score_in_background(
+    async fn score_in_background(
         &self,
         model: &Model,
         graph: &Arc<SegmentedGraph>,

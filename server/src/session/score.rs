@@ -28,8 +28,6 @@ pub(crate) struct Session {
     sessions: Sessions,
     call: Call,
     model: Arc<Model>,
-    /// The version that scores what the model scored, if the call left the version open.
-    shadow: Option<Arc<Model>>,
     series: Arc<ModelSeries>,
     graph: Arc<SegmentedGraph>,
     /// Maximum number of configurations of all batches.
@@ -92,7 +90,6 @@ impl Session {
         graph: &FoundGraph,
     ) -> Result<Self, SessionError> {
         let (series, graph) = (model.series, Arc::clone(&graph.graph));
-        let shadow = model.selection.shadow().cloned();
         let model = model.selection.of_graph(graph.hash);
         call.record.answered_by(&model);
         check_columns(&model, &graph)?;
@@ -100,7 +97,6 @@ impl Session {
             sessions: sessions.clone(),
             call,
             model,
-            shadow,
             series,
             graph,
             max_configs: usize::MAX,
@@ -131,18 +127,6 @@ impl Session {
     /// The model version that scores.
     pub(crate) fn model(&self) -> &Model {
         &self.model
-    }
-
-    pub(super) fn shared_model(&self) -> Arc<Model> {
-        Arc::clone(&self.model)
-    }
-
-    pub(super) fn shadow_version(&self) -> Option<&Arc<Model>> {
-        self.shadow.as_ref()
-    }
-
-    pub(super) fn series(&self) -> &Arc<ModelSeries> {
-        &self.series
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {

@@ -6,15 +6,12 @@ use std::{
 use hlorank_graph::{Digest, Graph, SegmentedGraph, Task};
 use hlorank_proto::v1;
 
-use tokio::sync::mpsc::Receiver;
-
 use super::{
     Bounds, GraphOrigin, SentGraph, SessionError,
     accounts::Accounts,
     admission::{Admission, AdmissionLimit, Admitted, Caller},
     arrivals::{Arrival, Arrivals},
     call::Place,
-    shadowed::{Shadowed, ShadowedBatch},
 };
 use crate::{
     adaptation::AdaptedCache,
@@ -45,7 +42,6 @@ struct Shared {
     accounts: Accounts,
     bounds: Bounds,
     metrics: Arc<Metrics>,
-    shadowed: Shadowed,
 }
 
 /// The calls that are counted together.
@@ -97,7 +93,6 @@ impl Sessions {
             accounts: Accounts::default(),
             bounds,
             metrics,
-            shadowed: Shadowed::default(),
         }))
     }
 
@@ -139,15 +134,6 @@ impl Sessions {
     /// Another model that learned from the same data, if one serves.
     pub(super) fn second_opinion(&self, model: &Model) -> Option<Arc<Model>> {
         self.0.registry.second_opinion(model)
-    }
-
-    pub(super) fn shadowed(&self) -> &Shadowed {
-        &self.0.shadowed
-    }
-
-    /// The batches that shadows are to score, for the first who asks. None are kept once the receiver is dropped.
-    pub(crate) fn take_shadowed(&self) -> Option<Receiver<ShadowedBatch>> {
-        self.0.shadowed.take_receiver()
     }
 
     /// What earlier calls learned.

@@ -139,8 +139,7 @@ async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_canary_or_shadow_whose_run_cannot_be_stopped_stays_out_of_service_until_an_operator_asks()
- {
+async fn a_canary_whose_run_cannot_be_stopped_stays_out_of_service_until_an_operator_asks() {
     let flags = ["--workers=1", "--max-run-seconds=1", "--poll-seconds=0.1"];
     let subject = Subject::start_with(Artifacts::copy(), &flags).await;
     let (hangs, admin) = (subject.first + 1, subject.server.admin().await);
@@ -201,7 +200,7 @@ async fn a_canary_or_shadow_whose_run_cannot_be_stopped_stays_out_of_service_unt
     let scrape = subject.server.scrape().await;
     assert_eq!((scans(&scrape), abandoned(&scrape)), (loaded, 1.0));
 
-    admin.set_shadow(MODEL, hangs).await.unwrap();
+    admin.set_canary(MODEL, hangs, 1).await.unwrap();
     subject
         .server
         .until(MODEL, hangs, ModelState::Serving)

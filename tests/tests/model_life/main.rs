@@ -10,5 +10,4 @@ mod pinning;
 mod reloading;
 mod removing;
 mod several_servers;
-mod shadow;
 mod subject;

@@ -82,20 +82,6 @@ async fn requests_finish_on_the_version_that_they_began_with() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn recent_graphs_are_recomputed_before_a_version_takes_over_where_that_is_asked_for() {
-    for (flag, rows_evaluated) in [("--recompute-graphs=0", 20), ("--recompute-graphs=2", 0)] {
-        let subject = Subject::start_with(Artifacts::copy(), &[flag]).await;
-        let before = subject.ask(MODEL, 40).await;
-        assert_eq!(before.reuse.rows_evaluated, 20);
-        subject.publish(subject.first + 1).await;
-        let after = subject.ask(MODEL, 40).await;
-        assert_ne!(after.model, before.model);
-        assert_eq!(after.reuse.rows_evaluated, rows_evaluated, "{flag}");
-        assert_eq!(after.scores, before.scores);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_weights_give_the_same_scores_in_every_version() {
     let subject = Subject::start().await;
     let before = subject.ask(MODEL, 40).await;

@@ -40,17 +40,9 @@ pub(super) enum Change {
         model: (String, u64),
         /// Percentage of the graphs that the canary serves
         ///
-        /// 1 to 100; 0 ends the canary or the shadow.
+        /// 1 to 100; 0 ends the canary.
         #[arg(long)]
         percent: u32,
-        #[command(flatten)]
-        admin: Admin,
-    },
-    /// Pin the stable version, and make another version score the same calls without answering them
-    Shadow {
-        /// Version of the shadow; `canary NAME@VERSION --percent 0` ends it
-        #[arg(value_name = "NAME@VERSION", value_parser = numbered)]
-        model: (String, u64),
         #[command(flatten)]
         admin: Admin,
     },
@@ -103,10 +95,6 @@ impl Change {
                     .set_canary(&name, version, percent)
                     .await?
             }
-            Self::Shadow {
-                admin,
-                model: (name, version),
-            } => admin.connect().await?.set_shadow(&name, version).await?,
         })
     }
 }

@@ -44,7 +44,6 @@ struct ModelReport {
     rejection: Option<RejectionReport>,
     pinned: bool,
     canary_percent: u32,
-    shadow: bool,
     folder_gone: bool,
     task: String,
     architecture: String,
@@ -114,7 +113,6 @@ impl From<v1::Model> for ModelReport {
                 }),
             pinned: model.pinned,
             canary_percent: model.canary_percent,
-            shadow: model.shadow,
             folder_gone: model.folder_gone,
             task: task_name(model.task),
             digest: hexadecimal(&model.digest),
@@ -236,19 +234,13 @@ impl ModelReport {
         ]
     }
 
-    /// Returns the state, with notes if an operator pinned the version or made it a canary or the shadow.
+    /// Returns the state, with notes if an operator pinned the version or made it a canary.
     fn state_cell(&self) -> String {
         let canary =
             (self.canary_percent > 0).then(|| format!("canary, {} %", self.canary_percent));
         let pinned = self.pinned.then(|| "pinned".to_owned());
-        let shadow = self.shadow.then(|| "shadow".to_owned());
         let gone = self.folder_gone.then(|| "folder removed".to_owned());
-        let notes: Vec<String> = pinned
-            .into_iter()
-            .chain(canary)
-            .chain(shadow)
-            .chain(gone)
-            .collect();
+        let notes: Vec<String> = pinned.into_iter().chain(canary).chain(gone).collect();
         if notes.is_empty() {
             self.state.clone()
         } else {

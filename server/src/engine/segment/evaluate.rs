@@ -10,13 +10,12 @@ use metrics::Gauge;
 use super::{
     embeddings::{EmbeddingCache, Embeddings},
     plan::Plan,
-    prepare::{Preparation, Prepared, can_prepare},
-    recent::{RecentBatch, RecentBatches},
+    prepare::{Preparation, Prepared},
     sums::SumTree,
 };
 use crate::{
-    compute::{Class, ComputePool, Computed, Worker},
-    engine::{EngineError, Terms, backlog::Backlog, error::check_scores, resources::Resources},
+    compute::{Class, Computed, Worker},
+    engine::{EngineError, Terms, error::check_scores, resources::Resources},
     model::SegmentModel,
     outcome::{Evaluation, KernelTime, Stages},
     runtime::Interrupt,
@@ -25,7 +24,6 @@ use crate::{
 /// Evaluates segment models.
 pub(in crate::engine) struct SegmentEvaluator {
     embeddings: Arc<Embeddings>,
-    recent: RecentBatches,
 }
 
 impl SegmentEvaluator {
@@ -36,18 +34,7 @@ impl SegmentEvaluator {
     ) -> Self {
         let (pool, backlog) = (Arc::clone(&resources.pool), Arc::clone(&resources.backlog));
         let embeddings = Arc::new(Embeddings::new(pool, cache, backlog, waiting_rows));
-        Self {
-            embeddings,
-            recent: RecentBatches::new(0),
-        }
-    }
-
-    /// Remembers the last batch of each of this many graphs.
-    pub(in crate::engine) fn remembering(self, graphs: usize) -> Self {
-        Self {
-            recent: RecentBatches::new(graphs),
-            ..self
-        }
+        Self { embeddings }
     }
 
     /// Sets the gauges to the current state.
@@ -58,25 +45,6 @@ impl SegmentEvaluator {
     /// Drops the embeddings of a model.
     pub(in crate::engine) fn forget(&self, model: Digest) {
         self.embeddings.cache().forget(model);
-    }
-
-    /// Evaluates the rows of the remembered batches of this model's name on another pool. Returns their number of
-    /// graphs.
-    pub(in crate::engine) async fn recompute(
-        &self,
-        model: &Arc<SegmentModel>,
-        pool: Arc<ComputePool>,
-    ) -> Result<usize, EngineError> {
-        let recent = self.recent.of_model(&model.facts().name);
-        let (cache, backlog) = (Arc::clone(self.embeddings.cache()), Backlog::new(&pool));
-        let embeddings = Arc::new(Embeddings::new(pool, cache, backlog, Gauge::noop()));
-        let graphs = recent.len();
-        for RecentBatch { graph, plan, .. } in recent {
-            if can_prepare(model, &graph, &plan) {
-                embeddings.evaluate_plan(model, &graph, &plan).await?;
-            }
-        }
-        Ok(graphs)
     }
 
     /// Scores the configurations that `read` returns.
@@ -169,7 +137,6 @@ impl SegmentEvaluator {
             .embeddings
             .complete(&model, &graph, &plan, looked_up, terms)
             .await?;
-        self.recent.remember(&model, &graph, &plan);
         let encoded = Instant::now();
         let distinct = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
         drop(held);

@@ -6,7 +6,6 @@ mod embeddings;
 mod evaluate;
 mod plan;
 mod prepare;
-mod recent;
 mod sums;
 
 pub use embeddings::CacheBytes;

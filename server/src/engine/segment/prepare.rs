@@ -178,11 +178,6 @@ impl Progress {
     }
 }
 
-/// Whether a model can evaluate the rows of a plan that was made for another version of it.
-pub(super) fn can_prepare(model: &SegmentModel, graph: &SegmentedGraph, plan: &Plan) -> bool {
-    can_pad(model, graph) && check_rows(model, plan).is_ok()
-}
-
 fn can_pad(model: &SegmentModel, graph: &SegmentedGraph) -> bool {
     graph.can_pad(model.facts().pad)
 }

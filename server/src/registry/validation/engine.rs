@@ -38,11 +38,6 @@ impl ValidationEngine {
         let _ = block_on(self.pool.run(Class::Bulk, |_| ()));
     }
 
-    /// Returns the pool of the one thread.
-    pub(in crate::registry) fn pool(&self) -> &Arc<ComputePool> {
-        &self.pool
-    }
-
     /// Does work on the thread. If it does not end within the limit, the thread is left behind and replaced.
     pub(in crate::registry) fn run<T: Send + 'static>(
         &self,

@@ -93,16 +93,6 @@ impl Choice {
         self.stable.filter(|&stable| known.has_model(stable))
     }
 
-    /// Returns whether a version would serve if it were loaded.
-    pub(super) fn would_serve<M>(&self, known: &KnownVersions<M>, version: u64) -> bool {
-        let wanted_for = [
-            self.candidates(known).first().copied(),
-            self.canary(),
-            self.change.needed,
-        ];
-        wanted_for.contains(&Some(version))
-    }
-
     /// Returns the version that a rollback pins: the previously stable version, or else the next older one.
     pub(super) fn rollback_target<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
         let stable = self.stable?;

@@ -41,7 +41,7 @@ pub(in crate::registry) struct VersionReport<M> {
 #[derive(Clone, Debug)]
 pub(in crate::registry) struct ServedVersions<M> {
     pub(in crate::registry) stable: (u64, M),
-    /// The canary, and the percentage of graphs that it serves; 0 of a shadow.
+    /// The canary, and the percentage of graphs that it serves.
     pub(in crate::registry) canary: Option<(u64, M, u8)>,
     /// Every version that a request may name.
     pub(in crate::registry) loaded: BTreeMap<u64, M>,
@@ -258,11 +258,6 @@ impl<M: Clone> Versions<M> {
 
     pub(in crate::registry) fn stable(&self) -> Option<u64> {
         self.choice.stable()
-    }
-
-    /// Returns whether a version would serve if it were loaded.
-    pub(in crate::registry) fn would_serve(&self, version: u64) -> bool {
-        self.choice.would_serve(&self.known, version)
     }
 
     /// Returns the versions on disk that are older than `version` and were not rejected, the newest first.

@@ -71,20 +71,6 @@ impl Embeddings {
         set(&self.0.waiting_rows, self.0.waiting().rows() as u64);
     }
 
-    /// Evaluates the rows of a plan that the cache lacks.
-    pub(in crate::engine::segment) async fn evaluate_plan(
-        &self,
-        model: &Arc<SegmentModel>,
-        graph: &Arc<SegmentedGraph>,
-        plan: &Arc<Plan>,
-    ) -> Result<(), EngineError> {
-        let mut looked_up = LookedUp::default();
-        while !self.look_up(model, graph, plan, &mut looked_up, Instant::now()) {}
-        self.complete(model, graph, plan, looked_up, Terms::default())
-            .await
-            .map(drop)
-    }
-
     /// Looks up the next rows of a plan in the cache, until `until` or a little longer. Returns whether every row was
     /// looked up.
     pub(in crate::engine::segment) fn look_up(
