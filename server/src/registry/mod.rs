@@ -5,6 +5,7 @@
 //! last request.
 
 mod admin;
+mod admin_error;
 mod catalogue;
 mod error;
 mod folder;
@@ -13,6 +14,7 @@ mod lanes;
 mod loader;
 mod overlooked;
 mod policy;
+mod policy_change;
 mod policy_error;
 mod policy_lock;
 mod report;
@@ -25,11 +27,12 @@ mod version_loader;
 mod versions;
 mod watch;
 
-pub use admin::AdminError;
+pub use admin_error::AdminError;
 pub use error::{RegistryError, ScanError};
 pub use handle::Registry;
 pub use overlooked::IgnoredPath;
 pub use policy::{CanarySplit, Policy};
+pub use policy_change::PolicyChange;
 pub use policy_error::PolicyError;
 pub use report::ModelReport;
 pub use selection::{Role, SelectError, Selection, VersionInUse, Wanted};

@@ -8,7 +8,7 @@ use hlorank_proto::v1::{
 use tonic::{Request, Response, Status};
 
 use super::{Models, ServiceError, model::check_name};
-use crate::registry::{AdminError, CanarySplit, Registry};
+use crate::registry::{AdminError, CanarySplit, PolicyChange};
 
 /// Implements `hlorank.v1.ModelAdminService`.
 pub struct ModelAdmin {
@@ -22,20 +22,14 @@ impl ModelAdmin {
         Self { models }
     }
 
-    /// Completes a change even if its caller disconnects, and returns the models that it concerns as they are then.
-    async fn change<F>(
-        &self,
-        name: &str,
-        change: impl FnOnce(Arc<Registry>, String) -> F,
-    ) -> Result<Vec<v1::Model>, Status>
-    where
-        F: Future<Output = Result<(), AdminError>> + Send + 'static,
-    {
-        let changing = tokio::spawn(change(Arc::clone(self.models.registry()), name.to_owned()));
-        let changed = changing.await.unwrap_or(Err(AdminError::Failed));
-        changed.map_err(ServiceError::from)?;
+    /// Changes which versions of a model serve, and returns its versions as they are then.
+    async fn apply(&self, name: String, change: PolicyChange) -> Result<Vec<v1::Model>, Status> {
+        check_name(&name)?;
+        let registry = Arc::clone(self.models.registry());
+        let model = name.clone();
+        complete(async move { registry.apply(&model, change).await }).await?;
         let mut models = self.models.all();
-        models.retain(|model| name.is_empty() || model.name == name);
+        models.retain(|model| model.name == name);
         Ok(models)
     }
 }
@@ -43,22 +37,17 @@ impl ModelAdmin {
 #[tonic::async_trait]
 impl ModelAdminService for ModelAdmin {
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
-        let models = self
-            .change("", |registry, _| async move { registry.reload().await })
-            .await?;
+        let registry = Arc::clone(self.models.registry());
+        complete(async move { registry.reload().await }).await?;
+        let models = self.models.all();
         Ok(Response::new(ReloadResponse { models }))
     }
 
     async fn pin(&self, request: Request<PinRequest>) -> Result<Response<PinResponse>, Status> {
         let PinRequest { name, version } = request.into_inner();
-        check_name(&name)?;
         check_version(version)?;
-        let pin = |registry: Arc<Registry>, name: String| async move {
-            registry.pin(&name, version).await
-        };
-        Ok(Response::new(PinResponse {
-            models: self.change(&name, pin).await?,
-        }))
+        let models = self.apply(name, PolicyChange::Pin(version)).await?;
+        Ok(Response::new(PinResponse { models }))
     }
 
     async fn unpin(
@@ -66,12 +55,8 @@ impl ModelAdminService for ModelAdmin {
         request: Request<UnpinRequest>,
     ) -> Result<Response<UnpinResponse>, Status> {
         let UnpinRequest { name } = request.into_inner();
-        check_name(&name)?;
-        let unpin =
-            |registry: Arc<Registry>, name: String| async move { registry.unpin(&name).await };
-        Ok(Response::new(UnpinResponse {
-            models: self.change(&name, unpin).await?,
-        }))
+        let models = self.apply(name, PolicyChange::Unpin).await?;
+        Ok(Response::new(UnpinResponse { models }))
     }
 
     async fn rollback(
@@ -79,12 +64,8 @@ impl ModelAdminService for ModelAdmin {
         request: Request<RollbackRequest>,
     ) -> Result<Response<RollbackResponse>, Status> {
         let RollbackRequest { name } = request.into_inner();
-        check_name(&name)?;
-        let rollback =
-            |registry: Arc<Registry>, name: String| async move { registry.rollback(&name).await };
-        Ok(Response::new(RollbackResponse {
-            models: self.change(&name, rollback).await?,
-        }))
+        let models = self.apply(name, PolicyChange::Rollback).await?;
+        Ok(Response::new(RollbackResponse { models }))
     }
 
     async fn set_canary(
@@ -95,38 +76,33 @@ impl ModelAdminService for ModelAdmin {
             name,
             version,
             percent,
-            shadow,
         } = request.into_inner();
-        check_name(&name)?;
-        let split = canary_split(version, percent, shadow)?;
-        let set = |registry: Arc<Registry>, name: String| async move {
-            match split {
-                Some(split) => registry.set_canary(&name, split).await,
-                None => registry.end_canary(&name).await,
-            }
-        };
-        Ok(Response::new(SetCanaryResponse {
-            models: self.change(&name, set).await?,
-        }))
+        let change = canary_change(version, percent)?;
+        let models = self.apply(name, change).await?;
+        Ok(Response::new(SetCanaryResponse { models }))
     }
 }
 
-/// Checks the split of `SetCanary`. `None` ends the canary or the shadow.
-fn canary_split(
-    version: u64,
-    percent: u32,
-    shadow: bool,
-) -> Result<Option<CanarySplit>, ServiceError> {
-    match (u8::try_from(percent), shadow) {
-        (Ok(0), false) => Ok(None),
-        (Ok(percent @ 0), true) | (Ok(percent @ 1..=100), false) => {
+/// Completes a change even if its caller disconnects.
+async fn complete(
+    change: impl Future<Output = Result<(), AdminError>> + Send + 'static,
+) -> Result<(), ServiceError> {
+    let changed = tokio::spawn(change).await;
+    Ok(changed.unwrap_or(Err(AdminError::Failed))?)
+}
+
+/// Returns the change that `SetCanary` asks for. 0 percent ends the canary.
+fn canary_change(version: u64, percent: u32) -> Result<PolicyChange, ServiceError> {
+    match u8::try_from(percent) {
+        Ok(0) => Ok(PolicyChange::EndCanary),
+        Ok(percent @ 1..=100) => {
             check_version(version)?;
-            Ok(Some(CanarySplit { version, percent }))
+            Ok(PolicyChange::BeginCanary(CanarySplit { version, percent }))
         }
         _ => Err(ServiceError::Invalid {
             field: "percent",
             found: percent.to_string(),
-            expected: if shadow { "0 for a shadow" } else { "0 to 100" }.to_owned(),
+            expected: "0 to 100".to_owned(),
         }),
     }
 }
