@@ -1,27 +1,15 @@
-use hlorank_graph::pace;
+use hlorank_graph::quality::{Outcome, PairCounts};
 
 /// Returns Kendall's tau-b of two lists of numbers: their agreement about the order of pairs, from −1 to 1. It is 0 if
-/// all numbers of a list are equal.
+/// all numbers of a list are equal, because then there is no order to agree with.
 pub(super) fn tau(one: &[f64], other: &[f64]) -> f64 {
-    let mut sums = [0_i64; 3];
-    for first in pace::in_steps(16, 0..one.len()) {
-        for second in 0..first {
-            let [of_one, of_other] = [one, other].map(|list| sign(list[first], list[second]));
-            for (sum, add) in sums
-                .iter_mut()
-                .zip([of_one * of_other, of_one.abs(), of_other.abs()])
-            {
-                *sum += add;
-            }
-        }
-    }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer than 2^53 pairs"
-    )]
-    let [agreed, untied_one, untied_other] = sums.map(|sum| sum as f64);
-    let untied = (untied_one * untied_other).sqrt();
-    if untied == 0.0 { 0.0 } else { agreed / untied }
+    let pairs = one.iter().zip(other);
+    let outcomes: Vec<Outcome> = pairs
+        .map(|(&run_time, &score)| Outcome { run_time, score })
+        .collect();
+    PairCounts::of(&outcomes)
+        .and_then(|counts| counts.kendall_tau())
+        .unwrap_or(0.0)
 }
 
 /// Returns how many standard deviations of chance a tau is from 0.
@@ -37,10 +25,6 @@ pub(super) fn deviations_from_chance(tau: f64, measured: usize) -> f64 {
 pub(super) fn variance_by_chance(measured: usize) -> f64 {
     let measured = measured as f64;
     2.0 * (2.0 * measured + 5.0) / (9.0 * measured * (measured - 1.0))
-}
-
-fn sign(one: f64, other: f64) -> i64 {
-    i64::from(one > other) - i64::from(one < other)
 }
 
 #[cfg(test)]
