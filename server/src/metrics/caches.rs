@@ -116,7 +116,8 @@ impl CacheSeries {
     /// Returns metrics that are not exported.
     #[must_use]
     pub fn noop() -> Self {
-        let (counter, gauge) = (Counter::noop(), Gauge::noop());
+        let counter = Counter::noop();
+        let gauge = Gauge::noop();
         Self {
             hits: counter.clone(),
             misses: counter.clone(),

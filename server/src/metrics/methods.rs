@@ -59,23 +59,22 @@ impl Methods {
         self.by_path.get(path).cloned()
     }
 
-    /// Counts an ended call of the model that it selected. `reason` is that of a failed call.
-    pub fn ended(
-        &self,
-        method: &Method,
-        model: Option<&ModelSeries>,
-        code: Code,
-        reason: Option<&str>,
-        duration: Duration,
-    ) {
-        let of_model = model.and_then(|model| model.calls(method.name));
-        of_model
-            .unwrap_or(&method.without_model)
-            .ended(code, duration);
+    /// Counts an ended call. `reason` is that of a failed call.
+    pub fn ended(&self, series: &CallSeries, code: Code, reason: Option<&str>, duration: Duration) {
+        series.ended(code, duration);
         if let Some(reason) = reason
             && let Some(counter) = self.errors.get(reason).or_else(|| self.errors.get(OTHER))
         {
             counter.increment(1);
         }
+    }
+}
+
+impl Method {
+    /// Returns the metrics of the method's calls with the model that they selected.
+    #[must_use]
+    pub fn series<'a>(&'a self, model: Option<&'a ModelSeries>) -> &'a CallSeries {
+        let of_model = model.and_then(|model| model.calls(self.name));
+        of_model.unwrap_or(&self.without_model)
     }
 }

@@ -3,9 +3,7 @@ use std::collections::HashMap;
 use hlorank_proto::methods::METHODS;
 use metrics::Counter;
 
-use super::{
-    calls::CallSeries, family::Family, life_cycle::VersionSeries, recorder::Recorder,
-};
+use super::{calls::CallSeries, family::Family, life_cycle::VersionSeries, recorder::Recorder};
 use crate::outcome::Reuse;
 
 const CONFIGS: Family<Counter, 1> =

@@ -8,7 +8,7 @@ use std::{
 use hlorank_graph::{Digest, shortened};
 
 use super::{
-    overlooked::{Overlooked, Seen, is_model_name},
+    overlooked::{OverlookReason, OverlookedPath, is_model_name},
     policy_error::FILE_NAME,
 };
 use crate::model::MANIFEST_FILE;
@@ -21,7 +21,7 @@ pub(super) struct FolderScan {
     /// Descriptions of what could not be read, with the causes.
     pub(super) problems: Vec<String>,
     /// What is never loaded, by its path in the folder.
-    pub(super) overlooked: BTreeMap<String, Seen>,
+    pub(super) overlooked: BTreeMap<String, OverlookedPath>,
 }
 
 /// The versions of a model that have a manifest. Each has a fingerprint, which changes when one of its files does, or
@@ -45,7 +45,7 @@ pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
         let versions = found.read(&path, || entries(&path)).map(|entries| {
             let entries = entries?;
             if entries.is_empty() {
-                found.overlook(folder, &path, Overlooked::NoVersion);
+                found.overlook(folder, &path, OverlookReason::NoVersion);
             }
             let version = |entry: Entry| Some((found.expect(folder, &entry, version)?, entry.path));
             Some(entries.into_iter().filter_map(version).collect::<Vec<_>>())
@@ -54,7 +54,7 @@ pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
             let fingerprint =
                 |(version, path): (u64, PathBuf)| match found.read(&path, || fingerprint(&path)) {
                     Ok(fingerprint) => Some((version, Some(fingerprint?))),
-                    Err(Unreadable) => Some((version, None)),
+                    Err(ReadFailure) => Some((version, None)),
                 };
             versions
                 .into_iter()
@@ -69,7 +69,7 @@ pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
 
 /// Something could not be read, and was added to the problems.
 #[derive(Debug, PartialEq, Eq)]
-struct Unreadable;
+struct ReadFailure;
 
 /// Something in a folder.
 struct Entry {
@@ -91,23 +91,23 @@ impl FolderScan {
         &mut self,
         folder: &Path,
         entry: &Entry,
-        read: impl FnOnce(&Path) -> Result<T, Overlooked>,
+        read: impl FnOnce(&Path) -> Result<T, OverlookReason>,
     ) -> Option<T> {
         let read = match entry.kind {
             EntryKind::Folder => read(&entry.path),
-            EntryKind::File => Err(Overlooked::File),
-            EntryKind::DanglingLink => Err(Overlooked::DanglingLink),
+            EntryKind::File => Err(OverlookReason::File),
+            EntryKind::DanglingLink => Err(OverlookReason::DanglingLink),
         };
         read.inspect_err(|why| self.overlook(folder, &entry.path, *why))
             .ok()
     }
 
-    fn overlook(&mut self, folder: &Path, path: &Path, why: Overlooked) {
+    fn overlook(&mut self, folder: &Path, path: &Path, why: OverlookReason) {
         let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
         let shown = shortened(&relative.escape_debug().to_string());
         self.overlooked.insert(
             shown,
-            Seen {
+            OverlookedPath {
                 why,
                 fingerprint: fingerprint(path).ok(),
             },
@@ -119,39 +119,39 @@ impl FolderScan {
         &mut self,
         path: &Path,
         read: impl FnOnce() -> io::Result<T>,
-    ) -> Result<Option<T>, Unreadable> {
+    ) -> Result<Option<T>, ReadFailure> {
         match read() {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
                 self.problems
                     .push(format!("cannot read `{}`: {error}", path.display()));
-                Err(Unreadable)
+                Err(ReadFailure)
             }
         }
     }
 }
 
 /// Returns the name of the model in a folder.
-fn model_name(folder: &Path) -> Result<String, Overlooked> {
+fn model_name(folder: &Path) -> Result<String, OverlookReason> {
     let name = folder
         .file_name()
         .and_then(OsStr::to_str)
         .filter(|name| is_model_name(name));
-    name.map(str::to_owned).ok_or(Overlooked::ModelName)
+    name.map(str::to_owned).ok_or(OverlookReason::ModelName)
 }
 
 /// Returns the number of the version in a folder.
-fn version(folder: &Path) -> Result<u64, Overlooked> {
+fn version(folder: &Path) -> Result<u64, OverlookReason> {
     let name = folder.file_name().and_then(OsStr::to_str);
     let version = name
         .and_then(version_number)
-        .ok_or(Overlooked::VersionName)?;
+        .ok_or(OverlookReason::VersionName)?;
     let manifest = folder.join(MANIFEST_FILE);
     if is_there(&manifest, fs::Metadata::is_file) {
         Ok(version)
     } else {
-        Err(Overlooked::NoManifest)
+        Err(OverlookReason::NoManifest)
     }
 }
 
@@ -288,19 +288,19 @@ mod tests {
             .iter()
             .map(|(path, seen)| (path.as_str(), seen.why));
         let expected = [
-            ("a\\nb", Overlooked::ModelName),
-            ("a\\u{202e}b", Overlooked::ModelName),
-            ("empty", Overlooked::NoVersion),
-            ("loose.onnx", Overlooked::File),
-            ("m/0", Overlooked::VersionName),
-            ("m/000006", Overlooked::VersionName),
-            ("m/7", Overlooked::NoManifest),
-            ("m/8", Overlooked::DanglingLink),
-            ("m/99999999999999999999", Overlooked::VersionName),
-            ("m/latest", Overlooked::VersionName),
-            ("m/loose.onnx", Overlooked::File),
-            ("m/v1", Overlooked::VersionName),
-            ("ranker/1", Overlooked::NoManifest),
+            ("a\\nb", OverlookReason::ModelName),
+            ("a\\u{202e}b", OverlookReason::ModelName),
+            ("empty", OverlookReason::NoVersion),
+            ("loose.onnx", OverlookReason::File),
+            ("m/0", OverlookReason::VersionName),
+            ("m/000006", OverlookReason::VersionName),
+            ("m/7", OverlookReason::NoManifest),
+            ("m/8", OverlookReason::DanglingLink),
+            ("m/99999999999999999999", OverlookReason::VersionName),
+            ("m/latest", OverlookReason::VersionName),
+            ("m/loose.onnx", OverlookReason::File),
+            ("m/v1", OverlookReason::VersionName),
+            ("ranker/1", OverlookReason::NoManifest),
         ];
         assert_eq!(overlooked.collect::<Vec<_>>(), expected);
     }

@@ -176,7 +176,9 @@ impl Registry {
     /// Reports every version of every model, by name, then version.
     #[must_use]
     pub fn models(&self) -> Vec<ModelReport> {
-        let (catalogue, serving) = (self.shared.catalogue(), self.shared.serving.load());
+        let catalogue = self.shared.catalogue();
+        // Loaded while the catalogue is locked, so that both are of one moment.
+        let serving = self.shared.serving.load();
         let is_default = |model: &Model, name: &str| match model.manifest().features().named() {
             Some(set) => serving
                 .default_of_set(set.name())
@@ -184,7 +186,8 @@ impl Registry {
             None => catalogue.defaults().name(model.manifest().task()) == name,
         };
         let reports = catalogue.reports().map(|(versions, report)| {
-            let (policy, name) = (versions.policy(), versions.name());
+            let policy = versions.policy();
+            let name = versions.name();
             let model = report.model;
             let default = model.as_ref().is_some_and(|model| is_default(model, name));
             let canary = policy
@@ -223,7 +226,8 @@ impl Registry {
     /// Returns another model that learned from the same data and takes the same graphs, if one serves: the first by name.
     #[must_use]
     pub fn second_opinion(&self, model: &Model) -> Option<Arc<Model>> {
-        let (own, serving) = (model.manifest(), self.shared.serving.load());
+        let own = model.manifest();
+        let serving = self.shared.serving.load();
         let learned_the_same = |other: &&Arc<Model>| {
             let other = other.manifest();
             other.name != own.name

@@ -71,7 +71,7 @@ impl Lanes {
             match Lane::start(&self.loader) {
                 Ok(lane) => self.all.push(lane),
                 Err(error) => {
-                    tracing::warn!(%error, "no thread can be started to load another version")
+                    tracing::warn!(%error, "no thread can be started to load another version");
                 }
             }
             if self.is_low_priority {
@@ -95,11 +95,9 @@ impl Lane {
             (0..loader.settings.workers).map(|worker| loader.validation_engine(Worker(worker)));
         let engines = Arc::new(engines.collect::<io::Result<Vec<_>>>()?);
         let is_late = Arc::new(AtomicBool::new(false));
-        let (loader, own, late) = (
-            Arc::clone(loader),
-            Arc::clone(&engines),
-            Arc::clone(&is_late),
-        );
+        let loader = Arc::clone(loader);
+        let own = Arc::clone(&engines);
+        let late = Arc::clone(&is_late);
         thread::Builder::new()
             .name("version-loader".to_owned())
             .spawn(move || {

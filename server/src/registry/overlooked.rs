@@ -10,7 +10,7 @@ use hlorank_graph::{Digest, is_printable};
 
 /// Why something in the model folder is never loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overlooked {
+pub(super) enum OverlookReason {
     /// A file where a folder is expected.
     File,
     /// A link to nothing.
@@ -36,8 +36,8 @@ pub struct IgnoredPath {
 
 /// What a scan found of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) why: Overlooked,
+pub(super) struct OverlookedPath {
+    pub(super) why: OverlookReason,
     /// Changes when one of its files does; `None` if they could not be read.
     pub(super) fingerprint: Option<Digest>,
 }
@@ -50,9 +50,9 @@ const MAX_PATHS: usize = 100;
 
 /// The paths that scans found, and since when each has not changed.
 #[derive(Default)]
-pub(super) struct OverlookedPaths(BTreeMap<String, (Seen, Instant)>);
+pub(super) struct OverlookedPaths(BTreeMap<String, (OverlookedPath, Instant)>);
 
-impl fmt::Display for Overlooked {
+impl fmt::Display for OverlookReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => formatter.write_str("it is a file; a version is a folder NAME/VERSION with a manifest.json"),
@@ -77,12 +77,12 @@ impl OverlookedPaths {
     /// not complete yet.
     pub(super) fn update(
         &mut self,
-        found: BTreeMap<String, Seen>,
+        found: BTreeMap<String, OverlookedPath>,
         settled: Duration,
         now: Instant,
     ) -> Vec<IgnoredPath> {
         let before = std::mem::take(&mut self.0);
-        let since = |path: &String, seen: &Seen| {
+        let since = |path: &String, seen: &OverlookedPath| {
             before
                 .get(path)
                 .filter(|(before, _)| before == seen)
@@ -92,9 +92,10 @@ impl OverlookedPaths {
         self.0 = found
             .map(|(path, seen)| (path.clone(), (seen, since(&path, &seen))))
             .collect();
-        let is_settled =
-            |(_, (_, since)): &(&String, &(Seen, Instant))| now.duration_since(*since) >= settled;
-        let ignored = |(path, (seen, _)): (&String, &(Seen, Instant))| IgnoredPath {
+        let is_settled = |(_, (_, since)): &(&String, &(OverlookedPath, Instant))| {
+            now.duration_since(*since) >= settled
+        };
+        let ignored = |(path, (seen, _)): (&String, &(OverlookedPath, Instant))| IgnoredPath {
             path: path.clone(),
             reason: seen.why.to_string(),
         };
@@ -113,11 +114,12 @@ mod tests {
 
     #[test]
     fn a_path_is_mentioned_once_it_has_not_changed_for_a_while() {
-        let (start, settled) = (Instant::now(), Duration::from_secs(20));
+        let start = Instant::now();
+        let settled = Duration::from_secs(20);
         let mut paths = OverlookedPaths::default();
         let mut seen = |files: u8, seconds: u64| {
-            let seen = Seen {
-                why: Overlooked::NoManifest,
+            let seen = OverlookedPath {
+                why: OverlookReason::NoManifest,
                 fingerprint: Some(Digest([files; 32])),
             };
             let found = BTreeMap::from([("m/1".to_owned(), seen)]);

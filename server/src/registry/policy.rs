@@ -234,13 +234,11 @@ mod tests {
     #[test]
     fn a_change_by_hand_is_kept_although_it_takes_no_lock() {
         let folder = tempfile::tempdir().unwrap();
-        let (lock, pinned) = (
-            PolicyLock::acquire(folder.path()).unwrap(),
-            Policy {
-                pinned: Some(2),
-                canary: None,
-            },
-        );
+        let lock = PolicyLock::acquire(folder.path()).unwrap();
+        let pinned = Policy {
+            pinned: Some(2),
+            canary: None,
+        };
         let by_hand = |content: &str| fs::write(folder.path().join(FILE_NAME), content).unwrap();
         let changes = std::cell::Cell::new(0);
         let policies = Policies::change(&lock, "a", |_| {

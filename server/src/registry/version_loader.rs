@@ -37,8 +37,8 @@ pub(super) struct Attempt {
     number: u64,
 }
 
-/// A version that is being loaded.
-struct Loading<'a> {
+/// Prepares a version to serve.
+struct Preparation<'a> {
     loader: &'a VersionLoader,
     /// One per worker.
     engines: &'a [ValidationEngine],
@@ -71,18 +71,19 @@ impl VersionLoader {
     /// Loads a version, or rejects it. The result is dropped if the version was removed or changed meanwhile.
     pub(super) fn load(&self, engines: &[ValidationEngine], attempt: &Attempt) {
         let started = Instant::now();
-        let (shared, own) = (Arc::clone(&self.shared), attempt.clone());
+        let shared = Arc::clone(&self.shared);
+        let own = attempt.clone();
         let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
         let limit = LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted);
         let Attempt { name, version, .. } = attempt;
-        let loading = Loading {
+        let preparation = Preparation {
             loader: self,
             engines,
             limit,
             name,
             version: *version,
         };
-        let prepared = catch_unwind(AssertUnwindSafe(|| loading.prepare()));
+        let prepared = catch_unwind(AssertUnwindSafe(|| preparation.run()));
         let prepared = prepared.unwrap_or_else(|_| {
             let message =
                 "the server failed while it checked the artifact; its log says where".to_owned();
@@ -129,7 +130,9 @@ fn is_current(shared: &Shared, attempt: &Attempt) -> bool {
 
 /// Returns where runs of a version are reported.
 fn reports(shared: &Arc<Shared>, name: &str, version: u64) -> RunReports {
-    let (weak, owned): (Weak<Shared>, String) = (Arc::downgrade(shared), name.to_owned());
+    // The reports of a model that outlives the registry do not keep the registry.
+    let weak: Weak<Shared> = Arc::downgrade(shared);
+    let owned = name.to_owned();
     let on_abandoned = move || {
         if let Some(shared) = weak.upgrade() {
             shared.abandoned(&owned, version);
@@ -141,9 +144,9 @@ fn reports(shared: &Arc<Shared>, name: &str, version: u64) -> RunReports {
     }
 }
 
-impl Loading<'_> {
+impl Preparation<'_> {
     /// Reads, checks and warms up a version.
-    fn prepare(&self) -> Result<Arc<Model>, Rejection> {
+    fn run(&self) -> Result<Arc<Model>, Rejection> {
         let (model, golden) = self.validate()?;
         let shared = &self.loader.shared;
         shared.with_model(self.name, |versions| versions.warming(self.version));
@@ -208,7 +211,8 @@ impl Loading<'_> {
     ) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
         let (artifact, golden) = self.read(version)?;
         if let Some(other) = reference {
-            let (found, expected) = (artifact.manifest().task(), other.manifest().task());
+            let found = artifact.manifest().task();
+            let expected = other.manifest().task();
             if found != expected {
                 let version = other.manifest().version;
                 return Err(ValidationError::OtherTask {
@@ -230,12 +234,9 @@ impl Loading<'_> {
             // The older version gets a session of its own, so that its requests do not wait.
             if let Ok(older) = self.model(older.artifact().clone(), 1, RunReports::none()) {
                 let max_slowdown = self.loader.settings.max_slowdown;
-                golden.compare_time(
-                    (&model, &older),
-                    &self.engines[0],
-                    &self.limit,
-                    max_slowdown,
-                )?;
+                golden
+                    .timed_cases(&older, &self.engines[0], &self.limit)
+                    .compare(&model, &older, max_slowdown)?;
             }
         }
         Ok((model, golden))

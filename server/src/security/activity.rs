@@ -141,7 +141,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_quiet_a_time_after_its_last_call() {
-        let (activity, started) = (ConnectionActivity::new(), Instant::now());
+        let activity = ConnectionActivity::new();
+        let started = Instant::now();
         let calls = (activity.open(), activity.begin());
         assert_eq!(
             (activity.idle_since(), activity.quiet_since()),

@@ -58,7 +58,8 @@ impl TlsFiles {
     }
 
     fn unusable(&self, source: rustls::Error) -> CredentialError {
-        let (certificate, key) = (self.certificate.clone(), self.key.clone());
+        let certificate = self.certificate.clone();
+        let key = self.key.clone();
         match source {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
                 CredentialError::Mismatch { key, certificate }

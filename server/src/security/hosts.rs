@@ -75,7 +75,8 @@ impl AllowedHosts {
             .get_all(HOST)
             .iter()
             .map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let (header, another) = (sent.next(), sent.next());
+        let header = sent.next();
+        let another = sent.next();
         if let (Some(first), Some(second)) = (&header, another) {
             return Err(HostError::Invalid {
                 found: format!("{first}, {second}"),
@@ -179,7 +180,7 @@ impl FromStr for AllowedHosts {
             match Host::read(name) {
                 _ if part == "*" => hosts.allows_all = true,
                 Some(Host::Name(read)) if !name.contains(':') => {
-                    hosts.names.push(format!("{dot}{read}"))
+                    hosts.names.push(format!("{dot}{read}"));
                 }
                 _ => return Err(NoHosts(part.to_owned())),
             }

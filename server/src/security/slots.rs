@@ -42,12 +42,13 @@ pub(crate) enum Eviction {
 #[derive(Default)]
 struct Table {
     next: u64,
-    occupied: HashMap<u64, Occupied>,
+    occupied: HashMap<u64, Occupant>,
     /// Number of connections that have lost their slot and are not closed yet.
     closing: usize,
 }
 
-struct Occupied {
+/// The connection of a slot.
+struct Occupant {
     address: IpAddr,
     activity: ConnectionActivity,
     evict: oneshot::Sender<Eviction>,
@@ -80,7 +81,7 @@ impl Slots {
         table.next += 1;
         table.occupied.insert(
             id,
-            Occupied {
+            Occupant {
                 address,
                 activity: activity.clone(),
                 evict,

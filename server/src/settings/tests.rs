@@ -140,7 +140,8 @@ fn the_page_of_logs_and_traces_lists_their_settings() {
         "otlp_ca",
         "trace_sample_ratio",
     ] {
-        let (settings, flag) = (Settings::command(), name.replace('_', "-"));
+        let settings = Settings::command();
+        let flag = name.replace('_', "-");
         let setting = settings
             .get_arguments()
             .find(|setting| setting.get_id() == name)
@@ -168,10 +169,8 @@ fn the_page_of_limits_lists_every_limit() {
         .get_arguments()
         .filter(|setting| is_limit(setting.get_id().as_str()))
     {
-        let (name, default) = (
-            setting.get_long().unwrap(),
-            setting.get_default_values()[0].display(),
-        );
+        let name = setting.get_long().unwrap();
+        let default = setting.get_default_values()[0].display();
         let row = format!("| `--{name}` | {default} |");
         assert!(limits.replace(',', "").contains(&row), "{row}");
     }

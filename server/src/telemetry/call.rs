@@ -110,13 +110,10 @@ impl Call {
             access_log,
             tracer,
         } = self.observer.as_ref();
-        metrics.methods.ended(
-            call.method,
-            facts.series.as_deref(),
-            call.code,
-            call.reason,
-            call.duration,
-        );
+        let series = call.method.series(facts.series.as_deref());
+        metrics
+            .methods
+            .ended(series, call.code, call.reason, call.duration);
         self.log_span.in_scope(|| access_log.log(&call, &facts));
         self.span.end(tracer, &call, &facts);
     }

@@ -35,12 +35,12 @@ impl LoadLimit {
 
     /// Returns a limit of a part of the time.
     pub(in crate::registry) fn part(&self, parts: u32) -> Self {
-        let (limit, is_wanted) = (self.limit / parts, Arc::clone(&self.is_wanted));
+        let limit = self.limit / parts;
         Self {
             timers: self.timers.clone(),
             deadline: Instant::now() + limit,
             limit,
-            is_wanted,
+            is_wanted: Arc::clone(&self.is_wanted),
         }
     }
 

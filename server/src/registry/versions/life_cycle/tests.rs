@@ -418,7 +418,8 @@ fn a_canary_or_pin_that_is_taken_out_of_service_stays_out_although_the_policy_na
 #[test]
 fn a_later_change_supersedes_one_that_waits() {
     let mut names = names(&[1, 2, 3], &[]);
-    let (slow, quick) = (names.begin_change(Some(1)), names.begin_change(Some(2)));
+    let slow = names.begin_change(Some(1));
+    let quick = names.begin_change(Some(2));
     assert!(!names.is_last_change(slow) && names.is_last_change(quick));
     names.end_change(slow);
     assert!(names.is_last_change(quick), "a change ends only itself");
