@@ -40,6 +40,7 @@ WHEEL_READY := target/wheel/ready
 SITE_PYTHON := target/site/python/bin/python
 SITE_READY := target/site/ready
 TRAINING := models/training
+RESEARCH := models/research
 TRAINING_PYTHON := .venv/bin/python
 # Other servers of the models, with which `make bench ARGS=baselines` compares.
 BASELINES := target/baselines
@@ -50,7 +51,7 @@ CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.pr
 # The fields of HLO that measuring reads or edits, with TpuGraphs' messages around them.
 MEASURE := client/python/hlorank/measure
 # Folders with Python code.
-PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
+PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml $(RESEARCH)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
 	deploy/pyproject.toml)
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
@@ -93,7 +94,7 @@ test-python: $(PYTHON_READY) ## run the Python tests that need neither torch nor
 	@for folder in $(PYTHON_FOLDERS); do \
 		[ -d "$$folder/tests" ] || continue; \
 		echo "pytest $$folder"; \
-		(cd "$$folder" && PYTHONPATH=.:$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
+		(cd "$$folder" && PYTHONPATH=.:$(abspath $(TRAINING)):$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
 	done
 
 # An environment of its own, since jax and IREE are large.
@@ -123,13 +124,13 @@ lint-proto: ## run buf, and compare the wire with the last release
 		echo "skipped: buf lint proto needs npx (Node.js)"; \
 	fi
 
-lint-python: $(PYTHON_READY) ## run ruff, and check that imports have no circles
+lint-python: $(PYTHON_READY) ## run ruff, and check that imports and folders have no circles
 	@for folder in $(PYTHON_FOLDERS); do \
 		echo "ruff $$folder"; \
 		$(PYTHON) -m ruff check --quiet "$$folder" && $(PYTHON) -m ruff format --quiet --check "$$folder" || exit 1; \
 		grep -q 'tool.importlinter' "$$folder/pyproject.toml" || continue; \
 		echo "import-linter $$folder"; \
-		(cd "$$folder" && PYTHONPATH=.:$(abspath client/python) $(abspath target/python/bin/lint-imports) --no-logo --no-cache) || exit 1; \
+		(cd "$$folder" && PYTHONPATH=.:$(abspath $(TRAINING)):$(abspath client/python) $(abspath target/python/bin/lint-imports) --no-logo --no-cache) || exit 1; \
 	done
 
 # Without a sanitizer, which the safe code of this project does not need, stable Rust can build the targets.
@@ -245,6 +246,10 @@ train-model-%: build
 train-test: ## run the tests of training and of the tuner, with torch and jax
 	cd $(TRAINING) && $(TRAINING_PYTHON) -m pytest -q
 	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q tests/tune
+
+# With the environment of training, whose tests share some files.
+research-test: ## run the tests of research on models: the papers' architectures, comparisons, studies and fixtures
+	cd $(RESEARCH) && PYTHONPATH=.:$(abspath $(TRAINING)) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q
 
 clean: ## remove everything that was built or fetched
 	rm -rf target

@@ -56,7 +56,7 @@ def test_every_command_of_the_page_works_from_an_empty_folder(shell, tmp_path):
     before, serve, after = partition(commands(PAGE))
     assert serve == "hlorank-server --models registry"
     for command in before:
-        if command.startswith("python -m hlorank_training train-feature-set "):
+        if command.startswith("python -m hlorank_training train feature-set "):
             assert "--data measured --out registry --name loop-nests" in command
             shutil.copytree(ARTIFACT, tmp_path / "registry")
         else:

@@ -11,7 +11,7 @@ from hlorank.measure.schema import HloModuleProto, TuningData
 from hlorank.measure.tuning_data import Tile, layout_tuning_data, tile_tuning_data
 
 from hlorank_training.measuring.describe import describe
-from hlorank_training.reports.plots import plot_comparison, plot_curves
+from hlorank_training.reports.plots import plot_curves
 
 MILLISECOND = 1_000_000
 PROVENANCE = {
@@ -140,14 +140,6 @@ def test_curves_name_the_first_of_the_best_epochs(tmp_path):
     text = (tmp_path / "first.svg").read_text()
     assert "tau: 0.600 at the best epoch, 1" in text
     assert "loss: 0.500 at the best epoch, 1" in text
-
-
-def test_a_comparison_writes_every_label_and_mean(tmp_path):
-    rows = [("model", 0.75, [0.5, 1.0]), ("random order", -0.125, [-0.25, 0.0])]
-    assert_same_twice(lambda path: plot_comparison(rows, path), tmp_path)
-    text = (tmp_path / "first.svg").read_text()
-    for label in ("model", "0.75", "random order", "\N{MINUS SIGN}0.12"):
-        assert f">{label}</text>" in text
 
 
 def assert_same_twice(plot, folder: Path) -> None:

@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+
 from hlorank_training.data.dataset import Graph
-from hlorank_training.models.architectures.registry import architecture
 from hlorank_training.models.draws import draw_configurations, draw_graphs
 from hlorank_training.models.training_settings import TrainSettings
 
@@ -64,10 +64,3 @@ def test_gumbel_noise_draws_fast_configurations_a_little_more_often():
 def test_all_configurations_of_a_small_graph_are_drawn():
     for settings in (SETTINGS, replace(SETTINGS, favour_fast=True)):
         assert (frequencies(settings, count=9, steps=3) == 1).all()
-
-
-def test_the_presets_with_the_published_sizes_draw_as_their_papers_do():
-    kaufman = architecture("tile", "kaufman-sage-lstm")
-    res_model = architecture("layout", "tpugraphs-res-model")
-    assert kaufman.preset("paper").training.even_families
-    assert res_model.preset("paper").training.favour_fast

@@ -54,7 +54,7 @@ def test_a_tile_that_gives_no_numbers_is_noticed():
 def test_without_halide_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "halide", None)
     for module in ("halide_kernels", "loop_nest"):
-        monkeypatch.delitem(sys.modules, f"hlorank_training.{module}")
+        monkeypatch.delitem(sys.modules, f"hlorank_training.measuring.{module}")
     with pytest.raises(ModuleNotFoundError, match=r"pip install -e '\.\[halide\]'"):
         SOURCES["halide"]()
 

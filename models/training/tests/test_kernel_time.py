@@ -14,7 +14,6 @@ from hlorank_training.data.kernels import FusedProgram, KernelData, family_folds
 from hlorank_training.judging.fusions import ceiling, fusion_quality, passes_tau  # noqa: E402
 from hlorank_training.models.kernel_batch import batches, make_batch  # noqa: E402
 from hlorank_training.models.kernel_time import (  # noqa: E402
-    REDUCTIONS,
     KernelTimeModel,
     KernelTimeSettings,
 )
@@ -68,10 +67,9 @@ def test_the_sums_of_measured_kernels_are_the_ceiling(data):
     assert passes_tau(data, ["a"]) == 1
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_a_kernel_has_the_same_time_beside_larger_ones(data, reduction):
+def test_a_kernel_has_the_same_time_beside_larger_ones(data):
     torch.manual_seed(0)
-    model = KernelTimeModel(KernelTimeSettings(hidden=16, reduction=reduction)).eval()
+    model = KernelTimeModel(KernelTimeSettings(hidden=16)).eval()
     model.encoder.fit(data.kernels)
     with torch.no_grad():
         times = []
@@ -106,11 +104,6 @@ def test_weights_are_read_as_they_were_written(data, trained, tmp_path):
     again = load_weights(tmp_path / "checkpoint.pt")
     assert again.settings == trained.settings
     assert np.array_equal(again.nanoseconds(data.kernels), trained.nanoseconds(data.kernels))
-
-
-def test_an_unknown_reduction_is_refused():
-    with pytest.raises(ValueError, match="reduction 'sum'"):
-        KernelTimeModel(KernelTimeSettings(reduction="sum"))
 
 
 def test_every_kernel_is_in_one_batch(data):

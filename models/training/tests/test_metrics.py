@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hlorank_training.models.metrics import (
+from hlorank_training.metrics.ranking import (
     kendall_tau,
     ordered_pair_accuracy,
     random_slowdown,

@@ -5,13 +5,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from hlorank_training.models.architectures.graphsage_transformer import (  # noqa: E402
+from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
+from hlorank_training.models.graph_layers import Standardise  # noqa: E402
+from hlorank_training.models.graphsage_transformer import (  # noqa: E402
     Encoder,
     GraphSageTransformer,
     ModelSettings,
 )
-from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
-from hlorank_training.models.graph_layers import Standardise  # noqa: E402
+from hlorank_training.models.registry import REGISTRY  # noqa: E402
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx  # noqa: E402
 
 TASKS = ("layout", "tile")
@@ -126,7 +127,7 @@ def test_an_exported_row_is_the_same_to_the_bit_among_any_others(task, attention
 def test_a_checkpoint_gives_the_same_model_back(task, tmp_path):
     model = GraphSageTransformer(ModelSettings(task)).eval()
     save_checkpoint(tmp_path / "run" / "checkpoint.pt", model)
-    again = load_checkpoint(tmp_path / "run" / "checkpoint.pt")
+    again = load_checkpoint(tmp_path / "run" / "checkpoint.pt", REGISTRY)
     inputs = rows(task, 6)
     assert (embed(again.encoder, inputs) == embed(model.encoder, inputs)).all()
 

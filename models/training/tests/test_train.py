@@ -5,15 +5,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-import architecture_checks as checks  # noqa: E402
+from examples import as_graph, example  # noqa: E402
 
-from hlorank_training.data.dataset import distinct  # noqa: E402
-from hlorank_training.data.whole_graph import WholeGraph  # noqa: E402
-from hlorank_training.models.architectures.registry import architecture  # noqa: E402
+from hlorank_training.data.dataset import Graph, Segment, distinct  # noqa: E402
+from hlorank_training.models.registry import REGISTRY  # noqa: E402
 from hlorank_training.models.train import Keeping, train  # noqa: E402
 
-ENTRY = architecture("layout", "tgraph-layout")
-GRAPHS = [checks.as_whole_graph(checks.example("layout", 20, 12, seed)) for seed in range(3)]
+ENTRY = REGISTRY.find("tile", "graphsage-segment")
+GRAPHS = [as_graph(example(nodes=20, configs=12, seed=seed)) for seed in range(3)]
 
 
 def trained(minutes: float, state=None, seed: int = 1):
@@ -45,8 +44,10 @@ def test_a_training_with_other_settings_does_not_go_on(tmp_path):
 
 @pytest.mark.parametrize(("repeated", "expected"), [("mean", [7, 3]), ("smallest", [4, 3])])
 def test_a_configuration_that_was_measured_repeatedly_has_one_run_time(repeated, expected):
-    config = np.array([[[2]], [[1]], [[2]]], np.int8)
-    graph = WholeGraph("graph", {}, config, np.array([10, 3, 4]), None)
+    nothing = np.empty(0)
+    local = np.array([[2.0], [1.0]], np.float32)
+    segment = Segment(nothing, nothing, nothing, local, choice=np.array([0, 1, 0]))
+    graph = Graph("graph", (segment,), np.array([10, 3, 4]), None)
     once = distinct(graph, repeated)
     assert once.runtimes.tolist() == expected
-    assert once.config.flatten().tolist() == [2, 1]
+    assert once.segments[0].choice.tolist() == [0, 1]

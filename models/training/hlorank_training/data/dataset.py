@@ -103,9 +103,13 @@ def _segment(data, nodes, edges, local, choice) -> Segment:
 
 
 class Measured(Protocol):
-    """What ``distinct`` needs of a graph with configurations."""
+    """What training and evaluation need of a graph with configurations, in whatever form."""
 
+    name: str
+    family: str
     runtimes: np.ndarray
+    """i64 [c], nanoseconds"""
+    default_runtime: int | None
 
     def choices(self) -> np.ndarray:
         """Returns one row per configuration; equal rows are equal configurations."""
@@ -114,10 +118,10 @@ class Measured(Protocol):
         """Returns the graph with the ``chosen`` configurations."""
 
 
-MeasuredGraph = TypeVar("MeasuredGraph", bound=Measured)
+SameForm = TypeVar("SameForm", bound=Measured)
 
 
-def distinct(graph: MeasuredGraph, repeated: str = "mean") -> MeasuredGraph:
+def distinct(graph: SameForm, repeated: str = "mean") -> SameForm:
     """Returns the graph with every distinct configuration once, at its mean or smallest run time.
 
     Real data have repetitions, which would only give more weight to some configurations: of 47,712

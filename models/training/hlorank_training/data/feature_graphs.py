@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from hlorank.measure.atomic_files import read_json
-from scipy.stats import kendalltau
 
 from hlorank_training.data.split import shuffled
+from hlorank_training.metrics.ranking import kendall_tau
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FeatureGraph:
     @property
     def noise_ceiling(self) -> float | None:
         """Kendall's tau between the passes; None without a record."""
-        return None if self.passes is None else float(kendalltau(*self.passes).statistic)
+        return None if self.passes is None else kendall_tau(*self.passes)
 
 
 COLUMNS = "feature_set.json"

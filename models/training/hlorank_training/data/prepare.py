@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from hlorank_training.data.dataset import read_graph
+from hlorank_training.data.dataset import Measured, read_graph
 from hlorank_training.data.featurize import PAD_VALUE, feature_digest, featurize
 from hlorank_training.data.sources import FEATURES_FOLDER, PARTS, Source, sources
 from hlorank_training.data.split import RULES, Split, split
-from hlorank_training.data.whole_graph import AnyGraph
 
 MIN_AGREEMENT = 0.5
 """Minimum Kendall's tau between two measuring passes; graphs below it are noise and not used."""
@@ -21,10 +20,14 @@ than their noise, and models that were also trained on such lists ordered left-o
 class Form:
     """The form in which a model takes graphs."""
 
-    read: Callable[[Path, str], AnyGraph] = read_graph
+    read: Callable[[Path, str], Measured] = read_graph
     """Reads the arrays that ``hlorank graph features`` wrote; takes the path and a name."""
     pad_value: int = PAD_VALUE
     """Value of the places of list columns that a list does not fill."""
+
+
+SEGMENTS = Form()
+"""Graphs in segments, without padding of lists."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class Prepared:
     split: Split
     features: dict[str, Path]
     sources: dict[str, Source]
-    form: Form = Form()
+    form: Form = SEGMENTS
 
-    def graphs(self, names: Iterable[str]) -> list[AnyGraph]:
+    def graphs(self, names: Iterable[str]) -> list[Measured]:
         """Reads the named graphs."""
         return [
             replace(self.form.read(self.features[name], name), family=self.sources[name].family)
@@ -45,7 +48,7 @@ class Prepared:
         ]
 
 
-def prepare(task: str, data: Path, hlorank: Path, form: Form = Form()) -> Prepared:
+def prepare(task: str, data: Path, hlorank: Path, form: Form = SEGMENTS) -> Prepared:
     """Featurizes and splits every graph with a sufficient agreement of its measurements.
 
     Features are kept in a folder for each featurizer and pad value, named by the featurizer's

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hlorank_training.data.dataset import Graph
-from hlorank_training.models.metrics import (
+from hlorank_training.data.dataset import Measured
+from hlorank_training.metrics.ranking import (
     kendall_tau,
     ordered_pair_accuracy,
     random_slowdown,
@@ -16,7 +16,7 @@ from hlorank_training.models.metrics import (
 )
 
 TOPS = (1, 5, 10)
-Score = Callable[[Graph], np.ndarray]
+Score = Callable[[Measured], np.ndarray]
 """Returns scores f32 [c] of a graph's configurations; lower is predicted faster."""
 
 
@@ -33,7 +33,7 @@ def mean_of(scores: Sequence[Score]) -> Score:
     return lambda graph: np.mean([score(graph) for score in scores], 0)
 
 
-def graph_quality(graph: Graph, scores: np.ndarray) -> GraphQuality:
+def graph_quality(graph: Measured, scores: np.ndarray) -> GraphQuality:
     """Returns the quality of scores, and of a random choice and the default for comparison."""
     runtimes = graph.runtimes
     values = {
@@ -48,7 +48,7 @@ def graph_quality(graph: Graph, scores: np.ndarray) -> GraphQuality:
     return GraphQuality(graph.name, values)
 
 
-def evaluate(graphs: Sequence[Graph], score: Score) -> list[GraphQuality]:
+def evaluate(graphs: Sequence[Measured], score: Score) -> list[GraphQuality]:
     """Returns the quality on each graph."""
     return [graph_quality(graph, score(graph)) for graph in graphs]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from hlorank.measure.atomic_files import read_json
-from scipy.stats import kendalltau
 
 from hlorank_training.measuring.kernel_times import label
+from hlorank_training.metrics.ranking import kendall_tau
 from hlorank_training.reports.tables import markdown
 
 CACHES = ("hot", "warm", "cold")
@@ -65,7 +65,7 @@ def _agreement(passes: np.ndarray) -> list[str]:
     if len(passes) < 2:
         return [str(len(passes)), "", "", ""]
     difference = np.abs(passes[:, 0] - passes[:, 1]) / passes.min(1)
-    tau = kendalltau(passes[:, 0], passes[:, 1]).statistic
+    tau = kendall_tau(passes[:, 0], passes[:, 1])
     spread = (f"{np.percentile(difference, percentile):.1%}" for percentile in (50, 90))
     return [f"{len(passes):,}", f"{tau:.3f}", *spread]
 
@@ -128,7 +128,7 @@ def _comparison(sums: np.ndarray, measured: np.ndarray) -> list[float]:
     """Returns the values of ``_COMPARED``."""
     factor = np.median(measured / sums)
     errors = (np.mean(np.abs(scaled - measured) / measured) for scaled in (sums, sums * factor))
-    return [np.median(sums / measured), *errors, kendalltau(sums, measured).statistic]
+    return [np.median(sums / measured), *errors, kendall_tau(sums, measured)]
 
 
 def _sums_table(programs: Sequence[_Sums]) -> str:

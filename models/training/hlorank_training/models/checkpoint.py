@@ -9,7 +9,7 @@ import torch
 from hlorank.measure.atomic_files import write_atomically
 from torch import nn
 
-from hlorank_training.models.architectures.registry import architecture
+from hlorank_training.models.architecture import Registry
 
 
 def save_checkpoint(path: Path, model: nn.Module) -> None:
@@ -18,11 +18,11 @@ def save_checkpoint(path: Path, model: nn.Module) -> None:
     _write(path, {"architecture": model.architecture, "settings": settings, "state": state})
 
 
-def load_checkpoint(path: Path) -> nn.Module:
-    """Reads a checkpoint that ``save_checkpoint`` wrote."""
+def load_checkpoint(path: Path, registry: Registry) -> nn.Module:
+    """Reads a checkpoint that ``save_checkpoint`` wrote, of an architecture of the registry."""
     content = torch.load(path, weights_only=True)
     settings = content["settings"]
-    entry = architecture(settings["task"], content["architecture"])
+    entry = registry.find(settings["task"], content["architecture"])
     settings_class = type(next(iter(entry.presets.values())).model)
     model = entry.model(settings_class(**settings))
     model.load_state_dict(content["state"])

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlorank_training.data.whole_graph import AnyGraph
+from hlorank_training.data.dataset import Measured
 from hlorank_training.models.training_settings import TrainSettings
 
 
 def draw_graphs(
-    random: np.random.Generator, graphs: Sequence[AnyGraph], settings: TrainSettings
+    random: np.random.Generator, graphs: Sequence[Measured], settings: TrainSettings
 ) -> np.ndarray:
     """Returns the indices of an epoch's graphs, as many as there are, in the order of its steps.
 
@@ -26,7 +26,7 @@ def draw_graphs(
 
 
 def draw_configurations(
-    random: np.random.Generator, graph: AnyGraph, settings: TrainSettings
+    random: np.random.Generator, graph: Measured, settings: TrainSettings
 ) -> np.ndarray:
     """Returns the indices of a step's configurations of a graph, without repetition."""
     total = len(graph.runtimes)

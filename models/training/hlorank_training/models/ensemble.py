@@ -10,18 +10,18 @@ from torch import Tensor, nn
 
 from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.segment_model import SegmentModel, SplitEncoder
-from hlorank_training.models.whole_graph_model import WholeGraphModel
 
 
-def ensemble(members: Sequence[nn.Module]) -> nn.Module:
+def segment_ensemble(members: Sequence[SegmentModel]) -> SegmentModel:
     """Returns one model; raises ``ValueError`` if the members are of different architectures."""
-    first = members[0]
-    if {member.architecture for member in members} != {first.architecture}:
+    refuse_different_architectures(members)
+    return members[0] if len(members) == 1 else SegmentEnsemble(members).eval()
+
+
+def refuse_different_architectures(members: Sequence[nn.Module]) -> None:
+    """Raises ``ValueError`` if the members of an ensemble are of different architectures."""
+    if len({member.architecture for member in members}) > 1:
         raise ValueError("the members of an ensemble have one architecture")
-    if len(members) == 1:
-        return first
-    combined = SegmentEnsemble if first.kind == "segment" else WholeGraphEnsemble
-    return combined(members).eval()
 
 
 class SegmentEnsemble(SegmentModel):
@@ -29,7 +29,7 @@ class SegmentEnsemble(SegmentModel):
 
     def __init__(self, members: Sequence[SegmentModel]):
         super().__init__()
-        _describe(self, members)
+        describe_ensemble(self, members)
         self.embedding = sum(member.embedding for member in members)
         encoders = [member.encoder for member in members]
         is_split = all(isinstance(encoder, SplitEncoder) for encoder in encoders)
@@ -80,22 +80,7 @@ class _Heads(nn.Module):
         return torch.stack([head(part) for head, part in parts]).mean(0)
 
 
-class WholeGraphEnsemble(WholeGraphModel):
-    """The members beside each other, on the same chunk."""
-
-    def __init__(self, members: Sequence[nn.Module]):
-        super().__init__()
-        _describe(self, members)
-        first = members[0]
-        self.rule, self.batch_dependent, self.form = first.rule, first.batch_dependent, first.form
-        self.members = nn.ModuleList(members)
-
-    def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
-        """Maps the inputs of a member to scores f32 [C]."""
-        scores = [member(opcode, features, edges, configuration) for member in self.members]
-        return torch.stack(scores).mean(0)
-
-
-def _describe(model: nn.Module, members: Sequence[nn.Module]) -> None:
+def describe_ensemble(model: nn.Module, members: Sequence[nn.Module]) -> None:
+    """Gives an ensemble the settings of its members, and an architecture with their number."""
     model.settings = members[0].settings
     model.architecture = f"{members[0].architecture}-ensemble-{len(members)}"

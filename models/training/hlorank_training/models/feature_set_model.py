@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.data.feature_graphs import FeatureGraph
-from hlorank_training.models.architectures.singh import ScheduleNetwork, SinghSettings
 from hlorank_training.models.graph_layers import Standardise
+from hlorank_training.models.schedule_network import ScheduleNetwork, ScheduleSizes
 
 READOUTS = ("sum", "times", "work")
 _FIRST_COST = -4.0
@@ -80,7 +80,7 @@ class FeatureSetModel(_Scorer):
         self.settings = settings
         self.node_columns = Standardise(settings.node_columns)
         self.config_columns = Standardise(settings.config_columns)
-        sizes = SinghSettings(settings.invariant, settings.dependent, settings.convolutions)
+        sizes = ScheduleSizes(settings.invariant, settings.dependent, settings.convolutions)
         self.network = ScheduleNetwork((settings.node_columns, settings.config_columns), sizes)
         self.bias = nn.Parameter(torch.zeros(1))
         amounts = settings.config_columns + len(settings.products)

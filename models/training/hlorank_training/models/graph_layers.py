@@ -54,6 +54,20 @@ def rows_of(static: Tensor, segment: Tensor) -> Tensor:
     return torch.index_select(static, 0, segment)
 
 
+def sum_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
+    """Sums ``h`` [B,N,H] over the nodes whose ``mask`` [B,N] is 1: [B,H]."""
+    return (mask.unsqueeze(1) @ h).squeeze(1)
+
+
+def adjacency(edges: Tensor, nodes: int) -> Tensor:
+    """Maps edges [2,E] to f32 [N,N], 1 where the row consumes the column, however often."""
+    place = edges[0] * nodes + edges[1]
+    counts = torch.zeros(nodes * nodes).index_add(
+        0, place, torch.ones_like(place, dtype=torch.float)
+    )
+    return counts.clamp(max=1).view(nodes, nodes)
+
+
 def mean_weights(edges: Tensor) -> Tensor:
     """Maps edges [S, N, N] to weights whose rows sum to 1, or to 0 without edges."""
     return edges / edges.sum(-1, keepdim=True).clamp(min=1)

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.data.kernels import MeasuredKernel
-from hlorank_training.models.architectures.kaufman_reductions import LastState, TransformerSum
 from hlorank_training.models.graph_layers import (
     Attention,
     RootMeanSquareNorm,
@@ -33,11 +32,8 @@ _CLIP = 5.0
 """Standardized amounts are clipped at this many deviations."""
 _COSTS = (0.15, 0.025, 0.02)
 """Nanoseconds of an evaluation, a byte and a multiplication before training."""
-_CALL = 55.0
+CALL = 55.0
 """Nanoseconds of a kernel before training."""
-_LOG_NANOSECONDS = 10.0
-"""Logarithm of nanoseconds of a kernel before training, if nothing else is known."""
-REDUCTIONS = ("work", "columns", "nodes", "lstm", "transformer")
 
 
 @dataclass(frozen=True)
@@ -52,11 +48,6 @@ class KernelTimeSettings:
     attention_layers: int = 1
     heads: int = 4
     dropout: float = 0.1
-    reduction: str = "work"
-    """``work``: a sum of costs times work. Kaufman's are ``nodes``, a sum over nodes, and a network
-    on mean and maximum over the nodes (``columns``; here also on the mean weighted by work), on the
-    last state of an LSTM (``lstm``) or on the sum of a Transformer layer (``transformer``); they
-    predict the logarithm of the time, and all but ``nodes`` see the kernel's amounts of work."""
 
 
 class KernelTimeEncoder(nn.Module):
@@ -65,7 +56,6 @@ class KernelTimeEncoder(nn.Module):
     def __init__(self, settings: KernelTimeSettings):
         super().__init__()
         hidden = settings.hidden
-        self.reduction = settings.reduction
         self.kernel_work = KernelWork()
         self.standardise = Standardise(FEATURES)
         self.opcode = nn.Embedding(OPCODES, settings.opcode)
@@ -81,13 +71,13 @@ class KernelTimeEncoder(nn.Module):
         )
         self.register_buffer("amount_mean", torch.zeros(AMOUNTS))
         self.register_buffer("amount_scale", torch.ones(AMOUNTS))
-        costs = np.log(_COSTS).tolist() if settings.reduction == "work" else [0.0] * len(_COSTS)
-        self.cost = _network(hidden, hidden, settings.dropout, costs)
-        self.pool = _pool(settings)
-        pooled = self.pool.width if self.pool else 3 * hidden
-        self.kernel = _network(
-            pooled + AMOUNTS, hidden, settings.dropout, [0.0, float(np.log(_CALL))]
-        )
+        self.cost = network(hidden, hidden, settings.dropout, np.log(_COSTS).tolist())
+        self.kernel = self.kernel_network(3 * hidden, settings)
+
+    def kernel_network(self, pooled: int, settings: KernelTimeSettings) -> nn.Sequential:
+        """Returns what maps the pooled nodes and the amounts of work to a factor and a call."""
+        before_training = [0.0, float(np.log(CALL))]
+        return network(pooled + AMOUNTS, settings.hidden, settings.dropout, before_training)
 
     def fit(self, kernels: Sequence[MeasuredKernel]) -> None:
         """Computes the statistics of the training kernels, which scale the inputs."""
@@ -122,28 +112,32 @@ class KernelTimeEncoder(nn.Module):
         four, without which ONNX Runtime rounds the last numbers of an array differently.
         """
 
-        def every_row(static: Tensor) -> Tensor:
-            return static if segment is None else look_up(static, segment)
-
-        nodes, mask = self._nodes(batch, work), batch.mask
-        costs = self.cost(nodes).clamp(-9.0, 5.0)
-        if self.reduction == "nodes":
-            return every_row((costs[..., 0] * mask).sum(-1)) + _LOG_NANOSECONDS
-        amounts = torch.log1p(every_row(work.amounts)) - self.amount_mean
-        known = [every_row(self._pooled(nodes, mask, work))]
-        known.append((amounts * self.amount_scale).clamp(-_CLIP, _CLIP))
-        factor, call = self.kernel(torch.cat(known, -1)).unbind(-1)
-        if self.reduction != "work":
-            return factor + call - float(np.log(_CALL)) + _LOG_NANOSECONDS
+        nodes = self.nodes(batch, work)
+        costs = self.costs(nodes)
+        factor, call = self.of_kernel(self.pooled(nodes, batch.mask, work), work, segment)
         evaluation, byte, product = costs.exp().unbind(-1)
         times = work.work * evaluation + work.bytes * byte + work.products * product
-        total = every_row((times * mask).sum(-1))
+        total = every_row((times * batch.mask).sum(-1), segment)
         return torch.log(total + call.clamp(-5.0, 8.0).exp()) + factor
 
-    def _pooled(self, nodes: Tensor, mask: Tensor, work: Work) -> Tensor:
+    def costs(self, nodes: Tensor) -> Tensor:
+        """Returns the logarithms of the nodes' costs: [S,N,3]."""
+        return self.cost(nodes).clamp(-9.0, 5.0)
+
+    def of_kernel(
+        self, pooled: Tensor, work: Work, segment: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Maps the pooled nodes of every kernel to a factor and a call, both logarithms: [B]."""
+        amounts = torch.log1p(every_row(work.amounts, segment)) - self.amount_mean
+        known = [
+            every_row(pooled, segment),
+            (amounts * self.amount_scale).clamp(-_CLIP, _CLIP),
+        ]
+        factor, call = self.kernel(torch.cat(known, -1)).unbind(-1)
+        return factor, call
+
+    def pooled(self, nodes: Tensor, mask: Tensor, work: Work) -> Tensor:
         """Reduces what is known of the nodes [S,N,H] to one vector per kernel."""
-        if self.pool:
-            return self.pool(nodes, mask)
         real = mask.unsqueeze(-1)
         share = work.work / work.work.sum(-1, keepdim=True).clamp(min=1)
         pooled = [
@@ -153,7 +147,7 @@ class KernelTimeEncoder(nn.Module):
         ]
         return torch.cat(pooled, -1)
 
-    def _nodes(self, batch: KernelBatch, work: Work) -> Tensor:
+    def nodes(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns what the network knows of every node: [S,N,H]."""
         edges, mask = batch.operands, batch.mask
         elements, evaluations = torch.log1p(work.elements), torch.log1p(work.evaluations)
@@ -202,12 +196,13 @@ class KernelTimeModel(nn.Module):
     kind = "segment"
     architecture = "graphsage-transformer-kernel-time"
     embedding = 1
+    encoder_of = KernelTimeEncoder
 
     def __init__(self, settings: KernelTimeSettings):
         super().__init__()
-        if settings.reduction not in REDUCTIONS:
-            raise ValueError(f"reduction '{settings.reduction}', expected {', '.join(REDUCTIONS)}")
-        self.settings, self.encoder, self.head = settings, KernelTimeEncoder(settings), Total()
+        self.settings = settings
+        self.encoder = self.encoder_of(settings)
+        self.head = Total()
 
     def forward(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns the natural logarithm of nanoseconds of the kernels of a batch: [S]."""
@@ -224,16 +219,12 @@ class KernelTimeModel(nn.Module):
         return predicted
 
 
-def _pool(settings: KernelTimeSettings) -> LastState | TransformerSum | None:
-    match settings.reduction:
-        case "lstm":
-            return LastState(settings.hidden)
-        case "transformer":
-            return TransformerSum(settings.hidden, layers=1)
-    return None
+def every_row(static: Tensor, segment: Tensor | None) -> Tensor:
+    """Maps what every kernel has to what every row of ``segment`` has, if there are rows."""
+    return static if segment is None else look_up(static, segment)
 
 
-def _network(inputs: int, hidden: int, dropout: float, bias: list[float]) -> nn.Sequential:
+def network(inputs: int, hidden: int, dropout: float, bias: list[float]) -> nn.Sequential:
     """Returns a network whose outputs are close to ``bias`` before training."""
     last = nn.Linear(hidden, len(bias))
     with torch.no_grad():

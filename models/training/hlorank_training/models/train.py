@@ -15,13 +15,11 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from hlorank_training.data.dataset import distinct
-from hlorank_training.data.whole_graph import AnyGraph
-from hlorank_training.models.architectures.architecture import Preset
+from hlorank_training.data.dataset import Measured, distinct
+from hlorank_training.metrics.ranking import kendall_tau
+from hlorank_training.models.architecture import Preset
 from hlorank_training.models.checkpoint import read_state, write_state
 from hlorank_training.models.draws import draw_configurations, draw_graphs
-from hlorank_training.models.loss import loss_of
-from hlorank_training.models.metrics import kendall_tau
 from hlorank_training.models.training_settings import TrainSettings
 
 
@@ -46,8 +44,8 @@ class Keeping:
 def train(
     model_class: type[nn.Module],
     preset: Preset,
-    train_graphs: Sequence[AnyGraph],
-    validation_graphs: Sequence[AnyGraph],
+    train_graphs: Sequence[Measured],
+    validation_graphs: Sequence[Measured],
     keeping: Keeping = Keeping(),
 ) -> Trained:
     """Trains until the validation tau stops rising, or the maximum epochs or time is reached.
@@ -69,14 +67,14 @@ def _device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def score_graph(model: nn.Module, graph: AnyGraph) -> np.ndarray:
+def score_graph(model: nn.Module, graph: Measured) -> np.ndarray:
     """Returns scores f32 [c] of all configurations of a graph."""
     model.eval()
     with torch.no_grad():
         return model.scores([graph], [np.arange(len(graph.runtimes))]).cpu().numpy()
 
 
-def validation_tau(model: nn.Module, graphs: Sequence[AnyGraph]) -> float:
+def validation_tau(model: nn.Module, graphs: Sequence[Measured]) -> float:
     """Returns the mean Kendall's tau over graphs."""
     return mean(kendall_tau(score_graph(model, graph), graph.runtimes) for graph in graphs)
 
@@ -103,7 +101,7 @@ class _Trainer:
         self.model, self.settings, self.keeping = model, settings, keeping
         self.graphs, self.validation_graphs = list(graphs), list(validation_graphs)
         self.random = np.random.default_rng(settings.seed)
-        self.loss = loss_of(settings.loss)
+        self.loss = settings.loss.function()
         self.optimizer = _OPTIMIZERS[settings.optimizer](
             model.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -130,13 +128,13 @@ class _Trainer:
             if stale or time.monotonic() > deadline:
                 break
 
-    def _batches(self) -> Iterator[list[AnyGraph]]:
+    def _batches(self) -> Iterator[list[Measured]]:
         order = draw_graphs(self.random, self.graphs, self.settings)
         size = self.settings.graphs_per_step
         for start in range(0, len(order), size):
             yield [self.graphs[i] for i in order[start : start + size]]
 
-    def _step(self, graphs: list[AnyGraph]) -> float:
+    def _step(self, graphs: list[Measured]) -> float:
         self.model.train()
         chosen = [draw_configurations(self.random, graph, self.settings) for graph in graphs]
         runtimes = [graph.runtimes[i] for graph, i in zip(graphs, chosen, strict=True)]

@@ -16,9 +16,12 @@ from hlorank_training.models.feature_set_model import (
     FeatureSetSettings,
     make_batch,
 )
-from hlorank_training.models.paper_losses import logistic, rank_mean, relative_error
-
-_NANOSECONDS_PER_MILLISECOND = 1e6
+from hlorank_training.models.pair_losses import (
+    NANOSECONDS_PER_MILLISECOND,
+    logistic,
+    rank_mean,
+    relative_error,
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class FeatureSetTraining:
 
 
 def _log_error(scores: Tensor, nanoseconds: Tensor) -> Tensor:
-    return ((scores - torch.log(nanoseconds / _NANOSECONDS_PER_MILLISECOND)) ** 2).mean()
+    return ((scores - torch.log(nanoseconds / NANOSECONDS_PER_MILLISECOND)) ** 2).mean()
 
 
 def _pairs(scores: Tensor, nanoseconds: Tensor) -> Tensor:

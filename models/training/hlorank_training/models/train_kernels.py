@@ -48,12 +48,13 @@ def train_kernels(
     numbers: np.ndarray,
     settings: KernelTimeSettings,
     training: KernelTraining,
+    model_class: type[KernelTimeModel] = KernelTimeModel,
 ) -> tuple[KernelTimeModel, list[dict[str, float]]]:
     """Trains on the kernels of these numbers; returns the model and the loss of every epoch."""
     torch.manual_seed(training.seed)
     torch.set_num_threads(1)
     kernels = [data.kernels[number] for number in numbers]
-    model = KernelTimeModel(settings)
+    model = model_class(settings)
     model.encoder.fit(kernels)
     trainer = _Trainer(model, kernels, training)
     history = []

@@ -16,24 +16,24 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 _WIDTH = 9.4
 """Inches, about 900 pixels: the width of a README."""
-_ROW, _AROUND_ROWS = 0.21, 1.1
+ROW, AROUND_ROWS = 0.21, 1.1
 """Inches for one row, and for title and axis."""
 
 _SPECK = 0.02
 """Rows; the line whose round ends are a dot. A renderer may leave out what has no length."""
 
-_INK, _QUIET, _GRID = "#1f2933", "#6b7785", "#e6eaee"
-_DOT, _LINE, _ACCENT = "#8ab4dc", "#2f6fab", "#c2410c"
+INK, QUIET, _GRID = "#1f2933", "#6b7785", "#e6eaee"
+_DOT, LINE, ACCENT = "#8ab4dc", "#2f6fab", "#c2410c"
 _STYLE = {
     "axes.edgecolor": "#c3cad2",
     "axes.grid": True,
     "axes.grid.axis": "x",
-    "axes.labelcolor": _QUIET,
+    "axes.labelcolor": QUIET,
     "axes.labelsize": 9,
     "axes.spines.left": False,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlecolor": _INK,
+    "axes.titlecolor": INK,
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -43,13 +43,13 @@ _STYLE = {
     "path.simplify": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "hlorank",
-    "text.color": _INK,
+    "text.color": INK,
     "xtick.color": "#c3cad2",
-    "xtick.labelcolor": _QUIET,
-    "ytick.labelcolor": _INK,
+    "xtick.labelcolor": QUIET,
+    "ytick.labelcolor": INK,
     "ytick.left": False,
 }
-_styled = rc_context(_STYLE)
+styled = rc_context(_STYLE)
 
 
 Scale = Literal["linear", "log"]
@@ -65,40 +65,24 @@ class Panel:
     scale: Scale = "linear"
 
 
-@_styled
+@styled
 def plot_families(title: str, panels: Sequence[Panel], path: Path) -> None:
     """Panels side by side over the same families: a dot per graph, a bar at the median."""
     families = sorted(panels[0].values)
-    made = figure(_AROUND_ROWS + _ROW * len(families), title)
+    made = figure(AROUND_ROWS + ROW * len(families), title)
     for axes, panel in zip(made.subplots(1, len(panels), sharey=True), panels, strict=True):
         axes.set_title(panel.title)
         axes.set_xlabel(panel.unit)
         rows = [panel.values[family] for family in families]
-        _rules(axes, len(rows))
-        _dots(axes, rows)
-        _bars(axes, [float(np.median(row)) for row in rows])
+        draw_rules(axes, len(rows))
+        draw_dots(axes, rows)
+        draw_bars(axes, [float(np.median(row)) for row in rows])
         _scale(axes, panel)
-    _name_rows(made.axes[0], families)
+    name_rows(made.axes[0], families)
     save(made, path)
 
 
-@_styled
-def plot_comparison(rows: Sequence[tuple[str, float, Sequence[float]]], path: Path) -> None:
-    """Kendall's tau of models and baselines: label, mean and the tau of every graph."""
-    made = figure(_AROUND_ROWS + 2 * _ROW * len(rows), "A dot is a graph, a bar the mean")
-    axes = made.subplots()
-    _rules(axes, len(rows))
-    _dots(axes, [taus for _, _, taus in rows])
-    _bars(axes, [mean for _, mean, _ in rows])
-    axes.axvline(0, color=_QUIET, linewidth=0.8, zorder=1.6)
-    axes.set_xlim(right=1.02)
-    axes.set_xlabel("Kendall's tau with the measured run times (0: random order, 1: same order)")
-    _name_rows(axes, [label for label, _, _ in rows])
-    _write_means(axes, [mean for _, mean, _ in rows])
-    save(made, path)
-
-
-@_styled
+@styled
 def plot_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Loss and validation tau over a training's epochs; the best epoch is marked."""
     best = max(history, key=lambda epoch: epoch["validation_tau"])
@@ -109,23 +93,9 @@ def plot_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
         axes.set_xlabel("epoch")
         axes.grid(visible=True)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.plot([e["epoch"] for e in history], [e[key] for e in history], color=_LINE)
-        axes.axvline(best["epoch"], color=_ACCENT, linewidth=0.8, linestyle=(0, (4, 3)))
-        axes.plot(best["epoch"], best[key], "o", color=_ACCENT, markersize=5)
-    save(made, path)
-
-
-@_styled
-def plot_gains(lines: Mapping[str, np.ndarray], path: Path) -> None:
-    """Plots the best run time so far, relative to the default's, against measurements."""
-    made = figure(3.6)
-    axes = made.subplots()
-    for color, (name, line) in zip((_ACCENT, _LINE, _QUIET), lines.items(), strict=False):
-        axes.step(np.arange(len(line)), line, where="post", color=color, label=name)
-    axes.set_xscale("symlog")
-    axes.set_xlabel("measured tiles of every dispatch")
-    axes.set_ylabel("time of the dispatches, as a multiple of the default's")
-    axes.legend(frameon=False)
+        axes.plot([e["epoch"] for e in history], [e[key] for e in history], color=LINE)
+        axes.axvline(best["epoch"], color=ACCENT, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.plot(best["epoch"], best[key], "o", color=ACCENT, markersize=5)
     save(made, path)
 
 
@@ -134,7 +104,7 @@ def figure(height: float, title: str = "") -> Figure:
     made = Figure(figsize=(_WIDTH, height), layout="constrained")
     made.get_layout_engine().set(wspace=0.05)
     if title:
-        made.suptitle(title, x=0.008, ha="left", fontsize=10, color=_QUIET)
+        made.suptitle(title, x=0.008, ha="left", fontsize=10, color=QUIET)
     return made
 
 
@@ -150,13 +120,13 @@ def _rounded(tag: re.Match[bytes]) -> bytes:
     return re.sub(rb"(\.\d\d)\d+", rb"\1", tag[0])
 
 
-def _rules(axes: Axes, count: int) -> None:
+def draw_rules(axes: Axes, count: int) -> None:
     """Draws a line across each row as one path; a grid would be half of the file."""
     y, x = _segments(np.arange(count, dtype=float), np.zeros(count), 1)
     axes.plot(x, y, color=_GRID, linewidth=0.8, transform=axes.get_yaxis_transform(), zorder=1)
 
 
-def _dots(axes: Axes, rows: Sequence[Sequence[float]]) -> None:
+def draw_dots(axes: Axes, rows: Sequence[Sequence[float]]) -> None:
     """Draws all dots as one line with round caps; markers would triple the size of the file."""
     x = np.concatenate([np.asarray(row, float) for row in rows])
     y = np.concatenate([index + _scatter(len(row)) for index, row in enumerate(rows)])
@@ -164,10 +134,11 @@ def _dots(axes: Axes, rows: Sequence[Sequence[float]]) -> None:
     axes.plot(*line, color=_DOT, linewidth=4, solid_capstyle="round", snap=False, zorder=2)
 
 
-def _bars(axes: Axes, centres: Sequence[float]) -> None:
+def draw_bars(axes: Axes, centres: Sequence[float]) -> None:
+    """Draws a bar at the centre of each row."""
     y = np.arange(len(centres)) - 0.34
     line = _segments(np.array(centres), y, 0.68)
-    axes.plot(*line, color=_INK, linewidth=2, solid_capstyle="butt", zorder=3)
+    axes.plot(*line, color=INK, linewidth=2, solid_capstyle="butt", zorder=3)
 
 
 def _segments(x: np.ndarray, y: np.ndarray, length: float) -> tuple[np.ndarray, np.ndarray]:
@@ -192,13 +163,8 @@ def _scale(axes: Axes, panel: Panel) -> None:
     axes.xaxis.set_major_formatter("{x:g}")
 
 
-def _name_rows(axes: Axes, labels: Sequence[str]) -> None:
+def name_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """Writes a label before each row, the first at the top."""
     axes.yaxis.set_major_locator(FixedLocator(range(len(labels))))
     axes.set_yticklabels(labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
-
-
-def _write_means(axes: Axes, means: Sequence[float]) -> None:
-    place = {"transform": axes.get_yaxis_transform(), "va": "center", "ha": "right"}
-    for row, mean in enumerate(means):
-        axes.text(1.06, row, f"{mean:.2f}".replace("-", "\N{MINUS SIGN}"), **place)

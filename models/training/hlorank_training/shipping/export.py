@@ -1,6 +1,6 @@
 """Writes the artifact of a trained model: ONNX files, golden cases, and at last the manifest."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,10 +14,8 @@ from hlorank_training.data.batch import BUCKETS, make_batch
 from hlorank_training.data.dataset import read_graph
 from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.train import score_graph
-from hlorank_training.models.whole_graph_model import WholeGraphModel
 from hlorank_training.shipping.golden import GoldenRule, Score, golden_cases, npz_bytes
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
-from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, write_whole_graph_onnx
 
 TOLERANCE = 1e-5
 """Maximum difference between ONNX Runtime and torch, relative to the scores' scale."""
@@ -45,9 +43,14 @@ class Exported:
     golden: GoldenRule
 
 
+Write = Callable[[Any, Path], Exported]
+"""Writes the ONNX files of a model into a folder."""
+
+
 def export(
     folder: Path,
-    model: SegmentModel | WholeGraphModel,
+    model: nn.Module,
+    write: Write,
     identity: ArtifactIdentity,
     features: Sequence[Path],
     quality: dict[str, Any],
@@ -57,13 +60,13 @@ def export(
     The graphs in ``features`` are used to check the export, and the first as golden cases.
     """
     (folder / "manifest.json").unlink(missing_ok=True)
-    write = _write_segment_model if model.kind == "segment" else write_whole_graph_model
     exported = write(model, folder)
     refuse_if_different(model, exported.score, features)
     write_artifact(folder, exported, identity, features, quality)
 
 
-def _write_segment_model(model: SegmentModel, folder: Path) -> Exported:
+def write_segment_model(model: SegmentModel, folder: Path) -> Exported:
+    """Writes the encoder and the head."""
     files = write_onnx(model, folder)
     onnx_model = OnnxModel(folder)
 
@@ -71,20 +74,11 @@ def _write_segment_model(model: SegmentModel, folder: Path) -> Exported:
         return onnx_model.score(make_batch([read_graph(path, path.stem)], [chosen]))
 
     fields = {"embedding_size": model.embedding, "buckets": list(BUCKETS), "batch_dependent": False}
-    return Exported(files, _common(model) | fields, score, GoldenRule())
+    return Exported(files, common_fields(model) | fields, score, GoldenRule())
 
 
-def write_whole_graph_model(model: WholeGraphModel, folder: Path) -> Exported:
-    """Writes ``model.onnx``."""
-    path = folder / "model.onnx"
-    write_whole_graph_onnx(model, path)
-    fields = {**model.rule.manifest_fields(), "batch_dependent": model.batch_dependent}
-    score = OnnxWholeGraphModel(path, model.rule).score_file
-    golden = GoldenRule(whole_batch=model.rule.whole_batch())
-    return Exported((path.name,), _common(model) | fields, score, golden)
-
-
-def _common(model: nn.Module) -> dict[str, Any]:
+def common_fields(model: nn.Module) -> dict[str, Any]:
+    """Returns the fields of the manifest that models of both kinds define."""
     return {
         "task": model.settings.task,
         "architecture": model.architecture,

@@ -14,7 +14,7 @@ from torch.export import Dim
 
 from hlorank_training.data.feature_graphs import Columns, FeatureGraph
 from hlorank_training.models.feature_set_model import FeatureBatch, FeatureSetEnsemble
-from hlorank_training.models.whole_graph_layers import adjacency
+from hlorank_training.models.graph_layers import adjacency
 from hlorank_training.shipping.export import ArtifactIdentity, manifest
 from hlorank_training.shipping.golden import npz_bytes
 from hlorank_training.shipping.onnx_files import export_module, session

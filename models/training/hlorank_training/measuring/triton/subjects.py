@@ -70,8 +70,8 @@ class Subject:
         return "_".join([self.variant.name, *map(str, self.output), *map(str, self.sizes)])
 
     def tile(self, choice: Choice) -> Tile:
-        """Returns the tile of a choice: the most minor dimension first, warps and stages as bounds of
-        the input."""
+        """Returns the tile of a choice: the most minor dimension first, and warps and stages as
+        bounds of the input."""
         output, reduction = self.bounds(dict(choice.blocks))
         return Tile(output[::-1], reduction, (choice.warps, choice.stages))
 

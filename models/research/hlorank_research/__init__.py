@@ -1,0 +1,1 @@
+"""Research on hlorank's cost models: papers' architectures, comparisons, studies, test fixtures."""

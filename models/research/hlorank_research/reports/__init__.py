@@ -1,0 +1,1 @@
+"""SVG plots (``plots``) of comparisons and studies."""

@@ -1,0 +1,54 @@
+"""Trains and exports models of feature sets in one step."""
+
+from pathlib import Path
+from typing import Any
+
+from hlorank_training.data.feature_graphs import (
+    Columns,
+    FeatureGraph,
+    held_out_folds,
+    read_columns,
+    read_feature_graphs,
+)
+from hlorank_training.judging.feature_sets import FOLDS, held_out_quality, shipped
+from hlorank_training.runs import Destination
+from hlorank_training.shipping.export import ArtifactIdentity, digest
+from hlorank_training.shipping.feature_set_artifact import export_feature_set, feature_digest
+
+
+def read_feature_set(folder: Path) -> tuple[list[FeatureGraph], Columns]:
+    """Returns the measured graphs of a folder, and their columns.
+
+    Raises:
+        ValueError: if the folder has no measured graphs of one feature set.
+    """
+    graphs = read_feature_graphs(folder)
+    return graphs, read_columns(folder, graphs)
+
+
+def train_feature_set_artifact(
+    folder: Path, epochs: int, members: int, destination: Destination
+) -> dict[str, Any]:
+    """Trains on three quarters of the graphs, and writes the artifact.
+
+    Returns its quality on the other graphs.
+
+    Raises:
+        ValueError: if the folder has no or too few graphs.
+    """
+    graphs, columns = read_feature_set(folder)
+    if len(graphs) < FOLDS:
+        raise ValueError(f"{len(graphs)} graphs; a model needs {FOLDS}, one to judge it")
+    held_out = held_out_folds(graphs, FOLDS)[0]
+    learned = [graph for graph in graphs if graph.name not in held_out]
+    judged = [graph for graph in graphs if graph.name in held_out]
+    model = shipped(columns.products, epochs, members).train(learned)
+    quality = held_out_quality(judged, model.scores)
+    identity = ArtifactIdentity(
+        name=destination.name,
+        version=destination.version,
+        feature_digest=feature_digest(columns),
+        training_data_digest=digest([folder / f"{graph.name}.npz" for graph in learned]),
+    )
+    export_feature_set(destination.folder, model, identity, columns, judged, quality)
+    return quality

@@ -1,0 +1,1 @@
+"""Metrics of ranking quality, for every other package."""

@@ -1,0 +1,240 @@
+"""The GraphSAGE + Transformer segment model: an encoder per row and a head per configuration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hlorank_training.data.dataset import Graph
+from hlorank_training.models.architecture import Architecture, Preset
+from hlorank_training.models.graph_layers import (
+    Attention,
+    RootMeanSquareNorm,
+    Sage,
+    Standardise,
+    hidden_keys,
+    look_up,
+    neighbour_weights,
+    symmetric_log,
+)
+from hlorank_training.models.layout_part import AMOUNTS, LayoutPart, separate_entries
+from hlorank_training.models.loss import LossSettings
+from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
+from hlorank_training.models.segment_model import SegmentModel, SplitEncoder, node_rows, tile_rows
+from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
+from hlorank_training.models.training_settings import TrainSettings
+from hlorank_training.models.vector_part import VectorTilePart
+
+_AMOUNT_SHARES = {"layout": 12, "tile": 4}
+"""Each amount has one of this many embedding channels as its cost."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Sizes and parts of the model; the papers' ablations are settings of it."""
+
+    task: str
+    """``layout`` or ``tile``"""
+    hidden: int = 64
+    embedding: int = 64
+    heads: int = 4
+    dropout: float = 0.1
+    feature_dropout: float = 0.0
+    """Share of node features and of single layout choices that training hides, so that the model
+    does not memorize single graphs and choices."""
+    attention: bool = True
+    """The Transformer layer; without it the model is GraphSAGE alone."""
+    edges: bool = True
+    """Without edges the model is a multi-layer perceptron over nodes."""
+    pooling: str = "sum"
+    """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are always summed."""
+    late_join: bool = False
+    """Tiles only: whether the configuration is joined after pooling instead of at every node."""
+    vectors: bool = False
+    """Tiles only: whether tiles have two levels, whose input bounds are vectors."""
+
+
+class Encoder(SplitEncoder):
+    """Encodes rows of (segment, local configuration)."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        hidden = settings.hidden
+        self.settings = settings
+        self.standardise = Standardise(FEATURES)
+        self.hide = nn.Dropout(settings.feature_dropout)
+        self.opcode = nn.Embedding(OPCODES, hidden)
+        self.static = nn.Linear(FEATURES, hidden)
+        self.configuration = _configuration_part(settings)
+        self.first = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden))
+        self.sages = nn.ModuleList(Sage(hidden, settings.dropout, settings.edges) for _ in range(2))
+        self.attention = (
+            Attention(hidden, settings.heads, settings.dropout) if settings.attention else None
+        )
+        graph = ("is_node", "neighbours", "hidden_keys")[: 3 if settings.attention else 2]
+        part = () if settings.late_join else self.configuration.Tensors._fields
+        self.tensors, self.of_graph = ("nodes", *(graph if part else ()), *part), len(graph)
+        self.norm = RootMeanSquareNorm(hidden)
+        self.project = nn.Linear(hidden, settings.embedding)
+        shares = _AMOUNT_SHARES[settings.task] * (2 if settings.vectors else 1)
+        self.amount_channels = settings.embedding // shares
+        if settings.task == "layout":
+            # The initial cost is about the number of moved elements; training refines it.
+            nn.init.constant_(self.project.bias[: AMOUNTS * self.amount_channels], 0.5)
+
+    def fit(self, graphs: Sequence[Graph]) -> None:
+        """Computes the statistics of the standardization."""
+        self.standardise.fit(node_rows(graphs))
+        if self.settings.task == "tile":
+            self.configuration.fit(tile_rows(graphs))
+
+    def of_segments(self, batch: SegmentBatch) -> tuple[Tensor, ...]:
+        static = self.static(self.hide(self.standardise(batch.features)))
+        static = static + look_up(self.opcode.weight, batch.opcode)
+        graph = [batch.mask.unsqueeze(1), neighbour_weights(batch.edges)]
+        if self.attention is not None:
+            graph.append(hidden_keys(batch.mask))
+        if self.settings.late_join:
+            return (self._pooled(graph, static.flatten(0, 1), graph[0]),)
+        part, added = self.configuration.of_segments(batch)
+        return (static + added, *graph, *part)
+
+    def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
+        if self.settings.late_join:
+            return torch.relu(self.configuration(*tensors, *configuration))
+        nodes, *others = tensors
+        graph, part = others[: self.of_graph], self.configuration.Tensors(*others[self.of_graph :])
+        return self._pooled(graph, *self.configuration(part, nodes, *configuration))
+
+    def configuration_inputs(self, config: Tensor) -> tuple[Tensor, ...]:
+        return separate_entries(config) if self.settings.task == "layout" else (config,)
+
+    def _pooled(self, graph: Sequence[Tensor], joined: Tensor, weights: Tensor) -> Tensor:
+        """Maps nodes [B*N,H] and their weights [B,A+1,N] to embeddings."""
+        # Nodes are flattened to [B*N,H]: ONNX Runtime is fastest at two-dimensional products.
+        is_node, neighbours, *hidden = graph
+        h = self.first(joined)
+        for sage in self.sages:
+            h = sage(h, neighbours)
+        if self.attention is not None:
+            h = self.attention(h, *hidden)
+        parts = torch.relu(self.project(self.norm(h)))
+        parts = parts.view(-1, is_node.shape[-1], parts.shape[-1])
+        return self._pool(parts, weights * is_node)
+
+    def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
+        """Pools ``parts`` [B,N,D] to [B,D]. Some channels are the cost of each amount in
+        ``weights`` [B,A+1,N]; the other channels use the last weight, which is 1."""
+        amount = torch.arange(self.settings.embedding, device=parts.device) // self.amount_channels
+        amount = amount.clamp(max=weights.shape[1] - 1)
+        # Padding nodes have the weight 0 and no value is negative, so sum and maximum ignore them.
+        if self.settings.pooling == "max":
+            return (parts * weights[:, amount].mT).amax(1)
+        chosen = F.one_hot(amount, weights.shape[1]).to(parts.dtype).mT
+        total = ((weights @ parts) * chosen).sum(1)
+        return (
+            total / weights[:, -1].sum(-1, keepdim=True)
+            if self.settings.pooling == "mean"
+            else total
+        )
+
+
+class LateJoin(nn.Module):
+    """A configuration joined to the pooled nodes: TpuGraphs' LateJoinSAGE."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        width = settings.embedding
+        self.standardise = Standardise(TILE_FEATURES)
+        self.layers = nn.Sequential(
+            nn.Linear(width + TILE_FEATURES, width), nn.ReLU(), nn.Linear(width, width)
+        )
+
+    def fit(self, tiles: Tensor) -> None:
+        """Computes the statistics of the standardization from raw tiles [n,24]."""
+        self.standardise.fit(tiles)
+
+    def forward(self, nodes: Tensor, config: Tensor) -> Tensor:
+        """Maps pooled nodes f32 [B,D] and config f32 [B,24] to [B,D]."""
+        return self.layers(torch.cat([self.standardise(config), symmetric_log(nodes)], -1))
+
+
+def _configuration_part(settings: ModelSettings) -> nn.Module:
+    if settings.late_join:
+        return LateJoin(settings)
+    if settings.task == "layout":
+        return LayoutPart(settings.hidden, settings.feature_dropout)
+    return (VectorTilePart if settings.vectors else TilePart)(settings.hidden)
+
+
+class Head(nn.Module):
+    """Maps summed embeddings f32 [C, D] to scores f32 [C]."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        width = settings.embedding
+        self.linear = nn.Linear(width, 1, bias=False)
+        self.bent = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+
+    def forward(self, sum: Tensor) -> Tensor:
+        return (self.linear(sum) + self.bent(symmetric_log(sum))).squeeze(-1)
+
+
+class GraphSageTransformer(SegmentModel):
+    """Encoder and head, trained together."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        self.settings, self.embedding = settings, settings.embedding
+        self.encoder = Encoder(settings)
+        self.head = Head(settings)
+
+    @classmethod
+    def for_graphs(cls, settings: ModelSettings, graphs: Sequence[Graph]) -> Self:
+        """Recognizes tiles of two levels by their input bounds."""
+        return super().for_graphs(replace(settings, vectors=has_vectors(graphs)), graphs)
+
+    @property
+    def architecture(self) -> str:
+        """Name in the registry and in manifests."""
+        return _WITH_ATTENTION if self.settings.attention else _WITHOUT_ATTENTION
+
+
+def has_vectors(graphs: Sequence[Graph]) -> bool:
+    """Returns whether the tiles of graphs have input bounds, which are vectors."""
+    local = graphs[0].segments[0].local
+    return local.ndim == 2 and bool(local[:, 16:22].any())
+
+
+_WITH_ATTENTION, _WITHOUT_ATTENTION = "graphsage-transformer-segment", "graphsage-segment"
+_PRESETS = (
+    # There are few graphs: dropout of features and units raised tau on left-out graphs. Layouts
+    # differ by a few per cent, and their graphs have many segments.
+    Preset(
+        ModelSettings("layout", dropout=0.2, feature_dropout=0.3),
+        TrainSettings(loss=LossSettings(noise=0.005, full_weight=0.05)),
+    ),
+    # Tiles differ by factors, and kernels are small, so that many fit into a step.
+    Preset(
+        ModelSettings("tile", feature_dropout=0.2),
+        TrainSettings(
+            learning_rate=2e-3, graphs_per_step=8, loss=LossSettings(noise=0.02, full_weight=0.2)
+        ),
+    ),
+)
+
+
+def _without_attention(preset: Preset) -> Preset:
+    return replace(preset, model=replace(preset.model, attention=False))
+
+
+ARCHITECTURES = (
+    *(Architecture(_WITH_ATTENTION, GraphSageTransformer, {"small": p}) for p in _PRESETS),
+    *(
+        Architecture(_WITHOUT_ATTENTION, GraphSageTransformer, {"small": _without_attention(p)})
+        for p in _PRESETS
+    ),
+)
