@@ -65,7 +65,7 @@ impl fmt::Display for OverlookReason {
             Self::VersionName => formatter
                 .write_str("a version is a whole number from 1 without leading zeros, such as 6; rename the folder"),
             Self::NoManifest => formatter.write_str(
-                "it has no manifest.json; publish a version with its manifest, which models/README.md describes",
+                "it has no manifest.json; publish a version with its manifest, which models/artifacts.md describes",
             ),
             Self::NoVersion => formatter.write_str("it has no version; a version is a folder NAME/VERSION"),
         }

@@ -1,6 +1,6 @@
 """What the server gives a whole-graph model: nodes, chunks and orders.
 
-``models/README.md`` specifies them.
+``models/artifacts.md`` specifies them.
 """
 
 from collections.abc import Iterator
