@@ -55,9 +55,12 @@ class AsyncClient:
         token: str | None = None,
     ):
         options = channel_options(connect_timeout, message_bytes)
-        host, secured = target(address), channel_credentials(address, credentials)
-        headers, retry = authorization(token), retry_of(retries)
-        size, default = message_size(message_bytes, "message_bytes"), seconds(timeout, "timeout")
+        host = target(address)
+        secured = channel_credentials(address, credentials)
+        headers = authorization(token)
+        retry = retry_of(retries)
+        size = message_size(message_bytes, "message_bytes")
+        default = seconds(timeout, "timeout")
         self._transport = _AsyncTransport(host, secured, options, headers)
         self._session = Session(self._transport, retry, size, default)
 
@@ -247,7 +250,9 @@ class _AsyncTransport:
         options: list[tuple[str, int]],
         headers: Metadata,
     ):
-        self._address, self._credentials, self._options = address, credentials, options
+        self._address = address
+        self._credentials = credentials
+        self._options = options
         self._streams = BlockingTransport(channel(address, credentials, options), headers)
         # A channel of grpc.aio works only in the event loop that opened it.
         self._channels: WeakKeyDictionary[Any, tuple[grpc.aio.Channel, Calls]]
@@ -324,7 +329,8 @@ class _ThreadedExchange:
     def cancel(self) -> None:
         """Cancels the call and ends its threads."""
         self._exchange.cancel()
-        threads, self._threads = self._threads, None
+        threads = self._threads
+        self._threads = None
         if threads is not None:
             threads.shutdown(wait=False)
 

@@ -14,7 +14,8 @@ from hlorank.units import duration, size
 
 T = TypeVar("T")
 
-U32, U64 = (1 << 32) - 1, (1 << 64) - 1
+U32 = (1 << 32) - 1
+U64 = (1 << 64) - 1
 """Largest numbers of the wire's unsigned fields."""
 _SHOWN = 60
 """Maximum length of a value in a message."""

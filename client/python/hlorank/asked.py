@@ -41,7 +41,8 @@ class Asked:
             raise AnswerError("the server's ranking and its list of scores differ")
 
     def _check_kernels(self, ranking: Ranking) -> None:
-        found, expected = len(ranking.kernels), min(self.explain_top, len(ranking.best))
+        found = len(ranking.kernels)
+        expected = min(self.explain_top, len(ranking.best))
         if found != expected:
             raise AnswerError(
                 f"the server sent the kernels of {found} configurations instead of {expected}"
@@ -53,13 +54,15 @@ class Asked:
             raise AnswerError(f"the server scored {scored} of {self.configs} configurations")
 
     def _check_length(self, ranking: Ranking) -> None:
-        found, scores = len(ranking.best), len(ranking.best_scores)
+        found = len(ranking.best)
+        scores = len(ranking.best_scores)
         expected = min(self.top_k or ranking.scored, ranking.scored)
         if found != expected:
             raise AnswerError(
                 f"the server's ranking has {found} configurations instead of {expected}"
             )
-        times, deviations = len(ranking.predicted_seconds), len(ranking.log_sd)
+        times = len(ranking.predicted_seconds)
+        deviations = len(ranking.log_sd)
         if times not in (0, found) or deviations not in (0, times):
             raise AnswerError(
                 f"the server sent {times} predicted times and {deviations} deviations "

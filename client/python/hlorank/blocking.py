@@ -128,6 +128,7 @@ class _Outgoing:
             self._changed.wait_for(lambda: self._message is not None or self._is_closed)
             if self._message is None:
                 raise StopIteration
-            message, self._message = self._message, None
+            message = self._message
+            self._message = None
             self._changed.notify_all()
             return message

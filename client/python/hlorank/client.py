@@ -60,9 +60,12 @@ class Client:
         token: str | None = None,
     ):
         options = channel_options(connect_timeout, message_bytes)
-        host, secured = target(address), channel_credentials(address, credentials)
-        headers, retry = authorization(token), retry_of(retries)
-        size, default = message_size(message_bytes, "message_bytes"), seconds(timeout, "timeout")
+        host = target(address)
+        secured = channel_credentials(address, credentials)
+        headers = authorization(token)
+        retry = retry_of(retries)
+        size = message_size(message_bytes, "message_bytes")
+        default = seconds(timeout, "timeout")
         self._transport = BlockingTransport(channel(host, secured, options), headers)
         self._session = Session(self._transport, retry, size, default)
 

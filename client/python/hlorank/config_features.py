@@ -57,7 +57,8 @@ class ConfigFeatures(Batch):
             ConfigurationError: if its arrays do not have the lengths that it says.
         """
         instance(message, NodeFeatureConfigs, "message", "a NodeFeatureConfigs")
-        configs, columns = message.config_count, message.column_count
+        configs = message.config_count
+        columns = message.column_count
         try:
             if not message.row_indices:
                 return cls(np.frombuffer(message.features, "<f4").reshape(configs, -1, columns))

@@ -40,7 +40,8 @@ class UnsupportedDispatch(HlorankError):  # noqa: N818
 
     def __init__(self, operation: str, reason: str):
         super().__init__(f"{operation}: {reason}; the dispatch has no kernel graph")
-        self.operation, self.reason = operation, reason
+        self.operation = operation
+        self.reason = reason
 
 
 class AnswerError(HlorankError):
@@ -81,8 +82,11 @@ class RefusedError(HlorankError):
         retry_after: float | None = None,
     ):
         super().__init__(code, message)
-        self.code, self.message, self.reason = code, message, reason
-        self.fields, self.retry_after = fields, retry_after
+        self.code = code
+        self.message = message
+        self.reason = reason
+        self.fields = fields
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         notes = [f"field `{field}`" for field in self.fields if field] + [self.code.name]
@@ -128,7 +132,8 @@ _ERROR_OF_CODE = {
 def refused(error: Any) -> RefusedError:
     """Converts a ``grpc.RpcError`` with the details in its trailers."""
     details = _details(error)
-    info, retry = details.get("ErrorInfo"), details.get("RetryInfo")
+    info = details.get("ErrorInfo")
+    retry = details.get("RetryInfo")
     violations = details["BadRequest"].field_violations if "BadRequest" in details else ()
     return _ERROR_OF_CODE.get(error.code(), RefusedError)(
         error.code(),

@@ -43,7 +43,8 @@ class Fusions(Batch):
         """
         instance(message, PackedFusionConfigs, "message", "a PackedFusionConfigs")
         slots = None if slots is None else whole_number(slots, "slots")
-        count, content = message.config_count, message.fused
+        count = message.config_count
+        content = message.fused
         width = len(content) // max(count, 1) if slots is None else -(-slots // _BITS)
         if not count or len(content) != count * width:
             raise ConfigurationError(
@@ -56,7 +57,8 @@ class Fusions(Batch):
     @classmethod
     def _of(cls, rows: np.ndarray, slots: int) -> "Fusions":
         fusions = cls.__new__(cls)
-        fusions._rows, fusions._slots = rows, slots
+        fusions._rows = rows
+        fusions._slots = slots
         if np.unpackbits(rows, axis=1, bitorder="little")[:, slots:].any():
             raise ConfigurationError(f"a bit past the last of {slots} slots is set")
         return fusions

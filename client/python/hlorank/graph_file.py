@@ -306,9 +306,11 @@ def _graph_of_arrays(name: str, arrays: _Arrays, bare_task: Task) -> FileGraph:
     configurations: Layouts | Tiles | None = None
     nodes: list[int] = []
     if "node_config_feat" in arrays:
-        task, configurations = "layout", Layouts(arrays["node_config_feat"])
+        task = "layout"
+        configurations = Layouts(arrays["node_config_feat"])
     elif "config_feat" in arrays:
-        task, configurations = "tile", Tiles.from_features(arrays["config_feat"])
+        task = "tile"
+        configurations = Tiles.from_features(arrays["config_feat"])
     if task == "layout" and "node_config_ids" in arrays:
         nodes = _node_numbers(
             "node_config_ids", arrays.one_each("node_config_ids", None, "slots").tolist()

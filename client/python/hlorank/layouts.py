@@ -12,7 +12,8 @@ from hlorank.errors import ConfigurationError
 from hlorank.messages import DeltaLayoutConfigs, LayoutTable, PackedLayoutConfigs
 from hlorank.whole_numbers import whole_numbers
 
-_TENSORS, _DIMENSIONS = 3, 6
+_TENSORS = 3
+_DIMENSIONS = 6
 VALUES = _TENSORS * _DIMENSIONS
 """Values per node: six dimensions each for the output, the first and the second operand."""
 

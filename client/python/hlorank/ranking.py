@@ -97,7 +97,8 @@ class Ranking:
 
         Adds ``earlier`` to its timings.
         """
-        self._answer, self._earlier = answer, earlier
+        self._answer = answer
+        self._earlier = earlier
         self._start = answer if started is None else started
         self.scored = scored
         self.best = np.array(answer.ranking, np.int64)
@@ -261,7 +262,8 @@ def reuse_of(reuse: Any) -> Reuse:
     return Reuse(**{field.name: getattr(reuse, field.name) for field in _COUNTS})
 
 
-_STAGES, _COUNTS = fields(Timings), fields(Reuse)
+_STAGES = fields(Timings)
+_COUNTS = fields(Reuse)
 
 
 def _warnings(warnings: Iterable[Any]) -> tuple[Warning, ...]:
@@ -273,5 +275,6 @@ def _kernel_time(kernel: Any) -> KernelTime:
 
 
 def _configurable_node(node: Any) -> ConfigurableNode:
-    dimensions, ranks = tuple(node.dimensions), tuple(node.tensor_ranks)
+    dimensions = tuple(node.dimensions)
+    ranks = tuple(node.tensor_ranks)
     return ConfigurableNode(node.node, node.name, node.opcode, dimensions, ranks)

@@ -118,7 +118,8 @@ class Session:
             "assess_confidence": flag(assess_confidence, "assess_confidence"),
             "adapt": _adapt_message(adapt),
         }
-        selector, deadline = _selector(model), self._deadline(timeout)
+        selector = _selector(model)
+        deadline = self._deadline(timeout)
 
         async def ask(source: Any) -> Any:
             request = RankConfigsRequest(graph=source, model=selector, **options)
@@ -152,7 +153,8 @@ class Session:
         """Proposes what to measure next."""
         _checked_graph(graph)
         checked_configurations(candidates, "candidates")
-        selector, deadline = _selector(model), self._deadline(timeout)
+        selector = _selector(model)
+        deadline = self._deadline(timeout)
         measured = _adapt_message(adapt)
 
         async def ask(source: Any) -> Any:
@@ -197,7 +199,8 @@ class Session:
         """Returns a graph that the server keeps measurements of, if it keeps the graph itself."""
         graph_hash = checked_hash(graph_hash)
         request = GetMeasuredGraphRequest(target=text(target, "target"), graph_hash=graph_hash)
-        message, deadline = request.SerializeToString(), self._deadline(timeout)
+        message = request.SerializeToString()
+        deadline = self._deadline(timeout)
         answer = await self._call(GET_MEASURED_GRAPH, message, (), deadline)
         if not answer.HasField("graph"):
             return None
@@ -237,7 +240,8 @@ class Session:
         _checked_graph(graph)
         limit = whole_number(top_k, "top_k")
         measured = _adapt_message(adapt)
-        selector, deadline = _selector(model), Deadline(seconds(timeout, "timeout"))
+        selector = _selector(model)
+        deadline = Deadline(seconds(timeout, "timeout"))
 
         async def ask(source: Any) -> StreamSession:
             start = RankConfigsStart(graph=source, model=selector, top_k=limit, adapt=measured)
@@ -287,7 +291,8 @@ class Session:
         if deadline.left() == 0:
             code = grpc.StatusCode.DEADLINE_EXCEEDED
             raise DeadlineError(code, "the timeout expired before the call")
-        retries, limit = 0, deadline
+        retries = 0
+        limit = deadline
         while True:
             try:
                 return await call()

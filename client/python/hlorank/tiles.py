@@ -17,7 +17,8 @@ FEATURES = 24
 """Six values, their sum and their product, for each of three lists of bounds."""
 _LISTS = ("kernel_bounds", "output_bounds", "input_bounds")
 _VALUES = 6
-_SMALLEST, _LARGEST = -(1 << 31), (1 << 31) - 1
+_SMALLEST = -(1 << 31)
+_LARGEST = (1 << 31) - 1
 
 Bounds = np.ndarray | Sequence[Sequence[int]]
 """[configs, bounds], or one list of any length per configuration."""

@@ -15,7 +15,8 @@ class Method:
     response: Any
 
 
-_COST_MODEL, _MODELS = "/hlorank.v1.CostModelService", "/hlorank.v1.ModelService"
+_COST_MODEL = "/hlorank.v1.CostModelService"
+_MODELS = "/hlorank.v1.ModelService"
 PUT_GRAPH = Method(f"{_COST_MODEL}/PutGraph", messages.PutGraphResponse)
 RANK_CONFIGS = Method(f"{_COST_MODEL}/RankConfigs", messages.RankConfigsResponse)
 SUGGEST_CONFIGS = Method(f"{_COST_MODEL}/SuggestConfigs", messages.SuggestConfigsResponse)

@@ -27,7 +27,8 @@ DURATIONS |= {"h": Decimal(3600)}
 _NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(?: ?([A-Za-z]+))?")
 _LARGEST = (1 << 64) - 1
 """Largest number of bytes."""
-_LONGEST, _NANOSECONDS = 10**9, 10**9
+_LONGEST = 10**9
+_NANOSECONDS = 10**9
 """Longest duration in seconds, and how many nanoseconds, the shortest, a second has."""
 
 

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from hlorank.arrays import array_of
 from hlorank.errors import ConfigurationError
 
-_MIN, _MAX = -(1 << 63), (1 << 63) - 1
+_MIN = -(1 << 63)
+_MAX = (1 << 63) - 1
 
 
 def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:

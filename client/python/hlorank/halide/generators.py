@@ -49,7 +49,8 @@ def pipeline_of_generator(generator: type, parameters: Mapping[str, Any]) -> Pip
 def _estimates() -> Iterator[dict[str, list[tuple[int, int]]]]:
     """Yields the estimates that functions get meanwhile, by name; Halide does not return them."""
     found: dict[str, list[tuple[int, int]]] = {}
-    one, several = hl.Func.set_estimate, hl.Func.set_estimates
+    one = hl.Func.set_estimate
+    several = hl.Func.set_estimates
 
     def set_estimate(function: Any, axis: Any, least: Any, extent: Any) -> Any:
         axes = [argument.name() for argument in function.args()]
@@ -61,11 +62,13 @@ def _estimates() -> Iterator[dict[str, list[tuple[int, int]]]]:
         found[function.name()] = [_numbers(pair) for pair in region]
         return several(function, region)
 
-    hl.Func.set_estimate, hl.Func.set_estimates = set_estimate, set_estimates
+    hl.Func.set_estimate = set_estimate
+    hl.Func.set_estimates = set_estimates
     try:
         yield found
     finally:
-        hl.Func.set_estimate, hl.Func.set_estimates = one, several
+        hl.Func.set_estimate = one
+        hl.Func.set_estimates = several
 
 
 def _numbers(interval: Any) -> tuple[int, int]:

@@ -55,7 +55,8 @@ def _converted(image: hl.Buffer, kind: Any) -> hl.Buffer:
     """Converts with Halide, since NumPy has no bfloat16."""
     region = [(image.dim(i).min(), image.dim(i).extent()) for i in range(image.dimensions())]
     axes = [hl.Var() for _ in region]
-    convert, converted = hl.Func("convert"), empty_image(kind, region)
+    convert = hl.Func("convert")
+    converted = empty_image(kind, region)
     convert[axes] = hl.cast(kind, image[axes])
     # Halide says that it emulates the type.
     with printed(), redirect_stdout(StringIO()):

@@ -67,7 +67,9 @@ class Pipeline:
         """
         made = cls.__new__(cls)
         made.outputs = list(pipeline.outputs())
-        made.output, made.inputs, made.margin = made.outputs, inputs, 0
+        made.output = made.outputs
+        made.inputs = inputs
+        made.margin = 0
         for output in made.outputs:
             if len(regions.get(output.name(), ())) != output.dimensions():
                 raise without_estimates(f"output {output.name()}")

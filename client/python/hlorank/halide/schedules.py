@@ -39,7 +39,9 @@ class Schedules:
         Raises:
             ScheduleError: if the pipeline cannot be built.
         """
-        self._worker, self._build, self._seconds = worker, build, seconds
+        self._worker = worker
+        self._build = build
+        self._seconds = seconds
         self._compiled: list[Compile] = []
         self._begin()
 

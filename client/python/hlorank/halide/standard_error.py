@@ -9,7 +9,8 @@ from contextlib import contextmanager
 @contextmanager
 def printed() -> Iterator[Callable[[], str]]:
     """Keeps what the C library prints to standard error; yields a function that returns it."""
-    kept, text = os.dup(2), [""]
+    kept = os.dup(2)
+    text = [""]
     with tempfile.TemporaryFile() as file:
         os.dup2(file.fileno(), 2)
         try:

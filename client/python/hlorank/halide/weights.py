@@ -18,7 +18,8 @@ _SIGNATURE = struct.pack("<4I", 0x68776631, 3, 3, len(_SHAPES))
 def shipped_weights() -> tuple[np.ndarray, ...]:
     """Returns the weights of the cost model, which the plugin contains."""
     content = plugin().read_bytes()
-    at, arrays = content.index(_SIGNATURE) + len(_SIGNATURE), []
+    at = content.index(_SIGNATURE) + len(_SIGNATURE)
+    arrays = []
     for shape in _SHAPES:
         at += 4 * (1 + len(shape))
         size = int(np.prod(shape))

@@ -42,14 +42,16 @@ class Programs:
     def __init__(self, build: Callable[[], Pipeline]):
         pipeline = build()
         self.build = build
-        self._inputs, self._outputs = pipeline.input_values(), pipeline.results()
+        self._inputs = pipeline.input_values()
+        self._outputs = pipeline.results()
         self._scheduled: dict[Draw, Pipeline] = {}
         self._runs: list[Callable[[], Any]] = []
         self._expected: list[np.ndarray] = []
 
     def search(self, draw: Draw) -> Searched:
         """Draws a schedule."""
-        pipeline, begin = self.build(), time.process_time()
+        pipeline = self.build()
+        begin = time.process_time()
         schedule = apply_schedule(pipeline, draw)
         self._scheduled[draw] = pipeline
         return Searched(schedule, time.process_time() - begin)
@@ -58,7 +60,8 @@ class Programs:
         """Compiles a schedule, and checks its results and its run time."""
         if draw not in self._scheduled:
             self.search(draw)
-        pipeline, begin = self._scheduled[draw], time.process_time()
+        pipeline = self._scheduled[draw]
+        begin = time.process_time()
         # Halide prints what a schedule could do better, also to Python's standard output.
         with printed(), redirect_stdout(StringIO()):
             program = pipeline.pipeline.compile_to_callable(

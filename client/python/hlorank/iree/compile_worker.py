@@ -13,7 +13,8 @@ class Compiler:
     """Compiles configured executables in a process of its own."""
 
     def __init__(self, worker: Worker, seconds: float = SECONDS):
-        self._worker, self._seconds = worker, seconds
+        self._worker = worker
+        self._seconds = seconds
 
     def compile(self, text: str) -> bytes:
         """Compiles a module at phase ``executable-configurations``.

@@ -101,7 +101,8 @@ def _set_phases(invocation, begin: str, end: str) -> None:
     for name, phase in (("From", begin), ("To", end)):
         if phase:
             function = getattr(_library(invocation), f"ireeCompilerInvocationSetCompile{name}Phase")
-            function.restype, function.argtypes = None, [ctypes.c_void_p, ctypes.c_char_p]
+            function.restype = None
+            function.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
             function(_pointer(invocation), phase.encode())
 
 

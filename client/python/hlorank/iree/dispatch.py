@@ -65,7 +65,8 @@ def find_dispatches(program: str, flags: Sequence[str] = FLAGS) -> list[Dispatch
     """
     source = lower_text(program, SOURCES, flags)
     configured = lower_text(source, CONFIGURATIONS, flags, begin=SOURCES)
-    before, after = parse(source), parse(configured)
+    before = parse(source)
+    after = parse(configured)
     globals_ = (o for o in before.body.operations if o.operation.name == "util.global")
     device = next(globals_, "")
     calls = _calls(before.operation)
@@ -157,10 +158,13 @@ def _dispatch(
     if not called:
         return None
     function = _function(configured)
-    name, lengths = _text(function.attributes["sym_name"]), _lengths(called[0])
+    name = _text(function.attributes["sym_name"])
+    lengths = _lengths(called[0])
     space, reason = _space(function, _function(source))
     if lengths is None:
-        space, reason, lengths = None, "its buffers have dynamic sizes", []
+        space = None
+        reason = "its buffers have dynamic sizes"
+        lengths = []
     return Dispatch(
         name,
         str(source),

@@ -10,7 +10,8 @@ from hlorank.iree.hlo_loops import Loops, reducer
 from hlorank.iree.hlo_scalars import element_of, scalar_node
 from hlorank.iree.hlo_text import Node, Writer, braces
 
-_LOAD, _STORE = "iree_tensor_ext.dispatch.tensor.load", "iree_tensor_ext.dispatch.tensor.store"
+_LOAD = "iree_tensor_ext.dispatch.tensor.load"
+_STORE = "iree_tensor_ext.dispatch.tensor.store"
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
@@ -137,7 +138,8 @@ def _insert(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
 
 
 def _pad(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
-    low, high = _static(operation, "static_low"), _static(operation, "static_high")
+    low = _static(operation, "static_low")
+    high = _static(operation, "static_high")
     fill = node_of(list(operation.regions[0].blocks[0].operations)[-1].operands[0])
     text = ", padding=" + "x".join(f"{a}_{b}" for a, b in zip(low, high, strict=True))
     return [

@@ -16,7 +16,9 @@ class Loops:
     """One ``linalg.generic``: its body is evaluated on whole arrays, and only as far as needed."""
 
     def __init__(self, write: Writer, operation: Any, node_of: Callable[[Any], Node]):
-        self._write, self._operation, self._node_of = write, operation, node_of
+        self._write = write
+        self._operation = operation
+        self._node_of = node_of
         self._body = operation.regions[0].blocks[0]
         maps = operation.attributes["indexing_maps"]
         self._sums = [sums_of(attribute.value) for attribute in maps]

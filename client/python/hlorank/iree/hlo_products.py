@@ -111,7 +111,10 @@ def _window_text(nest: Nest, image: Spread, windows: Sequence[Axis], node: Node)
     extent = dict(zip(image.axes, image.node.shape, strict=True))
     parts: dict[str, list[str]] = {"size": [], "stride": [], "pad": [], "rhs_dilate": []}
     for axis in windows:
-        size, stride, dilation, used = 1, 1, 1, extent[axis]
+        size = 1
+        stride = 1
+        dilation = 1
+        used = extent[axis]
         if len(axis) > 1:
             (move, stride), (offset, dilation) = _terms(axis, nest.out)
             size = nest.extents[offset]

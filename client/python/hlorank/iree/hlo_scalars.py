@@ -31,7 +31,8 @@ _INTEGER_ORDER = ["EQ", "NE", "LT", "LE", "GT", "GE", "LT", "LE", "GT", "GE"]
 _FLOAT_ORDER = {1: "EQ", 2: "GT", 3: "GE", 4: "LT", 5: "LE", 13: "NE"}
 _NEGATED_FLOAT_ORDER = {9: "LE", 10: "LT", 11: "GE", 12: "GT"}
 _LESS_OR_GREATER = 6
-_FALSE_FOR_NANS, _TRUE_FOR_NANS = 7, 14
+_FALSE_FOR_NANS = 7
+_TRUE_FOR_NANS = 14
 
 _ELEMENTS = {"i1": "pred", "index": "s32", "f8E4M3FN": "f8e4m3fn", "f8E5M2": "f8e5m2"}
 
@@ -121,7 +122,8 @@ def _compare(write: Writer, operands: Sequence[Node], direction: str) -> Node:
 
 
 def _copysign(write: Writer, operation: Any, operands: Sequence[Node]) -> Node:
-    size, sign = write.like("abs", operands[:1]), write.like("sign", operands[1:])
+    size = write.like("abs", operands[:1])
+    sign = write.like("sign", operands[1:])
     return write.like("multiply", [size, sign])
 
 

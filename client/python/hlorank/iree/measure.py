@@ -80,7 +80,8 @@ def measure_modules(
         except WorkerError as error:
             if not 0 < started < len(works):
                 raise
-            errors[works[started]], failures[works[started]] = str(error), error.failure
+            errors[works[started]] = str(error)
+            failures[works[started]] = error.failure
             continue
         if message.errors[0]:
             raise WorkerError(f"failed: {message.errors[0]}")
@@ -97,9 +98,11 @@ def _spread(
 ) -> Measured:
     """Returns the measurements of some tiles as those of all."""
     first, second = np.full((2, len(errors)), np.nan)
-    first[works], second[works] = message.first, message.second
+    first[works] = message.first
+    second[works] = message.second
     for place, i in enumerate(works):
-        errors[i], failures[i] = message.errors[place], message.failures[place]
+        errors[i] = message.errors[place]
+        failures[i] = message.failures[place]
     counts = message.rounds, message.repeated, message.loaded
     return Measured(errors, failures, first, second, *counts)
 
@@ -152,14 +155,16 @@ def _first_line(error: Exception) -> str:
 
 
 def _times(runs: Sequence[Run], checked: Sequence[_Checked], protocol: Protocol) -> Measured:
-    errors, failures = [one.error for one in checked], [one.failure for one in checked]
+    errors = [one.error for one in checked]
+    failures = [one.failure for one in checked]
     seconds = np.array([one.seconds for one in checked])
     if not errors or errors[0]:
         none = np.full(len(runs), np.nan)
         return Measured(errors, failures, none, none)
     right = [i for i, error in enumerate(errors) if not error]
     is_slow = seconds > SLOW * seconds[0]
-    fast, slow = [i for i in right if not is_slow[i]], [i for i in right if is_slow[i]]
+    fast = [i for i in right if not is_slow[i]]
+    slow = [i for i in right if is_slow[i]]
     timing = measure([runs[i] for i in fast], protocol)
     short = Protocol(warmups=0, rounds=2, most_rounds=2, seconds=0, other_load=np.inf)
     rough = measure([runs[i] for i in slow], short) if slow else None

@@ -63,7 +63,8 @@ class Run(ABC):
     def _invoke(self, views: Sequence[Any], *numbers: int) -> Any:
         from iree.runtime import VmVariantList
 
-        arguments, results = VmVariantList(len(views) + len(numbers)), VmVariantList(1)
+        arguments = VmVariantList(len(views) + len(numbers))
+        results = VmVariantList(1)
         for view in views:
             arguments.push_ref(view)
         for number in numbers:
@@ -110,7 +111,9 @@ class _DispatchRun(Run):
         self, module: bytes, contents: list[np.ndarray], views: list[Any], elements: list[str]
     ):
         super().__init__(module, FUNCTION)
-        self._contents, self._views, self._elements = contents, views, elements
+        self._contents = contents
+        self._views = views
+        self._elements = elements
 
     def results(self) -> list[np.ndarray]:
         # On fresh contents, since a dispatch may write where it reads.
@@ -154,12 +157,14 @@ def _device() -> tuple[Any, Any, Any]:
     """Returns the instance, the device that runs on the calling thread, and its module."""
     from iree.runtime import VmInstance, create_hal_module, get_device
 
-    instance, device = VmInstance(), get_device("local-sync")
+    instance = VmInstance()
+    device = get_device("local-sync")
     return instance, device, create_hal_module(instance, device)
 
 
 def _contents(binding: Binding, seed: int) -> np.ndarray:
-    random, kind = np.random.default_rng(seed), _TYPES.get(binding.element, "u1")
+    random = np.random.default_rng(seed)
+    kind = _TYPES.get(binding.element, "u1")
     size = -(-binding.bytes // np.dtype(kind).itemsize)
     if kind.startswith("f"):
         return (0.1 * random.standard_normal(size)).astype(kind)

@@ -41,7 +41,8 @@ def applied(program: str, spec_path: str, flags: Sequence[str] = FLAGS) -> dict[
         CompileError: if IREE refuses the program or the spec.
     """
     text = lower_text(program, CONFIGURATIONS, (*flags, f"{SPEC_FLAG}={spec_path}"))
-    module, found = parse(text), {}
+    module = parse(text)
+    found = {}
     for function in operations(module.operation):
         if function.name == "func.func" and (root := root_of(function)) is not None:
             name = str(function.attributes["sym_name"]).strip('"')

@@ -131,7 +131,8 @@ class TileSpace:
 
     def _redrawn(self, random: np.random.Generator, sizes: TileSizes, near: float) -> TileSizes:
         """Returns a tile with other sizes of all loops; as often as ``near``, of one or two."""
-        count, is_large = len(self.loops), random.random() < _LARGE
+        count = len(self.loops)
+        is_large = random.random() < _LARGE
         loops: Sequence[int] = range(count)
         if random.random() < near:
             few = min(count, int(random.integers(1, 3)))

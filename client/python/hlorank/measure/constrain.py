@@ -31,7 +31,8 @@ class ConfigurableNode:
 
 def configurable_nodes(module) -> list[ConfigurableNode]:
     """Returns convolutions, dots and reshapes of the entry computation, by node number."""
-    nodes, number = [], 0
+    nodes = []
+    number = 0
     for computation in module.computations:
         entry = computation.id == module.entry_computation_id
         ranks = {i.id: len(i.shape.dimensions) for i in computation.instructions}
@@ -91,7 +92,8 @@ class _Editor:
 
     def _constraint(self, operand: int, shaped_like: int, order: Permutation) -> int:
         call = HloInstructionProto(opcode="custom-call", custom_call_target="LayoutConstraint")
-        call.id, call.name = self._next, f"layout_constraint.{self._next & 0xFFFFFFFF}"
+        call.id = self._next
+        call.name = f"layout_constraint.{self._next & 0xFFFFFFFF}"
         call.operand_ids.append(operand)
         call.shape.CopyFrom(self._shapes[shaped_like])
         call.shape.layout.minor_to_major[:] = order

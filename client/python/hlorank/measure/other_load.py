@@ -23,7 +23,8 @@ class OtherLoad:
 
     def since_last(self) -> float:
         """Returns the mean since the last call; 0 if the system has no such statistics."""
-        before, self._last = self._last, self._now()
+        before = self._last
+        self._last = self._now()
         elapsed = self._last[0] - before[0]
         busy = (self._last[1] - before[1]) - (self._last[2] - before[2])
         return max(0.0, busy / elapsed) if elapsed > 0 else 0.0

@@ -76,7 +76,8 @@ class Timing:
 
     def noise(self) -> float:
         """Returns the relative difference of the two passes' minima, median over alternatives."""
-        first, second = self.first.min(0), self.second.min(0)
+        first = self.first.min(0)
+        second = self.second.min(0)
         return float(np.median(np.abs(first - second) / np.minimum(first, second)))
 
 
@@ -107,9 +108,13 @@ def measure(
 
 class _Pass:
     def __init__(self, alternatives, protocol: Protocol, random: np.random.Generator):
-        self._alternatives, self._protocol, self._random = alternatives, protocol, random
+        self._alternatives = alternatives
+        self._protocol = protocol
+        self._random = random
         self._kept: list[np.ndarray] = []
-        self._tries, self._repeated, self._loaded = protocol.tries, 0, 0
+        self._tries = protocol.tries
+        self._repeated = 0
+        self._loaded = 0
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -146,7 +151,8 @@ class _Pass:
         return len(rounds) >= (self._protocol.rounds if long else self._protocol.most_rounds)
 
     def _round(self) -> np.ndarray:
-        times, now = np.zeros(len(self._alternatives)), _CLOCKS[self._protocol.clock]
+        times = np.zeros(len(self._alternatives))
+        now = _CLOCKS[self._protocol.clock]
         for index in self._random.permutation(len(times)):
             begin = now()
             self._alternatives[index]()

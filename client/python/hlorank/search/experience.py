@@ -103,7 +103,8 @@ class Experience(Generic[T]):
         return self._adapt(() if self._follows_pool else self._measured[-_SENT:])
 
     def _adapt(self, measured: Sequence[tuple[T, Result]]) -> Adapt:
-        candidates, results = [one for one, _ in measured], [result for _, result in measured]
+        candidates = [one for one, _ in measured]
+        results = [result for _, result in measured]
         return Adapt(
             self.kept.target,
             self.convert(candidates) if candidates else None,
@@ -127,7 +128,8 @@ class Experience(Generic[T]):
             adapt=self.lessons(),
             timeout=timeout,
         )
-        adaptation, scores = ranking.adaptation, ranking.scores.astype(np.float64)
+        adaptation = ranking.adaptation
+        scores = ranking.scores.astype(np.float64)
         if self._follows_pool is None:
             self._follows_pool = bool(adaptation and adaptation.pool and adaptation.pool.used)
             self._is_known = bool(adaptation and adaptation.adapted and not self._measured)
@@ -142,7 +144,8 @@ class Experience(Generic[T]):
         Raises:
             HlorankError: if a call fails, for example because the server keeps nothing.
         """
-        after, graph_hash = b"", self.graph.hash
+        after = b""
+        graph_hash = self.graph.hash
         for _ in range(_PAGES if graph_hash else 0):
             page = self.client.list_measurements(
                 self.kept.target, graph_hash, after=after, timeout=TIMEOUT
@@ -193,7 +196,9 @@ class Experience(Generic[T]):
 
 def distinct_first(scores: np.ndarray, seen: Sequence[float] = ()) -> list[int]:
     """Returns the numbers of candidates by score; those with an earlier or seen score come last."""
-    known, first, alike = sorted(seen), [], []
+    known = sorted(seen)
+    first = []
+    alike = []
     for number in np.argsort(scores, kind="stable").tolist():
         score = float(scores[number])
         place = bisect_left(known, score)

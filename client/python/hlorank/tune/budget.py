@@ -25,7 +25,8 @@ class Budget:
     ):
         """``limit`` and ``spent`` are seconds; None is no limit."""
         self._limit = inf if limit is None else limit
-        self._clock, self._begin = clock, clock() - spent
+        self._clock = clock
+        self._begin = clock() - spent
         self._per_candidate = 0.0
 
     def spent(self) -> float:

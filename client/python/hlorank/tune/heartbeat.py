@@ -15,7 +15,8 @@ class Heartbeat:
 
     def __init__(self, beat: Callable[[], None]):
         self._beat = beat
-        self.lock, self._end = Lock(), Event()
+        self.lock = Lock()
+        self._end = Event()
         self._thread = Thread(target=self._repeat, daemon=True)
 
     def start(self) -> None:

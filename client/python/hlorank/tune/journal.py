@@ -112,7 +112,8 @@ def _differences(old: Any, new: dict[str, Any]) -> str:
     """Names the settings that differ, with their values if both are short."""
     if not isinstance(old, dict):
         return "its first line does not describe a run"
-    before, after = _flat(old), _flat(new)
+    before = _flat(old)
+    after = _flat(new)
     if before.get("identity") != after.get("identity"):
         return "it was of another program or for another compiler"
     keys = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))

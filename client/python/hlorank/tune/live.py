@@ -27,7 +27,8 @@ class LiveTable:
 
     def __init__(self, console: Console, measurements: int, quiet_seconds: float = 8.0):
         """``measurements`` is the maximum number of measurements of a part of the program."""
-        self._console, self._budget = console, measurements
+        self._console = console
+        self._budget = measurements
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._quiet = quiet_seconds
         self._begin = self._last = monotonic()

@@ -1,6 +1,6 @@
 """The state of a search, which is written to the journal and shown as it changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -67,6 +67,11 @@ class Progress:
         row |= {"seconds": round(self.clock(), 1)}
         self._journal.write(row)
         self.run.add(row)
+
+    def leave_alone(self, reasons: Mapping[str, str]) -> None:
+        """Adds what is not tuned, with the reason."""
+        if reasons:
+            self.write({"left_alone": dict(reasons)})
 
     def phase(self, description: str) -> None:
         """Shows what the search does now."""

@@ -1,21 +1,21 @@
-"""The search: candidates are proposed, ranked by a model and measured, and the best confirmed."""
+"""The search: candidates are proposed, ranked by a model and measured."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from hlorank.errors import HlorankError
-from hlorank.measure.rounds import Protocol
-from hlorank.tune.budget import CONFIRMED, PARTS, Budget
+from hlorank.tune.budget import Budget
 from hlorank.tune.compiler import Compiler
+from hlorank.tune.confirmation import Confirmation
 from hlorank.tune.journal import Journal
+from hlorank.tune.measuring import Measuring
 from hlorank.tune.outcome import Outcome
 from hlorank.tune.predictor import Chosen, Predictor
 from hlorank.tune.progress import Progress
-from hlorank.tune.run import Listener, Measurement, Run
+from hlorank.tune.run import Listener, Run
 from hlorank.tune.settings import Settings
 from hlorank.tune.subject import Strategy, Subject
 
@@ -61,6 +61,7 @@ class Search:
         self._progress = Progress(run, journal, listener)
         self._budget = Budget(settings.seconds, self._progress.spent, clock)
         self._progress.clock = self._budget.spent
+        self._measuring = Measuring(compiler, self._progress, self._budget)
         self._known: dict[tuple[str, Any], Outcome] = {}
         self._strategies: dict[str, Strategy[Any]] = {}
 
@@ -77,7 +78,7 @@ class Search:
         if not run.is_complete:
             if not run.parts:
                 self._search()
-            self._confirm()
+            Confirmation(self._compiler, self._progress, self._measuring).run()
         return run
 
     def run_unmeasured(self) -> Run:
@@ -89,7 +90,7 @@ class Search:
         assert self._guide is not None
         if not self._progress.run.is_complete:
             chosen = self._compiler.unmeasured(self._guide, self._settings, self._progress.phase)
-            self._leave_alone()
+            self._progress.leave_alone(self._compiler.left_alone())
             self._progress.write({"unmeasured": chosen})
         self._progress.phase("")
         return self._progress.run
@@ -105,7 +106,7 @@ class Search:
         self._rounds(subjects)
         for predictor in filter(None, map(self._predictor, subjects)):
             predictor.finish()
-        self._leave_alone()
+        self._progress.leave_alone(self._compiler.left_alone())
 
     def _begin(self, subjects: Sequence[Subject[Any]]) -> None:
         """Asks the server for a prediction, and teaches it what an earlier process measured."""
@@ -134,8 +135,7 @@ class Search:
         times = {subject.name: self._time(subject) for subject in subjects}
         least = _SMALL * sum(times.values())
         small = {name: "too short to matter" for name, time in times.items() if time < least}
-        if small:
-            self._progress.write({"left_alone": small})
+        self._progress.leave_alone(small)
         kept = [subject for subject in subjects if subject.name not in small]
         return sorted(kept, key=lambda subject: -times[subject.name])
 
@@ -285,11 +285,6 @@ class Search:
         self._progress.write(row | {"took": round(self._budget.spent() - begin, 3)})
         self._progress.show()
 
-    def _leave_alone(self) -> None:
-        left = dict(self._compiler.left_alone())
-        if left:
-            self._progress.write({"left_alone": left})
-
     def _measure(
         self,
         subject: Subject[Any],
@@ -300,8 +295,7 @@ class Search:
         """Measures new candidates, and passes the outcomes on to the server."""
         if not len(candidates):
             return
-        seconds = self._budget.for_search()
-        outcomes = self._timed(subject, candidates, self._compiler.search, seconds, "")
+        outcomes = self._measuring.search(subject, candidates)
         scored = scores or [None] * len(candidates)
         for candidate, outcome, score in zip(candidates, outcomes, scored, strict=True):
             self._known[self._key(subject, candidate)] = outcome
@@ -310,101 +304,3 @@ class Search:
         predictor = self._predictor(subject)
         if predictor is not None:
             predictor.learn(candidates, outcomes)
-
-    def _timed(
-        self,
-        subject: Subject[Any],
-        candidates: Sequence[Any],
-        protocol: Protocol,
-        seconds: float,
-        part: str,
-    ) -> list[Outcome]:
-        """Measures candidates in about ``seconds`` at most; ``part`` is for the display."""
-        begin = self._budget.spent()
-        own = [m.outcome.nanoseconds or 0 for m in self._progress.run.of(subject.name)[:1]]
-        patient = self._budget.patient(protocol, (len(candidates) + 1) * sum(own) / 1e9)
-        outcomes = self._compiler.measure(
-            subject, candidates, patient, seconds, lambda phase: self._progress.phase(part + phase)
-        )
-        self._budget.took(len(candidates), self._budget.spent() - begin)
-        return outcomes
-
-    def _confirm(self) -> None:
-        """Measures the fastest, the reference and the default again; chooses the winner.
-
-        Stops early if the time is over, but not before the first part. The reference wins if the
-        difference is within the noise.
-        """
-        run = self._progress.run
-        whole = self._compiler.whole
-        if not run.of():
-            combined = list(self._compiler.combined(run, self._progress.phase))
-            self._leave_alone()
-            self._measure_combined(combined)
-        finalists = self._finalists()
-        if len(finalists) > 1:
-            took = 0.0
-            while len(run.parts) < self._compiler.parts and (
-                not run.parts or self._budget.left() > took
-            ):
-                begin = self._budget.spent()
-                self._confirm_part(whole, finalists)
-                took = self._budget.spent() - begin
-        self._choose()
-        self._progress.phase("")
-
-    def _measure_combined(self, combined: list[Any]) -> None:
-        """Measures the whole program without and with what was found of its parts."""
-        if not combined:
-            return
-        whole = self._compiler.whole
-        confirm = self._compiler.confirm
-        outcomes = self._timed(whole, combined, confirm, self._budget.left(), "confirming: ")
-        for candidate, outcome in zip(combined, outcomes, strict=True):
-            self._progress.add(whole, candidate, outcome)
-
-    def _choose(self) -> None:
-        """Writes the winner, which is the reference if there is no other candidate."""
-        run = self._progress.run
-        measured = {m.number if m.candidate else 0: m.outcome for m in run.of()}
-        best, noise = winner(run.confirmed or measured)
-        candidate = run.measurements[best].candidate if best else {}
-        row = {"best": candidate, "noise": noise}
-        reason = "" if best else self._compiler.reason()
-        self._progress.write(row | ({"reason": reason} if reason else {}))
-
-    def _finalists(self) -> list[Measurement]:
-        """Returns the reference, the default, and the fastest candidates."""
-        run = self._progress.run
-        if run.parts:
-            return [run.measurements[number] for number in run.parts[0]]
-        working = [m for m in run.fastest() if m.candidate]
-        default = [m for m in working if m.candidate == run.default]
-        chosen = {m.number: m for m in [*run.of()[:1], *default, *working[:CONFIRMED]]}
-        return list(chosen.values())
-
-    def _confirm_part(self, whole: Subject[Any], finalists: Sequence[Measurement]) -> None:
-        part = f"confirming, part {len(self._progress.run.parts) + 1} of {PARTS}: "
-        candidates = [whole.read(measurement.candidate) for measurement in finalists]
-        seconds = self._budget.left()
-        outcomes = self._timed(whole, candidates, self._compiler.confirm, seconds, part)
-        confirmed = [
-            {"candidate": measurement.candidate, **asdict(outcome)}
-            for measurement, outcome in zip(finalists, outcomes, strict=True)
-        ]
-        self._progress.write({"confirmed": confirmed})
-
-
-def winner(confirmed: dict[int, Outcome]) -> tuple[int, float]:
-    """Returns the number of the winner, and the noise; 0, the reference, wins within it."""
-    working = {n: o for n, o in confirmed.items() if o.nanoseconds}
-    if not working:
-        return 0, 0.0
-    best = min(working, key=lambda n: (working[n].ratio, working[n].nanoseconds))
-    own = confirmed.get(0)
-    if own is None or not own.nanoseconds:
-        # There is nothing to compare with.
-        return best, 0.0
-    # The reference was measured against itself, so its ratio differs from 1 by noise alone.
-    noise = max(own.noise or 0.0, abs(own.ratio - 1))
-    return (best if working[best].ratio < 1 - noise else 0), noise

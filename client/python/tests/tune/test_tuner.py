@@ -14,11 +14,12 @@ from tiled_kernel import TileCompiler, TiledKernel
 from hlorank import HlorankError
 from hlorank.search import ServerError
 from hlorank.search.experience import distinct_first
+from hlorank.tune.confirmation import winner
 from hlorank.tune.journal import RESULTS_FILE, Journal
 from hlorank.tune.outcome import Outcome
 from hlorank.tune.predictor import Chosen
 from hlorank.tune.run import read_run
-from hlorank.tune.search import Search, winner
+from hlorank.tune.search import Search
 from hlorank.tune.tuning import describe
 from hlorank.tune.xla.compiler import compiler_for
 

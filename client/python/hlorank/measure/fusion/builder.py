@@ -71,7 +71,8 @@ class Builder:
             for instruction in original.instructions:
                 for nested in instruction.called_computation_ids:
                     self.called(nested)
-            computation, renamed = self.computation("called"), {}
+            computation = self.computation("called")
+            renamed = {}
             for instruction in original.instructions:
                 renamed[instruction.id] = self.copy(computation, instruction, renamed)
             self.finish(computation, renamed[original.root_id])

@@ -42,7 +42,8 @@ class Compilation:
         module = HloModuleProto.FromString(self.module)
         executable = Executable(module, arguments, self.disabled_passes)
         if self.disabled_passes == CHOSEN_FUSION:
-            wanted, compiled = compiled_kernels(module), compiled_kernels(executable.optimized())
+            wanted = compiled_kernels(module)
+            compiled = compiled_kernels(executable.optimized())
             if problem := difference(wanted, compiled):
                 raise OtherKernelsError(f"the compiled kernels differ: {problem}")
         return executable

@@ -100,7 +100,8 @@ def unpacked(graph: FusionGraph, content: bytes) -> frozenset[int]:
     Raises:
         ValueError: if the number of bytes is wrong, or a bit past the last slot is set.
     """
-    size, bits = (len(graph.slots) + 7) // 8, int.from_bytes(content, "little")
+    size = (len(graph.slots) + 7) // 8
+    bits = int.from_bytes(content, "little")
     if len(content) != size or bits >> len(graph.slots):
         raise ValueError(
             f"a configuration of {len(graph.slots)} slots has {size} bytes, and zeros in the bits "

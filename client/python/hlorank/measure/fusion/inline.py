@@ -81,7 +81,8 @@ class _Inliner:
 
 def _keep_called(module: Any, computations: dict[int, Any]) -> None:
     """Removes computations that are no longer called."""
-    kept, reached = set(), [module.entry_computation_id]
+    kept = set()
+    reached = [module.entry_computation_id]
     while reached:
         identity = reached.pop()
         if identity not in kept:

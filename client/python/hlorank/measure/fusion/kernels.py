@@ -43,7 +43,8 @@ def configuration(
 
 class _Forming:
     def __init__(self, graph: FusionGraph, fused: frozenset[int], limits: Limits):
-        self._graph, self._limits = graph, limits
+        self._graph = graph
+        self._limits = limits
         self.fused = set(fused)
 
     def kernels(self) -> dict[int, Kernel]:
@@ -75,7 +76,9 @@ class _Forming:
 
 
 def _kernel(graph: FusionGraph, root: int, fused: set[int]) -> Kernel:
-    members, inputs, reached = {root}, set(), [root] if graph.fusible(root) else []
+    members = {root}
+    inputs = set()
+    reached = [root] if graph.fusible(root) else []
     if not reached:
         return Kernel(root, (root,), tuple(dict.fromkeys(graph.operands[root])))
     while reached:
@@ -94,7 +97,8 @@ def _kernel(graph: FusionGraph, root: int, fused: set[int]) -> Kernel:
 
 def _live(graph: FusionGraph, kernels: dict[int, Kernel]) -> list[Kernel]:
     """Returns the kernels whose output is read, by root."""
-    live, reached = set(), [graph.root]
+    live = set()
+    reached = [graph.root]
     while reached:
         node = reached.pop()
         if node not in live:

@@ -77,7 +77,8 @@ class _Rewriter:
 
     def _bitcast(self, instruction: Any, value: int) -> int:
         """Transposes to the order in memory, converts, reshapes, and transposes back."""
-        source, target = self._shapes[instruction.operand_ids[0]], instruction.shape
+        source = self._shapes[instruction.operand_ids[0]]
+        target = instruction.shape
         into, out = (list(reversed(s.layout.minor_to_major)) for s in (source, target))
         sizes = [source.dimensions[d] for d in into]
         wanted = [target.dimensions[d] for d in out]

@@ -5,7 +5,9 @@ from typing import Any
 from hlorank.measure.fusion.builder import Builder
 from hlorank.measure.schema import ShapeProto
 
-_PRED, _S32, _TUPLE = 1, 4, 13
+_PRED = 1
+_S32 = 4
+_TUPLE = 13
 """Values of xla.PrimitiveType."""
 _FIRST_INPUT = 3
 """Position in the loop's state, after the count, the limit and the last output."""
@@ -20,7 +22,8 @@ def looped(kernel: Any) -> Any:
     entry = next(c for c in kernel.computations if c.id == kernel.entry_computation_id)
     builder = Builder("loop", kernel.computations)
     state = _State(entry)
-    body, condition = _body(builder, entry, state), _condition(builder, state)
+    body = _body(builder, entry, state)
+    condition = _condition(builder, state)
     main = builder.computation("main")
     values = [builder.parameter(main, n, s) for n, s in enumerate(state.shapes[1:])]
     start = builder.add(main, "tuple", state.shape, [builder.number(main, 0), *values])
@@ -45,7 +48,8 @@ def _body(builder: Builder, entry: Any, state: _State) -> int:
     for instruction in entry.instructions:
         for called in instruction.called_computation_ids:
             builder.called(called)
-    body, renamed = builder.computation("body"), {}
+    body = builder.computation("body")
+    renamed = {}
     whole = builder.add(body, "parameter", state.shape)
     count, limit = (_element(builder, body, whole, n) for n in (0, 1))
     for place, parameter in enumerate(state.parameters):

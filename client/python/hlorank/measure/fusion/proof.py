@@ -36,7 +36,8 @@ def wanted_kernels(graph: FusionGraph, kernels: Sequence[Kernel]) -> KernelSet:
 def compiled_kernels(optimized: Any) -> KernelSet:
     """Returns the kernels of an HloModuleProto after all passes."""
     computations = {c.id: c for c in optimized.computations}
-    fusions, others = [], 0
+    fusions = []
+    others = 0
     for instruction in computations[optimized.entry_computation_id].instructions:
         if instruction.opcode == "fusion" and instruction.fusion_kind == "kLoop":
             body = computations[instruction.called_computation_ids[0]]

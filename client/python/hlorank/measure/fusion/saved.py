@@ -44,11 +44,13 @@ def load(folder: str | PathLike[str], arguments: Sequence[Any] = ()) -> Executab
     """
     try:
         description = read_json(Path(folder) / DESCRIPTION)
-        module, passes = (Path(folder) / MODULE).read_bytes(), description["disabled_passes"]
+        module = (Path(folder) / MODULE).read_bytes()
+        passes = description["disabled_passes"]
     except (OSError, ValueError, TypeError, KeyError) as error:
         message = f"{folder} contains no program with chosen fusions: {error}"
         raise SavedProgramError(message) from error
-    found, here = description.get("jax"), version("jax")
+    found = description.get("jax")
+    here = version("jax")
     if found != here or backend() != "xla:cpu":
         raise SavedProgramError(
             f"{folder} has fusions for xla:cpu of jax {found}, "

@@ -15,8 +15,10 @@ def fused_program(graph: FusionGraph, kernels: Sequence[Kernel], name: str = "pr
     bodies = {k.root: _body(builder, graph, k) for k in kernels if graph.fusible(k.root)}
     for kernel in kernels:
         _called_first(builder, graph, kernel)
-    entry, renamed = builder.computation("main"), {}
-    by_root, used = {k.root: k for k in kernels}, _read_nodes(graph, kernels)
+    entry = builder.computation("main")
+    renamed = {}
+    by_root = {k.root: k for k in kernels}
+    used = _read_nodes(graph, kernels)
     for node, instruction in enumerate(graph.nodes):
         if node in bodies:
             _fusion(builder, entry, _Call(graph, by_root[node], bodies[node]), renamed)
@@ -33,7 +35,8 @@ def lone_kernel(graph: FusionGraph, kernel: Kernel) -> Any:
     builder = Builder("kernel", graph.module.computations)
     fusible = graph.fusible(kernel.root)
     body = _body(builder, graph, kernel) if fusible else _called_first(builder, graph, kernel)
-    entry, renamed = builder.computation("main"), {}
+    entry = builder.computation("main")
+    renamed = {}
     constants = [] if fusible else [n for n in kernel.inputs if graph.is_scalar_constant(n)]
     inputs = [node for node in kernel.inputs if node not in constants]
     for number, node in enumerate(inputs):
@@ -56,7 +59,8 @@ def plain_kernel(graph: FusionGraph, kernel: Kernel) -> Any:
     """
     builder = Builder("kernel", graph.module.computations)
     _called_first(builder, graph, kernel)
-    entry, renamed = builder.computation("main"), {}
+    entry = builder.computation("main")
+    renamed = {}
     inputs = [node for node in kernel.inputs if not graph.is_scalar_constant(node)]
     for number, node in enumerate(inputs):
         original = graph.nodes[node]
@@ -72,7 +76,8 @@ def digest(kernel: Any) -> str:
 
 class _Call:
     def __init__(self, graph: FusionGraph, kernel: Kernel, body: int):
-        self.root, self.body = graph.nodes[kernel.root], body
+        self.root = graph.nodes[kernel.root]
+        self.body = body
         self.inputs = [graph.nodes[node].id for node in kernel.inputs]
 
 
@@ -86,7 +91,8 @@ def _fusion(builder: Builder, entry: Any, call: _Call, renamed: dict[int, int]) 
 
 def _read_nodes(graph: FusionGraph, kernels: Sequence[Kernel]) -> set[int]:
     """Returns the nodes that the entry computation must have, besides roots and parameters."""
-    used, reached = set(), [graph.root, *(node for kernel in kernels for node in kernel.inputs)]
+    used = set()
+    reached = [graph.root, *(node for kernel in kernels for node in kernel.inputs)]
     roots = {kernel.root for kernel in kernels}
     while reached:
         node = reached.pop()
@@ -106,7 +112,8 @@ def _called_first(builder: Builder, graph: FusionGraph, kernel: Kernel) -> None:
 def _body(builder: Builder, graph: FusionGraph, kernel: Kernel) -> int:
     """Adds the fused computation of a kernel and returns its id; parameters are the inputs."""
     _called_first(builder, graph, kernel)
-    body, renamed = builder.computation("kernel"), {}
+    body = builder.computation("kernel")
+    renamed = {}
     for number, node in enumerate(kernel.inputs):
         original = graph.nodes[node]
         renamed[original.id] = builder.parameter(body, number, original.shape)

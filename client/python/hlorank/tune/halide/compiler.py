@@ -36,7 +36,8 @@ _BEAM_SECONDS = 8.0
 """A wider beam is only drawn if it is expected to take less."""
 _SLOWER = 10.0
 """A schedule that takes this many times as long as the greedy one is not measured."""
-_SLOWEST, _SLOWEST_GREEDY = 0.1, 60.0
+_SLOWEST = 0.1
+_SLOWEST_GREEDY = 60.0
 """Seconds of a run that are always accepted, and those that the greedy schedule may take."""
 
 
@@ -223,7 +224,8 @@ def _place(build: Callable[[], Any]) -> str:
     """Says where a pipeline comes from, alike in every process."""
     if hasattr(build, "place"):
         return str(build)
-    module, name = getattr(build, "__module__", ""), getattr(build, "__qualname__", "")
+    module = getattr(build, "__module__", "")
+    name = getattr(build, "__qualname__", "")
     return f"{module}:{name}" if name else type(build).__qualname__
 
 

@@ -16,7 +16,8 @@ class FusionAnnealing:
 
     _NEIGHBOURS = 8
     """Neighbours of one chain in a step."""
-    _HOT, _COLD = 0.05, 0.001
+    _HOT = 0.05
+    _COLD = 0.001
     """First and last temperature, relative to the cost of the first start."""
 
     def __init__(
@@ -28,7 +29,8 @@ class FusionAnnealing:
         start: Candidates,
     ):
         """Evaluates ``batch`` candidates in each of ``steps`` steps."""
-        self._space, self._random = space, random
+        self._space = space
+        self._random = random
         chains = max(1, batch // self._NEIGHBOURS)
         given = space.chosen(start[: -(-chains // 2)])
         self._current = np.concatenate([given, space.random(random, chains - len(given))])
@@ -51,7 +53,8 @@ class FusionAnnealing:
             # An infinite cost is never better, and every finite one is better than it.
             worse = max(cost - self._costs[chain], 0.0) if np.isfinite(cost) else np.inf
             if self._random.random() < np.exp(-worse / temperature):
-                self._current[chain], self._costs[chain] = candidate, cost
+                self._current[chain] = candidate
+                self._costs[chain] = cost
 
     def _temperature(self, costs: np.ndarray) -> float:
         temperatures = self._temperatures

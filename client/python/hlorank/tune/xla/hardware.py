@@ -209,7 +209,8 @@ class _Batch:
 
     def phase(self) -> str:
         """Describes what the process does now."""
-        unknown, count = set(self.unknown()), len(self.modules)
+        unknown = set(self.unknown())
+        count = len(self.modules)
         if left := len(unknown - self._compiled):
             return f"compiling: {count - left} of {count} done"
         if left := len(unknown - self._first_runs.keys()):

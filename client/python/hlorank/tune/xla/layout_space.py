@@ -66,7 +66,8 @@ class LayoutSpace:
 
     def mutated(self, random: np.random.Generator, candidates: Candidates) -> Candidates:
         """Returns each candidate with new layouts at one to three nodes."""
-        changed, count = candidates.copy(), len(candidates)
+        changed = candidates.copy()
+        count = len(candidates)
         if not len(self._ranks):
             return changed
         drawn = self._orders(random, candidates.shape)

@@ -85,7 +85,8 @@ def random_arguments(module: Any) -> list[np.ndarray]:
 
 
 def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
-    shape, kind = list(parameter.shape.dimensions), parameter.shape.element_type
+    shape = list(parameter.shape.dimensions)
+    kind = parameter.shape.element_type
     if kind in _FLOATS:
         import ml_dtypes  # adds bfloat16 to numpy; a dependency of jax
 

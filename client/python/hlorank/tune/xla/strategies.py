@@ -23,7 +23,9 @@ class Random:
     """Independent random candidates."""
 
     def __init__(self, space: Space, random: np.random.Generator, batch: int):
-        self._space, self._random, self._batch = space, random, batch
+        self._space = space
+        self._random = random
+        self._batch = batch
 
     def ask(self) -> Candidates:
         """Draws candidates."""
@@ -47,7 +49,9 @@ class Genetic:
     def __init__(
         self, space: Space, random: np.random.Generator, batch: int, start: Candidates | None = None
     ):
-        self._space, self._random, self._batch = space, random, batch
+        self._space = space
+        self._random = random
+        self._batch = batch
         self._parents = space.default[None] if start is None else start
         self._costs = np.full(len(self._parents), np.inf)
         self._is_first = True
@@ -69,7 +73,8 @@ class Genetic:
         everyone, places = np.unique(everyone, axis=0, return_index=True)
         costs = np.concatenate([costs, self._costs])[places]
         best = np.argsort(costs, kind="stable")[: self._PARENTS]
-        self._parents, self._costs = everyone[best], costs[best]
+        self._parents = everyone[best]
+        self._costs = costs[best]
 
 
 class Annealing:
@@ -80,7 +85,8 @@ class Annealing:
 
     _MIN_SCALE = 1e-12
     """Lower bound of the scale, for costs that are all equal."""
-    _HOT, _COLD = 1.0, 0.02
+    _HOT = 1.0
+    _COLD = 0.02
     """First and last temperature, in standard deviations of the first costs that differ."""
 
     def __init__(
@@ -92,7 +98,8 @@ class Annealing:
         start: Candidates | None = None,
     ):
         """Starts ``batch`` chains; the temperature falls over ``steps`` steps."""
-        self._space, self._random = space, random
+        self._space = space
+        self._random = random
         begin = space.default[None] if start is None else start
         self._current = begin[np.arange(batch) % len(begin)]
         self._costs = np.full(batch, np.inf)

@@ -93,7 +93,8 @@ class Measured:
 
 class _Worker:
     def __init__(self, setting: Setting, connection: Connection):
-        self._setting, self._connection = setting, connection
+        self._setting = setting
+        self._connection = connection
         self._compiler = setting.compiler(setting.arguments)
         self._sending = threading.Lock()
         self._reference = self._compiler.compile(setting.reference)
