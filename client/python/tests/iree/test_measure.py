@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
-pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
 pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 

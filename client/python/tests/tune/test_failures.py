@@ -5,8 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("scipy", reason="scipy is not installed")
-
 from hlorank import Graph, Tiles
 from hlorank.measure.workers import Worker, WorkerError
 from hlorank.search import Experience, Kept, Result
