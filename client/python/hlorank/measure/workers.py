@@ -113,6 +113,7 @@ class Worker:
             pass_fds=[there.fileno()],
             env=os.environ | {"PYTHONPATH": path} | self.variables,
         )
+        # Otherwise the end of the child would not close the pipe.
         there.close()
         if log is not None:
             log.close()
@@ -152,7 +153,7 @@ def main(module: str) -> None:
     """Serves requests of the parent until it closes the connection."""
     from importlib import import_module
 
-    # Ctrl-C in a terminal is handled by the parent process.
+    # Ctrl-C in a terminal reaches every process; the parent ends this one when it has tidied up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     number, *processors = map(int, sys.argv[1:])
     if processors:

@@ -15,20 +15,11 @@ from hlorank.tune.compiler import Compiler
 from hlorank.tune.compilers import COMPILERS, command_of
 from hlorank.tune.settings import Settings
 
-_EPILOG = """\
+_CODES = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
 The same command continues a stopped search.
-
-examples:
-  hlorank-tune xla step.hlo                             layouts of a dumped module
-  hlorank-tune xla model.py:program --fusion            what XLA:CPU computes in one kernel
-  hlorank-tune xla step.hlo --without-model --out b     measurements alone
-  hlorank-tune xla step.hlo --replay tuned/step         measure the winner again
-  hlorank-tune iree model.py:program                    tiles of IREE's dispatches: spec.mlir
-  hlorank-tune iree model.mlir --no-measure             the same from the model alone
-  hlorank-tune halide blur.py:blur                      schedules of a pipeline: schedule.h
-  hlorank-tune report tuned/a tuned/b                   compare searches in one plot
 """
+_EXAMPLE_OF_REPORT = "report tuned/a tuned/b", "compare searches in one plot"
 _OF_A_MODEL = ("model", "target", "record")
 
 
@@ -78,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
         prog="hlorank-tune",
         description="Finds faster configurations of a program: a hlorank server ranks candidates, "
         "and the best are measured beside the program as it is.",
-        epilog=_EPILOG,
+        epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = every.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -87,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
         summary = command.SUMMARY
         one = commands.add_parser(name, help=summary, description=f"{summary}.")
         one.add_argument("file", metavar="FILE", help=command.FILE)
-        _add_options(one)
+        _add_server(one)
+        _add_limits(one, command.MEASUREMENTS)
+        _add_folders(one)
         command.add_options(one)
     summary = "writes one report about the results of several searches"
     report = commands.add_parser("report", help=summary, description=f"{summary}.")
@@ -98,8 +91,30 @@ def parser() -> argparse.ArgumentParser:
     return every
 
 
-def _add_options(one: argparse.ArgumentParser) -> None:
-    """Adds the options of all compilers."""
+def _epilog() -> str:
+    """Returns the exit codes, and examples of every command."""
+    examples = [example for name in COMPILERS for example in command_of(name).EXAMPLES]
+    examples.append(_EXAMPLE_OF_REPORT)
+    lines = [f"  hlorank-tune {what:<38}  {result}" for what, result in examples]
+    return "\n".join([_CODES, "examples:", *lines])
+
+
+def _add_folders(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--out",
+        type=_path,
+        metavar="FOLDER",
+        help="folder of the results; a stopped search continues from it (default: tuned/NAME)",
+    )
+    one.add_argument(
+        "--replay",
+        type=_path,
+        metavar="FOLDER",
+        help="measure the winner of this folder again, beside the program as it is",
+    )
+
+
+def _add_server(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--server",
         type=values.address,
@@ -126,12 +141,14 @@ def _add_options(one: argparse.ArgumentParser) -> None:
         "what is measured and learns from it in later searches (default: this processor, the "
         "compiler's version and the threads)",
     )
+
+
+def _add_limits(one: argparse.ArgumentParser, measurements: str) -> None:
     one.add_argument(
         "--measurements",
         type=values.count,
         metavar="N",
-        help="maximum number of measured candidates (default: 24 of XLA's, the program included; 8 "
-        "tiles of each of IREE's dispatches; 5 schedules of Halide's beside the greedy one)",
+        help=f"maximum number of measured candidates (default: {measurements})",
     )
     one.add_argument(
         "--minutes",
@@ -143,25 +160,13 @@ def _add_options(one: argparse.ArgumentParser) -> None:
         "--top-k",
         type=values.count,
         metavar="K",
-        help="candidates that a round measures: the best that the model ranked (default: 4)",
+        help="candidates that a round measures: the best that the model ranked",
     )
     one.add_argument(
         "--seed",
         type=values.natural,
         default=0,
         help="seed of random choices (default: %(default)s)",
-    )
-    one.add_argument(
-        "--out",
-        type=_path,
-        metavar="FOLDER",
-        help="folder of the results; a stopped search continues from it (default: tuned/NAME)",
-    )
-    one.add_argument(
-        "--replay",
-        type=_path,
-        metavar="FOLDER",
-        help="measure the winner of this folder again, beside the program as it is",
     )
 
 

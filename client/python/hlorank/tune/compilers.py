@@ -11,6 +11,8 @@ COMPILERS = {
 """Modules by name of the compiler. Each has, and imports nothing large to have it:
 
 * ``SUMMARY``, a sentence without a full stop, and ``FILE``, which says what is tuned
+* ``MEASUREMENTS``, how many candidates are measured by default
+* ``EXAMPLES``, commands with what they do
 * ``EXTRA``, what ``pip install 'hlorank[EXTRA]'`` needs
 * ``add_options(parser)``, which adds the options that other compilers lack
 * ``compiler_of(given)``, which returns the ``Compiler`` of the arguments, and ``settings_of(given,

@@ -29,12 +29,14 @@ class Confirmation:
         """
         run = self._progress.run
         whole = self._compiler.whole
+        # A search that was stopped here has measured the whole program already.
         if not run.of():
             combined = list(self._compiler.combined(run, self._progress.phase))
             self._progress.leave_alone(self._compiler.left_alone())
             self._measure_combined(combined)
         finalists = self._finalists()
         if len(finalists) > 1:
+            # Parts that are spread over time tell drift of the machine from a gain.
             took = 0.0
             while len(run.parts) < self._compiler.parts and (
                 not run.parts or self._measuring.budget.left() > took

@@ -1,6 +1,7 @@
 """Predictions of a server's model for the candidates of a subject."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,29 +30,35 @@ class Chosen(NamedTuple):
     """``seconds``, or None if scores only order candidates."""
 
 
+@dataclass(frozen=True)
+class Server:
+    """The server that a search asks."""
+
+    client: Client
+    kept: Kept
+    """What the server keeps of the measurements."""
+    model: str | None = None
+    """For example ``layout-xla-cpu@3``; None for the default of the task."""
+    seed: int = 0
+    """Of random suggestions."""
+    trace: Trace | None = None
+    """Records the predictions."""
+
+
 class Predictor(Generic[C]):
     """Predicts candidates with the model of a server, which learns from what was measured."""
 
-    def __init__(
-        self,
-        client: Client,
-        subject: Subject[C],
-        kept: Kept,
-        model: str | None = None,
-        seed: int = 0,
-        trace: Trace | None = None,
-    ):
-        """Predictions are recorded in ``trace``.
-
-        ``model`` is for example ``layout-xla-cpu@3``; None selects the default of the task.
-        """
+    def __init__(self, server: Server, subject: Subject[C]):
         assert subject.graph is not None
-        self._client = client
+        self._server = server
         self._subject = subject
-        self._model = model
-        self._trace = trace
         self._experience: Experience[C] = Experience(
-            client, subject.graph, subject.configurations, kept, model, seed
+            server.client,
+            subject.graph,
+            subject.configurations,
+            server.kept,
+            server.model,
+            server.seed,
         )
 
     def check(self) -> None:
@@ -73,11 +80,13 @@ class Predictor(Generic[C]):
         Raises:
             HlorankError: if the call fails.
         """
-        if self._trace:
-            configurations = self._subject.configurations(candidates)
-            lessons = self._experience.lessons()
-            self._trace.write(
-                configurations, top_k=1, model=self._model, with_scores=True, adapt=lessons
+        if self._server.trace:
+            self._server.trace.write(
+                self._subject.configurations(candidates),
+                top_k=1,
+                model=self._server.model,
+                with_scores=True,
+                adapt=self._experience.lessons(),
             )
         return self._experience.predict(candidates, min(seconds, TIMEOUT)).scores
 
@@ -127,10 +136,10 @@ class Predictor(Generic[C]):
             HlorankError: if the call fails.
         """
         assert self._subject.graph is not None
-        ranking = self._client.rank(
+        ranking = self._server.client.rank(
             self._subject.graph,
             self._subject.configurations(candidates),
-            model=self._model,
+            model=self._server.model,
             explain_top=len(candidates),
             timeout=TIMEOUT,
         )
@@ -141,22 +150,14 @@ class Predictor(Generic[C]):
 class Predictors:
     """The predictors of the subjects of a search; what is learned of one stays with it."""
 
-    def __init__(
-        self, client: Client, kept: Kept, model: str | None, seed: int, trace: Trace | None = None
-    ):
-        self._client = client
-        self._kept = kept
-        self._model = model
-        self._seed = seed
-        self._trace = trace
+    def __init__(self, server: Server):
+        self._server = server
         self._known: dict[str, Predictor[Any]] = {}
 
     def __call__(self, subject: Subject[Any]) -> Predictor[Any]:
         """Returns the predictor of a subject that has a graph."""
         if subject.name not in self._known:
-            self._known[subject.name] = Predictor(
-                self._client, subject, self._kept, self._model, self._seed, self._trace
-            )
+            self._known[subject.name] = Predictor(self._server, subject)
         return self._known[subject.name]
 
 

@@ -4,10 +4,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from hlorank.tune.compiler import Compiler
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.outcome import Outcome
 from hlorank.tune.run import Listener, Measurement, Run
+from hlorank.tune.settings import Settings
 from hlorank.tune.subject import Subject
+
+
+def begun(
+    compiler: Compiler[Any], settings: Settings, journal: Journal, listener: Listener
+) -> "Progress":
+    """Returns the state in which a search begins, or continues.
+
+    Raises:
+        JournalError: if a row of the journal belongs to something else.
+    """
+    run = Run(
+        compiler.program,
+        compiler.task,
+        settings.strategy,
+        settings.with_model,
+        compiler.reference,
+        compiler.whole.written(compiler.whole.default),
+        compiler.default_name,
+    )
+    return Progress(run, journal, listener)
 
 
 class Progress:

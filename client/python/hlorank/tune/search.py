@@ -10,12 +10,11 @@ from hlorank.errors import HlorankError
 from hlorank.tune.budget import Budget
 from hlorank.tune.compiler import Compiler
 from hlorank.tune.confirmation import Confirmation
-from hlorank.tune.journal import Journal
 from hlorank.tune.measuring import Measuring
 from hlorank.tune.outcome import Outcome
 from hlorank.tune.predictor import Chosen, Predictor
 from hlorank.tune.progress import Progress
-from hlorank.tune.run import Listener, Run
+from hlorank.tune.run import Run
 from hlorank.tune.settings import Settings
 from hlorank.tune.subject import Strategy, Subject
 
@@ -40,8 +39,7 @@ class Search:
         compiler: Compiler[Any],
         guide: Guide | None,
         settings: Settings,
-        journal: Journal,
-        listener: Listener = lambda _: None,
+        progress: Progress,
         clock: Callable[[], float] = monotonic,
     ):
         """Without ``guide``, the search is by measurements alone."""
@@ -49,17 +47,8 @@ class Search:
         self._guide = guide
         self._settings = settings
         self._random = np.random.default_rng(settings.seed)
-        run = Run(
-            compiler.program,
-            compiler.task,
-            settings.strategy,
-            settings.with_model,
-            compiler.reference,
-            compiler.whole.written(compiler.whole.default),
-            compiler.default_name,
-        )
-        self._progress = Progress(run, journal, listener)
-        self._budget = Budget(settings.seconds, self._progress.spent, clock)
+        self._progress = progress
+        self._budget = Budget(settings.seconds, progress.spent, clock)
         self._progress.clock = self._budget.spent
         self._measuring = Measuring(compiler, self._progress, self._budget)
         self._known: dict[tuple[str, Any], Outcome] = {}
@@ -111,6 +100,7 @@ class Search:
     def _begin(self, subjects: Sequence[Subject[Any]]) -> None:
         """Asks the server for a prediction, and teaches it what an earlier process measured."""
         ranked = [subject for subject in subjects if self._predictor(subject) is not None]
+        # Measuring takes minutes, so a server that refuses the program is an error before.
         if ranked and self._left(ranked[0]):
             self._progress.phase("predicting: asks the server for one score")
             self._predictor(ranked[0]).check()
@@ -148,6 +138,7 @@ class Search:
         """Measures in rounds over all subjects, so that a time limit stops them alike."""
         waiting = [subject for subject in subjects if self._left(subject)]
         while waiting:
+            # A search that was continued first does what others are ahead by.
             fewest = min(self._counted(subject) for subject in waiting)
             turn = [s for s in waiting if self._counted(s) < fewest + self._settings.top_k]
             exhausted = [s for s in turn if self._left(s) and not self._round(s)]
@@ -175,10 +166,12 @@ class Search:
             if not len(asked):
                 return False
             new = self._new(subject, asked)
+            # Random candidates repeat each other in a small space, which is then exhausted.
             is_fruitful = len(new) > 0
             while new and (left := self._left(subject)):
                 self._measure(subject, new[:left])
                 new = new[left:]
+            # The strategy learns again of those that were measured before, and not of the rest.
             known = [c for c in asked if self._key(subject, c) in self._known]
             if known:
                 costs = [self._known[self._key(subject, c)].ratio for c in known]

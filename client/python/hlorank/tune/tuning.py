@@ -16,7 +16,8 @@ from hlorank.search import Kept, connect
 from hlorank.tune.compiler import Compiler
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.outcome import Outcome
-from hlorank.tune.predictor import Predictors
+from hlorank.tune.predictor import Predictors, Server
+from hlorank.tune.progress import begun
 from hlorank.tune.run import Listener, Run, read_run
 from hlorank.tune.search import Search
 from hlorank.tune.settings import Settings
@@ -69,10 +70,12 @@ def search(
         compiler,
         _connected(server) as client,
     ):
+        # Only now, when the folder is known to be ours and a server answers, processes may start.
         compiler.open(folder)
         kept = Kept(target or compiler.target())
-        guide = Predictors(client, kept, model, settings.seed, trace) if client else None
-        searching = Search(compiler, guide, settings, journal, listener)
+        guide = Predictors(Server(client, kept, model, settings.seed, trace)) if client else None
+        progress = begun(compiler, settings, journal, listener)
+        searching = Search(compiler, guide, settings, progress)
         run = searching.run() if measure else searching.run_unmeasured()
         run.kept = str(kept)
         if guide and run.best is not None and run.kernels is None:

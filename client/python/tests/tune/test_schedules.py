@@ -15,6 +15,7 @@ from hlorank.tune.halide import SCHEDULE_FILE, HalideCompiler
 from hlorank.tune.halide.compiler import draw_text
 from hlorank.tune.journal import Journal
 from hlorank.tune.predictor import Chosen
+from hlorank.tune.progress import begun
 from hlorank.tune.search import Search
 from hlorank.tune.settings import Settings
 
@@ -93,7 +94,7 @@ def searched(tmp_path):
         phases = []
         guide = (guide or Knowing()) if guide is not False else None
         listener = lambda run: phases.append(run.phase)  # noqa: E731
-        run = Search(compiler, guide, settings, journal, listener).run()
+        run = Search(compiler, guide, settings, begun(compiler, settings, journal, listener)).run()
         journal.close()
         compiler.write(run, out)
         return run, compiler, phases

@@ -18,6 +18,7 @@ from hlorank.tune.confirmation import winner
 from hlorank.tune.journal import RESULTS_FILE, Journal
 from hlorank.tune.outcome import Outcome
 from hlorank.tune.predictor import Chosen
+from hlorank.tune.progress import begun
 from hlorank.tune.run import read_run
 from hlorank.tune.search import Search
 from hlorank.tune.tuning import describe
@@ -90,7 +91,8 @@ def tuned(tmp_path, machine, subject, settings, server=None, listener=lambda _: 
     journal = Journal(tmp_path, describe(compiler, settings, None))
     guide = (lambda _: server) if server else None
     try:
-        return Search(compiler, guide, settings, journal, listener, machine.clock).run()
+        progress = begun(compiler, settings, journal, listener)
+        return Search(compiler, guide, settings, progress, machine.clock).run()
     finally:
         journal.close()
 

@@ -84,6 +84,7 @@ class HalideCompiler(Compiler[Draw]):
     def identity(self) -> dict[str, Any]:
         """Returns where the pipeline comes from, and the version of Halide."""
         place = _place(self._build)
+        # A script that was edited describes another pipeline under the same name.
         digest = sha256(place.encode())
         script = Path(place.rpartition(":")[0])
         if script.is_file():
@@ -109,6 +110,7 @@ class HalideCompiler(Compiler[Draw]):
         searched = self._draw(GREEDY, _GREEDY_SECONDS)
         self._greedy_seconds = searched.seconds if searched else 0.0
         if searched is None:
+            # Any schedule has the graph of the pipeline, which the model needs.
             self._draw_all(2)
         first = next(iter(self._drawn.values()), None)
         self.whole.graph = graph_of(first) if first is not None else None
@@ -171,6 +173,7 @@ class HalideCompiler(Compiler[Draw]):
             self._compile(draw)
         times: dict[Draw, int] = {}
         noise = 0.0
+        # All that was compiled before runs in these rounds again, so that times are comparable.
         if any(draw in self._compiled for draw in candidates):
             report("measuring")
             timing = self._process().measure(protocol)

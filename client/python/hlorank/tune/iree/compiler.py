@@ -163,6 +163,7 @@ class IreeCompiler(Compiler[TileSizes | None]):
         report(f"measuring {subject.name}")
         measured = self._measured(DispatchSubject(dispatch.bindings), modules, protocol)
         outcomes = _outcomes(measured, modules, float(np.nanmedian(_differences(measured))))
+        # The reference is measured in any case, whether it is a candidate of this batch or not.
         own = [outcomes[0]] * (len(candidates) - len(tiles))
         return [*own, *outcomes[1:]]
 

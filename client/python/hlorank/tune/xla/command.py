@@ -19,6 +19,13 @@ FILE = (
     "an HLO module before optimization (text, HloModuleProto, HloProto or ModuleTuningData), or a "
     "hlorank.tune.xla.Program as FILE.py:NAME or MODULE:NAME"
 )
+MEASUREMENTS = "24, the program included"
+EXAMPLES = (
+    ("xla step.hlo", "layouts of a dumped module"),
+    ("xla model.py:program --fusion", "what XLA:CPU computes in one kernel"),
+    ("xla step.hlo --without-model", "measurements alone"),
+    ("xla step.hlo --replay tuned/step", "measure the winner again"),
+)
 EXTRA = "tune"
 
 

@@ -25,6 +25,7 @@ from hlorank.tune.iree import compiler as own
 from hlorank.tune.iree.modules import Compilers
 from hlorank.tune.journal import RESULTS_FILE, Journal
 from hlorank.tune.predictor import Chosen
+from hlorank.tune.progress import begun
 from hlorank.tune.search import Search
 from hlorank.tune.settings import Settings
 
@@ -92,8 +93,9 @@ def unmeasured(folder, predictor):
     compiler = IreeCompiler(StablehloProgram.from_file("tiny.mlir"))
     journal = Journal(folder, {"settings": {}})
     with compiler:
-        search = Search(compiler, predictor, Settings("drawn", predictions=50), journal)
-        run = search.run_unmeasured()
+        settings = Settings("drawn", predictions=50)
+        progress = begun(compiler, settings, journal, lambda _: None)
+        run = Search(compiler, predictor, settings, progress).run_unmeasured()
         compiler.write(run, folder)
     return run, compiler
 

@@ -7,6 +7,8 @@ from toy.compiler import ToyCompiler
 
 SUMMARY = "tunes the tiles of a matrix product"
 FILE = "rows and columns, such as 64x96"
+MEASUREMENTS = "24, the product as it is included"
+EXAMPLES = (("toy 64x96", "tiles of a product"),)
 EXTRA = "tune"
 
 
