@@ -16,8 +16,8 @@ class Outcome:
     status: str
     """``measured``, ``slow``, ``lowering failed``, ``compile failed``, ``run failed``,
     ``wrong result``, ``not checked``, ``timed out`` or ``crashed``"""
-    nanoseconds: int | None = None
-    reference: int | None = None
+    nanoseconds: float | None = None
+    reference: float | None = None
     """Nanoseconds of the reference, measured in the same rounds."""
     noise: float | None = None
     """Relative difference between two passes of the batch."""
@@ -41,6 +41,6 @@ _STATUS = {
 }
 
 
-def failed(message: str, failure: str | None, reference: int | None = None) -> Outcome:
+def failed(message: str, failure: str | None, reference: float | None = None) -> Outcome:
     """Returns the outcome of a candidate that failed, with the status of its kind of failure."""
     return Outcome(_STATUS[failure], None, reference, None, message, failure)

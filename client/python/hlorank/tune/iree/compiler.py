@@ -311,12 +311,12 @@ def _differences(measured: Measured) -> np.ndarray:
 def _outcomes(measured: Measured, modules: Sequence[Any], noise: float) -> list[Outcome]:
     """Returns the outcomes of modules, of which the first is the reference."""
     times = measured.nanoseconds
-    reference = round(float(times[0]))
+    reference = round(float(times[0]), 1)
     outcomes = []
     for i, module in enumerate(modules):
         error = measured.errors[i]
         if not error and np.isfinite(times[i]):
-            own = max(1, round(float(times[i])))
+            own = round(float(times[i]), 1)
             outcomes.append(Outcome(MEASURED, own, reference, noise))
             continue
         failure = measured.failures[i] or getattr(module, "failure", None)
