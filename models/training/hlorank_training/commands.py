@@ -11,7 +11,7 @@ from typing import Any
 
 MEASURED = {
     "layout": ("xla",),
-    "tile": ("xla", "halide", "iree"),
+    "tile": ("xla", "halide", "iree", "triton"),
     "fusion": ("xla",),
     "feature-set": ("halide",),
 }
@@ -46,6 +46,10 @@ def collect(arguments: argparse.Namespace) -> None:
         from hlorank_training.measuring.collect_iree import PROTOCOL, collect_iree
 
         collect_iree(arguments.out, arguments.minutes, PROTOCOL)
+    elif source == "triton":
+        from hlorank_training.measuring.triton.collect import PROTOCOL, collect_triton
+
+        collect_triton(arguments.out, arguments.minutes, PROTOCOL)
     else:
         from hlorank.measure.rounds import Protocol
 

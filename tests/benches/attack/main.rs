@@ -7,6 +7,7 @@
 mod attacks;
 mod limits;
 mod measure;
+mod overrun;
 mod policies;
 mod report;
 mod site;
@@ -21,6 +22,7 @@ use crate::{
     attacks::{ATTACKS, Named, start_stage},
     limits::Limits,
     measure::measure,
+    overrun::overrun,
     report::Report,
     site::{Confinement, Site},
 };
@@ -85,7 +87,9 @@ async fn run(
     for stage in STAGES.iter().filter(|stage| is_chosen(stage.name)) {
         println!("{}: {time:?}, one worker", stage.name);
         let running = || vec![start_stage(stage, &site, attackers)];
-        report.add_stage(stage.name, &measure(&site, time, running).await);
+        let measured = measure(&site, time, running).await;
+        site = site.replaced_if_dead();
+        report.add_stage(stage.name, &measured, overrun(&site, stage).await);
         site = site.replaced_if_dead();
     }
     drop(site);

@@ -16,7 +16,10 @@ pub(crate) struct Report {
     is_within: bool,
 }
 
-const COLUMNS: usize = 11;
+const COLUMNS: usize = 12;
+
+/// Longest time that a server may compute for a call after its deadline.
+const LONGEST_OVERRUN: Duration = Duration::from_millis(100);
 
 const HEAD: [&str; COLUMNS] = [
     "attack",
@@ -29,6 +32,7 @@ const HEAD: [&str; COLUMNS] = [
     "p99 ms",
     "server: MiB",
     "ready ms",
+    "overrun ms",
     "verdict",
 ];
 
@@ -50,16 +54,25 @@ impl Report {
     /// Adds what was measured beside an attack, and prints it as progress.
     pub(crate) fn add(&mut self, name: &str, measured: &Measured) {
         self.worst_p99 = self.worst_p99.max(measured.seen.p99);
-        self.add_within(self.limits, name, measured);
+        self.add_within(self.limits, name, measured, None);
     }
 
-    /// Adds what was measured beside the worst requests of a stage.
-    pub(crate) fn add_stage(&mut self, name: &str, measured: &Measured) {
-        self.add_within(self.limits.of_stages(), name, measured);
+    /// Adds what was measured beside the worst requests of a stage, and how long the server computes after their deadlines.
+    pub(crate) fn add_stage(&mut self, name: &str, measured: &Measured, overrun: Duration) {
+        self.add_within(self.limits.of_stages(), name, measured, Some(overrun));
     }
 
-    fn add_within(&mut self, limits: Limits, name: &str, measured: &Measured) {
-        let exceeded = limits.exceeded(measured);
+    fn add_within(
+        &mut self,
+        limits: Limits,
+        name: &str,
+        measured: &Measured,
+        overrun: Option<Duration>,
+    ) {
+        let mut exceeded = limits.exceeded(measured);
+        if overrun.is_some_and(|time| time > LONGEST_OVERRUN) {
+            exceeded.push("computes after the deadline".to_owned());
+        }
         let seen = &measured.seen;
         self.failures += seen.failures.len();
         self.most_bytes = self
@@ -95,6 +108,7 @@ impl Report {
                 .peak_bytes
                 .map_or("killed".to_owned(), |bytes| (bytes >> 20).to_string()),
             milliseconds(measured.ready),
+            overrun.map_or_else(String::new, |time| milliseconds(Some(time))),
             verdict,
         ];
         println!("  {}", row.join("  "));
