@@ -188,11 +188,16 @@ def _reached(direct: Tensor, halvings: int) -> Tensor:
         for _ in range(_DOUBLINGS):
             direct = (direct @ direct).clamp(max=1)
         return direct
-    top, bottom = direct.chunk(2, 1)
-    first, none = top.chunk(2, 2)
-    across, second = bottom.chunk(2, 2)
+    # Slices, since the exporter makes sequences of chunks.
+    segments = direct.shape[0]
+    half = direct.shape[1] // 2
+    first = direct[:, :half, :half]
+    none = direct[:, :half, half:]
+    across = direct[:, half:, :half]
+    second = direct[:, half:, half:]
     halves = _reached(torch.cat([first, second]), halvings - 1)
-    first, second = halves.chunk(2, 0)
+    first = halves[:segments]
+    second = halves[segments:]
     across = (second @ across @ first).clamp(max=1)
     return torch.cat([torch.cat([first, none], 2), torch.cat([across, second], 2)], 1)
 

@@ -74,13 +74,16 @@ def export_kernel_model(
 
 
 def _write_onnx(model: KernelTimeModel, folder: Path) -> None:
-    segments, nodes, rows = Dim("S"), Dim("N"), Dim("B")
+    segments = Dim("S")
+    rows = Dim("B")
+    # Kernels are halved twice, so that the exporter has to know that halves are whole.
+    nodes = 4 * Dim("quarter")
     static = {0: segments, 1: nodes}
     example = (
-        torch.randint(0, 120, (3, 5)),
-        torch.rand(3, 5, FEATURES),
-        (torch.rand(3, 5, 5) > 0.5).float().triu(1),
-        torch.ones(3, 5),
+        torch.randint(0, 120, (3, 8)),
+        torch.rand(3, 8, FEATURES),
+        (torch.rand(3, 8, 8) > 0.5).float().tril(-1),
+        torch.ones(3, 8),
         torch.randint(0, 3, (7,)),
     )
     dimensions = (static, static, {**static, 2: nodes}, static, {0: rows})
