@@ -66,7 +66,8 @@ def tile_size_error(kernels: Iterable[tuple[np.ndarray, np.ndarray]]) -> float:
     It is the time that the tiles of the lowest scores take longer than the best tiles, added up
     over the kernels, relative to the sum of the best run times (equation 2).
     """
-    picked, best = 0, 0
+    picked = 0
+    best = 0
     for scores, runtimes in kernels:
         picked += int(runtimes[top_choices(scores, 1)[0]])
         best += int(runtimes.min())

@@ -27,7 +27,8 @@ def analytical_cost(graph: Graph) -> np.ndarray:
     """
     totals = _summed(graph)
     if _is_tile(graph):
-        steps, read = totals["loop"][:, STEPS], totals["loop"][:, READ]
+        steps = totals["loop"][:, STEPS]
+        read = totals["loop"][:, READ]
         return np.exp(steps) * (np.exp(read) + _STEP_ELEMENTS)
     return totals["amounts"].sum(1)
 

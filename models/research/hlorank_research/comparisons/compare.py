@@ -64,14 +64,16 @@ def compare(compared: Compared, prepared: Prepared, workers: int) -> str:
 def train_variant(compared: Compared, prepared: Prepared, run: tuple[str, int]) -> None:
     """Trains one variant with one seed and writes its checkpoint."""
     variant = compared.comparison.variants[run[0]]
-    preset, path = compared.entry.preset("small"), compared.checkpoint(run)
+    preset = compared.entry.preset("small")
+    path = compared.checkpoint(run)
     loss = preset.training.loss
     loss = replace(loss, name=variant.loss or loss.name)
     changed = Preset(
         replace(preset.model, **variant.changes), replace(compared.training, seed=run[1], loss=loss)
     )
     names = prepared.split.train[: round(variant.share * len(prepared.split.train))]
-    graphs, validation = prepared.graphs(names), prepared.graphs(prepared.split.validation)
+    graphs = prepared.graphs(names)
+    validation = prepared.graphs(prepared.split.validation)
     keeping = Keeping(state=path.with_suffix(".state"))
     trained = train_model(compared.entry.model, changed, graphs, validation, keeping)
     save_checkpoint(path, trained.model)

@@ -74,7 +74,9 @@ def compare_unseen(graphs: Sequence[FeatureGraph], fits: Mapping[str, Fit]) -> s
 
 def compare_known(graphs: Sequence[FeatureGraph], fits: Mapping[str, Fit]) -> str:
     """Holds out a quarter of the configurations of every graph, as the paper does; a table."""
-    random, learned, judged = np.random.default_rng(0), [], []
+    random = np.random.default_rng(0)
+    learned = []
+    judged = []
     for graph in graphs:
         order = random.permutation(len(graph.nanoseconds))
         count = max(2, len(order) // FOLDS)

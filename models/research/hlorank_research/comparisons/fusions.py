@@ -110,7 +110,8 @@ def fusion_tables(data: KernelData, predictions: dict[str, list[np.ndarray]]) ->
 
 
 def _kernel_table(data: KernelData, qualities: dict[str, list[FusionQuality]]) -> str:
-    head, rows = ["family", "kernels"], []
+    head = ["family", "kernels"]
+    rows = []
     for name in qualities:
         head += [f"{name}: MAPE", "median", "tau"]
     for number, family in enumerate([*data.families, "mean"]):
@@ -125,7 +126,8 @@ def _kernel_table(data: KernelData, qualities: dict[str, list[FusionQuality]]) -
 
 
 def _program_table(data: KernelData, qualities: dict[str, list[FusionQuality]]) -> str:
-    head, rows = ["family", "programs", "passes: tau"], []
+    head = ["family", "programs", "passes: tau"]
+    rows = []
     judged = {"measured kernels": [ceiling(data, [family]) for family in data.families]}
     judged |= qualities
     for name in judged:

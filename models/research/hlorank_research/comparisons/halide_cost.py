@@ -15,7 +15,8 @@ _FLAGS = 7
 """First columns of the nodes, which the cost model does not read."""
 _CACHE_LINES = 4096.0
 _NANO = 1e-9
-_LEARNING_RATE, _NEGATIVE = 1e-3, 1e-5
+_LEARNING_RATE = 1e-3
+_NEGATIVE = 1e-5
 
 
 class HalideCostModel(nn.Module):
@@ -51,7 +52,8 @@ def trained_again(graphs: Sequence[FeatureGraph], epochs: int) -> HalideCostMode
     ``retrain_cost_model`` does."""
     torch.manual_seed(1)
     torch.set_num_threads(1)
-    model, random = HalideCostModel(), np.random.default_rng(1)
+    model = HalideCostModel()
+    random = np.random.default_rng(1)
     optimizer = torch.optim.Adam(model.parameters(), _LEARNING_RATE)
     for _ in tqdm(range(epochs), desc="Halide's cost model"):
         for number in random.permutation(len(graphs)):
@@ -76,8 +78,10 @@ def _tensors(graph: FeatureGraph) -> tuple[Tensor, Tensor]:
 def _cost(known: Mapping[str, Tensor], coefficients: Tensor, cores: int) -> Tensor:
     """Returns the cost of every stage in nanoseconds: [c, n]."""
     c = coefficients.unbind(-1)
-    vectors, scalars = known["num_vectors"], known["num_scalars"]
-    inner, outer = known["inner_parallelism"], known["outer_parallelism"]
+    vectors = known["num_vectors"]
+    scalars = known["num_scalars"]
+    inner = known["inner_parallelism"]
+    outer = known["outer_parallelism"]
     tasks = (inner * outer).clamp(min=1)
     innermost = known["innermost_bytes_at_task"].clamp(min=1)
     is_parallel = inner > 1

@@ -25,7 +25,10 @@ _GROUPS = {
 }
 _OTHER = len(_GROUPS)
 """Column of opcodes that are in no group, most of which are cheap arithmetic."""
-_CALL, _EVALUATION, _MULTIPLICATION, _ELEMENT = 100.0, 0.4, 0.02, 0.1
+_CALL = 100.0
+_EVALUATION = 0.4
+_MULTIPLICATION = 0.02
+_ELEMENT = 0.1
 """Rough nanoseconds of a kernel, an evaluation, a multiplication of a product, and of an element
 that is read or written."""
 
@@ -43,13 +46,15 @@ def kernel_sums(kernel: Any) -> KernelSums:
     """Returns the sums over the nodes of a lone kernel's HloModuleProto."""
     graph = FusionGraph(inlined(kernel)[0])
     nodes = [n for n in range(len(graph.nodes)) if graph.opcode(n) not in FREE]
-    counts, work = np.zeros(_OTHER + 1), np.zeros(_OTHER + 1)
+    counts = np.zeros(_OTHER + 1)
+    work = np.zeros(_OTHER + 1)
     repeats = _repeats(graph, nodes)
     for node in nodes:
         counts[_group(graph.opcode(node))] += 1
         work[_group(graph.opcode(node))] += _elements(graph, node) * repeats[node]
     parameters = [graph.elements(n) for n, i in enumerate(graph.nodes) if i.opcode == "parameter"]
-    output, products = graph.elements(graph.root), _products(graph, nodes)
+    output = graph.elements(graph.root)
+    products = _products(graph, nodes)
     moved = sum(parameters) + output
     estimate = _CALL + _EVALUATION * work.sum() + _MULTIPLICATION * products + _ELEMENT * moved
     sizes = [1, 1, *graph.nodes[graph.root].shape.dimensions]

@@ -30,7 +30,8 @@ from hlorank_training.models.registry import DEFAULT
 from hlorank_training.models.train import score_graph, train
 from hlorank_training.models.training_settings import TrainSettings
 
-_TEST, _VALIDATION = 0.2, 0.1
+_TEST = 0.2
+_VALIDATION = 0.1
 _DRAWS = 3
 """Draws of the choices of nodes that are left out."""
 _STEPS_PER_EPOCH = 25
@@ -83,7 +84,8 @@ def within_graph(features: Path, fitting: Fitting, server: Client | None) -> Ite
     """
     segments = read_graph(features, features.stem)
     read = fitting.entry.model.form(fitting.preset(1).model).read
-    graph, nodes = distinct(read(features, features.stem)), _node_choices(distinct(segments))
+    graph = distinct(read(features, features.stem))
+    nodes = _node_choices(distinct(segments))
     random = np.random.default_rng(0)
     rules = {"a fifth at random": partial(_at_random, random)}
     for draw in range(1, _DRAWS + 1):
@@ -135,7 +137,8 @@ class Subject:
 
     def fit(self, split: str, leave_out: LeaveOut, fitting: Fitting) -> Fit:
         """Leaves out configurations, and ranks them by every model."""
-        graph, everything = self.graph, np.arange(len(self.graph.runtimes))
+        graph = self.graph
+        everything = np.arange(len(self.graph.runtimes))
         test = leave_out(everything, _TEST)
         rest = np.setdiff1d(everything, test)
         # By the same rule as the test, so that training stops by the criterion of the evaluation.

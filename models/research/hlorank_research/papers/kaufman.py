@@ -70,7 +70,9 @@ class KernelFeatures(nn.Module):
         super().__init__()
         scale = _SCALES[settings.scale]
         self.settings = settings
-        self.tile, self.costs, self.raw_costs = scale(TILE_FEATURES), scale(COSTS), KernelCosts()
+        self.tile = scale(TILE_FEATURES)
+        self.costs = scale(COSTS)
+        self.raw_costs = KernelCosts()
 
     def fit(self, graphs: Sequence[Graph]) -> None:
         """Computes the statistics of the training kernels."""
@@ -103,7 +105,8 @@ class KaufmanEncoder(SegmentEncoder):
         super().__init__()
         hidden = settings.hidden
         self.settings = settings
-        self.features, self.kernel = _SCALES[settings.scale](FEATURES), KernelFeatures(settings)
+        self.features = _SCALES[settings.scale](FEATURES)
+        self.kernel = KernelFeatures(settings)
         self.opcode = nn.Embedding(OPCODES, settings.opcode)
         inputs = settings.opcode + FEATURES + self.kernel.width("nodes")
         self.first = nn.Linear(inputs, hidden, bias=False)
@@ -126,7 +129,8 @@ class KaufmanEncoder(SegmentEncoder):
 
     def embed(self, batch: SegmentBatch) -> Tensor:
         """Maps a batch to [B,width]."""
-        h, mask = self.last(self.nodes(batch)), every_row(batch, batch.mask)
+        h = self.last(self.nodes(batch))
+        mask = every_row(batch, batch.mask)
         if self.settings.reduction == "per-node":
             kernel = self._normed(self.reduction(self.module_layers(h), mask))
         else:
@@ -156,7 +160,8 @@ class KaufmanEncoder(SegmentEncoder):
 
 def _around(settings: KaufmanSettings) -> list[nn.Module]:
     """Returns one module for each direction."""
-    hidden, count = settings.hidden, 2 if settings.directed else 1
+    hidden = settings.hidden
+    count = 2 if settings.directed else 1
     if settings.gnn == "gat":
         return [GraphAttention(hidden, settings.attention_heads) for _ in range(count)]
     return [Mean(hidden) for _ in range(count)]
@@ -182,7 +187,8 @@ class Kaufman(SegmentModel):
 
     def __init__(self, settings: KaufmanSettings):
         super().__init__()
-        self.settings, self.encoder = settings, KaufmanEncoder(settings)
+        self.settings = settings
+        self.encoder = KaufmanEncoder(settings)
         self.embedding = self.encoder.width
         self.head = LinearHead(self.embedding, bias=False)
 

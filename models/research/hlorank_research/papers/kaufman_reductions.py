@@ -55,7 +55,8 @@ class LastState(nn.Module):
         """ONNX's LSTM stops at the length of each row; its gates have another order."""
         weights = (self.lstm.weight_ih_l0, self.lstm.weight_hh_l0)
         input_weight, state_weight = (_onnx_gates(weight) for weight in weights)
-        rows, nodes = h.shape[0], h.shape[1]
+        rows = h.shape[0]
+        nodes = h.shape[1]
         _, state, _ = torch.onnx.ops.symbolic_multi_out(
             "LSTM",
             (h.transpose(0, 1), input_weight, state_weight, None, count.to(torch.int32)),

@@ -12,7 +12,12 @@ from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
 
 COSTS = 4
 """Floating point operations, bytes read, bytes written, and transcendental operations."""
-_CONVOLUTION, _DOT, _FUSION, _PARAMETER, _REDUCE, _REDUCE_WINDOW = 26, 34, 41, 63, 70, 72
+_CONVOLUTION = 26
+_DOT = 34
+_FUSION = 41
+_PARAMETER = 63
+_REDUCE = 70
+_REDUCE_WINDOW = 72
 _TRANSCENDENTAL = (7, 30, 37, 38, 50, 51, 66, 81, 91, 94, 96, 103, 107, 120)
 """atan2, cosine, exponential (minus one), log (plus one), power, rsqrt, sine, sqrt, tanh, cbrt,
 logistic and tan."""
@@ -21,7 +26,9 @@ _ELEMENTWISE_TOO = (67, 71, 73, 80, 83, 87, 88, 89, 90, 95, 118)
 _TYPES = slice(2, 21)
 _BYTES_OF_TYPES = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
 """Bytes of an element, by the order of the one-hot columns of its type."""
-_ELEMENTS, _WINDOW, _OUTPUT_FEATURE = 28, 44, 106
+_ELEMENTS = 28
+_WINDOW = 44
+_OUTPUT_FEATURE = 106
 _LARGE = 1e30
 
 
@@ -60,7 +67,8 @@ class KernelCosts(nn.Module):
 
 def _read(batch: SegmentBatch) -> Tensor:
     """Returns 1 for parameters that a fusion consumes, or any if there is no fusion: [S,N]."""
-    parameter, fusion = _is(batch, _PARAMETER), _is(batch, _FUSION)
+    parameter = _is(batch, _PARAMETER)
+    fusion = _is(batch, _FUSION)
     consumed = (batch.edges.mT @ fusion.unsqueeze(-1)).squeeze(-1).clamp(max=1)
     has_fusion = fusion.amax(-1, keepdim=True)
     return parameter * (consumed * has_fusion + 1 - has_fusion)

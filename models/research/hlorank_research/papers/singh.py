@@ -35,7 +35,8 @@ class SinghEncoder(SegmentEncoder):
 
     def __init__(self, settings: SinghSettings):
         super().__init__()
-        self.features, self.tile = Standardise(FEATURES), Standardise(TILE_FEATURES)
+        self.features = Standardise(FEATURES)
+        self.tile = Standardise(TILE_FEATURES)
         self.opcode = nn.Embedding(OPCODES, settings.opcode)
         self.network = ScheduleNetwork((FEATURES + settings.opcode, TILE_FEATURES), settings)
 
@@ -46,12 +47,14 @@ class SinghEncoder(SegmentEncoder):
 
     def embed(self, batch: SegmentBatch) -> Tensor:
         """Maps a batch to [B,1]."""
-        edges, mask = every_row(batch, batch.edges), every_row(batch, batch.mask)
+        edges = every_row(batch, batch.edges)
+        mask = every_row(batch, batch.mask)
         return self.network(self._first(batch), edges, mask)
 
     def nodes(self, batch: SegmentBatch) -> Tensor:
         """Returns the nodes' vectors of every row after the last block: [B,N,H]."""
-        edges, mask = every_row(batch, batch.edges), every_row(batch, batch.mask)
+        edges = every_row(batch, batch.edges)
+        mask = every_row(batch, batch.mask)
         return self.network.levels(self._first(batch), edges, mask)[-1]
 
     def _first(self, batch: SegmentBatch) -> Tensor:
@@ -82,7 +85,8 @@ class SinghTile(SegmentModel):
     def __init__(self, settings: SinghSettings):
         super().__init__()
         self.settings = settings
-        self.encoder, self.head = SinghEncoder(settings), Bias()
+        self.encoder = SinghEncoder(settings)
+        self.head = Bias()
 
 
 _TRAINING = TrainSettings(

@@ -17,7 +17,8 @@ _BOTTLENECK = 8
 _NUMBERS = 134
 """Feature columns before those of the layout, which are embedded."""
 _LAYOUT_COLUMNS = FEATURES - _NUMBERS
-_VALUES, _LOWEST = 8, -2
+_VALUES = 8
+_LOWEST = -2
 """Number of the values of layouts, and the lowest: a place of a node that is not configurable."""
 
 OfNodes = Callable[[Tensor], Tensor]
@@ -62,7 +63,8 @@ class NodeInputs(nn.Module):
 
     def forward(self, opcode: Tensor, features: Tensor) -> Tensor:
         """Maps opcode i64 [...,N] and features f32 [...,N,140] to [...,N,width]."""
-        numbers, layout = features[..., :_NUMBERS], features[..., _NUMBERS:]
+        numbers = features[..., :_NUMBERS]
+        layout = features[..., _NUMBERS:]
         embedded = self.values(layout.to(torch.int64))
         return torch.cat(
             [self.features(numbers), embedded, look_up(self.opcode.weight, opcode)], -1
@@ -142,7 +144,8 @@ class Dense(nn.Module):
 
     def __init__(self, linear: nn.Module, hidden: int, attentions: Attentions):
         super().__init__()
-        self.linear, self.attend = linear, attentions.of(hidden)
+        self.linear = linear
+        self.attend = attentions.of(hidden)
 
     def forward(self, nodes: Nodes, *inputs) -> Tensor:
         """Maps the inputs of the linear layer to [S,N,H]."""

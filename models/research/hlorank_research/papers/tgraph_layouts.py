@@ -127,8 +127,10 @@ class TGraphLayout(WholeGraphModel):
 
     def __init__(self, settings: TGraphLayoutSettings):
         super().__init__()
-        hidden, attentions = settings.hidden, settings.attentions()
-        self.settings, self.batch_dependent = settings, settings.cross
+        hidden = settings.hidden
+        attentions = settings.attentions()
+        self.settings = settings
+        self.batch_dependent = settings.cross
         self.rule = self._rule()
         self.inputs = NodeInputs(settings.opcode, settings.value)
         paper = settings.form == "paper"
@@ -163,7 +165,8 @@ class TGraphLayout(WholeGraphModel):
         if not self.settings.edges:
             return torch.zeros_like
         over = sum_over if self.settings.form == "paper" else mean_over
-        consumers, producers = edges[0], edges[1]
+        consumers = edges[0]
+        producers = edges[1]
         return partial(over, at=producers, of=consumers)
 
     def _rule(self) -> ServingRule:

@@ -50,8 +50,10 @@ class TGraphTileEncoder(SegmentEncoder):
 
     def __init__(self, settings: TGraphTileSettings):
         super().__init__()
-        hidden, attentions = settings.hidden, Attentions()
-        self.inputs, self.tile = NodeInputs(settings.opcode, settings.value), ZScore(TILE_FEATURES)
+        hidden = settings.hidden
+        attentions = Attentions()
+        self.inputs = NodeInputs(settings.opcode, settings.value)
+        self.tile = ZScore(TILE_FEATURES)
         self.first = nn.ModuleList(
             Dense(first_linear(width, attentions.inner(hidden)), hidden, attentions)
             for width in (self.inputs.width, hidden)
@@ -100,7 +102,8 @@ class TGraphTile(SegmentModel):
 
     def __init__(self, settings: TGraphTileSettings):
         super().__init__()
-        self.settings, self.embedding = settings, settings.hidden
+        self.settings = settings
+        self.embedding = settings.hidden
         self.encoder = TGraphTileEncoder(settings)
         self.head = LinearHead(settings.hidden)
 

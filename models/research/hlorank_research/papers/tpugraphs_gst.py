@@ -53,20 +53,24 @@ class GstSage(WholeGraphModel):
 
     def __init__(self, settings: GstSettings):
         super().__init__()
-        hidden, inner = settings.hidden, settings.inner
-        self.settings, self.rule = settings, ServingRule(chunk_configs=4)
+        hidden = settings.hidden
+        inner = settings.inner
+        self.settings = settings
+        self.rule = ServingRule(chunk_configs=4)
         self.features = ZScore(FEATURES)
         self.opcode = nn.Embedding(OPCODES, inner)
         self.opcode_factor = nn.Parameter(torch.tensor(_FIRST_FACTOR))
         self.layout_factors = nn.Parameter(torch.full((SLOTS,), _FIRST_FACTOR))
         self.first = nn.Linear(FEATURES + inner + SLOTS, inner)
         self.second = nn.Linear(inner, hidden)
-        self.dropout, self.activation = nn.Dropout(settings.dropout), nn.PReLU()
+        self.dropout = nn.Dropout(settings.dropout)
+        self.activation = nn.PReLU()
         self.users = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(settings.layers))
         self.self_parts = nn.ModuleList(
             nn.Linear(hidden, hidden, bias=False) for _ in range(settings.layers)
         )
-        self.dense, self.last = nn.Linear(hidden, hidden), nn.Linear(hidden, 1)
+        self.dense = nn.Linear(hidden, hidden)
+        self.last = nn.Linear(hidden, 1)
         self.last_scores: dict[str, Tensor] = {}
         """Last score of every block and configuration [P,c] by graph, in training only."""
 
@@ -90,7 +94,8 @@ class GstSage(WholeGraphModel):
         joined = self._joined(opcode, features, configuration)
         h = self.dropout(self.second(self.first(joined)))
         h = F.normalize(self.activation(h), dim=-1)
-        consumers, producers = edges[0], edges[1]
+        consumers = edges[0]
+        producers = edges[1]
         inside = (consumers // size == producers // size).float()
         for users, self_part in zip(self.users, self.self_parts, strict=True):
             around = mean_over(h, producers, consumers, inside)
@@ -135,8 +140,10 @@ def block_size(nodes: int, most: int) -> int:
 
 def block(inputs: Inputs, config: np.ndarray, size: int, number: int) -> tuple[Inputs, np.ndarray]:
     """Returns one block of a graph as a graph, with the layouts of its configurable nodes."""
-    start, end = number * size, (number + 1) * size
-    configurable, edges = inputs["configurable"], inputs["edges"]
+    start = number * size
+    end = (number + 1) * size
+    configurable = inputs["configurable"]
+    edges = inputs["edges"]
     within = (edges >= start) & (edges < end)
     slots = (configurable >= start) & (configurable < end)
     return {

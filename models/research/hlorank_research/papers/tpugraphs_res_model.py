@@ -45,8 +45,10 @@ class ResModel(WholeGraphModel):
     def __init__(self, settings: ResModelSettings):
         super().__init__()
         hidden = settings.hidden
-        self.settings, self.rule = settings, ServingRule(chunk_configs=16)
-        self.features, self.layout = MinMax(FEATURES), MinMax(SLOTS)
+        self.settings = settings
+        self.rule = ServingRule(chunk_configs=16)
+        self.features = MinMax(FEATURES)
+        self.layout = MinMax(SLOTS)
         self.opcode = nn.Embedding(OPCODES, settings.opcode)
         self.first = _dense(SLOTS + FEATURES + settings.opcode, hidden)
         self.layers = nn.ModuleList(_dense(SLOTS + hidden, hidden) for _ in range(settings.layers))
@@ -82,7 +84,8 @@ class ResModel(WholeGraphModel):
 
     def _trained(self, opcode: Tensor):
         """Returns what stops the gradients of the nodes that this step does not train."""
-        nodes, most = opcode.shape[0], self.settings.segment
+        nodes = opcode.shape[0]
+        most = self.settings.segment
         if not self.training or most is None or nodes <= most:
             return lambda x: x
         start = int(torch.randint(nodes - most + 1, ()))
@@ -102,7 +105,8 @@ def _act(x: Tensor) -> Tensor:
 def _smoothed(h: Tensor, edges: Tensor) -> Tensor:
     """Multiplies h [C,N,H] by the adjacency in both directions with self loops, normalized by the
     square roots of the degrees of both ends."""
-    consumers, producers = edges[0], edges[1]
+    consumers = edges[0]
+    producers = edges[1]
     nodes = h.shape[1]
     degrees = 1 + degree(consumers, nodes) + degree(producers, nodes)
     scale = torch.rsqrt(degrees).unsqueeze(-1)

@@ -47,7 +47,8 @@ class GcnEncoder(JoinedEncoder):
         )
 
     def layers_of(self, edges: Tensor, nodes: Tensor) -> Tensor:
-        users, x = user_averages(edges), self.first(nodes)
+        users = user_averages(edges)
+        x = self.first(nodes)
         for layer in self.layers:
             x = layer(x, users)
         return activate(x)
@@ -56,7 +57,9 @@ class GcnEncoder(JoinedEncoder):
 class TileGcn(JoinedBaseline):
     """EarlyJoinResGCN and LateJoinResGCN."""
 
-    layers_name, encoder_class, dense_layers = "resgcn", GcnEncoder, 1
+    layers_name = "resgcn"
+    encoder_class = GcnEncoder
+    dense_layers = 1
 
 
 ARCHITECTURES = joined_early_and_late(TileGcn, TileSettings(opcode=16), TileSettings(opcode=32))

@@ -45,7 +45,9 @@ class SageEncoder(JoinedEncoder):
 class TileSage(JoinedBaseline):
     """EarlyJoinSAGE and LateJoinSAGE."""
 
-    layers_name, encoder_class, dense_layers = "sage", SageEncoder, 2
+    layers_name = "sage"
+    encoder_class = SageEncoder
+    dense_layers = 2
 
 
 ARCHITECTURES = joined_early_and_late(TileSage, TileSettings(opcode=32), TileSettings(opcode=64))

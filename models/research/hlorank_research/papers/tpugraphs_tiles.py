@@ -57,7 +57,8 @@ class TileInputs(nn.Module):
 
     def __init__(self, opcode: int):
         super().__init__()
-        self.features, self.tile = MinMax(FEATURES), MinMax(TILE_FEATURES)
+        self.features = MinMax(FEATURES)
+        self.tile = MinMax(TILE_FEATURES)
         self.opcode = nn.Embedding(OPCODES, opcode)
 
     def fit(self, graphs: Sequence[Graph]) -> None:
@@ -95,7 +96,8 @@ class JoinedEncoder(SegmentEncoder):
 
     def nodes(self, batch: SegmentBatch) -> Tensor:
         """Returns the nodes' vectors of every row after the last layer: [B,N,H]."""
-        edges, nodes = every_row(batch, batch.edges), every_row(batch, self.inputs.nodes(batch))
+        edges = every_row(batch, batch.edges)
+        nodes = every_row(batch, self.inputs.nodes(batch))
         if not self.late_join:
             nodes = with_tile(nodes, self.inputs.tile(batch.config))
         return self.layers_of(edges, nodes)
@@ -120,8 +122,10 @@ class TileBaseline(SegmentModel):
 
     def __init__(self, settings: Any, encoder: nn.Module, head: nn.Module, embedding: int):
         super().__init__()
-        self.settings, self.embedding = settings, embedding
-        self.encoder, self.head = encoder, head
+        self.settings = settings
+        self.embedding = embedding
+        self.encoder = encoder
+        self.head = head
 
 
 class JoinedBaseline(TileBaseline):

@@ -19,7 +19,8 @@ _UNLIMITED = 10_000
 """Measurements of the searches, which are limited by time."""
 
 
-WITH_MODEL, WITHOUT_MODEL = "with the model", "without"
+WITH_MODEL = "with the model"
+WITHOUT_MODEL = "without"
 WAYS = (WITH_MODEL, WITHOUT_MODEL)
 
 

@@ -83,7 +83,8 @@ def _result(
     rank_seconds = monotonic() - begin
     first_pass, second_pass = (times / times[0] for times in graph.passes)
     few = sorted({0, *ranking.best[:MEASUREMENTS].tolist()})
-    compiling, running = np.array(record["compile_seconds"]), graph.nanoseconds / 1e9
+    compiling = np.array(record["compile_seconds"])
+    running = graph.nanoseconds / 1e9
     spent = compiling + running * sum(record["rounds"])
     return Result(
         name=graph.name,
@@ -107,7 +108,9 @@ def expected_fastest(first_pass: np.ndarray, second_pass: np.ndarray, count: int
 
     The fastest is chosen by the first pass, and its time is that of the second.
     """
-    others, remaining, expected = len(first_pass) - 1, 1.0, 0.0
+    others = len(first_pass) - 1
+    remaining = 1.0
+    expected = 0.0
     for place, number in enumerate(np.argsort(first_pass, kind="stable")):
         if number == 0:
             break

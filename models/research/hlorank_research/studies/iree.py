@@ -61,7 +61,9 @@ def study_iree(server: str, out: Path, model: str) -> str:
 
     Continues a study that was stopped. Returns a table.
     """
-    console, results, curves = Console(), [], {way.name: [] for way in WAYS[1:]}
+    console = Console()
+    results = []
+    curves = {way.name: [] for way in WAYS[1:]}
     for program in programs():
         lowered = Program.from_function(program.function, *program.arguments, name=program.name)
         subject = StablehloProgram.from_program(lowered)

@@ -135,7 +135,8 @@ def decoder_step(p, x, keys, values):
     heads = keys.shape[1]
     y = _normalize(p, x)[:, None]
     query, key, value = (_heads(_linear(p, y, x.shape[-1]), heads) for _ in range(3))
-    keys, values = jnp.concatenate([keys, key], 2), jnp.concatenate([values, value], 2)
+    keys = jnp.concatenate([keys, key], 2)
+    values = jnp.concatenate([values, value], 2)
     x = x + _linear(p, _attend(query, keys, values).reshape(x.shape), x.shape[-1])
     return x + _feed_forward(p, _normalize(p, x), 4)
 
@@ -170,7 +171,8 @@ def lstm_step(p, x, state, cell):
 def lstm_unrolled(p, x):
     """All steps of an LSTM over time-major input."""
     width = x.shape[-1]
-    inputs, weights = _linear(p, x, 4 * width), p(width, 4 * width)
+    inputs = _linear(p, x, 4 * width)
+    weights = p(width, 4 * width)
     state = cell = jnp.zeros(x.shape[1:], x.dtype)
     for step in range(x.shape[0]):
         state, cell = _lstm_cell(inputs[step] + state @ weights, cell)

@@ -70,7 +70,8 @@ class Replay:
     def by_suggestions(self, batch: int) -> list[int]:
         """Returns the configurations as the server suggests them, ``batch`` at a time."""
         chosen: list[int] = []
-        since, fastest = 0, np.inf
+        since = 0
+        fastest = np.inf
         while len(chosen) < min(MOST, len(self.seconds)):
             adapt = Adapt(TARGET, self._part(chosen), self.seconds[chosen]) if chosen else None
             suggested = self.client.suggest(

@@ -121,7 +121,9 @@ class Saving:
 
 def report(task: str, names: Sequence[str], out: Path, seeds: int) -> str:
     """Returns the table of all programs, and plots their searches."""
-    rows, savings, every = [], [], {search.name: [] for search in SEARCHES[task]}
+    rows = []
+    savings = []
+    every = {search.name: [] for search in SEARCHES[task]}
     for name in names:
         runs = {s.name: _runs(out, name, s, seeds) for s in SEARCHES[task]}
         pairs = zip(runs["without"], runs[WITH_MODEL], strict=True)

@@ -41,7 +41,8 @@ def read_whole_graph(path: Path, name: str) -> WholeGraph:
     """Reads the arrays that ``hlorank graph features`` wrote."""
     with np.load(path) as arrays:
         inputs, config = model_inputs(arrays)
-        runtimes, default = arrays["config_runtime"], default_runtime(arrays)
+        runtimes = arrays["config_runtime"]
+        default = default_runtime(arrays)
     # Layouts are between -1 and 5, and large collections have gigabytes of them.
     small = config if config.dtype == np.float32 else config.astype(np.int8)
     return WholeGraph(name, inputs, small, runtimes, default)
@@ -71,7 +72,8 @@ def pruned(inputs: Inputs) -> Inputs:
 
     Edges with a configurable end are kept, and so are their ends and every configurable node.
     """
-    edges, configurable = inputs["edges"], inputs["configurable"]
+    edges = inputs["edges"]
+    configurable = inputs["configurable"]
     edges = edges[:, np.isin(edges, configurable).any(0)]
     nodes = np.union1d(edges, configurable).astype(np.int64)
     return {

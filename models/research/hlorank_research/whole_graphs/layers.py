@@ -10,7 +10,8 @@ def sum_over(h: Tensor, at: Tensor, of: Tensor, kept: Tensor | None = None) -> T
     If ``kept`` f32 [E] is given, only the edges where it is 1 count. A matrix [N,N] would be too
     large for a whole graph. This exports as ScatterND, which is fast.
     """
-    nothing, terms = torch.zeros_like(h), h.index_select(1, of)
+    nothing = torch.zeros_like(h)
+    terms = h.index_select(1, of)
     return nothing.index_add(1, at, terms if kept is None else terms * kept.unsqueeze(-1))
 
 

@@ -59,7 +59,8 @@ class WholeGraphModel(nn.Module):
 
     def _served_scores(self, graph: WholeGraph, chosen: np.ndarray) -> Tensor:
         """Returns scores f32 [c] as the server computes them, chunk by chunk."""
-        total, runs = np.zeros(len(chosen)), np.zeros(len(chosen))
+        total = np.zeros(len(chosen))
+        runs = np.zeros(len(chosen))
         for chunk in self.rule.chunks(len(chosen)):
             total[chunk] += self.training_scores(graph, chosen[chunk]).detach().cpu().numpy()
             runs[chunk] += 1

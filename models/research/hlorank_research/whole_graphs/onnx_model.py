@@ -24,12 +24,16 @@ def inputs(task: str) -> tuple[str, ...]:
 def write_whole_graph_onnx(model: nn.Module, path: Path) -> None:
     """Writes ``model.onnx``, which contains its weights."""
     task = model.settings.task
-    example, dimensions = _example(task), _dimensions(task)
+    example = _example(task)
+    dimensions = _dimensions(task)
     export_module(model, example, inputs(task), ("score",), dimensions, path)
 
 
 def _example(task: str) -> tuple:
-    nodes, edges, slots, configs = 5, 6, 3, 4
+    nodes = 5
+    edges = 6
+    slots = 3
+    configs = 4
     layouts = torch.randint(-1, 6, (configs, slots, SLOTS))
     configuration = (
         (torch.arange(slots), layouts)
@@ -45,7 +49,10 @@ def _example(task: str) -> tuple:
 
 
 def _dimensions(task: str) -> tuple:
-    nodes, edges, slots, configs = Dim("N"), Dim("E"), Dim("K"), Dim("C")
+    nodes = Dim("N")
+    edges = Dim("E")
+    slots = Dim("K")
+    configs = Dim("C")
     layout = ({0: slots}, {0: configs, 1: slots})
     return ({0: nodes}, {0: nodes}, {1: edges}, layout if task == "layout" else ({0: configs},))
 
@@ -54,7 +61,8 @@ class OnnxWholeGraphModel:
     """The exported model, run by ONNX Runtime on one thread, as the server runs it."""
 
     def __init__(self, path: Path, rule: ServingRule):
-        self._session, self._rule = session(path), rule
+        self._session = session(path)
+        self._rule = rule
 
     def score_file(self, path: Path, chosen: np.ndarray) -> np.ndarray:
         """Returns scores f32 [c] of the ``chosen`` configurations of a features file."""
@@ -64,7 +72,9 @@ class OnnxWholeGraphModel:
 
     def score(self, graph: Inputs, config: np.ndarray) -> np.ndarray:
         """Scores configurations chunk by chunk, and averages over the orders: f32 [C]."""
-        graph, totals, runs = self._rule.graph(graph), np.zeros(len(config)), np.zeros(len(config))
+        graph = self._rule.graph(graph)
+        totals = np.zeros(len(config))
+        runs = np.zeros(len(config))
         for chunk in self._rule.chunks(len(config)):
             totals[chunk] += self._session.run(None, {**graph, "config": config[chunk]})[0]
             runs[chunk] += 1

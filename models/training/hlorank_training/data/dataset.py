@@ -69,7 +69,8 @@ def default_runtime(data: Mapping[str, np.ndarray]) -> int | None:
 
 def _segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
     """Returns the featurizer's segments, so that training and serving use the same segments."""
-    kept, piece = data["pruned_node_ids"], data["pruned_segment"]
+    kept = data["pruned_node_ids"]
+    piece = data["pruned_segment"]
     edges = kept[data["pruned_edge_index"]]
     local = _tile_local if "config_feat" in data else _layout_local
     pieces = [kept[piece == number] for number in np.unique(piece)]

@@ -133,7 +133,8 @@ def _passes(record: Path) -> np.ndarray | None:
 
 def _problem(graph: FeatureGraph) -> str:
     """Says what is wrong with a graph; empty if nothing is."""
-    nodes, configs = len(graph.node_features), len(graph.nanoseconds)
+    nodes = len(graph.node_features)
+    configs = len(graph.nanoseconds)
     if graph.config_features.shape[:2] != (configs, nodes):
         shape = list(graph.config_features.shape)
         return f"config_features has shape {shape}, expected [{configs}, {nodes}, columns]"

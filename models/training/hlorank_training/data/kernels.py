@@ -123,7 +123,8 @@ def read_kernels(data: Path, hlorank: Path) -> KernelData:
 
 class _Reader:
     def __init__(self, hlorank: Path, folder: Path):
-        self._hlorank, self._folder = hlorank, folder
+        self._hlorank = hlorank
+        self._folder = folder
         self._number: dict[str, int] = {}
         self._digests: list[str] = []
         self._arrays: list[tuple[np.ndarray, ...]] = []
@@ -135,7 +136,8 @@ class _Reader:
         """Adds a program and its kernels."""
         kernels = ProgramKernels(ModuleTuningData.FromString(file.read_bytes()))
         arrays = self._features(file, kernels)
-        numbers, failed = [], set()
+        numbers = []
+        failed = set()
         for position, (one, measured) in enumerate(zip(arrays, record["kernels"], strict=True)):
             number = self._number.setdefault(measured["digest"], len(self._arrays))
             if number == len(self._arrays):
@@ -183,7 +185,8 @@ class _Reader:
             np.savez_compressed(cache, **dict(zip(names, [*joined, *ends], strict=True)))
         with np.load(cache) as arrays:
             opcode, features, edges = (arrays[name] for name in ("opcode", "features", "edges"))
-            nodes, edge_ends = arrays["node_ends"][:-1], arrays["edge_ends"][:-1]
+            nodes = arrays["node_ends"][:-1]
+            edge_ends = arrays["edge_ends"][:-1]
         parts = np.split(opcode, nodes), np.split(features, nodes), np.split(edges, edge_ends)
         return list(zip(*parts, strict=True))
 
@@ -191,7 +194,8 @@ class _Reader:
 def featurized(module: Any, hlorank: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns opcodes i64 [n], features f32 [n, 140] and edges i64 [m, 2] of a plain kernel."""
     with TemporaryDirectory() as folder:
-        kernel, arrays = Path(folder, "kernel.pb"), Path(folder, "kernel.npz")
+        kernel = Path(folder, "kernel.pb")
+        arrays = Path(folder, "kernel.npz")
         kernel.write_bytes(module.SerializeToString())
         run(hlorank, "graph", "features", str(kernel), "--task", "tile", "--out", str(arrays))
         with np.load(arrays) as found:

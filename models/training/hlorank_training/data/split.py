@@ -38,7 +38,8 @@ def split(families: dict[str, str], rule: SplitRule) -> Split:
     apart = shuffled(sorted(set(families.values())))[: rule.unseen_families]
     unseen = shuffled([name for name, family in families.items() if family in apart])
     names = shuffled([name for name, family in families.items() if family not in apart])
-    tests, validations = round(rule.test * len(names)), round(rule.validation * len(names))
+    tests = round(rule.test * len(names))
+    validations = round(rule.validation * len(names))
     return Split(
         train=tuple(names[tests + validations :]),
         validation=tuple(names[tests : tests + validations]),

@@ -36,7 +36,8 @@ def fusion_quality(
     """Judges predicted nanoseconds of all kernels on the kernels and programs of families."""
     times = data.nanoseconds()
     judged = [number for number in data.unseen(families) if times[number] >= LONG]
-    truth, guess = times[judged], predicted[judged]
+    truth = times[judged]
+    guess = predicted[judged]
     errors = np.abs(guess - truth) / truth
     chosen = [p for p in data.programs if p.family in families and _is_judged(p)]
     found = np.array([_judge(program, predicted) for program in chosen]).reshape(-1, 3)

@@ -72,7 +72,8 @@ class _Collecting:
 
     def _measure(self, network: Network, worker: Worker) -> None:
         begin = time.monotonic()
-        limits, protocol = self._programs.limits, self._programs.protocol
+        limits = self._programs.limits
+        protocol = self._programs.protocol
         measured = measure_program(network, worker, protocol, limits)
         assert measured.timing is not None
         timing = measured.timing.of(range(REFERENCES, REFERENCES + len(measured.drawn)))
@@ -110,7 +111,8 @@ def time_alone(kernel: Any, worker: Worker) -> dict[str, Any]:
 
 def program_data(measured: MeasuredProgram, nanoseconds: Any) -> Any:
     """Returns the ModuleTuningData of a program; the first configuration is the compiler's."""
-    graph, data = measured.prepared.graph, ModuleTuningData()
+    graph = measured.prepared.graph
+    data = ModuleTuningData()
     data.module.CopyFrom(graph.module)
     data.config_index_to_node.extend(graph.slot_numbers)
     for index, (drawn, taken) in enumerate(zip(measured.drawn, nanoseconds, strict=True)):

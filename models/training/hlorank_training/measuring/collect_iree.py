@@ -107,7 +107,8 @@ class Preparation:
     """Compiles the dispatches of kernels, for one thread after another."""
 
     def __init__(self, kernels: Iterator[RandomKernel], progress: Progress):
-        self._kernels, self._progress = kernels, progress
+        self._kernels = kernels
+        self._progress = progress
         self._lock = threading.Lock()
 
     def next(self, compiler: Compiler) -> Prepared | None:
@@ -145,7 +146,8 @@ def collect_iree(folder: Path, minutes: float, protocol: Protocol) -> None:
     """Measures dispatches until the time limit; skips kernels that were measured before."""
     packages = ("jax", "iree-base-compiler", "iree-base-runtime")
     collection = Collection(folder, "tile", protocol, TileCount(), "iree:cpu", packages)
-    progress, deadline = Progress(collection), time.monotonic() + 60 * minutes
+    progress = Progress(collection)
+    deadline = time.monotonic() + 60 * minutes
     preparation = Preparation(kernels_to_measure(), progress)
     ready: Queue[Prepared | None] = Queue(_AHEAD)
     with ExitStack() as stack:
@@ -246,7 +248,8 @@ def _measure(job: Job, worker: Worker, protocol: Protocol, collection: Collectio
 
 def _write(job: Job, measured: Measured, collection: Collection) -> None:
     """Writes the tuning file of a dispatch and its record; tiles that do not work are in it."""
-    errors, passes = measured.errors, np.array([measured.first, measured.second])
+    errors = measured.errors
+    passes = np.array([measured.first, measured.second])
     works = [i for i in range(1, len(errors)) if np.isfinite(passes[:, i]).all()]
     tiles = [job.bounds(i) for i in works]
     timing = Timing(passes[:1, works], passes[1:, works], measured.repeated, measured.loaded)

@@ -59,7 +59,8 @@ class _Candidates:
         self.configurations: list[Configuration] = [tuple(UNCHANGED for _ in self.nodes)]
         self.executables = [Executable(self.module, self.arguments)]
         self.members: dict[str, list[int]] = {name: [0] for name in COLLECTIONS}
-        self.difference, self.refused = 0.0, 0
+        self.difference = 0.0
+        self.refused = 0
         self._expected = self.executables[0]()
 
     def grow(self, collection: str, count: int, make: Callable[[], Configuration]) -> None:
@@ -127,7 +128,8 @@ def _collect(
     protocol: Protocol,
     limits: LayoutLimits,
 ) -> None:
-    begin, load = time.monotonic(), load_average()
+    begin = time.monotonic()
+    load = load_average()
     candidates = _Candidates(network)
     _search(candidates, network.name, limits)
     timing = measure(candidates.executables, protocol)

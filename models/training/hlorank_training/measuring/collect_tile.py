@@ -84,7 +84,8 @@ def _compile_xla(kernel: Kernel, tiles: Sequence[Tile], arguments: Sequence[Any]
 
 
 def _collect(kernel: Kernel, source: TileSource, collection: Collection) -> None:
-    begin, load = time.monotonic(), load_average()
+    begin = time.monotonic()
+    load = load_average()
     arguments = kernel.arguments()
     tiles = measured_tiles(kernel, collection.limits)
     runs = source.compile(kernel, tiles, arguments)

@@ -69,13 +69,15 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    low = f"{min(values):.3g}"
+    high = f"{max(values):.3g}"
     return low if low == high else f"{low} to {high}"
 
 
 def _origin(collection: MeasuredCollection) -> str:
     """Describes the provenance of a collection in one line."""
-    source, records = collection.provenance, [graph.record for graph in collection.graphs]
+    source = collection.provenance
+    records = [graph.record for graph in collection.graphs]
     return (
         f"{source['processor']}, threads a program: {source['threads']}. "
         f"{_protocol(source['protocol'])}. Run time: {source['label']}. {_load(records)}"
@@ -118,7 +120,8 @@ def _plot(collection: MeasuredCollection, path: Path) -> None:
         values = {name: [quantity(graph) for graph in graphs] for name, graphs in groups}
         return Panel(title, unit, values, scale)
 
-    ratio, percentiles = "ratio of run times", "90th over 10th percentile of run times"
+    ratio = "ratio of run times"
+    percentiles = "90th over 10th percentile of run times"
     panels = [
         panel("Agreement of the two passes", "Kendall's tau", lambda g: g.tau, "linear"),
         panel("Default over best", ratio, lambda g: g.default_over_best, "log"),

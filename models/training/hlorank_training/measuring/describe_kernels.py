@@ -134,7 +134,8 @@ def _comparison(sums: np.ndarray, measured: np.ndarray) -> list[float]:
 def _sums_table(programs: Sequence[_Sums]) -> str:
     head = ["program", "family", "configurations"]
     head += [f"{caches} {what}" for caches in CACHES for what in _COMPARED]
-    rows, figures = [], []
+    rows = []
+    figures = []
     for program in programs:
         if len(program.configurations) < 2:
             continue

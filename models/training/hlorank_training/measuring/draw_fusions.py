@@ -34,7 +34,8 @@ class Drawn:
 
 def drawn_fusions(prepared: Prepared, name: str, limits: FusionLimits) -> list[Drawn]:
     """Returns the distinct configurations of a program, the compiler's own first."""
-    random, graph = np.random.default_rng(crc32(name.encode())), prepared.graph
+    random = np.random.default_rng(crc32(name.encode()))
+    graph = prepared.graph
     own = prepared.compilers
     found: dict[tuple[Kernel, ...], Drawn] = {}
 

@@ -63,7 +63,8 @@ def measure_program(
 
 
 def _add(subject: "_Subject", measured: MeasuredProgram, drawn: Drawn) -> None:
-    graph, kernels = measured.prepared.graph, drawn.configuration.kernels
+    graph = measured.prepared.graph
+    kernels = drawn.configuration.kernels
     module = fused_program(graph, kernels).SerializeToString()
     try:
         changed = subject.add(Add(module, wanted_kernels(graph, kernels)))
@@ -78,7 +79,8 @@ class _Subject:
     """The program of a worker process; after a crash it is compiled again."""
 
     def __init__(self, worker: Worker, program: Begin):
-        self._worker, self._program = worker, program
+        self._worker = worker
+        self._program = program
         self._added: list[Add] = []
 
     def begin(self) -> Begun:

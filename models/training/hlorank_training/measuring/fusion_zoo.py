@@ -15,7 +15,8 @@ def fusion_programs() -> list[Network]:
 
 def light_programs() -> list[Network]:
     """Returns the programs without matrix products; families alternate."""
-    f, n = partial, Network
+    f = partial
+    n = Network
     return [
         n("adam", "optimizer", light.adam, ((768, 1024), (768, 1024))),
         n("diffusion", "stencil", f(light.diffusion, steps=4), ((512, 512),)),

@@ -252,7 +252,8 @@ def stencil(m: int, n: int) -> Kernel:
         return [(s, (t[0] + 2, t[1] + 2))]
 
     def compute(x):
-        rows, columns = x.shape[0] - 2, x.shape[1] - 2
+        rows = x.shape[0] - 2
+        columns = x.shape[1] - 2
         shifted = [x[i : i + rows, j : j + columns] for i in range(3) for j in range(3)]
         return jnp.tanh(sum(shifted[1:], shifted[0]))
 
@@ -284,7 +285,8 @@ def depthwise_convolution(b: int, side: int, channels: int) -> Kernel:
         return [(s, (t[0], t[1] + 2, t[2] + 2, t[3])), ((0, 0, s[3]), (3, 3, t[3]))]
 
     def compute(x, w):
-        height, width = x.shape[1] - 2, x.shape[2] - 2
+        height = x.shape[1] - 2
+        width = x.shape[2] - 2
         shifted = [
             x[:, i : i + height, j : j + width] * w[i, j] for i in range(3) for j in range(3)
         ]

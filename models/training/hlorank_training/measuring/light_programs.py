@@ -12,7 +12,8 @@ from hlorank_training.measuring.layers import channel_axis, layer_norm
 
 def adam(p, weights, gradient):
     """A step with clipping, weight decay and bias correction."""
-    first, second = p(*weights.shape), p(*weights.shape) ** 2
+    first = p(*weights.shape)
+    second = p(*weights.shape) ** 2
     norm = jnp.sqrt(jnp.sum(gradient**2))
     gradient = gradient * jnp.minimum(1.0, 1.0 / (norm + 1e-6))
     first = 0.9 * first + 0.1 * gradient
@@ -23,7 +24,9 @@ def adam(p, weights, gradient):
 
 def rmsprop(p, weights, gradient):
     """A centred step with momentum."""
-    square, mean, momentum = p(*weights.shape) ** 2, p(*weights.shape), p(*weights.shape)
+    square = p(*weights.shape) ** 2
+    mean = p(*weights.shape)
+    momentum = p(*weights.shape)
     square = 0.9 * square + 0.1 * gradient**2
     mean = 0.9 * mean + 0.1 * gradient
     step = gradient * lax.rsqrt(jnp.maximum(square - mean**2, 0.0) + 1e-6)
@@ -33,7 +36,8 @@ def rmsprop(p, weights, gradient):
 
 def lamb(p, weights, gradient):
     """A step of Adam, scaled by the norms of each row."""
-    first, second = p(*weights.shape), p(*weights.shape) ** 2
+    first = p(*weights.shape)
+    second = p(*weights.shape) ** 2
     first = 0.9 * first + 0.1 * gradient
     second = 0.999 * second + 0.001 * gradient**2
     step = first / (jnp.sqrt(second) + 1e-6) + 0.01 * weights
@@ -44,7 +48,8 @@ def lamb(p, weights, gradient):
 
 def lion(p, weights, gradient):
     """A step by the sign of the momentum, and a step's moving average of the weights."""
-    momentum, average = p(*weights.shape), p(*weights.shape)
+    momentum = p(*weights.shape)
+    average = p(*weights.shape)
     step = jnp.sign(0.9 * momentum + 0.1 * gradient) + 0.1 * weights
     weights = weights - 1e-3 * step
     return weights, 0.99 * momentum + 0.01 * gradient, 0.995 * average + 0.005 * weights
@@ -52,7 +57,8 @@ def lion(p, weights, gradient):
 
 def adafactor(p, weights, gradient):
     """A step whose second moments are an outer product of those of rows and columns."""
-    rows, columns = p(weights.shape[0]), p(weights.shape[1])
+    rows = p(weights.shape[0])
+    columns = p(weights.shape[1])
     square = gradient**2 + 1e-9
     rows = 0.99 * rows + 0.01 * square.mean(1)
     columns = 0.99 * columns + 0.01 * square.mean(0)
@@ -88,7 +94,8 @@ def gray_scott(p, u, steps):
 
 def wave(p, u, steps):
     """The wave equation with padded borders and a speed."""
-    before, speed = p(*u.shape), p(*u.shape)
+    before = p(*u.shape)
+    speed = p(*u.shape)
     for _ in range(steps):
         padded = jnp.pad(u, 1)
         around = padded[2:, 1:-1] + padded[:-2, 1:-1] + padded[1:-1, 2:] + padded[1:-1, :-2]
@@ -166,7 +173,8 @@ def contrastive(p, left, right):
 
 def gaussian_mixture(p, x, components):
     """Memberships of points in Gaussians, and the next means and spreads."""
-    mean, spread = p(components, x.shape[-1]), 0.5 + p(components, x.shape[-1]) ** 2
+    mean = p(components, x.shape[-1])
+    spread = 0.5 + p(components, x.shape[-1]) ** 2
     offset = x[:, None] - mean[None]
     density = -0.5 * jnp.sum(offset**2 / spread[None] ** 2, -1) - jnp.sum(jnp.log(spread), -1)
     weight = jax.nn.softmax(density + jnp.log(p(components)), -1)
@@ -198,7 +206,8 @@ def kernel_density(p, x, points):
 def _blurred(x, axis, weights):
     reach = len(weights) // 2
     sides = [(reach, reach) if n == axis else (0, 0) for n in range(x.ndim)]
-    padded, size = jnp.pad(x, sides, mode="edge"), x.shape[axis]
+    padded = jnp.pad(x, sides, mode="edge")
+    size = x.shape[axis]
     parts = [lax.slice_in_dim(padded, n, n + size, axis=axis) for n in range(len(weights))]
     return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
@@ -225,7 +234,8 @@ def tone_map(p, x):
 
 def edges(p, x):
     """Sobel gradients, their direction, and a soft threshold."""
-    smooth, slope = (0.25, 0.5, 0.25), (-0.5, 0.0, 0.5)
+    smooth = (0.25, 0.5, 0.25)
+    slope = (-0.5, 0.0, 0.5)
     across = _blurred(_blurred(x, 1, smooth), 2, slope)
     down = _blurred(_blurred(x, 2, smooth), 1, slope)
     size = jnp.sqrt(across**2 + down**2 + 1e-9)
@@ -235,11 +245,13 @@ def edges(p, x):
 
 def bilateral(p, x):
     """A filter whose weights depend on the distance of values."""
-    total, weights = x, jnp.ones_like(x)
+    total = x
+    weights = jnp.ones_like(x)
     for axis, shift in ((1, 1), (1, -1), (2, 1), (2, -1)):
         other = jnp.roll(x, shift, axis)
         weight = jnp.exp(-((x - other) ** 2) * (1 + p(x.shape[-1])))
-        total, weights = total + weight * other, weights + weight
+        total = total + weight * other
+        weights = weights + weight
     return total / weights
 
 
@@ -265,8 +277,10 @@ def lennard_jones(p, places):
 
 def black_scholes(p, spot, strike):
     """Prices of options and three of their derivatives."""
-    spot, strike = 1 + jnp.abs(spot), 1 + jnp.abs(strike)
-    years, volatility = 0.5 + p(*spot.shape) ** 2, 0.2 + p(*spot.shape) ** 2
+    spot = 1 + jnp.abs(spot)
+    strike = 1 + jnp.abs(strike)
+    years = 0.5 + p(*spot.shape) ** 2
+    volatility = 0.2 + p(*spot.shape) ** 2
     deviation = volatility * jnp.sqrt(years)
     upper = (jnp.log(spot / strike) + (0.02 + 0.5 * volatility**2) * years) / deviation
     likely, below = (0.5 * (1 + lax.erf(d * 0.7071)) for d in (upper, upper - deviation))
@@ -287,9 +301,11 @@ def rotary(p, x, layers):
     """Rotary positions of queries [batch, length, heads, width], with norms between them."""
     half = x.shape[-1] // 2
     angle = jnp.arange(x.shape[1])[:, None] / 10000 ** (jnp.arange(half) / half)
-    sine, cosine = jnp.sin(angle)[None, :, None], jnp.cos(angle)[None, :, None]
+    sine = jnp.sin(angle)[None, :, None]
+    cosine = jnp.cos(angle)[None, :, None]
     for _ in range(layers):
-        left, right = x[..., :half], x[..., half:]
+        left = x[..., :half]
+        right = x[..., half:]
         turned = [left * cosine - right * sine, right * cosine + left * sine]
         y = jnp.concatenate(turned, -1)
         x = x + y * lax.rsqrt((y**2).mean(-1, keepdims=True) + 1e-6) * p(x.shape[-1])

@@ -80,7 +80,8 @@ def time_kernel(kernel: Any) -> LoneTimes:
 
 
 def _hot(kernel: Any, arrays: Sequence[np.ndarray]) -> Times:
-    executable, arguments = Executable(looped(kernel), (), LOOPED), on_device(arrays)
+    executable = Executable(looped(kernel), (), LOOPED)
+    arguments = on_device(arrays)
 
     def run(repetitions: int) -> int:
         (count,) = on_device([np.int32(repetitions)])
@@ -93,7 +94,8 @@ def _hot(kernel: Any, arrays: Sequence[np.ndarray]) -> Times:
 def _repetitions(run: Callable[[int], int]) -> int:
     """Returns how often to repeat a kernel, so that a round is long enough."""
     run(1)
-    empty, repetitions = min(run(0) for _ in range(3)), 1
+    empty = min(run(0) for _ in range(3))
+    repetitions = 1
     while (taken := run(repetitions) - empty) < _SECONDS / 4 * 1e9 and repetitions < _REPETITIONS:
         repetitions *= 4
     wanted = repetitions * _SECONDS * 1e9 / max(taken, 1)
@@ -112,8 +114,10 @@ class _Copies:
         copies = max(2, math.ceil(total / self.size))
         inputs = [on_device([array.copy() for array in self.arrays]) for _ in range(copies)]
         count = len(self.arrays)
-        empty, nothing = empty_program(count), [on_device([np.float32(0)] * count)] * copies
-        outputs, none = [None] * copies, [None] * copies
+        empty = empty_program(count)
+        nothing = [on_device([np.float32(0)] * count)] * copies
+        outputs = [None] * copies
+        none = [None] * copies
 
         def run(executable: Executable, arguments: list[Any], results: list[Any]) -> None:
             for copy in range(copies):
@@ -147,7 +151,8 @@ def _passes(run: Callable[[], int], empty: Callable[[], int], counts: tuple[int,
 @cache
 def empty_program(parameters: int) -> Executable:
     """Returns a program of f32 scalars that does nothing: its run time is that of a call."""
-    builder, number = Builder("empty", ()), ShapeProto(element_type=11)
+    builder = Builder("empty", ())
+    number = ShapeProto(element_type=11)
     main = builder.computation("main")
     for place in range(parameters):
         builder.parameter(main, place, number)

@@ -82,7 +82,8 @@ class LoopNest:
         It is vectorized along that dimension: the results of the lanes are combined last.
         """
         (length,) = self.reduced
-        lane, lanes = hl.Var("lane"), gcd(self._block or length, _MAX_LANES)
+        lane = hl.Var("lane")
+        lanes = gcd(self._block or length, _MAX_LANES)
         self._lengths[lane.name()] = lanes
         parts = self._combine(
             [*loops, lane],
@@ -110,7 +111,8 @@ class LoopNest:
     def _combine(self, loops, lengths, block: int, term, how: Combination) -> Array:
         domain = hl.RDom([(0, length) for length in _innermost_first(lengths)])
         indices = [domain[place] for place in range(len(lengths))]
-        function, place = hl.Func(), _innermost_first(loops)
+        function = hl.Func()
+        place = _innermost_first(loops)
         function[place] = how.initial
         function[place] = how.pair(function[place], term(*_innermost_first(indices)))
         self._vectorise(function, loops[-1])

@@ -97,7 +97,8 @@ def window_attention(p, x, layers, heads, window, order="NHWC"):
     if order == "NCHW":
         x = x.transpose(0, 2, 3, 1)
     batch, height, side, width = x.shape
-    rows, columns = height // window, side // window
+    rows = height // window
+    columns = side // window
     for layer in range(layers):
         shift = window // 2 if layer % 2 else 0
         y = jnp.roll(layer_norm(p, x), (-shift, -shift), (1, 2))
@@ -118,7 +119,8 @@ def linear_attention(p, x, layers, heads, transposed=False):
             dense(p, y, width, transposed).reshape(batch, length, heads, width // heads)
             for _ in range(3)
         )
-        query, key = jax.nn.elu(query) + 1, jax.nn.elu(key) + 1
+        query = jax.nn.elu(query) + 1
+        key = jax.nn.elu(key) + 1
         summary = jnp.einsum("bshd,bshe->bhde", key, value)
         weight = jnp.einsum("bthd,bhd->bth", query, key.sum(1))
         mixed = jnp.einsum("bthd,bhde->bthe", query, summary) / weight[..., None]
@@ -133,7 +135,8 @@ def multi_query_attention(p, x, layers, heads):
     for _ in range(layers):
         y = layer_norm(p, x)
         query = dense(p, y, width).reshape(batch, length, heads, width // heads)
-        key, value = dense(p, y, width // heads), dense(p, y, width // heads)
+        key = dense(p, y, width // heads)
+        value = dense(p, y, width // heads)
         weights = jax.nn.softmax(jnp.einsum("bthd,bsd->bhts", query, key), -1)
         mixed = jnp.einsum("bhts,bsd->bthd", weights, value)
         x = x + dense(p, mixed.reshape(batch, length, width), width)
@@ -210,7 +213,8 @@ def recurrent(p, x, hidden, steps):
         steps, -1, 4 * hidden
     )
     state = cell = jnp.zeros((x.shape[1], hidden))
-    recurrent_weights, bias = p(4 * hidden, hidden), p(4 * hidden)
+    recurrent_weights = p(4 * hidden, hidden)
+    bias = p(4 * hidden)
     for step in range(steps):
         gates = projected[step] + jnp.einsum("bh,oh->bo", state, recurrent_weights) + bias
         i, f, g, o = jnp.split(gates, 4, -1)
@@ -222,7 +226,8 @@ def recurrent(p, x, hidden, steps):
 def gated_recurrent(p, x, hidden, steps):
     """A GRU unrolled over batch-major input [batch, steps, width]."""
     state = jnp.zeros((x.shape[0], hidden))
-    inputs, recurrent_weights = p(x.shape[-1], 3 * hidden), p(hidden, 3 * hidden)
+    inputs = p(x.shape[-1], 3 * hidden)
+    recurrent_weights = p(hidden, 3 * hidden)
     projected = jnp.einsum("btw,wh->bth", x, inputs)
     outputs = []
     for step in range(steps):
@@ -255,7 +260,8 @@ def triangle_update(p, x, layers):
     """The multiplicative pair update of protein models on pairs [n, n, width]."""
     for _ in range(layers):
         y = layer_norm(p, x)
-        left, right = dense(p, y, x.shape[-1]), dense(p, y, x.shape[-1])
+        left = dense(p, y, x.shape[-1])
+        right = dense(p, y, x.shape[-1])
         mixed = jnp.einsum("ikc,jkc->ijc", left, right)
         x = x + dense(p, layer_norm(p, mixed), x.shape[-1]) * jax.nn.sigmoid(
             dense(p, y, x.shape[-1])

@@ -82,7 +82,8 @@ def _sides(draw: Draw, letters: str, volume: float, stride: int) -> dict[str, in
 
 def _layout(draw: Draw, letters: str) -> tuple[str, str, str]:
     """Returns the order of dimensions of image, weights and result."""
-    last, first = f"N{letters}C", f"NC{letters}"
+    last = f"N{letters}C"
+    first = f"NC{letters}"
     image = draw.weighted({last: 55, first: 33, f"C{letters}N": 6, f"{letters}CN": 6})
     plain = f"{letters}IO" if image == last else f"OI{letters}"
     weights = draw.weighted({plain: 75, f"OI{letters}": 10, f"O{letters}I": 10, f"{letters}OI": 5})

@@ -98,7 +98,10 @@ def _image(order: str, batch: int, side: int, channels: int = 3) -> tuple[tuple[
 
 def networks() -> list[Network]:
     """Returns every graph in the order of measurement: families alternate."""
-    f, nchw, chwn, n = partial, "NCHW", "CHWN", Network
+    f = partial
+    nchw = "NCHW"
+    chwn = "CHWN"
+    n = Network
     return [
         n("plain_nchw", "plain", f(plain_convnet, widths=(16, 32, 64), order=nchw, kernel="OIHW"), _image(nchw, 12, 64)),
         n("transformer_encoder", "transformer", f(transformer, layers=2, heads=4), ((8, 128, 192),)),

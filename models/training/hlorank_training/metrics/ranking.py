@@ -36,6 +36,7 @@ def top_slowdown(scores: np.ndarray, runtimes: np.ndarray, count: int) -> float:
 def random_slowdown(runtimes: np.ndarray, count: int) -> float:
     """Returns the expected top slowdown of a random choice without repetition."""
     ascending = np.sort(runtimes).astype(float)
-    total, count = len(ascending), min(count, len(ascending))
+    total = len(ascending)
+    count = min(count, len(ascending))
     chances = [comb(total - 1 - i, count - 1) / comb(total, count) for i in range(total)]
     return float(np.dot(chances, ascending) / ascending[0] - 1)

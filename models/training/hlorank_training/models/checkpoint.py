@@ -14,7 +14,8 @@ from hlorank_training.models.architecture import Registry
 
 def save_checkpoint(path: Path, model: nn.Module) -> None:
     """Writes the architecture's name, the model's settings and its weights."""
-    settings, state = asdict(model.settings), model.state_dict()
+    settings = asdict(model.settings)
+    state = model.state_dict()
     _write(path, {"architecture": model.architecture, "settings": settings, "state": state})
 
 

@@ -59,7 +59,8 @@ class _SplitEncoders(SplitEncoder):
         return tuple(t for encoder in self.encoders for t in encoder.of_segments(batch))
 
     def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
-        embeddings, start = [], 0
+        embeddings = []
+        start = 0
         for encoder, count in zip(self.encoders, self.counts, strict=True):
             embeddings.append(encoder.of_rows(tensors[start : start + count], *configuration))
             start += count

@@ -155,9 +155,13 @@ def make_batch(graphs: Sequence[FeatureGraph]) -> FeatureBatch:
 
 def _padded(graph: FeatureGraph, most: int) -> tuple[Tensor, ...]:
     count, nodes, columns = graph.config_features.shape
-    static, mask = np.zeros((most, graph.node_features.shape[1]), np.float32), np.zeros(most)
-    edges, configs = np.zeros((most, most)), np.zeros((count, most, columns), np.float32)
-    static[:nodes], mask[:nodes], configs[:, :nodes] = graph.node_features, 1, graph.config_features
+    static = np.zeros((most, graph.node_features.shape[1]), np.float32)
+    mask = np.zeros(most)
+    edges = np.zeros((most, most))
+    configs = np.zeros((count, most, columns), np.float32)
+    static[:nodes] = graph.node_features
+    mask[:nodes] = 1
+    configs[:, :nodes] = graph.config_features
     edges[graph.edges[:, 0], graph.edges[:, 1]] = 1
     shared = (torch.from_numpy(array).float() for array in (static, edges, mask))
     rows, relations, real = (tensor.expand(count, *tensor.shape) for tensor in shared)

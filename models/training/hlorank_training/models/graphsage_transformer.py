@@ -76,7 +76,8 @@ class Encoder(SplitEncoder):
         )
         graph = ("is_node", "neighbours", "hidden_keys")[: 3 if settings.attention else 2]
         part = () if settings.late_join else self.configuration.Tensors._fields
-        self.tensors, self.of_graph = ("nodes", *(graph if part else ()), *part), len(graph)
+        self.tensors = ("nodes", *(graph if part else ()), *part)
+        self.of_graph = len(graph)
         self.norm = RootMeanSquareNorm(hidden)
         self.project = nn.Linear(hidden, settings.embedding)
         shares = _AMOUNT_SHARES[settings.task] * (2 if settings.vectors else 1)
@@ -106,7 +107,8 @@ class Encoder(SplitEncoder):
         if self.settings.late_join:
             return torch.relu(self.configuration(*tensors, *configuration))
         nodes, *others = tensors
-        graph, part = others[: self.of_graph], self.configuration.Tensors(*others[self.of_graph :])
+        graph = others[: self.of_graph]
+        part = self.configuration.Tensors(*others[self.of_graph :])
         return self._pooled(graph, *self.configuration(part, nodes, *configuration))
 
     def configuration_inputs(self, config: Tensor) -> tuple[Tensor, ...]:
@@ -188,7 +190,8 @@ class GraphSageTransformer(SegmentModel):
 
     def __init__(self, settings: ModelSettings):
         super().__init__()
-        self.settings, self.embedding = settings, settings.embedding
+        self.settings = settings
+        self.embedding = settings.embedding
         self.encoder = Encoder(settings)
         self.head = Head(settings)
 
@@ -209,7 +212,8 @@ def has_vectors(graphs: Sequence[Graph]) -> bool:
     return local.ndim == 2 and bool(local[:, 16:22].any())
 
 
-_WITH_ATTENTION, _WITHOUT_ATTENTION = "graphsage-transformer-segment", "graphsage-segment"
+_WITH_ATTENTION = "graphsage-transformer-segment"
+_WITHOUT_ATTENTION = "graphsage-segment"
 _PRESETS = (
     # There are few graphs: dropout of features and units raised tau on left-out graphs. Layouts
     # differ by a few per cent, and their graphs have many segments.

@@ -20,7 +20,8 @@ LOOPS = 7
 """The dimensions of the root, and the innermost reduction."""
 DIMENSIONS = 6
 _RESIZING = ("concatenate", "pad", "slice", "reshape", "dynamic-slice", "dynamic-update-slice")
-_SHAPE, _DIMENSIONS = slice(21, 27), slice(31, 37)
+_SHAPE = slice(21, 27)
+_DIMENSIONS = slice(31, 37)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Access:
 def access(opcode: Tensor, features: Tensor, edges: Tensor) -> Access:
     """Maps opcodes i64 [S,N], raw features f32 [S,N,140] and edges f32 [S,N,N] from consumers to
     producers to properties of the nodes."""
-    shape, listed = features[..., _SHAPE], features[..., _DIMENSIONS]
+    shape = features[..., _SHAPE]
+    listed = features[..., _DIMENSIONS]
     places = torch.arange(DIMENSIONS)
     rank = (shape > 0).float().sum(-1, keepdim=True)
     last = (places == rank - 1).float()
@@ -98,7 +100,8 @@ def _kept(is_reduced: Tensor, operand_rank: Tensor) -> Tensor:
 def _reshaped(sizes: Tensor, edges: Tensor) -> Tensor:
     """Maps dimensions to the operand's whose span of memory their stride is in: [S,N,6,6]."""
     strides = _inner(sizes)
-    begin, end = edges @ strides, edges @ (strides * sizes)
+    begin = edges @ strides
+    end = edges @ (strides * sizes)
     stride = strides.unsqueeze(-1)
     inside = (stride >= begin.unsqueeze(-2)) * (stride < end.unsqueeze(-2))
     return inside.float() * (sizes > 1).unsqueeze(-1)
@@ -137,7 +140,8 @@ def walk(found: Access, root: Tensor, walked: Tensor, evaluations: Tensor) -> Wa
     by_loop = torch.cat([innermost, innermost[:, :1] * 0], -1)
     inner = (share * by_loop[:, None, :, None]).sum(-2)
     reduction = share[..., LOOPS - 1, :]
-    along, reduced_along = (inner * found.last).sum(-1), (reduction * found.last).sum(-1)
+    along = (inner * found.last).sum(-1)
+    reduced_along = (reduction * found.last).sum(-1)
     minor = (share[..., :DIMENSIONS, :] * found.last.unsqueeze(-2)).sum(-1)
     return Walk(
         along,

@@ -34,13 +34,16 @@ class KernelBatch:
 def make_batch(kernels: Sequence[MeasuredKernel], numbers: np.ndarray) -> KernelBatch:
     """Packs the kernels of these numbers."""
     chosen = [kernels[number] for number in numbers]
-    rows, nodes = len(chosen), max(bucket_of(len(kernel.opcode)) for kernel in chosen)
+    rows = len(chosen)
+    nodes = max(bucket_of(len(kernel.opcode)) for kernel in chosen)
     opcode = np.zeros((rows, nodes), np.int64)
     features = np.zeros((rows, nodes, chosen[0].features.shape[1]), np.float32)
-    operands, mask = np.zeros((rows, nodes, nodes), np.float32), np.zeros((rows, nodes), np.float32)
+    operands = np.zeros((rows, nodes, nodes), np.float32)
+    mask = np.zeros((rows, nodes), np.float32)
     for row, kernel in enumerate(chosen):
         size = len(kernel.opcode)
-        opcode[row, :size], features[row, :size] = kernel.opcode, kernel.features
+        opcode[row, :size] = kernel.opcode
+        features[row, :size] = kernel.features
         mask[row, :size] = 1
         operands[row, kernel.edges[:, 0], kernel.edges[:, 1]] = 1
     arrays = (torch.from_numpy(array) for array in (opcode, features, operands, mask))

@@ -149,8 +149,10 @@ class KernelTimeEncoder(nn.Module):
 
     def nodes(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns what the network knows of every node: [S,N,H]."""
-        edges, mask = batch.operands, batch.mask
-        elements, evaluations = torch.log1p(work.elements), torch.log1p(work.evaluations)
+        edges = batch.operands
+        mask = batch.mask
+        elements = torch.log1p(work.elements)
+        evaluations = torch.log1p(work.evaluations)
         extras = [
             elements / 5 - 2,
             evaluations / 5 - 2,
@@ -172,7 +174,8 @@ class KernelTimeEncoder(nn.Module):
         known = [self.standardise(batch.features), look_up(self.opcode.weight, batch.opcode)]
         given = torch.cat([*known, torch.stack(extras, -1)], -1)
         nodes = self.dropout(torch.relu(self.input(given)))
-        shape, neighbours = nodes.shape, neighbour_weights(edges)
+        shape = nodes.shape
+        neighbours = neighbour_weights(edges)
         nodes = nodes.flatten(0, 1)
         for layer, norm in zip(self.sage, self.norms, strict=True):
             nodes = norm(layer(nodes, neighbours))

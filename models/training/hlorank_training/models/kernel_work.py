@@ -59,7 +59,9 @@ _HALVINGS = 2
 _DOUBLINGS = 7
 """Within such a part, paths of up to 2 to the power of this many nodes are followed: all of them,
 since the largest kernels have 512 nodes."""
-_TYPES, _ELEMENTS, _WINDOW = slice(2, 21), 28, slice(44, 45)
+_TYPES = slice(2, 21)
+_ELEMENTS = 28
+_WINDOW = slice(44, 45)
 _BYTES_OF_TYPES = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
 """Bytes of an element, by the order of the one-hot columns of its type."""
 
@@ -107,7 +109,8 @@ class KernelWork(nn.Module):
         window = features[..., _WINDOW].clamp(min=1)
         # Roots of called computations have their caller as a user.
         root = features[..., 0] * mask * (edges.sum(1) == 0).float()
-        parameter, is_free = _is("parameter", opcode) * mask, self.free[opcode]
+        parameter = _is("parameter", opcode) * mask
+        is_free = self.free[opcode]
         found = access(opcode, features, edges)
         hops = self._hops(opcode, edges, (elements, window))
         evaluations, walked = self._evaluations(opcode, edges, hops, root * elements, found)
@@ -168,7 +171,8 @@ class KernelWork(nn.Module):
         inner_loop = torch.zeros(LOOPS, 1)
         inner_loop[-1] = 1
         for _ in range(_HOPS):
-            count, walked = known[..., :1], known[..., 1:].unflatten(-1, (LOOPS, DIMENSIONS))
+            count = known[..., :1]
+            walked = known[..., 1:].unflatten(-1, (LOOPS, DIMENSIONS))
             moved = walked @ found.moves * (1 - is_reduce * inner_loop)
             moved = moved + inner_loop * (count * found.reduces).unsqueeze(-2)
             new = hops.mT @ torch.cat([count, moved.flatten(-2)], -1)
@@ -208,7 +212,8 @@ def _reads(opcode: Tensor, elements: Tensor, window: Tensor) -> Tensor:
     reduces = _is("reduce", opcode).unsqueeze(-1)
     slides = _is("reduce-window", opcode).unsqueeze(-1)
     selects = (_is("concatenate", opcode) + _is("pad", opcode)).unsqueeze(-1)
-    more, less = ratio.clamp(min=1) - 1, ratio.clamp(max=1) - 1
+    more = ratio.clamp(min=1) - 1
+    less = ratio.clamp(max=1) - 1
     return 1 + reduces * more + slides * (window - 1) + selects * less
 
 

@@ -20,12 +20,20 @@ ELEMENTS = 2.0**16
 """Elements that count as one unit of copied data."""
 _HOPS = 2
 """Maximum nodes without a choice that propagate an order; segments have no longer chains."""
-_CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE = 26, 34, 70, 72, 75
+_CONVOLUTION = 26
+_DOT = 34
+_REDUCE = 70
+_REDUCE_WINDOW = 72
+_RESHAPE = 75
 _PARTICULAR = (_CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE)
 """Operations with a preferred order; others accept any order."""
 _CONVOLUTION_COLUMNS = slice(93, 107)
-_INPUT_BATCH, _INPUT_FEATURES, _KERNEL_INPUT, _KERNEL_OUTPUT = 0, 1, 6, 7
-_OUTPUT_BATCH, _OUTPUT_FEATURES = 12, 13
+_INPUT_BATCH = 0
+_INPUT_FEATURES = 1
+_KERNEL_INPUT = 6
+_KERNEL_OUTPUT = 7
+_OUTPUT_BATCH = 12
+_OUTPUT_FEATURES = 13
 
 
 class LayoutTensors(NamedTuple):
@@ -53,13 +61,15 @@ class LayoutTensors(NamedTuple):
     @classmethod
     def of(cls, batch: SegmentBatch) -> "LayoutTensors":
         """Computes the properties of the segments of a batch."""
-        own, elements = torch.log2(batch.dimensions().clamp(min=1)), batch.elements()
+        own = torch.log2(batch.dimensions().clamp(min=1))
+        elements = batch.elements()
         roles = _roles(batch, elements)
         sizes = torch.stack([own, *(role @ own for role in roles)], 2)
         counts = torch.cat([elements, *(role @ elements for role in roles)], -1) / ELEMENTS
         suits = _suits(batch, sizes)
         longer = (sizes > 0.5).to(own.dtype) * _any_is(batch, *_PARTICULAR).unsqueeze(-1)
-        of_output, of_inputs = suits[:, :, 0], suits[:, :, 1:].flatten(2)
+        of_output = suits[:, :, 0]
+        of_inputs = suits[:, :, 1:].flatten(2)
         copies = list(COPIES)
         return cls(
             sizes=sizes.repeat_interleave(RANK, -1).flatten(2),
@@ -74,7 +84,8 @@ class LayoutTensors(NamedTuple):
 def _weights(elements: Tensor) -> Tensor:
     """Returns the weights of measures, from the elements of their tensors [S,N,15]."""
     # The logarithm separates sizes; the root keeps sums over nodes comparable.
-    logarithm, root = torch.log1p(elements * ELEMENTS) / 8, torch.sqrt(elements)
+    logarithm = torch.log1p(elements * ELEMENTS) / 8
+    root = torch.sqrt(elements)
     return torch.cat([torch.ones_like(elements), logarithm, root, elements], -1)
 
 

@@ -48,7 +48,8 @@ class Convolution(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.linear, self.norm = nn.Linear(width, width), NodeNorm(width)
+        self.linear = nn.Linear(width, width)
+        self.norm = NodeNorm(width)
 
     def forward(self, x: Tensor, around: Tensor, mask: Tensor) -> Tensor:
         """Maps x [B,N,H], ``averages`` [B,N,N] and mask [B,N] to [B,N,H]."""
@@ -74,7 +75,8 @@ class ScheduleNetwork(nn.Module):
 
     def levels(self, first: Tensor, edges: Tensor, mask: Tensor) -> list[Tensor]:
         """Returns the nodes' vectors before and after every block: [B,N,H] each."""
-        around, levels = averages(edges, self.directed), [first]
+        around = averages(edges, self.directed)
+        levels = [first]
         for block in self.blocks:
             levels.append(block(levels[-1], around, mask))
         return levels

@@ -11,16 +11,24 @@ from hlorank_training.models.graph_layers import Standardise, rows_of
 from hlorank_training.models.segment_batch import SegmentBatch
 
 TILE_FEATURES = 24
-LOOP, PIECES = 8 + 3 * 5, 8
+LOOP = 8 + 3 * 5
+PIECES = 8
 """Numbers of features of the loop over tiles, and of every node's piece of a tile."""
-STEPS, READ = 6, 7
+STEPS = 6
+READ = 7
 """Columns of the loop: logarithms of its steps, and of the elements that a step reads."""
 _STEPS = 5
 """Column of the steps in ``cuts``, which has one column less."""
 AMOUNTS = 2
-_STEP, _SCALE, _LARGEST, _SAME = 6.0, 4.0, 12.0, 1e-3
+_STEP = 6.0
+_SCALE = 4.0
+_LARGEST = 12.0
+_SAME = 1e-3
 """Logarithms: cost of a step in elements, and bounds; ``_SCALE`` brings most amounts near 1."""
-_REDUCTION_SUM, _REDUCTION_PRODUCT, _OUTPUT, _OUTPUT_PRODUCT = 6, 7, 8, 15
+_REDUCTION_SUM = 6
+_REDUCTION_PRODUCT = 7
+_OUTPUT = 8
+_OUTPUT_PRODUCT = 15
 """Columns of a tile; the output has six, the major dimension first."""
 _REDUCTION_AND_OUTPUT = 16
 """Columns before those of inputs, which this part does not use."""
@@ -134,13 +142,15 @@ class TilePart(nn.Module):
         the elements that vectors of its minor-most dimension fill.
         """
         bounds = config[:, :_REDUCTION_AND_OUTPUT]
-        logarithms, has = _log(bounds), bounds.clamp(max=1)
+        logarithms = _log(bounds)
+        has = bounds.clamp(max=1)
         cut = torch.addmm(has @ self.cut_by_flags, logarithms, self.cut_by_logarithms)
         lengths = (cut.unsqueeze(1) @ shapes.lengths).view(-1, *shapes.whole.shape[1:])
         pieces = torch.minimum(lengths + shapes.uncut, shapes.whole)
         two, third, _ = pieces.split([2, 1, 3], -1)
         is_uncut = (two > shapes.whole[..., :2] - _SAME).to(pieces.dtype)
-        (minor, next_minor), (first, second) = two.split(1, -1), is_uncut.split(1, -1)
+        (minor, next_minor) = two.split(1, -1)
+        (first, second) = is_uncut.split(1, -1)
         run = minor + (next_minor + third * second) * first
         filled = torch.exp(minor.clamp(max=log(_VECTOR)))
         piece = pieces.sum(-1)
@@ -216,10 +226,12 @@ def _constants() -> dict[str, Tensor]:
     """Returns the matrices that select columns, and other numbers that have nothing to train."""
     columns = torch.eye(_REDUCTION_AND_OUTPUT)
     bounds = columns[:, _OUTPUT : _OUTPUT + _RANK]
-    product, output = columns[:, [_REDUCTION_PRODUCT]], columns[:, [_OUTPUT_PRODUCT]]
+    product = columns[:, [_REDUCTION_PRODUCT]]
+    output = columns[:, [_OUTPUT_PRODUCT]]
     # The last bound is the one that has none after it.
     after = F.pad(bounds[:, 1:], (0, 2))
-    is_last, is_before_last = bounds - after[:, :-1], after[:, :-1] - after[:, 1:]
+    is_last = bounds - after[:, :-1]
+    is_before_last = after[:, :-1] - after[:, 1:]
     powers = 2.0 ** -torch.arange(1, 6)
     # Of the minor, the next minor and the reduction's length: themselves, and by powers of two.
     lengths = torch.cat([torch.eye(3, 4), torch.block_diag(*[powers] * 3)], -1)
@@ -252,7 +264,8 @@ def _near(sizes: Tensor, output: Tensor) -> Tensor:
 def _loop_words() -> Tensor:
     """Maps the features of ``_loop`` to the inputs of the first layer: [23,22]."""
     minor, next_minor, reduction, output, *others = torch.eye(LOOP - 1)
-    work, divisible = others[:3], others[3:]
+    work = others[:3]
+    divisible = others[3:]
     lengths = [minor, next_minor, reduction, output, reduction + output]
     return torch.stack([*lengths, *work, *(_SCALE * word for word in divisible)])
 
@@ -263,7 +276,8 @@ def _piece_words() -> Tensor:
     The two are its elements and its minor-most dimension. The sums are folded into the weights.
     """
     *pieces, run, filled, total, whole_minor = torch.eye(_RANK + 4)
-    piece, (minor, next_minor, *_) = torch.stack(pieces).sum(0), pieces
+    piece = torch.stack(pieces).sum(0)
+    (minor, next_minor, *_) = pieces
     cut = minor - whole_minor
     words = [piece, piece - total, minor, next_minor, cut, total, run, 4 / _VECTOR * filled]
     return torch.stack(words)

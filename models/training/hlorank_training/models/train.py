@@ -98,8 +98,11 @@ def learning_rate_factor(settings: TrainSettings, epoch: int) -> float:
 
 class _Trainer:
     def __init__(self, model, settings: TrainSettings, graphs, validation_graphs, keeping):
-        self.model, self.settings, self.keeping = model, settings, keeping
-        self.graphs, self.validation_graphs = list(graphs), list(validation_graphs)
+        self.model = model
+        self.settings = settings
+        self.keeping = keeping
+        self.graphs = list(graphs)
+        self.validation_graphs = list(validation_graphs)
         self.random = np.random.default_rng(settings.seed)
         self.loss = settings.loss.function()
         self.optimizer = _OPTIMIZERS[settings.optimizer](
@@ -110,12 +113,15 @@ class _Trainer:
             self.optimizer, partial(learning_rate_factor, settings)
         )
         self.history: list[dict[str, float]] = []
-        self.best_tau, self.best_epoch, self.best_state = -2.0, 0, {}
+        self.best_tau = -2.0
+        self.best_epoch = 0
+        self.best_state = {}
 
     def run(self) -> None:
         self._resume()
         deadline = time.monotonic() + 60 * self.settings.minutes
-        done, epochs = len(self.history), self.settings.epochs
+        done = len(self.history)
+        epochs = self.settings.epochs
         progress = tqdm(range(done, epochs), desc="epochs", initial=done, total=epochs)
         for epoch in progress:
             loss = mean(self._step(graphs) for graphs in self._batches())
@@ -165,7 +171,8 @@ class _Trainer:
     def _remember(self, epoch: int, loss: float, tau: float) -> None:
         self.history.append({"epoch": epoch, "loss": loss, "validation_tau": tau})
         if tau > self.best_tau:
-            self.best_tau, self.best_epoch = tau, epoch
+            self.best_tau = tau
+            self.best_epoch = epoch
             self.best_state = {k: v.clone() for k, v in self.average.module.state_dict().items()}
             self.keeping.on_best(self.average.module)
 

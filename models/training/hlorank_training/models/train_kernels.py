@@ -86,7 +86,9 @@ class _Trainer:
     def __init__(
         self, model: KernelTimeModel, kernels: Sequence[MeasuredKernel], training: KernelTraining
     ):
-        self.model, self.kernels, self.training = model, kernels, training
+        self.model = model
+        self.kernels = kernels
+        self.training = training
         self.random = np.random.default_rng(training.seed)
         self.weights = kernel_weights(kernels)
         times = [kernel.nanoseconds for kernel in kernels]

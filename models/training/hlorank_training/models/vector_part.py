@@ -9,8 +9,11 @@ from torch import Tensor, nn
 from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.tile_part import AMOUNTS, Shapes, TilePart
 
-_KERNEL, _OUTPUT, _INPUT = slice(0, 8), slice(8, 14), slice(16, 22)
-_LANES, _REGISTERS = 16.0, 32.0
+_KERNEL = slice(0, 8)
+_OUTPUT = slice(8, 14)
+_INPUT = slice(16, 22)
+_LANES = 16.0
+_REGISTERS = 32.0
 """f32 elements of a vector register, and registers."""
 _RANK = 6
 REGISTER_FEATURES = 17
@@ -27,7 +30,8 @@ class VectorTilePart(nn.Module):
 
     def __init__(self, hidden: int):
         super().__init__()
-        self.workgroup, self.vector = TilePart(hidden), TilePart(hidden)
+        self.workgroup = TilePart(hidden)
+        self.vector = TilePart(hidden)
         self.registers = nn.Sequential(
             nn.Linear(REGISTER_FEATURES, hidden), nn.ReLU(), nn.Linear(hidden, hidden)
         )
@@ -55,13 +59,15 @@ class VectorTilePart(nn.Module):
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
         """Returns the features of both loops and of registers [B,63], and of pieces [B,N,16]."""
         workgroup, vector = (replace(batch, config=c) for c in self._levels(batch.config))
-        outer, inner = self.workgroup.words(workgroup), self.vector.words(vector)
+        outer = self.workgroup.words(workgroup)
+        inner = self.vector.words(vector)
         loop = torch.cat([outer[0], inner[0], register_features(batch.config)], -1)
         return loop, torch.cat([outer[1], inner[1]], -1)
 
     def _levels(self, config: Tensor) -> tuple[Tensor, Tensor]:
         """Returns both levels as tiles of one level, whose major dimension is first: [B,24]."""
-        kernel, rest = config[:, _KERNEL], torch.zeros_like(config[:, :8])
+        kernel = config[:, _KERNEL]
+        rest = torch.zeros_like(config[:, :8])
         workgroup, vector = (self._major_first(config[:, k]) for k in (_OUTPUT, _INPUT))
         # A workgroup computes whole reductions, step by step.
         outer = torch.cat([torch.zeros_like(kernel), workgroup, rest], -1)
@@ -83,9 +89,11 @@ def register_features(config: Tensor) -> Tensor:
     These are logarithms of sizes, of the loads of a multiplication, and of wasted elements, and
     whether the minor-most dimensions are scalars or have a remainder.
     """
-    tile, vector = config[:, _OUTPUT].clamp(min=1), config[:, _INPUT].clamp(min=1)
+    tile = config[:, _OUTPUT].clamp(min=1)
+    vector = config[:, _INPUT].clamp(min=1)
     unrolled = torch.log(config[:, 0:6].clamp(min=1)).sum(-1, keepdim=True)
-    minor, next_minor = vector[:, :1], vector[:, 1:2]
+    minor = vector[:, :1]
+    next_minor = vector[:, 1:2]
     lanes = torch.ceil(minor / _LANES)
     registers = torch.log(lanes) + torch.log(vector[:, 1:]).sum(-1, keepdim=True)
     spilled = torch.relu(registers - log(_REGISTERS))

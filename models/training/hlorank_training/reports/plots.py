@@ -16,7 +16,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 _WIDTH = 9.4
 """Inches, about 900 pixels: the width of a README."""
-ROW, AROUND_ROWS = 0.21, 1.1
+ROW = 0.21
+AROUND_ROWS = 1.1
 """Inches for one row, and for title and axis."""
 
 _SPECK = 0.02

@@ -24,7 +24,8 @@ TOLERANCE = 1e-4
 CHUNK_CONFIGS = 64
 """Configurations that the server evaluates at a time."""
 _INPUTS = ("features", "edges", "config")
-_GOLDEN_GRAPHS, _GOLDEN_CONFIGS = 3, 8
+_GOLDEN_GRAPHS = 3
+_GOLDEN_CONFIGS = 8
 _MILLISECOND = 1e-3
 
 
@@ -91,7 +92,9 @@ def feature_digest(columns: Columns) -> str:
 
 def _write_onnx(model: FeatureSetEnsemble, path: Path) -> None:
     settings = model.settings
-    nodes, edges, configs = 5, 6, 3
+    nodes = 5
+    edges = 6
+    configs = 3
     example = (
         torch.rand(nodes, settings.node_columns),
         torch.randint(0, nodes, (2, edges)),

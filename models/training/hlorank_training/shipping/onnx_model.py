@@ -20,13 +20,15 @@ from hlorank_training.shipping.split_encoder import (
     write_split_encoder,
 )
 
-ENCODER, HEAD = "encoder.onnx", "head.onnx"
+ENCODER = "encoder.onnx"
+HEAD = "head.onnx"
 
 
 def write_onnx(model: SegmentModel, folder: Path) -> tuple[str, ...]:
     """Writes ``encoder.onnx`` and ``head.onnx``, and ``segment.onnx`` of an encoder in two parts;
     each contains its weights. Returns their names."""
-    encoder, head = model.encoder.eval(), model.head.eval()
+    encoder = model.encoder.eval()
+    head = model.head.eval()
     example = _example(model.settings.task)
     rows = torch.randn(3, model.embedding)
     export_module(head, (rows,), ("sum",), ("score",), ({0: Dim("C")},), folder / HEAD)
@@ -39,7 +41,9 @@ def write_onnx(model: SegmentModel, folder: Path) -> tuple[str, ...]:
 
 
 def _example(task: str) -> tuple[torch.Tensor, ...]:
-    segments, nodes, rows = 3, 5, 7
+    segments = 3
+    nodes = 5
+    rows = 7
     layout = task == "layout"
     config = (
         torch.randint(-2, 6, (rows, nodes, SLOTS)) if layout else torch.rand(rows, TILE_FEATURES)
@@ -55,7 +59,9 @@ def _example(task: str) -> tuple[torch.Tensor, ...]:
 
 
 def _dimensions(task: str) -> tuple[dict[int, Dim], ...]:
-    segments, nodes, rows = Dim("S"), Dim("N"), Dim("B")
+    segments = Dim("S")
+    nodes = Dim("N")
+    rows = Dim("B")
     config = {0: rows, 1: nodes} if task == "layout" else {0: rows}
     static = {0: segments, 1: nodes}
     return (static, static, {**static, 2: nodes}, static, {0: rows}, config)

@@ -31,10 +31,12 @@ class _OfSegments(nn.Module):
 class _OfRows(nn.Module):
     def __init__(self, encoder: SplitEncoder):
         super().__init__()
-        self.encoder, self.tensors = encoder, len(encoder.tensors)
+        self.encoder = encoder
+        self.tensors = len(encoder.tensors)
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        configuration, tensors = inputs[: -self.tensors], inputs[-self.tensors :]
+        configuration = inputs[: -self.tensors]
+        tensors = inputs[-self.tensors :]
         return self.encoder.of_rows(tensors, *configuration)
 
 
@@ -46,7 +48,8 @@ def write_split_encoder(encoder: SplitEncoder, example: Sequence[Tensor], folder
     *segments, segment, config = example
     of_segments = _OfSegments(encoder).eval()
     with torch.no_grad():
-        tensors, larger = of_segments(*segments), of_segments(*_with_more_nodes(segments))
+        tensors = of_segments(*segments)
+        larger = of_segments(*_with_more_nodes(segments))
     dimensions = _variable(segments, _with_more_nodes(segments))
     path = folder / SEGMENT
     export_module(
@@ -88,7 +91,8 @@ class OnnxSplitEncoder:
     """Both parts, run by ONNX Runtime as the server does."""
 
     def __init__(self, folder: Path):
-        self._segment, self._encoder = session(folder / SEGMENT), session(folder / "encoder.onnx")
+        self._segment = session(folder / SEGMENT)
+        self._encoder = session(folder / "encoder.onnx")
         self._tensors = [output.name for output in self._segment.get_outputs()]
 
     def encode(self, inputs: Sequence[np.ndarray]) -> np.ndarray:

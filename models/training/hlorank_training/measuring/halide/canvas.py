@@ -47,7 +47,9 @@ class Canvas:
     def __init__(self, is_planar: bool):
         """``is_planar``: channels are the outermost dimension, else the innermost."""
         self.is_planar = is_planar
-        self.x, self.y, self.c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+        self.x = hl.Var("x")
+        self.y = hl.Var("y")
+        self.c = hl.Var("c")
         self.inputs: list[hl.ImageParam] = []
         self.functions = 0
         self.operations = 0.0

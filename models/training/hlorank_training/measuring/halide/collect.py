@@ -121,7 +121,8 @@ def _collect(collection: Collection, name: str, seed: int, worker: Worker) -> No
 
 
 def _measure(collection: Collection, name: str, seed: int, worker: Worker) -> None:
-    begin, limits = time.monotonic(), collection.limits
+    begin = time.monotonic()
+    limits = collection.limits
     schedules = Schedules(worker, RandomPipeline(seed), limits.draw_seconds)
     drawn = _drawn(schedules, limits)
     if len(drawn.working) < limits.least:
@@ -153,7 +154,9 @@ def _drawn(schedules: Schedules, limits: ScheduleLimits) -> _Drawn:
     Raises:
         PipelineError: if the greedy schedule does not work, with which all are compared.
     """
-    end, drawn, known = time.monotonic() + limits.seconds, _Drawn(), set()
+    end = time.monotonic() + limits.seconds
+    drawn = _Drawn()
+    known = set()
     _add(drawn, known, schedules, GREEDY, limits)
     if drawn.failed:
         raise PipelineError(f"the greedy schedule: {drawn.failed[0][1]}")
@@ -185,7 +188,8 @@ def _add(
 
 def measured_file(working: Sequence[Working], timing: Timing) -> bytes:
     """Returns the npz file of a measured graph of a feature set; run times are nanoseconds."""
-    schedules, file = [one.searched.schedule for one in working], BytesIO()
+    schedules = [one.searched.schedule for one in working]
+    file = BytesIO()
     np.savez_compressed(
         file,
         feature_set=np.frombuffer(FEATURE_SET.encode(), np.uint8),

@@ -10,7 +10,8 @@ import halide as hl
 
 from hlorank_training.measuring.halide.canvas import Canvas, Tensor
 
-MIN_ELEMENTS, MAX_ELEMENTS = 1 << 13, 1 << 18
+MIN_ELEMENTS = 1 << 13
+MAX_ELEMENTS = 1 << 18
 """Limits of the size of a tensor."""
 _MAX_COST = 4e7
 """Maximum number of operations of a convolution or a product."""
@@ -23,7 +24,8 @@ Operation = Callable[[Canvas, Random, Sequence[Tensor], Tensor], Tensor | None]
 
 def _pad(canvas: Canvas, random: Random, t: Tensor) -> Tensor:
     """Extends a tensor beyond its border, by the border or by zeros."""
-    x, y = hl.clamp(canvas.x, 0, t.width - 1), hl.clamp(canvas.y, 0, t.height - 1)
+    x = hl.clamp(canvas.x, 0, t.width - 1)
+    y = hl.clamp(canvas.y, 0, t.height - 1)
     value = canvas.at(t, x, y, canvas.c)
     if random.random() < 0.5:
         inside = (canvas.x >= 0) & (canvas.x < t.width) & (canvas.y >= 0) & (canvas.y < t.height)
@@ -32,16 +34,20 @@ def _pad(canvas: Canvas, random: Random, t: Tensor) -> Tensor:
 
 
 def _convolution(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
-    size, outputs = random.choice([1, 1, 3, 3, 5]), random.choice([4, 8, 16, 24, 32, 64])
+    size = random.choice([1, 1, 3, 3, 5])
+    outputs = random.choice([4, 8, 16, 24, 32, 64])
     stride = random.choice([1, 1, 1, 2]) if min(t.plane) >= _MIN_EXTENT else 1
     shape = t.width // stride, t.height // stride, outputs
-    elements, cost = shape[0] * shape[1] * outputs, 2.0 * t.channels * size * size
+    elements = shape[0] * shape[1] * outputs
+    cost = 2.0 * t.channels * size * size
     if elements > MAX_ELEMENTS or elements * cost > _MAX_COST:
         return None
     source = _pad(canvas, random, t) if size > 1 else t
     weights = canvas.image(*canvas.order(size, size, t.channels), outputs)
-    bias, r = canvas.image(outputs), hl.RDom([(0, size), (0, size), (0, t.channels)])
-    x, y = canvas.x * stride + r.x - size // 2, canvas.y * stride + r.y - size // 2
+    bias = canvas.image(outputs)
+    r = hl.RDom([(0, size), (0, size), (0, t.channels)])
+    x = canvas.x * stride + r.x - size // 2
+    y = canvas.y * stride + r.y - size // 2
     term = weights[(*canvas.order(r.x, r.y, r.z), canvas.c)] * canvas.at(source, x, y, r.z)
     scale = (t.channels * size * size) ** -0.5
     step = lambda total: total + term * scale  # noqa: E731
@@ -50,9 +56,11 @@ def _convolution(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
 
 def _depthwise(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
     size = random.choice([3, 3, 5, 7])
-    source, weights = _pad(canvas, random, t), canvas.image(size, size, t.channels)
+    source = _pad(canvas, random, t)
+    weights = canvas.image(size, size, t.channels)
     r = hl.RDom([(0, size), (0, size)])
-    x, y = canvas.x + r.x - size // 2, canvas.y + r.y - size // 2
+    x = canvas.x + r.x - size // 2
+    y = canvas.y + r.y - size // 2
     term = weights[r.x, r.y, canvas.c] * canvas.at(source, x, y, canvas.c) * (1.0 / size)
     return canvas.reduce("depthwise", 0.0, lambda total: total + term, t.shape, 2.0 * size * size)
 
@@ -61,7 +69,8 @@ def _pool(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
     size, stride = random.choice([(2, 2), (2, 2), (3, 2), (3, 1)])
     if stride > 1 and min(t.plane) < _MIN_EXTENT:
         return None
-    source, r = _pad(canvas, random, t) if size == 3 else t, hl.RDom([(0, size), (0, size)])
+    source = _pad(canvas, random, t) if size == 3 else t
+    r = hl.RDom([(0, size), (0, size)])
     value = canvas.at(source, canvas.x * stride + r.x, canvas.y * stride + r.y, canvas.c)
     shape = t.width // stride, t.height // stride, t.channels
     if random.random() < 0.5:
@@ -90,7 +99,8 @@ def _elementwise(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
 
 
 def _normalize(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
-    scale, shift = canvas.image(t.channels), canvas.image(t.channels)
+    scale = canvas.image(t.channels)
+    shift = canvas.image(t.channels)
     value = canvas.here(t) * scale[canvas.c] + shift[canvas.c]
     return canvas.define("normalize", value, t.shape, 2.0)
 
@@ -118,7 +128,8 @@ def _concatenate(
     others = [other for other in tensors if other.plane == t.plane and other is not t]
     if not others:
         return None
-    other, c = random.choice(others), canvas.c
+    other = random.choice(others)
+    c = canvas.c
     shape = *t.plane, t.channels + other.channels
     first = canvas.at(t, canvas.x, canvas.y, hl.clamp(c, 0, t.channels - 1))
     rest = hl.clamp(c - t.channels, 0, other.channels - 1)
@@ -127,8 +138,11 @@ def _concatenate(
 
 
 def _softmax(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
-    x, y, r = canvas.x, canvas.y, hl.RDom([(0, t.channels)])
-    largest, total = canvas.function("largest"), canvas.function("total")
+    x = canvas.x
+    y = canvas.y
+    r = hl.RDom([(0, t.channels)])
+    largest = canvas.function("largest")
+    total = canvas.function("total")
     largest[x, y] = -1e30
     largest[x, y] = hl.max(largest[x, y], canvas.at(t, x, y, r.x))
     power = canvas.define("power", hl.exp(canvas.here(t) - largest[x, y]), t.shape, 10.0)
@@ -138,8 +152,12 @@ def _softmax(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
 
 
 def _layer_norm(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
-    x, y, r, share = canvas.x, canvas.y, hl.RDom([(0, t.channels)]), 1.0 / t.channels
-    mean, variance = canvas.function("mean"), canvas.function("variance")
+    x = canvas.x
+    y = canvas.y
+    r = hl.RDom([(0, t.channels)])
+    share = 1.0 / t.channels
+    mean = canvas.function("mean")
+    variance = canvas.function("variance")
     mean[x, y] = 0.0
     mean[x, y] += canvas.at(t, x, y, r.x) * share
     centered = canvas.define("centered", canvas.here(t) - mean[x, y], t.shape, 2.0)
@@ -152,9 +170,12 @@ def _layer_norm(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
 
 def _excite(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
     """Scales channels by a gate, a small product of their means."""
-    c, weights = canvas.c, canvas.image(t.channels, t.channels)
-    plane, k = hl.RDom([(0, t.width), (0, t.height)]), hl.RDom([(0, t.channels)])
-    mean, gate = canvas.function("plane_mean"), canvas.function("gate")
+    c = canvas.c
+    weights = canvas.image(t.channels, t.channels)
+    plane = hl.RDom([(0, t.width), (0, t.height)])
+    k = hl.RDom([(0, t.channels)])
+    mean = canvas.function("plane_mean")
+    gate = canvas.function("gate")
     mean[c] = 0.0
     mean[c] += canvas.at(t, plane.x, plane.y, c) * (1.0 / (t.width * t.height))
     gate[c] = 0.0
@@ -165,7 +186,8 @@ def _excite(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
 
 def _product(canvas: Canvas, random: Random, tensors: Sequence[Tensor], t: Tensor) -> Tensor | None:
     """Multiplies rows with rows, as attention does."""
-    shape, cost = (t.width, t.height, t.width), 2.0 * t.channels
+    shape = (t.width, t.height, t.width)
+    cost = 2.0 * t.channels
     elements = t.width * t.height * t.width
     if elements > MAX_ELEMENTS or elements * cost > _MAX_COST:
         return None
@@ -177,8 +199,11 @@ def _product(canvas: Canvas, random: Random, tensors: Sequence[Tensor], t: Tenso
 
 
 def _blur(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
-    x, y, c = canvas.x, canvas.y, canvas.c
-    source, weights = _pad(canvas, random, t), (0.25, 0.5, 0.25)
+    x = canvas.x
+    y = canvas.y
+    c = canvas.c
+    source = _pad(canvas, random, t)
+    weights = (0.25, 0.5, 0.25)
     terms = [canvas.at(source, x + n - 1, y, c) * weight for n, weight in enumerate(weights)]
     across = canvas.define("blur_x", terms[0] + terms[1] + terms[2], t.shape, 4.0)
     terms = [canvas.at(across, x, y + n - 1, c) * weight for n, weight in enumerate(weights)]
@@ -204,7 +229,10 @@ def _sobel(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
 def _upsample(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
     if 4 * t.elements > MAX_ELEMENTS:
         return None
-    x, y, c, shape = canvas.x, canvas.y, canvas.c, (2 * t.width, 2 * t.height, t.channels)
+    x = canvas.x
+    y = canvas.y
+    c = canvas.c
+    shape = (2 * t.width, 2 * t.height, t.channels)
     if random.random() < 0.5:
         return canvas.define("nearest", canvas.at(t, x // 2, y // 2, c), shape)
     source = _pad(canvas, random, t)
@@ -230,7 +258,8 @@ def _transpose(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
 
 def _scan(canvas: Canvas, random: Random, _, t: Tensor) -> Tensor | None:
     """A recurrence along x."""
-    function, r = canvas.function("scan"), hl.RDom([(1, t.width - 1)])
+    function = canvas.function("scan")
+    r = hl.RDom([(1, t.width - 1)])
     place, before = (canvas.order(x, canvas.y, canvas.c) for x in (r.x, r.x - 1))
     function[canvas.place] = canvas.here(t)
     function[place] = function[place] * 0.5 + function[before] * 0.5

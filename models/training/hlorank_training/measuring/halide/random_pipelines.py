@@ -8,10 +8,12 @@ from hlorank.halide.pipeline import Pipeline
 from hlorank_training.measuring.halide.canvas import Canvas, Tensor
 from hlorank_training.measuring.halide.operations import MAX_ELEMENTS, MIN_ELEMENTS, OPERATIONS
 
-_EXTENTS, _CHANNELS = (48, 64, 96, 128, 192), (4, 8, 16, 32)
+_EXTENTS = (48, 64, 96, 128, 192)
+_CHANNELS = (4, 8, 16, 32)
 SMALL = 10_000
 """Seeds from 10,000 to 19,999 draw small pipelines, which compile in a third of the time."""
-_FUNCTIONS, _FEW = (7, 18), (4, 10)
+_FUNCTIONS = (7, 18)
+_FEW = (4, 10)
 """Bounds of the number of functions that are asked for, and of those of small pipelines; updates
 make a function several stages."""
 _TASTES = (0.3, 1.0, 1.0, 3.0)
@@ -53,7 +55,8 @@ def random_pipeline(seed: int) -> Pipeline:
 
 
 def _source(canvas: Canvas, random: Random) -> Tensor:
-    width, height = random.choice(_EXTENTS), random.choice(_EXTENTS)
+    width = random.choice(_EXTENTS)
+    height = random.choice(_EXTENTS)
     channels = random.choice(_CHANNELS)
     while width * height * channels > MAX_ELEMENTS:
         channels //= 2

@@ -123,7 +123,9 @@ def _collect(subject: Subject, kind: Family, collection: Collection) -> None:
     ]
     out = torch.empty(subject.output, device="cuda", dtype=dtype)
     reference = expected(subject, inputs)
-    works, replays, refused = [], [], []
+    works = []
+    replays = []
+    refused = []
     for choice in choices(subject, kind, collection.limits.tiles):
         run = partial(launch, subject, choice, inputs, out)
         try:
@@ -154,7 +156,8 @@ def launch(
     subject: Subject, choice: Choice, inputs: Sequence[torch.Tensor], out: torch.Tensor
 ) -> None:
     """Runs a kernel once."""
-    function, at = getattr(kernels, subject.variant.kernel), dict(choice.blocks)
+    function = getattr(kernels, subject.variant.kernel)
+    at = dict(choice.blocks)
     function[subject.grid(at)](
         *inputs,
         out,

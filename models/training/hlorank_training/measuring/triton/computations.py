@@ -55,7 +55,8 @@ def _jax_matmul(variant: Variant, a, b, *extra):
 
 
 def _jax_gated(_: Variant, a, b, c):
-    gate, value = _jax_dot(a, b, False), _jax_dot(a, c, False)
+    gate = _jax_dot(a, b, False)
+    value = _jax_dot(a, c, False)
     return (gate * jax.nn.sigmoid(gate) * value).astype(a.dtype)
 
 

@@ -21,7 +21,8 @@ def _activated(x, ACTIVATION: tl.constexpr):
 def _place(m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Returns the block of a program: eight blocks of rows share the columns that they read."""
     number = tl.program_id(0)
-    rows, columns = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
+    rows = tl.cdiv(m, BLOCK_M)
+    columns = tl.cdiv(n, BLOCK_N)
     group = 8 * columns
     first = number // group * 8
     height = tl.minimum(rows - first, 8)
@@ -253,7 +254,8 @@ def attention(
     SCALE: tl.constexpr = 0.125 if WIDTH == 64 else 0.08838834764
     head = tl.program_id(1).to(tl.int64) * m * WIDTH
     first = tl.program_id(0) * BLOCK_M
-    rows, inner = first + tl.arange(0, BLOCK_M), tl.arange(0, WIDTH)
+    rows = first + tl.arange(0, BLOCK_M)
+    inner = tl.arange(0, WIDTH)
     own = head + rows[:, None] * WIDTH + inner[None, :]
     query = tl.load(q + own, mask=rows[:, None] < m, other=0.0)
     largest = tl.full((BLOCK_M,), float("-inf"), tl.float32)

@@ -147,7 +147,8 @@ def _gated(variant: Variant, random: np.random.Generator) -> Subject:
 
 def _matrix(random: np.random.Generator) -> tuple[int, int]:
     while True:
-        m, n = int(random.choice(_ROWS)), int(random.choice(_COLUMNS))
+        m = int(random.choice(_ROWS))
+        n = int(random.choice(_COLUMNS))
         if _ELEMENTS[0] <= m * n <= _ELEMENTS[1]:
             return m, n
 
@@ -395,13 +396,17 @@ def _fits(variant: Variant, choice: Choice) -> bool:
     threads = 32 * choice.warps
     size = 4 if variant.dtype == "float32" else 2
     if variant.kernel in ("matmul", "gated"):
-        m, n, k = at["BLOCK_M"], at["BLOCK_N"], at["BLOCK_K"]
+        m = at["BLOCK_M"]
+        n = at["BLOCK_N"]
+        k = at["BLOCK_K"]
         outputs = 2 if variant.kernel == "gated" else 1
         staged = size * k * (m + outputs * n) * choice.stages
         few = outputs * m * n <= ELEMENTS_PER_THREAD * threads
         return few and m * n >= 8 * threads and staged <= SHARED_BYTES
     if variant.kernel == "attention":
-        m, n, width = at["BLOCK_M"], at["BLOCK_N"], variant.constant("WIDTH")
+        m = at["BLOCK_M"]
+        n = at["BLOCK_N"]
+        width = variant.constant("WIDTH")
         staged = size * width * (m + 2 * n * choice.stages)
         return m * max(n, width) <= ELEMENTS_PER_THREAD * threads and staged <= SHARED_BYTES
     elements = prod(at.values())
@@ -419,6 +424,7 @@ def choices(subject: Subject, kind: Family, count: int) -> list[Choice]:
 
 
 def _waste(subject: Subject, choice: Choice) -> bool:
-    at, sizes = dict(choice.blocks), subject.sizes
+    at = dict(choice.blocks)
+    sizes = subject.sizes
     lengths = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), sizes, strict=False))
     return any(at[name] >= 2 * max(16, length) for name, length in lengths.items() if name in at)
