@@ -24,6 +24,7 @@ mod request;
 mod scrape;
 pub mod security;
 mod server;
+pub mod subject;
 mod synthetic;
 
 pub use answering::{AnsweringServer, Answers, valid_ranking};

@@ -17,7 +17,7 @@ use hlorank_tests::{
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
-use crate::subject::{MODEL, Subject, rankings};
+use hlorank_tests::subject::{MODEL, Subject, rankings};
 
 /// An invalid version, and the reason of its rejection.
 type Bad = (&'static str, &'static str, Box<dyn Fn(&Artifacts, &Path)>);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use crate::subject::{MODEL, Subject};
+use hlorank_tests::subject::{MODEL, Subject};
 
 /// Number of distinct kernels.
 const GRAPHS: u8 = 40;

@@ -4,7 +4,7 @@ use std::fs;
 
 use hlorank_client::v1::ModelState;
 
-use crate::subject::{MODEL, Subject};
+use hlorank_tests::subject::{MODEL, Subject};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_show_states_loads_and_the_reasons_of_rejections() {

@@ -10,7 +10,7 @@ use hlorank_client::v1::ModelState;
 use hlorank_tests::{Artifacts, fixture};
 use serde_json::Value;
 
-use crate::subject::{MODEL, Subject, rankings};
+use hlorank_tests::subject::{MODEL, Subject, rankings};
 
 /// Number of calls beside the load before the next change.
 const ANSWERS: usize = 10;

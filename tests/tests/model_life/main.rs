@@ -3,11 +3,9 @@
 mod bad_artifacts;
 mod canary;
 mod counting;
-mod hanging;
 mod kinds;
 mod never_loaded;
 mod pinning;
 mod reloading;
 mod removing;
 mod several_servers;
-mod subject;

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, time::Duration};
 use hlorank_client::v1::{IgnoredPath, ModelState};
 use hlorank_tests::{Artifacts, http_get};
 
-use crate::subject::{MODEL, Subject};
+use hlorank_tests::subject::{MODEL, Subject};
 
 /// Returns what is listed as never loaded, once it has this many paths.
 async fn until_ignored(subject: &Subject, count: usize) -> Vec<IgnoredPath> {

@@ -6,7 +6,7 @@ use hlorank_client::v1::ModelState;
 use hlorank_tests::TestServer;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-use crate::subject::{MODEL, Subject, rankings};
+use hlorank_tests::subject::{MODEL, Subject, rankings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pinned_version_survives_newer_ones_and_a_restart() {
@@ -68,7 +68,7 @@ async fn a_rollback_is_one_call_and_no_other_call_fails() {
     );
     tokio::time::sleep(Duration::from_millis(200)).await;
     // Asserts that no request failed.
-    rankings(load.finish().await);
+    let _every_request_succeeded = rankings(load.finish().await);
 
     let refused = subject
         .server

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, os::unix::fs::symlink};
 use hlorank_client::{ModelVersion, StreamRequest, v1::ModelState};
 use hlorank_tests::{Artifacts, Question, TestServer};
 
-use crate::subject::{MODEL, Subject, rankings};
+use hlorank_tests::subject::{MODEL, Subject, rankings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_over_a_hundred_reloads() {
@@ -55,7 +55,7 @@ async fn requests_finish_on_the_version_that_they_began_with() {
     let Question {
         graph,
         configurations,
-    } = crate::subject::question(12);
+    } = hlorank_tests::subject::question(12);
     let client = subject.server.client().await;
     let mut stream = client
         .rank_stream(&StreamRequest::new(&graph))

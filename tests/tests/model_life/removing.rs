@@ -4,7 +4,7 @@ use std::fs;
 
 use hlorank_client::{RankRequest, v1::ModelState};
 
-use crate::subject::{MODEL, Subject, question};
+use hlorank_tests::subject::{MODEL, Subject, question};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_serving_version_outlives_its_folder() {

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_tests::{Artifacts, TestServer};
 use serde_json::Value;
 
-use crate::subject::MODEL;
+use hlorank_tests::subject::MODEL;
 
 const SERVERS: usize = 3;
 const MODELS_PER_SERVER: usize = 5;

@@ -1,35 +1,51 @@
-//! A server with its own tile models, and requests for it.
+//! A server whose tile model gets other versions, and requests for it.
 
 use std::time::Duration;
 
 use hlorank_client::{GraphHandle, RankRequest, Ranking, v1::ModelState};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Answer, Artifacts, Load, Question, TestServer, grid_tiles, kernel_of};
+
+use crate::{Answer, Artifacts, Load, Question, TestServer, grid_tiles, kernel_of};
 
 /// Model whose versions come and go.
-pub(crate) const MODEL: &str = "tile-xla-cpu";
+pub const MODEL: &str = "tile-xla-cpu";
 
 /// Pause between two requests of a load.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A server and the folder of its models.
-pub(crate) struct Subject {
-    pub(crate) artifacts: Artifacts,
-    pub(crate) server: TestServer,
+pub struct Subject {
+    /// The folder.
+    pub artifacts: Artifacts,
+    /// The server.
+    pub server: TestServer,
     /// Version that ships.
-    pub(crate) first: u64,
+    pub first: u64,
 }
 
 impl Subject {
-    pub(crate) async fn start() -> Self {
+    /// Starts a server with the models that ship.
+    ///
+    /// # Panics
+    /// If it does not serve them.
+    pub async fn start() -> Self {
         Self::start_with(Artifacts::copy(), &[]).await
     }
 
-    pub(crate) async fn start_with(artifacts: Artifacts, flags: &[&str]) -> Self {
+    /// Starts a server with these models and flags.
+    ///
+    /// # Panics
+    /// If it does not serve them.
+    pub async fn start_with(artifacts: Artifacts, flags: &[&str]) -> Self {
         let models = artifacts.flag();
         let flags = [&[models.as_str(), "--admin-listen=127.0.0.1:0"], flags].concat();
         let server = TestServer::start_with(&flags).await;
-        let serving = server.client().await.get_model(MODEL, None).await.unwrap();
+        let serving = server
+            .client()
+            .await
+            .get_model(MODEL, None)
+            .await
+            .expect("an answer");
         assert!(serving.serving);
         Self {
             artifacts,
@@ -39,12 +55,13 @@ impl Subject {
     }
 
     /// Publishes a valid version, and waits until it serves.
-    pub(crate) async fn publish(&self, version: u64) {
+    pub async fn publish(&self, version: u64) {
         self.artifacts.publish(MODEL, version, |_| ());
         self.server.until(MODEL, version, ModelState::Serving).await;
     }
 
-    pub(crate) async fn load(&self) -> Load {
+    /// Begins to send requests again and again.
+    pub async fn load(&self) -> Load {
         Load::start(
             self.server.client().await,
             vec![question(12), question(40)],
@@ -53,36 +70,58 @@ impl Subject {
     }
 
     /// Returns the scores of a model, or of a version of it, for a kernel.
-    pub(crate) async fn ask(&self, model: &str, nodes: u8) -> Ranking {
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn ask(&self, model: &str, nodes: u8) -> Ranking {
         let Question {
             graph,
             configurations,
         } = question(nodes);
-        let model = Some(model.parse().unwrap());
+        let model = Some(model.parse().expect("a name"));
         let request = RankRequest::new(&graph, &configurations)
             .model(model)
             .with_scores();
-        self.server.client().await.rank(&request).await.unwrap()
+        self.server
+            .client()
+            .await
+            .rank(&request)
+            .await
+            .expect("an answer")
     }
 
     /// Returns all versions of the model with their states.
-    pub(crate) async fn states(&self) -> Vec<(u64, ModelState)> {
-        let models = self.server.client().await.list_models().await.unwrap();
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn states(&self) -> Vec<(u64, ModelState)> {
+        let models = self
+            .server
+            .client()
+            .await
+            .list_models()
+            .await
+            .expect("an answer");
         let own = models.iter().filter(|model| model.name == MODEL);
         own.map(|model| (model.version, model.state())).collect()
     }
 }
 
 /// Returns a request for tiles of a kernel of this number of nodes.
-pub(crate) fn question(nodes: u8) -> Question {
+#[must_use]
+pub fn question(nodes: u8) -> Question {
     Question {
         graph: GraphHandle::features(&kernel_of(nodes)),
         configurations: Configurations::Tile(grid_tiles(20)),
     }
 }
 
-/// Stops a load, asserts that no request failed, and returns the rankings.
-pub(crate) fn rankings(answers: Vec<Answer>) -> Vec<Ranking> {
+/// Returns the rankings of a load.
+///
+/// # Panics
+/// If a request failed, or if there were only a few.
+#[must_use]
+pub fn rankings(answers: Vec<Answer>) -> Vec<Ranking> {
     assert!(
         answers.len() > 10,
         "a load of {} requests shows nothing",

@@ -1,4 +1,5 @@
-//! Versions that hang while they are loaded, or on some inputs after that, delay no other model for long.
+//! Versions that hang while they are loaded, or on some inputs after that, delay no other model for long. These tests are a
+//! program of their own, because a run that cannot be stopped uses a processor until its process ends.
 
 use std::{fs, time::Duration};
 
@@ -11,7 +12,7 @@ use hlorank_tests::{
 };
 use tonic::Code;
 
-use crate::subject::{MODEL, Subject};
+use hlorank_tests::subject::{MODEL, Subject};
 
 /// Another model.
 const OTHER: &str = "tile-xla-cpu-sage";
