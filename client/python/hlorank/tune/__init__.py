@@ -11,12 +11,13 @@ from hlorank.tune.journal import RESULTS_FILE, JournalError
 from hlorank.tune.outcome import Outcome
 from hlorank.tune.run import Measurement, Run, read_run
 from hlorank.tune.settings import Settings
-from hlorank.tune.subject import Strategy, Subject
+from hlorank.tune.subject import InOrder, Strategy, Subject
 from hlorank.tune.tuning import search, side_by_side
 
 __all__ = [
     "RESULTS_FILE",
     "Compiler",
+    "InOrder",
     "JournalError",
     "Measurement",
     "Outcome",

@@ -29,6 +29,24 @@ class Strategy(Protocol[C]):
         ...
 
 
+class InOrder(Generic[C]):
+    """The strategy that proposes given candidates one after the other."""
+
+    def __init__(self, candidates: list[C], batch: int):
+        """``batch`` is how many ``ask`` returns."""
+        self._left = candidates
+        self._batch = batch
+
+    def ask(self) -> list[C]:
+        """Returns the next candidates."""
+        batch = self._left[: self._batch]
+        self._left = self._left[self._batch :]
+        return batch
+
+    def update(self, candidates: Sequence[C], costs: np.ndarray) -> None:
+        """Ignores the costs."""
+
+
 class Subject(ABC, Generic[C]):
     """What is tuned by itself: a program, or a part of one, with its candidates."""
 

@@ -11,7 +11,7 @@ from hlorank.halide.drawing import GREEDY
 from hlorank.halide.schedule import Draw, Schedule
 from hlorank.tune.halide.ranking import configurations_of
 from hlorank.tune.settings import Settings
-from hlorank.tune.subject import Subject
+from hlorank.tune.subject import InOrder, Subject
 
 _EVERY = 1 << 20
 
@@ -33,12 +33,12 @@ class TunedPipeline(Subject[Draw]):
 
     def strategy(
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
-    ) -> "DrawnSchedules":
+    ) -> InOrder[Draw]:
         """Returns a strategy that proposes every schedule; at random if no model ranks them."""
         draws = list(self._drawn(settings.predictions))
         if not settings.with_model:
             draws = [draws[place] for place in random.permutation(len(draws))]
-        return DrawnSchedules(draws, batch)
+        return InOrder(draws, batch)
 
     def configurations(self, candidates: Sequence[Draw]) -> ConfigFeatures:
         """Returns schedules as configurations of the pipeline's graph."""
@@ -55,20 +55,3 @@ class TunedPipeline(Subject[Draw]):
     def read(self, written: Mapping[str, Any]) -> Draw:
         """Converts a draw back."""
         return Draw(**written) if written else GREEDY
-
-
-class DrawnSchedules:
-    """Schedules in a given order."""
-
-    def __init__(self, draws: list[Draw], batch: int):
-        self._left = draws
-        self._batch = batch
-
-    def ask(self) -> list[Draw]:
-        """Returns the next draws."""
-        batch = self._left[: self._batch]
-        self._left = self._left[self._batch :]
-        return batch
-
-    def update(self, candidates: Sequence[Draw], costs: np.ndarray) -> None:
-        """Ignores the costs."""

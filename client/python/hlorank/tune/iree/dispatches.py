@@ -14,7 +14,7 @@ from hlorank.iree.tiles import TileSizes, TileSpace
 from hlorank.measure.tuning_data import Tile
 from hlorank.tiles import Tiles
 from hlorank.tune.settings import Settings
-from hlorank.tune.subject import Subject
+from hlorank.tune.subject import InOrder, Subject
 
 _SIZES = ("distribution", "vector", "reduction")
 
@@ -50,10 +50,10 @@ class TunedDispatch(Subject[TileSizes | None]):
 
     def strategy(
         self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
-    ) -> "DrawnTiles":
+    ) -> InOrder[TileSizes]:
         """Returns a strategy that begins near the fastest tiles of ``start``."""
         fastest = [tile for tile in start if tile is not None]
-        return DrawnTiles(self.drawn(random, settings.predictions, fastest), batch)
+        return InOrder(self.drawn(random, settings.predictions, fastest), batch)
 
     def drawn(
         self, random: np.random.Generator, count: int, fastest: Sequence[TileSizes]
@@ -92,23 +92,6 @@ class TunedDispatch(Subject[TileSizes | None]):
         return TileSizes(*(tuple(written[name]) for name in _SIZES)) if written else None
 
 
-class DrawnTiles:
-    """Tiles in the order in which they were drawn."""
-
-    def __init__(self, tiles: list[TileSizes], batch: int):
-        self._left = tiles
-        self._batch = batch
-
-    def ask(self) -> list[TileSizes]:
-        """Returns the next tiles."""
-        batch = self._left[: self._batch]
-        self._left = self._left[self._batch :]
-        return batch
-
-    def update(self, candidates: Sequence[TileSizes], costs: np.ndarray) -> None:
-        """Ignores the costs."""
-
-
 Choices = Mapping[str, TileSizes]
 """Tiles by the name of their dispatch."""
 
@@ -120,9 +103,9 @@ class WholeProgram(Subject[Choices]):
     reference: Choices = {}  # noqa: RUF012 - nobody changes it
     default: Choices = {}  # noqa: RUF012
 
-    def strategy(self, *_: Any) -> DrawnTiles:
+    def strategy(self, *_: Any) -> InOrder[Choices]:
         """Proposes nothing."""
-        return DrawnTiles([], 1)
+        return InOrder([], 1)
 
     def configurations(self, candidates: Sequence[Choices]) -> Configurations:
         """No model ranks a whole program."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from hlorank import Graph, Tiles
 from hlorank.measure.rounds import Protocol
-from hlorank.tune import Compiler, Outcome, Subject
+from hlorank.tune import Compiler, InOrder, Outcome, Subject
 
 TEXT = """HloModule product
 
@@ -28,7 +28,8 @@ class Product(Subject[tuple[int, int]]):
         self.graph = Graph.from_hlo_text(TEXT.format(rows=rows, columns=columns), task="tile")
 
     def strategy(self, settings, random, batch, steps, start):
-        return Everything(list(product(*map(divisors, self.sizes))), random, batch)
+        tiles = list(product(*map(divisors, self.sizes)))
+        return InOrder([tiles[place] for place in random.permutation(len(tiles))], batch)
 
     def configurations(self, candidates):
         tiles = [tile[::-1] for tile in candidates]
@@ -46,21 +47,6 @@ class Product(Subject[tuple[int, int]]):
 
     def read(self, written):
         return tuple(written["tile"]) if written else self.reference
-
-
-class Everything:
-    """Proposes every tile, in a random order."""
-
-    def __init__(self, tiles, random, batch):
-        self.left = [tiles[place] for place in random.permutation(len(tiles))]
-        self.batch = batch
-
-    def ask(self):
-        asked, self.left = self.left[: self.batch], self.left[self.batch :]
-        return asked
-
-    def update(self, candidates, costs):
-        """Ignores the costs."""
 
 
 class ToyCompiler(Compiler[tuple[int, int]]):
