@@ -4,9 +4,11 @@
 //! and back; [`compute`] is where all of that which takes processor time runs, off the async threads.
 
 mod adaptation;
+mod admission;
 pub mod compute;
 pub mod device;
 pub mod engine;
+mod file_or_off;
 pub mod graphs;
 mod health;
 mod listening;

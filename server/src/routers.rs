@@ -16,13 +16,16 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
 use crate::{
+    admission::Admission,
+    compute::ComputePool,
     quality::LiveQuality,
     registry::Registry,
-    security::{CallsOnly, CountCalls, Credentials, SecuritySettings},
+    security::{CountCalls, Credentials, SecuritySettings},
     serve_connection::Http,
     service::{
-        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, Explain, JsonCalls,
-        ModelAdmin, Models, Reflection, compress_like_request,
+        AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
+        DeliverySettings, Explain, JsonCalls, ModelAdmin, Models, Reflection,
+        compress_like_request,
     },
     session::Sessions,
     start_error::StartError,
@@ -34,6 +37,8 @@ pub(crate) struct Routers<'a, H: Health> {
     pub(crate) settings: &'a SecuritySettings,
     pub(crate) delivery: DeliverySettings,
     pub(crate) sessions: &'a Sessions,
+    pub(crate) admission: &'a Arc<Admission>,
+    pub(crate) pool: &'a Arc<ComputePool>,
     pub(crate) credentials: &'a Credentials,
     pub(crate) observer: Arc<Observer>,
     pub(crate) registry: &'a Arc<Registry>,
@@ -89,7 +94,8 @@ const MIN_HTTP1_BUFFER: usize = 8192;
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
     pub(crate) fn calls(&self) -> Result<CallService, StartError> {
-        let service = CostModelServiceServer::new(CostModel::new(self.sessions.clone()))
+        let cost_model = CostModel::new(self.sessions.clone(), Arc::clone(self.admission));
+        let service = CostModelServiceServer::new(cost_model)
             .max_decoding_message_size(self.delivery.max_message_bytes)
             .max_encoding_message_size(usize::MAX);
         let routes = Routes::default()
@@ -148,12 +154,13 @@ impl<H: Health> Routers<'_, H> {
             .layer(ObserveCallsLayer(Arc::clone(&self.observer)))
             .layer(DeadlinesLayer)
             .layer_fn(Explain)
-            .layer(self.credentials.check_host())
-            .layer(self.credentials.authorize())
+            .layer(CheckHostLayer(self.credentials.allowed_hosts()))
+            .layer(AuthorizeLayer(self.credentials.token_check()))
             .layer(self.credentials.identify())
             .map_request(compress_like_request::<Body>)
             .layer(AdmitCallsLayer {
-                sessions: self.sessions.clone(),
+                admission: Arc::clone(self.admission),
+                pool: Arc::clone(self.pool),
                 settings: self.delivery,
             })
             .service(routes.prepare());

@@ -7,6 +7,7 @@ use std::{
 use tokio::time::timeout;
 
 use crate::{
+    admission::Admission,
     compute::ComputePool,
     engine::{CacheBytes, Engine},
     graphs::GraphCache,
@@ -62,6 +63,11 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
     let health = HealthReporting::start(&registry, reporter).await;
     let readiness = Arc::new(Readiness::new(Arc::clone(&registry)));
+    let admission = Arc::new(Admission::new(
+        Arc::clone(&engine),
+        settings.max_requests,
+        settings.max_client_requests,
+    ));
     let graphs = GraphCache::new(settings.graph_cache_bytes, &metrics);
     let sessions = Sessions::new(
         Arc::clone(&registry),
@@ -85,7 +91,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
             .start()
         });
     let hosts = settings.security.allowed_hosts.clone();
-    let monitored = Monitored::new(&metrics, &sessions, &readiness);
+    let monitored = Monitored::new(&metrics, &sessions, &admission, &readiness);
     let monitoring = addresses
         .metrics
         .map(|address| Monitoring::start(address, monitored, hosts))
@@ -95,6 +101,8 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         settings: &settings.security,
         delivery: settings.delivery,
         sessions: &sessions,
+        admission: &admission,
+        pool: &pool,
         credentials: &credentials,
         observer: observer(&settings, &metrics, &tracing),
         registry: &registry,
@@ -190,8 +198,6 @@ fn bounds(settings: &Settings) -> Bounds {
     Bounds {
         limits: settings.limits.limits(),
         graph_bytes: settings.max_graph_bytes,
-        requests: settings.max_requests,
-        client_requests: settings.max_client_requests,
         stream_configs: settings.max_stream_configs,
     }
 }

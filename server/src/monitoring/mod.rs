@@ -26,6 +26,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use crate::{
+    admission::Admission,
     listening::{BoundAddress, Listening},
     metrics::Metrics,
     registry::Registry,
@@ -40,6 +41,7 @@ use crate::{
 pub(crate) struct Monitored {
     metrics: Arc<Metrics>,
     sessions: Sessions,
+    admission: Arc<Admission>,
     readiness: Arc<Readiness>,
     /// Permits to render the metrics.
     rendering: Semaphore,
@@ -78,6 +80,7 @@ impl Monitored {
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
         sessions: &Sessions,
+        admission: &Arc<Admission>,
         readiness: &Arc<Readiness>,
     ) -> Self {
         let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
@@ -85,6 +88,7 @@ impl Monitored {
         Self {
             metrics,
             sessions: sessions.clone(),
+            admission: Arc::clone(admission),
             readiness,
             rendering,
         }
@@ -223,6 +227,7 @@ async fn metrics(
         .get::<ConnectionActivity>()
         .map(ConnectionActivity::begin);
     monitored.sessions.sample().await;
+    monitored.admission.sample(&monitored.metrics.load);
     // Rendering takes some milliseconds, which would block an async thread.
     let rendered = Arc::clone(&monitored);
     let text = spawn_blocking(move || rendered.metrics.render()).await;

@@ -1,134 +1,104 @@
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
-use futures::future::{Either, Ready, ready};
 use hlorank_proto::methods::{Method, Scope};
-use http::{HeaderMap, Request, Response, header::AUTHORIZATION};
-use tonic::Status;
-use tower::{Layer, Service};
+use http::{HeaderMap, header::AUTHORIZATION};
 
 use super::{
     tokens::{TokenFile, Tokens},
     watched::Watched,
 };
-use crate::{
-    service::ServiceError,
-    session::{AdminScope, TokenName},
-};
+use crate::admission::TokenName;
 
-/// Wraps services in [`Authorize`].
+/// Checks whether the token of a call allows it, before its messages are read.
 #[derive(Clone)]
-pub(crate) struct AuthorizeLayer(pub(super) Option<Arc<Watched<TokenFile>>>);
-
-/// Rejects calls without a token that allows them, before their messages are read.
-#[derive(Clone)]
-pub(crate) struct Authorize<S> {
-    tokens: Option<Arc<Watched<TokenFile>>>,
-    inner: S,
-}
-
-impl<S> Layer<S> for AuthorizeLayer {
-    type Service = Authorize<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        Authorize {
-            tokens: self.0.clone(),
-            inner,
-        }
-    }
-}
-
-impl<S, Incoming, Outgoing> Service<Request<Incoming>> for Authorize<S>
-where
-    S: Service<Request<Incoming>, Response = Response<Outgoing>>,
-    Outgoing: Default,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Either<S::Future, Ready<Result<S::Response, S::Error>>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let permit = match &self.tokens {
-            Some(tokens) => permit(&tokens.current(), request.uri().path(), request.headers()),
-            None => Ok(Permit::of_everyone()),
-        };
-        let permit = match permit {
-            Ok(permit) => permit,
-            Err(error) => return Either::Right(ready(Ok(Status::from(error).into_http()))),
-        };
-        let extensions = request.extensions_mut();
-        if permit.is_admin {
-            extensions.insert(AdminScope);
-        }
-        if let Some(name) = permit.token {
-            extensions.insert(TokenName(name));
-        }
-        // No handler or log can disclose the token.
-        request.headers_mut().remove(AUTHORIZATION);
-        Either::Left(self.inner.call(request))
-    }
-}
+pub(crate) struct TokenCheck(pub(super) Option<Arc<Watched<TokenFile>>>);
 
 /// What a call may do.
-struct Permit {
-    /// Name of its token; `None` if it needs none.
-    token: Option<Arc<str>>,
-    is_admin: bool,
+pub(crate) struct Permission {
+    /// The name of its token, if it needs one.
+    pub(crate) token: Option<TokenName>,
+    /// Whether it may do what needs the scope `admin`: its token has that, or the server has no tokens.
+    pub(crate) is_admin: bool,
 }
 
-impl Permit {
-    /// Without a file of tokens, every call may do everything.
-    fn of_everyone() -> Self {
-        Self {
-            token: None,
-            is_admin: true,
+/// The reason why a token does not allow a call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// The call has no token, but the server requires one.
+    #[error("the call has no token; send one in the header authorization, as Bearer TOKEN")]
+    Missing,
+    /// The header of the token has another form. The message does not repeat it, because it may hold a secret.
+    #[error("the header authorization is not of the form Bearer TOKEN, or is sent twice")]
+    Unreadable,
+    /// The token is unknown.
+    #[error("the server does not know this token; it may have been replaced")]
+    Unknown,
+    /// The token lacks a scope.
+    #[error("the token of `{name}` lacks the scope `{scope}`, which this call needs")]
+    ScopeMissing {
+        /// Name of the token.
+        name: String,
+        /// The scope that it lacks.
+        scope: Scope,
+    },
+    /// The path is not that of a described method, so that nothing says which tokens may call it.
+    #[error("the server has no method {path}")]
+    UnknownMethod {
+        /// The path.
+        path: String,
+    },
+}
+
+impl TokenCheck {
+    /// Returns what the call of a path with these headers may do. Without a file of tokens, every call may do everything.
+    pub(crate) fn check(&self, path: &str, headers: &HeaderMap) -> Result<Permission, TokenError> {
+        match &self.0 {
+            Some(tokens) => permission(&tokens.current(), path, headers),
+            None => Ok(Permission {
+                token: None,
+                is_admin: true,
+            }),
         }
     }
 }
 
 /// Returns what a call may do, or why it is rejected.
-fn permit(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<Permit, ServiceError> {
+fn permission(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<Permission, TokenError> {
     let method = Method::at(path);
     if let Some(Method { scope: None, .. }) = method {
-        return Ok(Permit {
+        return Ok(Permission {
             token: None,
             is_admin: false,
         });
     }
     let token = bearer(headers)?;
-    let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
+    let holder = tokens.holder(token).ok_or(TokenError::Unknown)?;
     // A method without a description never reaches a service, because nothing says which tokens may call it.
-    let unknown = || ServiceError::UnknownMethod {
+    let unknown = || TokenError::UnknownMethod {
         path: path.to_owned(),
     };
     let required = method.and_then(|method| method.scope).ok_or_else(unknown)?;
     if !holder.allows(required) {
-        return Err(ServiceError::ScopeMissing {
+        return Err(TokenError::ScopeMissing {
             name: holder.name.to_string(),
             scope: required,
         });
     }
-    Ok(Permit {
-        token: Some(Arc::clone(&holder.name)),
+    Ok(Permission {
+        token: Some(TokenName(Arc::clone(&holder.name))),
         is_admin: holder.allows(Scope::Admin),
     })
 }
 
 /// Returns the token of `authorization: Bearer TOKEN`.
-fn bearer(headers: &HeaderMap) -> Result<&[u8], ServiceError> {
+fn bearer(headers: &HeaderMap) -> Result<&[u8], TokenError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = values.next().ok_or(ServiceError::TokenMissing)?;
+    let value = values.next().ok_or(TokenError::Missing)?;
     let split = value.as_bytes().split_at_checked(b"Bearer ".len());
     let token = split.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
     let (_, token) = token
         .filter(|_| values.next().is_none())
-        .ok_or(ServiceError::TokenUnreadable)?;
+        .ok_or(TokenError::Unreadable)?;
     Ok(token.trim_ascii())
 }
 
@@ -154,12 +124,12 @@ mod tests {
         assert_eq!(token("abc"), None);
         assert!(matches!(
             bearer(&HeaderMap::new()),
-            Err(ServiceError::TokenMissing)
+            Err(TokenError::Missing)
         ));
         let mut twice = HeaderMap::new();
         twice.append(AUTHORIZATION, "Bearer a".parse().unwrap());
         twice.append(AUTHORIZATION, "Bearer b".parse().unwrap());
-        assert!(matches!(bearer(&twice), Err(ServiceError::TokenUnreadable)));
+        assert!(matches!(bearer(&twice), Err(TokenError::Unreadable)));
     }
 
     /// Tokens of a reader, `reader`, and of an operator, `operator`.
@@ -174,10 +144,10 @@ mod tests {
     }
 
     /// Calls a method, and returns whether the call is an operator's, or why it is rejected.
-    fn call(path: &str, token: Option<&str>) -> Result<bool, ServiceError> {
+    fn call(path: &str, token: Option<&str>) -> Result<bool, TokenError> {
         let value = token.map(|token| format!("Bearer {token}").parse().unwrap());
         let headers = HeaderMap::from_iter(value.map(|value| (AUTHORIZATION, value)));
-        permit(&tokens(), path, &headers).map(|permit| permit.is_admin)
+        permission(&tokens(), path, &headers).map(|permission| permission.is_admin)
     }
 
     #[test]
@@ -198,12 +168,12 @@ mod tests {
             "",
         ] {
             let refused = call(path, None);
-            assert!(matches!(refused, Err(ServiceError::TokenMissing)), "{path}");
+            assert!(matches!(refused, Err(TokenError::Missing)), "{path}");
         }
         for method in METHODS {
             let path = format!("/{}/{}", method.service, method.name);
             let refused = call(&path, None);
-            assert!(matches!(refused, Err(ServiceError::TokenMissing)), "{path}");
+            assert!(matches!(refused, Err(TokenError::Missing)), "{path}");
         }
     }
 
@@ -216,7 +186,7 @@ mod tests {
             assert!(matches!(call(&path, Some("operator")), Ok(true)), "{path}");
             match (method.scope, call(&path, Some("reader"))) {
                 (Some(Scope::Read), Ok(false))
-                | (Some(Scope::Admin), Err(ServiceError::ScopeMissing { .. })) => (),
+                | (Some(Scope::Admin), Err(TokenError::ScopeMissing { .. })) => (),
                 (_, answer) => panic!("{path}: {answer:?}"),
             }
         }
@@ -233,7 +203,7 @@ mod tests {
         ] {
             let refused = call(path, Some("reader"));
             assert!(
-                matches!(refused, Err(ServiceError::ScopeMissing { .. })),
+                matches!(refused, Err(TokenError::ScopeMissing { .. })),
                 "{path}"
             );
         }
@@ -251,7 +221,7 @@ mod tests {
             for token in ["reader", "operator"] {
                 let refused = call(path, Some(token));
                 assert!(
-                    matches!(refused, Err(ServiceError::UnknownMethod { .. })),
+                    matches!(refused, Err(TokenError::UnknownMethod { .. })),
                     "{path}"
                 );
             }

@@ -1,10 +1,9 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::{
-    AllowedHosts, AuthorizeLayer, ConnectionGate, CredentialError, IdentifyLayer, SecuritySettings,
+    AllowedHosts, ConnectionGate, CredentialError, IdentifyLayer, SecuritySettings, TokenCheck,
     TrustedProxies,
     certificates::TlsFiles,
-    check_host::CheckHostLayer,
     tokens::TokenFile,
     watched::{Source, Watched},
 };
@@ -49,19 +48,19 @@ impl Credentials {
         ConnectionGate::new(self.max_connections, self.max_idle, series).encrypted(self.tls.clone())
     }
 
-    /// Returns the layer that checks the tokens of calls.
-    pub(crate) fn authorize(&self) -> AuthorizeLayer {
-        AuthorizeLayer(self.tokens.clone())
+    /// Returns the check of the tokens of calls.
+    pub(crate) fn token_check(&self) -> TokenCheck {
+        TokenCheck(self.tokens.clone())
     }
 
-    /// Returns the layer that checks the hosts that calls name. A web page has no credentials, so calls with them need none.
-    pub(crate) fn check_host(&self) -> CheckHostLayer {
+    /// Returns the hosts that calls may name. A web page has no credentials, so calls with them may name any.
+    pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
         let has_credentials = self.tokens.is_some() || self.mutual;
-        CheckHostLayer(if has_credentials {
+        if has_credentials {
             AllowedHosts::all()
         } else {
             self.hosts.clone()
-        })
+        }
     }
 
     /// Returns the layer that finds out whose calls these are.

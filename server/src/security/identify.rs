@@ -8,7 +8,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
 
 use super::TrustedProxies;
-use crate::session::{Caller, TokenName};
+use crate::admission::{Caller, TokenName};
 
 /// Wraps services in [`Identify`].
 #[derive(Clone)]

@@ -1,9 +1,10 @@
-use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, value_parser};
 use hlorank_arguments::{bytes_within, positive_duration};
 
 use super::{AllowedHosts, TrustedProxies};
+use crate::file_or_off::FileOrOff;
 
 /// Settings of TLS, tokens and connections.
 #[derive(Clone, Debug, Args)]
@@ -104,25 +105,4 @@ pub struct SecuritySettings {
     #[arg(long, env = "HLORANK_MAX_HEADER_BYTES", value_name = "BYTES", default_value_t = 16 << 10, value_parser = bytes_within::<u32>(1024..=u32::MAX.into()))]
     #[arg(help_heading = "Limits")]
     pub max_header_bytes: u32,
-}
-
-/// A path, or `off`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileOrOff(pub Option<PathBuf>);
-
-impl FromStr for FileOrOff {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self((text != "off").then(|| PathBuf::from(text))))
-    }
-}
-
-impl fmt::Display for FileOrOff {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(path) => path.display().fmt(formatter),
-            None => formatter.write_str("off"),
-        }
-    }
 }

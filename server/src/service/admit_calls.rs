@@ -20,25 +20,30 @@ use super::{
     json::{JsonMethod, answer_json},
 };
 use crate::{
-    session::{AdminScope, Caller, Client, SessionError, Sessions},
+    admission::{AdminScope, Admission, Caller},
+    compute::ComputePool,
+    session::{Client, SessionError},
     store::Reporter,
 };
 
 /// Wraps services in [`AdmitCalls`].
 #[derive(Clone)]
-pub struct AdmitCallsLayer {
-    /// The sessions that the services score in.
-    pub sessions: Sessions,
+pub(crate) struct AdmitCallsLayer {
+    /// The limits on calls.
+    pub(crate) admission: Arc<Admission>,
+    /// The threads that decompress and read messages.
+    pub(crate) pool: Arc<ComputePool>,
     /// Limits of messages.
-    pub settings: DeliverySettings,
+    pub(crate) settings: DeliverySettings,
 }
 
 /// Receives the messages of calls, and admits each call when its first message has arrived. A call that could not be
 /// admitted is rejected before its messages are read.
 #[derive(Clone)]
-pub struct AdmitCalls<S> {
+pub(crate) struct AdmitCalls<S> {
     inner: S,
-    sessions: Sessions,
+    admission: Arc<Admission>,
+    pool: Arc<ComputePool>,
     settings: DeliverySettings,
 }
 
@@ -60,7 +65,8 @@ impl<S> Layer<S> for AdmitCallsLayer {
     fn layer(&self, inner: S) -> Self::Service {
         AdmitCalls {
             inner,
-            sessions: self.sessions.clone(),
+            admission: Arc::clone(&self.admission),
+            pool: Arc::clone(&self.pool),
             settings: self.settings,
         }
     }
@@ -68,10 +74,11 @@ impl<S> Layer<S> for AdmitCallsLayer {
 
 impl<S> AdmitCalls<S> {
     /// Returns the call that a request begins.
-    fn open<B>(&self, request: &Request<B>) -> Result<Arc<DeliveredCall>, SessionError> {
-        let (kind, caller) = (Kind::of(request.uri().path()), caller(request.extensions()));
+    fn open<B>(&self, request: &Request<B>) -> Result<Arc<DeliveredCall>, ServiceError> {
+        let kind = Kind::of(request.uri().path());
+        let caller = caller(request.extensions());
         if let Some(calls) = kind.calls {
-            self.sessions.check(&caller, calls)?;
+            self.admission.check(&caller, calls)?;
         }
         // What a stream has not read yet. Other calls read their message as it arrives.
         let window = if kind.is_stream {
@@ -79,11 +86,13 @@ impl<S> AdmitCalls<S> {
         } else {
             0
         };
+        let place = self.admission.open(&caller, window);
         Ok(Arc::new(DeliveredCall {
             kind,
-            place: self.sessions.open(&caller, window)?,
+            place: place.map_err(SessionError::from)?,
             caller,
-            sessions: self.sessions.clone(),
+            admission: Arc::clone(&self.admission),
+            pool: Arc::clone(&self.pool),
             connection: request.extensions().get().cloned(),
             working: OnceLock::new(),
         }))
@@ -149,7 +158,7 @@ where
             Err(error) => return Box::pin(async { Ok(Status::from(error).into_http()) }),
         };
         request.extensions_mut().insert(call.place.clone());
-        let arrival = self.sessions.arrive(call.caller.clone());
+        let arrival = self.admission.arrive(call.caller.clone());
         let opened = Opened {
             call: Arc::clone(&call),
             encoding,
@@ -159,8 +168,7 @@ where
         Box::pin(async {
             let mut response = response.await?;
             if let Some(method) = json {
-                response =
-                    answer_json(response, method, call.place.clone(), call.sessions.pool()).await;
+                response = answer_json(response, method, call.place.clone(), &call.pool).await;
             }
             Ok(response.map(|body| {
                 Body::new(AnswerBody {

@@ -7,9 +7,11 @@ use tonic::Code::{
 
 use super::{DeliveryError, reason::Reason};
 use crate::{
+    admission::{AdmissionError, AdmissionLimit},
     engine::EngineError,
     registry::{AdminError, ScanError, SelectError},
-    session::{AdmissionLimit, MeasurementError, SessionError},
+    security::TokenError,
+    session::{MeasurementError, SessionError},
     store::StoreError,
 };
 
@@ -61,12 +63,24 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::Select(_) => (NotFound, Reason::ModelNotFound, None),
         SessionError::Engine(error) => engine(error),
         SessionError::Worker(_) => (Internal, Reason::WorkerFailed, None),
-        SessionError::Displaced(AdmissionLimit::Server(_)) | SessionError::Overloaded { .. } => {
-            (ResourceExhausted, Reason::Overloaded, None)
+    }
+}
+
+pub(super) fn admission(error: &AdmissionError) -> Class {
+    match error.limit() {
+        AdmissionLimit::Server(_) => (ResourceExhausted, Reason::Overloaded, None),
+        AdmissionLimit::Client(_) => (ResourceExhausted, Reason::ClientLimit, None),
+    }
+}
+
+pub(super) fn token(error: &TokenError) -> Class {
+    match error {
+        TokenError::Missing | TokenError::Unreadable => {
+            (Code::Unauthenticated, Reason::TokenMissing, None)
         }
-        SessionError::Displaced(AdmissionLimit::Client(_)) | SessionError::ClientLimit { .. } => {
-            (ResourceExhausted, Reason::ClientLimit, None)
-        }
+        TokenError::Unknown => (Code::Unauthenticated, Reason::TokenUnknown, None),
+        TokenError::ScopeMissing { .. } => (Code::PermissionDenied, Reason::ScopeMissing, None),
+        TokenError::UnknownMethod { .. } => (Code::Unimplemented, Reason::MethodUnknown, None),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `hlorank.v1.CostModelService`: reads messages, and writes the answers of a scoring session.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use hlorank_graph::LayoutBatch;
 use hlorank_proto::{
@@ -32,28 +32,36 @@ use super::{
     suggest_request::{read_source, read_wanted, suggestion},
 };
 use crate::{
+    admission::{Admission, Place},
     graphs::{Source, Warning},
     outcome::Timings,
-    session::{Call, GraphOrigin, Place, Ranked, Session, Sessions, answer_bytes},
+    session::{Call, GraphOrigin, Ranked, Session, SessionError, Sessions, answer_bytes},
     telemetry::CallRecord,
 };
 
 /// `hlorank.v1.CostModelService`. Clones share everything.
 #[derive(Clone)]
-pub struct CostModel {
+pub(crate) struct CostModel {
     sessions: Sessions,
+    admission: Arc<Admission>,
 }
 
 impl CostModel {
     /// Serves these sessions.
     #[must_use]
-    pub fn new(sessions: Sessions) -> Self {
-        Self { sessions }
+    pub(crate) fn new(sessions: Sessions, admission: Arc<Admission>) -> Self {
+        Self {
+            sessions,
+            admission,
+        }
     }
 
     /// Returns the call that a request belongs to, and opens it if no layer did.
     fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
-        let open = || self.sessions.open(&caller(extensions), 0);
+        let open = || {
+            let opened = self.admission.open(&caller(extensions), 0);
+            opened.map_err(SessionError::from)
+        };
         let place = extensions.get::<Place>().cloned().map_or_else(open, Ok)?;
         // Calls that are not observed leave their record unread.
         let record = extensions.get::<CallRecord>().cloned().unwrap_or_default();

@@ -12,8 +12,9 @@ use super::{
     reason::Reason,
 };
 use crate::{
+    admission::AdmissionError,
     registry::AdminError,
-    security::HostError,
+    security::{HostError, TokenError},
     session::{Limit, SessionError},
 };
 
@@ -44,6 +45,9 @@ pub enum ServiceError {
         /// What it should be.
         expected: String,
     },
+    /// The call was not admitted.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
     /// A session was not opened, or a batch was not scored.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -138,30 +142,24 @@ pub enum ServiceError {
     /// An admin call was not carried out.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The call has no token, but the server requires one.
-    #[error("the call has no token; send one in the header authorization, as Bearer TOKEN")]
-    TokenMissing,
-    /// The header of the token has another form. The message does not repeat it, because it may hold a secret.
-    #[error("the header authorization is not of the form Bearer TOKEN, or is sent twice")]
-    TokenUnreadable,
-    /// The token is unknown.
-    #[error("the server does not know this token; it may have been replaced")]
-    TokenUnknown,
-    /// The token lacks a scope.
-    #[error("the token of `{name}` lacks the scope `{scope}`, which this call needs")]
-    ScopeMissing {
-        /// Name of the token.
-        name: String,
-        /// The scope that it lacks.
-        scope: Scope,
-    },
+    /// The token does not allow the call.
+    #[error(transparent)]
+    Token(TokenError),
+}
+
+impl From<TokenError> for ServiceError {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::UnknownMethod { path } => Self::UnknownMethod { path },
+            error => Self::Token(error),
+        }
+    }
 }
 
 impl From<ServiceError> for Status {
     fn from(error: ServiceError) -> Self {
         let (code, reason, field) = error.classify();
         let message = error.to_string();
-        let session = error.session();
         let limit = error.limit().map(Limit::metadata).unwrap_or_default();
         let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, limit);
         if let Some(field) = field.or_else(|| error.own_field()) {
@@ -176,8 +174,7 @@ impl From<ServiceError> for Status {
         .contains(&reason);
         if code == Code::ResourceExhausted && !stays {
             let [least, most] = RETRY_DELAYS;
-            let room_in = session.map(SessionError::room_in).unwrap_or_default();
-            details.set_retry_info(Some(room_in.clamp(least, most)));
+            details.set_retry_info(Some(error.room_in().clamp(least, most)));
         }
         if code == Code::Internal {
             tracing::error!(reason = reason.name(), %error, "internal error");
@@ -188,6 +185,12 @@ impl From<ServiceError> for Status {
 
 impl From<SessionError> for Status {
     fn from(error: SessionError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
+impl From<AdmissionError> for Status {
+    fn from(error: AdmissionError) -> Self {
         ServiceError::from(error).into()
     }
 }
@@ -203,7 +206,22 @@ impl ServiceError {
     fn limit(&self) -> Option<Limit> {
         match self {
             Self::Delivery(error) => error.limit(),
+            Self::Admission(error) => {
+                let limit = error.limit();
+                Some(Limit::of(limit.setting(), None, limit.number() as usize))
+            }
             error => error.session()?.limit(),
+        }
+    }
+
+    /// Estimated time until the server has room for what it refused; zero if it is not known.
+    fn room_in(&self) -> Duration {
+        match self {
+            Self::Admission(error) => error.room_in(),
+            error => error
+                .session()
+                .map(SessionError::room_in)
+                .unwrap_or_default(),
         }
     }
 
@@ -233,6 +251,7 @@ impl ServiceError {
             Self::Invalid { field, .. } => {
                 (Code::InvalidArgument, Reason::FieldInvalid, Some(field))
             }
+            Self::Admission(error) => classify::admission(error),
             Self::Session(error) | Self::Batch { source: error, .. } => classify::session(error),
             Self::UnknownModel { .. } | Self::UnknownVersion { .. } => {
                 (Code::NotFound, Reason::ModelNotFound, None)
@@ -251,11 +270,7 @@ impl ServiceError {
             Self::HttpMethod { .. } => (Code::Unimplemented, Reason::HttpMethodUnsupported, None),
             Self::ContentType { .. } => (Code::Unimplemented, Reason::ContentTypeUnsupported, None),
             Self::HttpVersion { .. } => (Code::Unimplemented, Reason::HttpVersionUnsupported, None),
-            Self::TokenMissing | Self::TokenUnreadable => {
-                (Code::Unauthenticated, Reason::TokenMissing, None)
-            }
-            Self::TokenUnknown => (Code::Unauthenticated, Reason::TokenUnknown, None),
-            Self::ScopeMissing { .. } => (Code::PermissionDenied, Reason::ScopeMissing, None),
+            Self::Token(error) => classify::token(error),
         }
     }
 }

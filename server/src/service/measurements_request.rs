@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     compute::Class,
+    security::TokenError,
     session::{Call, Client, REPORT, SentTimes, SessionError, Sessions},
     store::{Chosen, Measurement, Page, Reporter, StoreError, Subject},
 };
@@ -188,10 +189,8 @@ fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
     }
     if named != client.reporter && !client.is_admin {
         let name = client.reporter.name().to_owned();
-        return Err(ServiceError::ScopeMissing {
-            name,
-            scope: Scope::Admin,
-        });
+        let scope = Scope::Admin;
+        return Err(TokenError::ScopeMissing { name, scope }.into());
     }
     Ok(named)
 }

@@ -3,7 +3,10 @@
 mod adapt_request;
 mod admit_calls;
 mod answer;
+mod authorize;
 mod batch_request;
+mod calls_only;
+mod check_host;
 mod classify;
 mod compared_models;
 mod compression;
@@ -24,9 +27,12 @@ mod reflection;
 mod suggest_request;
 mod transport;
 
-pub use admit_calls::AdmitCallsLayer;
+pub(crate) use admit_calls::AdmitCallsLayer;
+pub(crate) use authorize::AuthorizeLayer;
+pub(crate) use calls_only::CallsOnly;
+pub(crate) use check_host::CheckHostLayer;
 pub use compression::compress_like_request;
-pub use cost_model::CostModel;
+pub(crate) use cost_model::CostModel;
 pub use deadline::DeadlinesLayer;
 pub use delivery::{DeliveryError, DeliverySettings};
 pub use error::ServiceError;

@@ -7,10 +7,6 @@ pub struct Bounds {
     pub limits: Limits,
     /// Maximum number of bytes of one serialized module or HLO text.
     pub graph_bytes: usize,
-    /// Maximum number of requests in flight. A stream is one request.
-    pub requests: u32,
-    /// Maximum number of requests in flight per client.
-    pub client_requests: u32,
     /// Maximum number of configurations of one stream.
     pub stream_configs: u32,
 }

@@ -1,20 +1,5 @@
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-use super::{Client, Deadline, admission::Admitted};
-use crate::{
-    memory::{Held, MemoryFull},
-    telemetry::CallRecord,
-};
-
-/// The memory that a call holds and, once its first message has arrived, its place among the requests in flight. Clones
-/// share both.
-#[derive(Clone)]
-pub(crate) struct Place {
-    held: Arc<Mutex<Held>>,
-    /// Bytes that are held for as long as the call.
-    _window: Arc<Held>,
-    admitted: Arc<OnceLock<Admitted>>,
-}
+use super::{Client, Deadline};
+use crate::{admission::Place, telemetry::CallRecord};
 
 /// What a session needs to know about its call.
 pub(crate) struct Call {
@@ -22,39 +7,4 @@ pub(crate) struct Call {
     pub(crate) record: CallRecord,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) client: Client,
-}
-
-impl Place {
-    pub(super) fn new(held: Held, window: Held) -> Self {
-        Self {
-            held: Arc::new(Mutex::new(held)),
-            _window: Arc::new(window),
-            admitted: Arc::default(),
-        }
-    }
-
-    /// Counts the call as in flight. Only the first call of this function has an effect.
-    pub(crate) fn admit(&self, admitted: Admitted) {
-        let _ = self.admitted.set(admitted);
-    }
-
-    /// Holds `bytes` more bytes.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<(), MemoryFull> {
-        self.held().add(bytes)
-    }
-
-    /// Releases `bytes` bytes, or all if fewer are held.
-    pub(crate) fn release(&self, bytes: usize) {
-        self.held().release(bytes);
-    }
-
-    /// Releases what the call holds beyond `bytes`.
-    pub(crate) fn hold_only(&self, bytes: usize) {
-        self.held().shrink_to(bytes);
-    }
-
-    /// Ignores poisoning, because nothing panics while it holds the lock.
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use hlorank_graph::{ConfigurationError, Digest, GraphError};
 
 use super::{
-    AdmissionLimit, MeasurementError,
+    MeasurementError,
     limit::{Limit, configuration_limit, graph_limit, hint},
 };
 use crate::{
@@ -100,33 +100,6 @@ pub enum SessionError {
     /// A worker panicked.
     #[error(transparent)]
     Worker(#[from] WorkerFailed),
-    /// The server has too many requests in flight.
-    #[error(
-        "the server has {limit} requests in flight, its maximum; try again later, or raise --max-requests on the \
-         server"
-    )]
-    Overloaded {
-        /// Maximum number of requests in flight.
-        limit: u32,
-        /// Estimated time for half of the queued work.
-        half_done_in: Duration,
-    },
-    /// The client has too many requests in flight.
-    #[error(
-        "this client has {limit} requests in flight, the maximum per client; wait for some of them, or raise \
-         --max-client-requests on the server"
-    )]
-    ClientLimit {
-        /// Maximum number of requests in flight per client.
-        limit: u32,
-    },
-    /// The message of a call did not arrive, and the call made room for others.
-    #[error(
-        "the call made room for another: its message had not arrived, and {limit} calls waited for theirs, the maximum \
-         {whose}; send messages with their headers, or raise {setting} on the server",
-        limit = .0.number(), whose = .0.whose(), setting = .0.setting()
-    )]
-    Displaced(AdmissionLimit),
 }
 
 impl From<MemoryFull> for SessionError {
@@ -172,9 +145,6 @@ impl SessionError {
             Self::Engine(EngineError::GraphTooLarge { bytes, limit, .. }) => {
                 of("--max-call-bytes", Some(*bytes), *limit)
             }
-            Self::Overloaded { limit, .. } => of("--max-requests", None, *limit as usize),
-            Self::ClientLimit { limit } => of("--max-client-requests", None, *limit as usize),
-            Self::Displaced(limit) => of(limit.setting(), None, limit.number() as usize),
             _ => None,
         }
     }
@@ -182,7 +152,6 @@ impl SessionError {
     /// Estimated time until the server has room for what it refused; zero if it is not known.
     pub(crate) fn room_in(&self) -> Duration {
         match self {
-            Self::Overloaded { half_done_in, .. } => *half_done_in,
             Self::Engine(EngineError::QueueFull { room_in, .. }) => *room_in,
             _ => Duration::ZERO,
         }

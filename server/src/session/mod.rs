@@ -6,10 +6,7 @@
 //!
 //! `service` reads messages and writes answers around a session; `engine` evaluates its batches.
 
-mod accounts;
 mod adapt;
-mod admission;
-mod arrivals;
 mod bounds;
 mod call;
 mod client;
@@ -34,11 +31,8 @@ mod stored;
 mod suggest;
 
 pub(crate) use adapt::Adaptation;
-pub use admission::AdmissionLimit;
-pub(crate) use admission::{AdminScope, Caller, TokenName};
-pub(crate) use arrivals::Arrival;
 pub use bounds::Bounds;
-pub(crate) use call::{Call, Place};
+pub(crate) use call::Call;
 pub(crate) use client::{Client, WantedStored};
 pub(crate) use confidence::Assessment;
 pub use deadline::Deadline;
@@ -53,6 +47,6 @@ pub(crate) use measurements::{
 pub(crate) use replay::MeasuredList;
 pub(crate) use score::{Ranked, Session, answer_bytes};
 pub use sessions::Sessions;
-pub(crate) use sessions::{Calls, FoundGraph, SelectedModel};
+pub(crate) use sessions::{FoundGraph, SelectedModel};
 pub(crate) use space::Combined;
 pub(crate) use suggest::Suggested;

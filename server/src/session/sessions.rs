@@ -8,10 +8,6 @@ use hlorank_proto::v1;
 
 use super::{
     Bounds, GraphOrigin, SentGraph, SessionError,
-    accounts::Accounts,
-    admission::{Admission, AdmissionLimit, Admitted, Caller},
-    arrivals::{Arrival, Arrivals},
-    call::Place,
 };
 use crate::{
     adaptation::AdaptedCache,
@@ -35,22 +31,8 @@ struct Shared {
     graphs: GraphCache,
     store: Option<Arc<MeasurementStore>>,
     adapted: Arc<AdaptedCache>,
-    arrivals: Arrivals,
-    admission: Admission,
-    /// Health watches and reflection streams, which score nothing.
-    watches: Admission,
-    accounts: Accounts,
     bounds: Bounds,
     metrics: Arc<Metrics>,
-}
-
-/// The calls that are counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Calls {
-    /// Requests, which score or read graphs.
-    Scoring,
-    /// Calls that stay open to be notified, or to ask about the services.
-    Watching,
 }
 
 /// The versions of a model that may answer a call. The graph decides which of them does.
@@ -80,17 +62,12 @@ impl Sessions {
         bounds: Bounds,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (limit, client_limit) = (bounds.requests, bounds.client_requests);
         Self(Arc::new(Shared {
             registry,
             engine,
             graphs,
             store,
             adapted: Arc::default(),
-            arrivals: Arrivals::new(limit, client_limit),
-            admission: Admission::new(limit, client_limit),
-            watches: Admission::new(limit, client_limit),
-            accounts: Accounts::default(),
             bounds,
             metrics,
         }))
@@ -101,16 +78,12 @@ impl Sessions {
         let Shared {
             engine,
             graphs,
-            admission,
-            bounds,
             metrics,
             ..
         } = &*self.0;
         graphs.sample().await;
         let load = &metrics.load;
         engine.sample(load);
-        set(&load.requests, admission.requests().into());
-        set(&load.max_requests, bounds.requests.into());
         let pool = engine.pool();
         set(&load.queued_tasks, pool.queued() as u64);
         set(&load.threads, pool.workers() as u64);
@@ -147,50 +120,6 @@ impl Sessions {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
-    }
-
-    /// Returns the place of a call whose headers have arrived. `window` bytes are held for as long as the call.
-    pub(crate) fn open(&self, caller: &Caller, window: usize) -> Result<Place, SessionError> {
-        let (memory, client) = (self.0.engine.memory(), self.0.accounts.of(caller));
-        let mut held = memory.hold_nothing(&client);
-        held.add(window)?;
-        Ok(Place::new(memory.hold_nothing(&client), held))
-    }
-
-    /// Counts a call as arriving. This is never refused, but can end another arriving call.
-    pub(crate) fn arrive(&self, caller: Caller) -> Arrival {
-        self.0.arrivals.add(caller)
-    }
-
-    /// Rejects a call if it could not be admitted now.
-    pub(crate) fn check(&self, caller: &Caller, calls: Calls) -> Result<(), SessionError> {
-        self.admission(calls)
-            .check(caller)
-            .map_err(|reached| self.rejection(reached))
-    }
-
-    /// Admits a call, or rejects it immediately if a limit is reached.
-    pub(crate) fn admit(&self, caller: Caller, calls: Calls) -> Result<Admitted, SessionError> {
-        self.admission(calls)
-            .admit(caller)
-            .map_err(|reached| self.rejection(reached))
-    }
-
-    fn admission(&self, calls: Calls) -> &Admission {
-        match calls {
-            Calls::Scoring => &self.0.admission,
-            Calls::Watching => &self.0.watches,
-        }
-    }
-
-    fn rejection(&self, reached: AdmissionLimit) -> SessionError {
-        match reached {
-            AdmissionLimit::Server(limit) => SessionError::Overloaded {
-                limit,
-                half_done_in: self.0.engine.half_done_in(),
-            },
-            AdmissionLimit::Client(limit) => SessionError::ClientLimit { limit },
-        }
     }
 
     /// Selects the model of a call: the default of the task if the name is empty.

@@ -3,7 +3,7 @@ use std::{env, fmt, str::FromStr, sync::LazyLock};
 use clap::Args;
 use http::{Uri, uri::Scheme};
 
-use crate::security::FileOrOff;
+use crate::file_or_off::FileOrOff;
 
 /// Settings of traces.
 #[derive(Clone, Debug, Args)]

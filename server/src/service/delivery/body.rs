@@ -17,9 +17,10 @@ use super::{
     read_ahead::Incoming,
 };
 use crate::{
+    admission::{AdmissionError, AdmissionLimit, Arrival},
     compute::Class,
     service::json::{JsonMessage, JsonMethod},
-    session::{Arrival, SessionError},
+    session::SessionError,
 };
 
 /// Receives the messages of a call.
@@ -226,7 +227,7 @@ impl Delivery {
     async fn decompress(&mut self, compressed: Vec<u8>, encoding: Encoding) -> Result<(), Status> {
         let (place, bytes) = (&self.call.place, compressed.len());
         let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
-        let message = decompression.finish(self.call.sessions.pool()).await?;
+        let message = decompression.finish(&self.call.pool).await?;
         place.release(bytes);
         message
             .pieces
@@ -264,7 +265,7 @@ impl Delivery {
     ) -> Result<(), Status> {
         let (place, bytes) = (&self.call.place, compressed.len());
         let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
-        let message = decompression.finish(self.call.sessions.pool()).await?;
+        let message = decompression.finish(&self.call.pool).await?;
         place.release(bytes);
         for piece in message.pieces {
             // A piece is copied, and its copy held in its place.
@@ -290,12 +291,7 @@ impl Delivery {
         let message = if sent <= INLINE_JSON {
             json.read()
         } else {
-            let read = self
-                .call
-                .sessions
-                .pool()
-                .run(Class::Bulk, move |_| json.read())
-                .await;
+            let read = self.call.pool.run(Class::Bulk, move |_| json.read()).await;
             read.map_err(SessionError::from)?.value
         };
         let message = message?;
@@ -316,7 +312,7 @@ impl Delivery {
         let bytes = tokio::select! {
             biased;
             bytes = self.incoming.bytes() => bytes?,
-            limit = displaced(self.arrival.as_mut()) => return Err(SessionError::Displaced(limit).into()),
+            limit = displaced(self.arrival.as_mut()) => return Err(AdmissionError::Displaced(limit).into()),
             () = sleep_until(end) => return Err(late.into()),
         };
         match bytes {
@@ -346,7 +342,7 @@ impl Delivery {
 }
 
 /// Waits until an arriving call has to make room for another.
-async fn displaced(arrival: Option<&mut Arrival>) -> crate::session::AdmissionLimit {
+async fn displaced(arrival: Option<&mut Arrival>) -> AdmissionLimit {
     match arrival {
         Some(arrival) => arrival.displaced().await,
         None => pending().await,

@@ -7,9 +7,10 @@ use http::HeaderMap;
 
 use super::{DeliveryError, DeliverySettings};
 use crate::{
+    admission::Place,
     compute::{Class, ComputePool},
     service::{ServiceError, header::read_header},
-    session::{Place, SessionError},
+    session::SessionError,
 };
 
 /// How the messages of a call are compressed.

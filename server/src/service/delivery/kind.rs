@@ -1,6 +1,6 @@
 use hlorank_proto::methods::{CallClass, Method};
 
-use crate::session::Calls;
+use crate::admission::Calls;
 
 /// What the method of a call says about its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use tonic::{Status, body::Body};
 
 use super::method::JsonMethod;
 use crate::{
+    admission::Place,
     compute::{Class, ComputePool},
     service::ServiceError,
-    session::{Place, SessionError},
+    session::SessionError,
 };
 
 /// Bytes before the message of an answer.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use super::admission::Caller;
+use super::Caller;
 use crate::memory::ClientBytes;
 
 /// One account per client that has calls.
@@ -30,7 +30,7 @@ impl Accounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::TokenName;
+    use crate::admission::TokenName;
 
     #[test]
     fn a_client_has_one_account_while_it_has_calls() {

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::admission::{AdmissionLimit, Caller};
+use super::{AdmissionLimit, Caller};
 
 /// Counts arriving calls, in total and per client. Clones share the counts.
 #[derive(Clone)]
@@ -150,7 +150,7 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
-    use crate::session::TokenName;
+    use crate::admission::TokenName;
 
     fn caller(name: &str) -> Caller {
         Caller::Token(TokenName(name.into()))

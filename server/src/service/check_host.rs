@@ -5,12 +5,12 @@ use http::{Request, Response};
 use tonic::Status;
 use tower::{Layer, Service};
 
-use super::AllowedHosts;
-use crate::service::ServiceError;
+use super::ServiceError;
+use crate::security::AllowedHosts;
 
 /// Wraps services in [`CheckHost`].
 #[derive(Clone)]
-pub(crate) struct CheckHostLayer(pub(super) AllowedHosts);
+pub(crate) struct CheckHostLayer(pub(crate) AllowedHosts);
 
 /// Rejects calls that name a host which is not one of this server, before their messages are read.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header::C
 use tonic::body::Body;
 use tower::Service;
 
-use crate::service::{ServiceError, failure, is_json};
+use super::{ServiceError, failure, is_json};
 
 /// Rejects requests that are neither gRPC over HTTP/2 nor JSON, before any handler sees them.
 #[derive(Clone)]
