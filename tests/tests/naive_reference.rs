@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, MAX_SEGMENT_NODES, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
-    engine::{CacheBytes, Engine, EngineError, Terms, rank},
+    engine::{CacheBytes, Engine, Terms, rank},
     metrics::Metrics,
     model::Model,
 };
@@ -79,12 +79,7 @@ async fn score_interleaved(
     let score = async |(graph, configurations): &Call| {
         let configurations = configurations.clone();
         engine
-            .score(
-                model,
-                graph,
-                || Ok::<_, EngineError>(configurations),
-                Terms::default(),
-            )
+            .score(model, graph, configurations, Terms::default())
             .await
             .unwrap()
             .scores
@@ -277,9 +272,8 @@ fn larger_segments_have_the_scores_of_the_naive_evaluation() {
     assert_ne!(naive(&usual), naive(&larger));
 
     let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
-    let (configurations, usual) = (batch.clone(), Arc::new(usual));
-    let read = move || Ok::<_, EngineError>(configurations);
-    let scored = engine.score(&model, &usual, read, Terms::default());
+    let usual = Arc::new(usual);
+    let scored = engine.score(&model, &usual, batch.clone(), Terms::default());
     let scored = Runtime::new().unwrap().block_on(scored).unwrap();
     assert_near(&scored.scores, &naive(&larger));
 }

@@ -8,7 +8,7 @@ use hlorank_graph::{
 };
 use hlorank_server::{
     compute::ComputePool,
-    engine::{Engine, EngineError, Terms},
+    engine::{Engine, Terms},
     model::Model,
     runtime::Runtime,
 };
@@ -46,12 +46,7 @@ async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
         configurations(kernel).clone(),
     );
     engine
-        .score(
-            &model,
-            &graph,
-            || Ok::<_, EngineError>(tiles),
-            Terms::default(),
-        )
+        .score(&model, &graph, tiles, Terms::default())
         .await
         .unwrap()
         .scores

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, FusionBatch, HloModule, Limits, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
-    engine::{CacheBytes, Engine, EngineError, Terms},
+    engine::{CacheBytes, Engine, Terms},
     metrics::Metrics,
     model::Model,
     outcome::{Evaluation, Reuse},
@@ -44,12 +44,7 @@ impl Fixture {
     ) -> Evaluation {
         let configurations = configurations.clone();
         self.engine
-            .score(
-                &self.model,
-                graph,
-                || Ok::<_, EngineError>(configurations),
-                Terms::default(),
-            )
+            .score(&self.model, graph, configurations, Terms::default())
             .await
             .unwrap()
     }
@@ -135,12 +130,7 @@ async fn a_kernel_alone_has_the_seconds_that_it_has_among_others() {
         let nothing = Configurations::Fusion(
             FusionBatch::from_bits(0, &[vec![]], &Limits::default()).unwrap(),
         );
-        let kernels = engine.kernels(
-            &model,
-            graph,
-            || Ok::<_, EngineError>(nothing),
-            Terms::default(),
-        );
+        let kernels = engine.kernels(&model, graph, nothing, Terms::default());
         let kernels = kernels.await.unwrap().remove(0);
         kernels
             .iter()

@@ -256,10 +256,10 @@ async fn a_graph_of_which_pruning_keeps_nothing_is_refused() {
     let model =
         Arc::new(Model::load(&fixture("registry").join(PRUNED).join("1"), &runtime, 1).unwrap());
     let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
-    let read = || Ok::<_, EngineError>(Configurations::Layout(layouts(0, &[vec![0]])));
+    let nothing = Configurations::Layout(layouts(0, &[vec![0]]));
     let graph = Arc::new(SegmentedGraph::new(&graph));
     let refused = engine
-        .score(&model, &graph, read, Terms::default())
+        .score(&model, &graph, nothing, Terms::default())
         .await
         .unwrap_err();
     assert!(

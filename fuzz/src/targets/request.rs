@@ -24,9 +24,7 @@ pub const REQUEST: Target = Target {
 const BOUNDS: Bounds = Bounds {
     limits: LIMITS,
     graph_bytes: 1 << 15,
-    requests: 1,
     stream_configs: 1000,
-    client_requests: 1,
 };
 
 /// Size of headers that every client accepts, in bytes.

@@ -1,10 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, Digest, MAX_SEGMENT_NODES, SegmentedGraph};
+use hlorank_graph::{Digest, MAX_SEGMENT_NODES, SegmentedGraph};
 use metrics::Gauge;
 
 use super::{
-    EngineError, Terms,
+    BatchPart, EngineError, Terms,
     backlog::Backlog,
     resources::Resources,
     segment::{CacheBytes, EmbeddingCache, SegmentEvaluator},
@@ -103,41 +103,59 @@ impl Engine {
         self.segments.forget(model);
     }
 
-    /// Scores the configurations that `read` returns. `read` runs on a worker; its configurations must have the graph's
-    /// task and slots. A batch is refused before anything is evaluated if the terms do not allow it.
-    pub async fn score<E: From<EngineError> + Send + 'static>(
+    /// Refuses a batch that would be refused whatever its configurations are, so that it need not be read: the model cannot
+    /// take the graph, or a large batch comes while the queue is full.
+    pub fn check(
+        &self,
+        model: &Model,
+        graph: &SegmentedGraph,
+        terms: Terms,
+    ) -> Result<(), EngineError> {
+        match model.loaded() {
+            LoadedModel::Segment(model) => {
+                self.segments.check(&self.resources, model, graph, terms)
+            }
+            LoadedModel::WholeGraph(model) => whole_graph::check(&self.resources, model, graph),
+        }
+    }
+
+    /// Scores configurations, which must have the graph's task and slots. They are refused before anything is evaluated if
+    /// the terms do not allow them.
+    pub async fn score(
         &self,
         model: &Model,
         graph: &Arc<SegmentedGraph>,
-        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        configurations: impl Into<BatchPart>,
         terms: Terms,
-    ) -> Result<Evaluation, E> {
+    ) -> Result<Evaluation, EngineError> {
+        let part = configurations.into();
         match model.loaded() {
             LoadedModel::Segment(model) => {
                 let (graph, _held) = self.cut_for(model, graph, terms.class).await?;
                 self.segments
-                    .score(&self.resources, model, &graph, read, terms)
+                    .score(&self.resources, model, &graph, part, terms)
                     .await
             }
             LoadedModel::WholeGraph(model) => {
-                whole_graph::score(&self.resources, model, graph, read, terms).await
+                whole_graph::score(&self.resources, model, graph, part, terms).await
             }
         }
     }
 
     /// Returns the kernels of each of a few configurations of a program before fusion, and their scores. Configurations that
     /// get no score have none. Models of whole graphs know no kernels.
-    pub async fn kernels<E: From<EngineError> + Send + 'static>(
+    pub async fn kernels(
         &self,
         model: &Model,
         graph: &Arc<SegmentedGraph>,
-        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        configurations: impl Into<BatchPart>,
         terms: Terms,
-    ) -> Result<Vec<Vec<KernelTime>>, E> {
+    ) -> Result<Vec<Vec<KernelTime>>, EngineError> {
+        let part = configurations.into();
         match model.loaded() {
             LoadedModel::Segment(model) => {
                 self.segments
-                    .kernels(&self.resources, model, graph, read, terms)
+                    .kernels(&self.resources, model, graph, part, terms)
                     .await
             }
             LoadedModel::WholeGraph(_) => Ok(Vec::new()),

@@ -8,6 +8,7 @@
 //! Each kind of model is evaluated by one folder: `segment`, `whole_graph`.
 
 mod backlog;
+mod batch_part;
 mod error;
 mod evaluate;
 mod ranking;
@@ -16,6 +17,7 @@ mod segment;
 mod terms;
 mod whole_graph;
 
+pub use batch_part::BatchPart;
 pub use error::EngineError;
 pub use evaluate::Engine;
 pub use ranking::rank;

@@ -1,6 +1,5 @@
 //! Reads the measurements of a request, and writes what they taught.
 
-use bytes::Bytes;
 use hlorank_proto::{
     received::Adapt,
     v1::{self, MeasurementFailure},
@@ -11,7 +10,7 @@ use crate::{
     adaptation::{PoolBasis, PoolRefusal},
     session::{
         ADAPT, Adaptation, Assessment, Contradiction, MeasurementError, MeasurementFields,
-        SentMeasurements, SentTimes, Session, SessionError, Sessions, WantedStored,
+        SentMeasurements, SentTimes, Session, SessionError, WantedStored,
     },
     store::Reporter,
 };
@@ -40,28 +39,19 @@ pub(super) async fn adapt(session: &mut Session, adapt: Option<Adapt>) -> Result
         failures,
         ids,
     };
-    let sent = read_measurements(session.sessions(), &ADAPT, (target, batch), times).await?;
+    check_measurements(&ADAPT, &target, &times)?;
+    let batch = match batch {
+        Some(batch) => session.sessions().batch(batch).await?,
+        None => None,
+    };
+    let sent = SentMeasurements::new(&ADAPT, target, batch, &times);
+    let sent = sent.map_err(SessionError::from)?;
     let stored = match (use_stored, own_only) {
         (false, _) => WantedStored::Nothing,
         (true, true) => WantedStored::Own,
         (true, false) => WantedStored::All,
     };
     Ok(session.adapt(sent, stored).await?)
-}
-
-/// Reads and checks measurements, whose configurations stay encoded.
-pub(super) async fn read_measurements(
-    sessions: &Sessions,
-    fields: &MeasurementFields,
-    (target, batch): (String, Option<Bytes>),
-    times: SentTimes,
-) -> Result<SentMeasurements, ServiceError> {
-    check_measurements(fields, &target, &times)?;
-    let batch = match batch {
-        Some(batch) => sessions.batch(batch).await?,
-        None => None,
-    };
-    Ok(SentMeasurements::new(fields, target, batch, &times).map_err(SessionError::from)?)
 }
 
 /// Checks what belongs to measurements beside their configurations and numbers.

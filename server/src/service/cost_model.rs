@@ -87,8 +87,10 @@ impl CostModel {
         let mut session = session.ranking(request.top_k);
         adapt(&mut session, request.adapt).await?;
         let explained = read_explain_top(request.explain_top)?;
-        let again = (explained > 0).then(|| batch.clone());
-        let assessed = request.assess_confidence.then(|| batch.clone());
+        let is_explained = explained > 0;
+        if is_explained || request.assess_confidence {
+            session.keep_batch();
+        }
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
@@ -102,17 +104,16 @@ impl CostModel {
             log_sd,
             ..
         } = session.rank().await?;
-        let kernels = match again {
-            Some(batch) => {
-                session
-                    .explain(batch, &ranking[..explained.min(ranking.len())])
-                    .await?
-            }
-            None => Vec::new(),
+        let kernels = if is_explained {
+            let best = &ranking[..explained.min(ranking.len())];
+            session.explain(best).await?
+        } else {
+            Vec::new()
         };
-        let assessment = match assessed {
-            Some(batch) => Some(session.assess(batch).await?),
-            None => None,
+        let assessment = if request.assess_confidence {
+            Some(session.assess().await?)
+        } else {
+            None
         };
         let timings = Timings {
             featurize: found.featurize,

@@ -13,14 +13,14 @@ use hlorank_proto::{
 
 use super::{
     ServiceError,
-    adapt_request::{check_target, read_measurements},
+    adapt_request::{check_measurements, check_target},
     batch_request::read_batch,
     graph_request::{read_graph, read_hash},
 };
 use crate::{
     compute::Class,
     security::TokenError,
-    session::{Call, Client, REPORT, SentTimes, SessionError, Sessions},
+    session::{Call, Client, REPORT, SentMeasurements, SentTimes, SessionError, Sessions},
     store::{Chosen, Measurement, Page, Reporter, StoreError, Subject},
 };
 
@@ -49,14 +49,17 @@ pub(super) async fn report(
         reporter,
     } = request;
     let reporter = reporter_of(&reporter, &call.client)?;
-    let task = read_batch(sessions, batch.clone()).await?.task();
+    let batch = read_batch(sessions, batch).await?;
+    let task = batch.task();
     let times = SentTimes {
         seconds,
         repeats,
         failures,
         ids,
     };
-    let sent = read_measurements(sessions, &REPORT, (target, batch), times).await?;
+    check_measurements(&REPORT, &target, &times)?;
+    let sent = SentMeasurements::new(&REPORT, target, Some(batch), &times);
+    let sent = sent.map_err(SessionError::from)?;
     let origin = read_graph(sessions, graph, Some(task)).await?;
     let found = sessions.find(origin, &call.record).await?;
     let kept = sessions.report(call, &found, sent, reporter).await?;

@@ -16,7 +16,7 @@ use crate::{
         Prior,
     },
     compute::{Class, ComputePool},
-    engine::{Engine, Terms, rank},
+    engine::{BatchPart, Engine, Terms, rank},
     memory::Held,
     model::{Model, ScoreUnit},
     outcome::Evaluation,
@@ -223,34 +223,33 @@ pub(super) struct Scored {
     pub(super) deviations: Vec<f32>,
 }
 
-/// Scores the configurations that `read` returns. If something was learned, their scores are predicted ln(seconds), and the
-/// best `top_k` get deviations unless only other kernels taught.
+/// Scores configurations. If something was learned, their scores are predicted ln(seconds), and the best `top_k` get deviations
+/// unless only other kernels taught.
 pub(super) async fn score(
     engine: &Engine,
     (model, graph): (&Model, &Arc<SegmentedGraph>),
-    read: impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static,
+    part: BatchPart,
     terms: Terms,
     (taught, top_k): (Option<&Taught>, u32),
 ) -> Result<Scored, SessionError> {
     let Some(taught) = taught else {
-        let evaluation = engine.score(model, graph, read, terms).await?;
+        let evaluation = engine.score(model, graph, part, terms).await?;
         return Ok(Scored {
             evaluation,
             deviations: Vec::new(),
         });
     };
-    let all = engine
-        .pool()
-        .run(terms.class, move |_| read())
-        .await?
-        .value?;
-    let configurations = all.clone();
-    let read = move || Ok::<_, SessionError>(configurations);
-    let mut evaluation = engine.score(model, graph, read, terms).await?;
-    let (terms, all) = (
-        (terms.class, top_k),
-        (Arc::new(all), model.manifest().unit()),
-    );
+    let configurations = match part.whole() {
+        Some(batch) => Arc::clone(batch),
+        None => {
+            let select = move |_| Arc::new(part.into_configurations());
+            engine.pool().run(terms.class, select).await?.value
+        }
+    };
+    let scored = Arc::clone(&configurations);
+    let mut evaluation = engine.score(model, graph, scored, terms).await?;
+    let all = (configurations, model.manifest().unit());
+    let terms = (terms.class, top_k);
     let deviations = predict(engine.pool(), taught, all, &mut evaluation, terms).await?;
     Ok(Scored {
         evaluation,

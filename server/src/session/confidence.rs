@@ -1,9 +1,16 @@
 //! Asks a second model, which learned from the same data.
 
-use hlorank_graph::{Configurations, EncodedBatch};
+use std::sync::Arc;
+
+use hlorank_graph::Configurations;
 
 use super::{Session, SessionError};
-use crate::{adaptation::Confidence, compute::Class, engine::Terms, model::Model};
+use crate::{
+    adaptation::Confidence,
+    compute::Class,
+    engine::{BatchPart, Terms},
+    model::Model,
+};
 
 /// How far a ranking can be trusted, and the second model that was asked.
 pub(crate) struct Assessment {
@@ -17,27 +24,19 @@ pub(crate) struct Assessment {
 const COMPARED: usize = 256;
 
 /// Returns up to 256 configurations that lie evenly over a batch, for a comparison of models.
-fn spread(all: &Configurations) -> Configurations {
+fn spread(all: &Arc<Configurations>) -> BatchPart {
     let step = all.len().div_ceil(COMPARED).max(1);
-    all.select(&(0..all.len()).step_by(step).collect::<Vec<_>>())
+    let numbers = (0..all.len()).step_by(step).collect();
+    BatchPart::of_numbers(Arc::clone(all), numbers)
 }
 
 impl Session {
-    /// Compares the scores of a batch that was scored with those of another model of the same training data, if one serves.
-    pub(crate) async fn assess(&self, batch: EncodedBatch) -> Result<Assessment, SessionError> {
+    /// Compares the scores of the batch that was kept with those of another model of the same training data, if one serves.
+    pub(crate) async fn assess(&self) -> Result<Assessment, SessionError> {
         let other = self.sessions().second_opinion(self.model());
         let mut scores = None;
-        if let Some(other) = &other {
-            let field = batch.field();
-            let read = self.reader_from(batch, field, 0);
-            let spread = move || Ok::<_, SessionError>(spread(&read()?));
-            let some = self
-                .sessions()
-                .engine()
-                .pool()
-                .run(Class::Bulk, move |_| spread())
-                .await?
-                .value?;
+        if let (Some(other), Some(batch)) = (&other, self.kept_batch()) {
+            let some = spread(batch);
             let own = self.model_scores(self.model(), some.clone()).await?;
             scores = Some([own, self.model_scores(other, some).await?]);
         }
@@ -53,17 +52,12 @@ impl Session {
         })
     }
 
-    async fn model_scores(
-        &self,
-        model: &Model,
-        configurations: Configurations,
-    ) -> Result<Vec<f32>, SessionError> {
+    async fn model_scores(&self, model: &Model, some: BatchPart) -> Result<Vec<f32>, SessionError> {
         let terms = Terms {
             continues_request: true,
             ..self.terms(Class::Interactive)
         };
         let (engine, graph) = (self.sessions().engine(), self.shared_graph());
-        let read = move || Ok::<_, SessionError>(configurations);
-        Ok(engine.score(model, &graph, read, terms).await?.scores)
+        Ok(engine.score(model, &graph, some, terms).await?.scores)
     }
 }

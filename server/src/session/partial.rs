@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     compute::Class,
-    engine::{Engine, Terms},
+    engine::{BatchPart, Engine, Terms},
     model::{Model, ModelKind},
 };
 
@@ -45,11 +45,11 @@ pub(super) async fn score_in_time(
             continues_request: first > 0,
         };
         async move {
-            let select = move || Ok(all.select(&range.collect::<Vec<_>>()));
+            let slice = BatchPart::of_numbers(all, range.collect());
             adapt::score(
                 engine,
                 (model, graph),
-                select,
+                slice,
                 terms,
                 (taught.as_ref(), top_k),
             )

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     compute::Class,
-    engine::Terms,
+    engine::{BatchPart, Terms},
     memory::Held,
     model::Model,
     store::{Chosen, KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, Subject},
@@ -24,7 +24,7 @@ use crate::{
 /// The measured configurations of a graph on a target, each once.
 pub(crate) struct MeasuredList {
     pub(crate) graph: Arc<SegmentedGraph>,
-    pub(super) configurations: Configurations,
+    pub(super) configurations: Arc<Configurations>,
     /// `[configurations]` the geometric mean of the run times of each.
     pub(crate) seconds: Vec<f64>,
     _held: [Held; 2],
@@ -98,7 +98,7 @@ impl Sessions {
         model: &Model,
         list: &MeasuredList,
     ) -> Result<Vec<f32>, SessionError> {
-        self.score_in_background(model, &list.graph, list.configurations.clone())
+        self.score_in_background(model, &list.graph, Arc::clone(&list.configurations))
             .await
     }
 
@@ -107,16 +107,16 @@ impl Sessions {
         &self,
         model: &Model,
         graph: &Arc<SegmentedGraph>,
-        configurations: Configurations,
+        configurations: impl Into<BatchPart>,
     ) -> Result<Vec<f32>, SessionError> {
-        let read = move || Ok::<_, SessionError>(configurations);
         let deadline = Some(Instant::now() + MAX_TIME);
         let terms = Terms {
             deadline,
             class: Class::Bulk,
             continues_request: false,
         };
-        Ok(self.engine().score(model, graph, read, terms).await?.scores)
+        let evaluation = self.engine().score(model, graph, configurations, terms);
+        Ok(evaluation.await?.scores)
     }
 
     async fn some_measurements(
@@ -173,7 +173,7 @@ impl MeasuredList {
         })?;
         Ok(Some(Self {
             graph,
-            configurations,
+            configurations: Arc::new(configurations),
             seconds,
             _held: held,
         }))

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     compute::{Class, Computed},
-    engine::{Terms, rank},
+    engine::{BatchPart, Terms, rank},
     graphs::Warning,
     metrics::ModelSeries,
     model::{Model, ScoreUnit},
@@ -42,6 +42,11 @@ pub(crate) struct Session {
     top_k: u32,
     /// The deviation of each score that may be ranked, if they are adapted.
     deviations: Vec<f32>,
+    /// Whether the batch is kept after it was scored, for an explanation or an assessment.
+    keeps_batch: bool,
+    kept_batch: Option<Arc<Configurations>>,
+    /// The memory of the batch that is kept.
+    kept_bytes: usize,
     reuse: Reuse,
     /// Configurations of all batches that got no score.
     unscored: Option<UnscoredConfigs>,
@@ -106,6 +111,9 @@ impl Session {
             warnings: Vec::new(),
             top_k: 0,
             deviations: Vec::new(),
+            keeps_batch: false,
+            kept_batch: None,
+            kept_bytes: 0,
             reuse: Reuse::default(),
             unscored: None,
         })
@@ -114,6 +122,25 @@ impl Session {
     /// Sets the length of the ranking, 0 for all.
     pub(crate) fn ranking(self, top_k: u32) -> Self {
         Self { top_k, ..self }
+    }
+
+    /// Keeps the batch that is scored, for [`Self::explain`] and [`Self::assess`].
+    pub(crate) fn keep_batch(&mut self) {
+        self.keeps_batch = true;
+    }
+
+    /// The bytes of a batch that is kept once it was scored.
+    fn bytes_to_keep(&self, batch: &EncodedBatch) -> usize {
+        if !self.keeps_batch {
+            return 0;
+        }
+        let limits = &self.sessions.bounds().limits;
+        batch.read_bytes(self.graph.slots(), limits)
+    }
+
+    /// The batch that was scored, if it is kept.
+    pub(super) fn kept_batch(&self) -> Option<&Arc<Configurations>> {
+        self.kept_batch.as_ref()
     }
 
     /// Limits the number of configurations of all batches together.
@@ -186,25 +213,30 @@ impl Session {
         let asked = Instant::now();
         let (first, field) = (self.scores.len(), batch.field());
         let class = self.accept(&batch, field)?;
+        let kept_bytes = self.bytes_to_keep(&batch);
         let (engine, read) = (
             Arc::clone(self.sessions.engine()),
             self.reader(batch, field),
         );
-        let (terms, taught, top_k) = (self.terms(class), self.taught(), self.top_k);
-        let (own, model, graph) = (
-            Arc::clone(&engine),
-            Arc::clone(&self.model),
-            Arc::clone(&self.graph),
-        );
+        let terms = self.terms(class);
+        engine.check(&self.model, &self.graph, terms)?;
+        let own = Arc::clone(&engine);
+        let model = Arc::clone(&self.model);
+        let graph = Arc::clone(&self.graph);
+        let taught = self.taught();
+        let top_k = self.top_k;
+        let keeps = self.keeps_batch;
         let score = async move {
-            adapt::score(
-                &own,
-                (&model, &graph),
-                read,
-                terms,
-                (taught.as_ref(), top_k),
-            )
-            .await
+            let read = own.pool().run(class, move |_| read()).await?;
+            let batch = Arc::new(read.value?);
+            // Nobody else has a batch that is not kept, so that the engine need not copy it.
+            let kept = keeps.then(|| Arc::clone(&batch));
+            let predictor = (taught.as_ref(), top_k);
+            let scored = adapt::score(&own, (&model, &graph), batch.into(), terms, predictor);
+            let mut scored = scored.await?;
+            // The time until a worker was free is that of the first task. Later waits count towards their stages.
+            scored.evaluation.stages.waited = read.waited;
+            Ok::<_, SessionError>((scored, kept))
         };
         let scored = match class {
             Class::Interactive => {
@@ -212,19 +244,18 @@ impl Session {
                     value: mut scored,
                     waited,
                 } = engine.pool().drive(score).await?;
-                if let Ok(scored) = &mut scored {
+                if let Ok((scored, _)) = &mut scored {
                     scored.evaluation.stages.waited += waited;
                 }
                 scored
             }
             Class::Bulk => score.await,
         };
-        let Scored {
-            evaluation,
-            deviations,
-        } = scored.map_err(|error| error.numbered_after(first))?;
-        self.deviations.extend(deviations);
-        Ok(self.take(evaluation, asked))
+        let (scored, kept) = scored.map_err(|error| error.numbered_after(first))?;
+        self.kept_batch = kept;
+        self.kept_bytes = kept_bytes;
+        self.deviations.extend(scored.deviations);
+        Ok(self.take(scored.evaluation, asked))
     }
 
     /// The terms of the next batch.
@@ -259,11 +290,14 @@ impl Session {
         let asked = Instant::now();
         let (sent, field) = (batch.count(), batch.field());
         let class = self.accept(&batch, field)?;
+        let kept_bytes = self.bytes_to_keep(&batch);
         let (engine, read) = (
             Arc::clone(self.sessions.engine()),
             self.reader(batch, field),
         );
         let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
+        self.kept_batch = self.keeps_batch.then(|| Arc::clone(&all));
+        self.kept_bytes = kept_bytes;
         let terms = (deadline, class);
         let taught = (self.taught(), self.top_k);
         let Scored {
@@ -299,33 +333,29 @@ impl Session {
         }
         let (count, limits) = (batch.count(), &self.sessions.bounds().limits);
         let planned = self.graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
-        // The engine gets a copy of configurations whose run times are predicted.
-        let copies = if self.learned.is_some() { 2 } else { 1 };
+        // The engine copies configurations that others use after it.
+        let is_shared = self.learned.is_some() || self.keeps_batch;
+        let copies = if is_shared { 2 } else { 1 };
         self.call
             .place
             .hold(copies * batch.read_bytes(self.graph.slots(), limits) + count * planned)?;
         Ok(class_of(count))
     }
 
-    /// Returns a function that reads a batch on a worker.
+    /// Returns a function that reads the next batch on a worker.
     fn reader(
         &self,
         encoded: EncodedBatch,
         field: &'static str,
     ) -> impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static {
-        self.reader_from(encoded, field, self.scores.len())
-    }
-
-    /// The same for a batch that follows `first` configurations.
-    pub(super) fn reader_from(
-        &self,
-        encoded: EncodedBatch,
-        field: &'static str,
-        first: usize,
-    ) -> impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static {
-        let (graph, limits) = (Arc::clone(&self.graph), self.sessions.bounds().limits);
-        let (batch, limit) = (self.batches, self.max_configs);
+        let graph = Arc::clone(&self.graph);
+        let limits = self.sessions.bounds().limits;
+        let first = self.scores.len();
+        let batch = self.batches;
+        let limit = self.max_configs;
         move || {
+            // A test counts these.
+            tracing::trace!(field, configs = encoded.count(), "a batch is read");
             let read = encoded.read(graph.task, &graph.configurable, &limits);
             let read = read.and_then(|read| read.check(&graph.whole).map(|()| read));
             let read = read.map_err(|source| SessionError::Configuration { field, source })?;
@@ -358,10 +388,9 @@ impl Session {
         } else {
             self.scores.extend(scores);
         }
-        self.call.place.hold_only(answer_bytes(
-            self.scores.len() + self.deviations.len(),
-            self.scores.len(),
-        ));
+        let ranked = self.scores.len() + self.deviations.len();
+        let answer = answer_bytes(ranked, self.scores.len());
+        self.call.place.hold_only(answer + self.kept_bytes);
         ScoredBatch {
             first,
             configs,
@@ -416,10 +445,9 @@ impl Session {
         })
     }
 
-    /// Returns the kernels of some configurations of a batch that was scored, and their predicted seconds.
+    /// Returns the kernels of some configurations of the batch that was kept, and their predicted seconds.
     pub(crate) async fn explain(
         &self,
-        batch: EncodedBatch,
         configs: &[u32],
     ) -> Result<Vec<Vec<KernelTime>>, SessionError> {
         let unsupported = |why| Err(SessionError::ExplainUnsupported { why });
@@ -429,19 +457,18 @@ impl Session {
         if self.is_adapted() {
             return unsupported("scores that are adapted to measurements are no sums over kernels");
         }
-        let (engine, field) = (Arc::clone(self.sessions.engine()), batch.field());
-        let (read, configs) = (self.reader_from(batch, field, 0), configs.to_vec());
-        let chosen = move || {
-            let numbers: Vec<usize> = configs.iter().map(|&config| config as usize).collect();
-            Ok::<_, SessionError>(read()?.select(&numbers))
+        let Some(batch) = &self.kept_batch else {
+            return Ok(Vec::new());
         };
+        let numbers = configs.iter().map(|&config| config as usize).collect();
+        let chosen = BatchPart::of_numbers(Arc::clone(batch), numbers);
         let terms = Terms {
             continues_request: true,
             ..self.terms(Class::Interactive)
         };
-        engine
-            .kernels(&self.model, &self.graph, chosen, terms)
-            .await
+        let engine = self.sessions.engine();
+        let kernels = engine.kernels(&self.model, &self.graph, chosen, terms);
+        Ok(kernels.await?)
     }
 
     /// Records the stage times of an answer with scores.

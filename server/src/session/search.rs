@@ -125,7 +125,7 @@ impl Session {
             return Ok(());
         }
         let batch = Configurations::Layout(layouts(space, rows.clone())?);
-        let (evaluation, predicted) = self.predict(batch, terms).await?;
+        let (evaluation, predicted) = self.predict(Arc::new(batch), terms).await?;
         *reuse += evaluation.reuse;
         visited.rows.extend(rows);
         visited.scores.extend(predicted.scores);

@@ -6,9 +6,7 @@ use std::{
 use hlorank_graph::{Digest, Graph, SegmentedGraph, Task};
 use hlorank_proto::v1;
 
-use super::{
-    Bounds, GraphOrigin, SentGraph, SessionError,
-};
+use super::{Bounds, GraphOrigin, SentGraph, SessionError};
 use crate::{
     adaptation::AdaptedCache,
     compute::{Class, ComputePool},

@@ -22,7 +22,7 @@ use crate::{
 
 /// Measured configurations, and what came of each.
 pub(super) struct Measured {
-    pub(super) configurations: Configurations,
+    pub(super) configurations: Arc<Configurations>,
     pub(super) outcomes: Vec<Outcome>,
     /// `[configurations]` who reported each; the call's client if it sent it.
     pub(super) reporters: Vec<Option<Reporter>>,
@@ -46,7 +46,7 @@ impl Measured {
         let sent = outcomes.len();
         let reporters = vec![Some(client.clone()); sent];
         Self {
-            configurations,
+            configurations: Arc::new(configurations),
             outcomes,
             reporters,
             twins: (0..sent).collect(),
@@ -265,7 +265,7 @@ fn joined(
         _ => {}
     }
     Ok(Measured {
-        configurations,
+        configurations: Arc::new(configurations),
         outcomes,
         reporters,
         twins,

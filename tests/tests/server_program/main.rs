@@ -2,6 +2,7 @@
 //! test has a server of its own.
 
 mod faults;
+mod reads;
 mod settings;
 mod starting;
 mod telemetry;

@@ -44,7 +44,7 @@ async fn scores(
     model: &Arc<Model>,
     graph: &Arc<SegmentedGraph>,
 ) -> Result<Vec<u32>, EngineError> {
-    let tiles = || Ok::<_, EngineError>(Configurations::Tile(grid_tiles(ROWS.into())));
+    let tiles = Configurations::Tile(grid_tiles(ROWS.into()));
     let evaluation = engine.score(model, graph, tiles, Terms::default()).await?;
     Ok(evaluation
         .scores

@@ -10,12 +10,12 @@ use metrics::Gauge;
 use super::{
     embeddings::{EmbeddingCache, Embeddings},
     plan::Plan,
-    prepare::{Preparation, Prepared},
+    prepare::{Preparation, Prepared, check_pad, check_room},
     sums::SumTree,
 };
 use crate::{
     compute::{Class, Computed, Worker},
-    engine::{EngineError, Terms, error::check_scores, resources::Resources},
+    engine::{BatchPart, EngineError, Terms, error::check_scores, resources::Resources},
     model::SegmentModel,
     outcome::{Evaluation, KernelTime, Stages},
     runtime::Interrupt,
@@ -47,46 +47,54 @@ impl SegmentEvaluator {
         self.embeddings.cache().forget(model);
     }
 
-    /// Scores the configurations that `read` returns.
-    pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
+    /// Refuses a batch whatever its configurations are: the graph cannot be padded as the model needs it, or a large batch
+    /// comes while the queue is full.
+    pub(in crate::engine) fn check(
+        &self,
+        resources: &Resources,
+        model: &Arc<SegmentModel>,
+        graph: &SegmentedGraph,
+        terms: Terms,
+    ) -> Result<(), EngineError> {
+        check_pad(model, graph)?;
+        check_room(resources, terms)
+    }
+
+    /// Scores configurations.
+    pub(in crate::engine) async fn score(
         &self,
         resources: &Resources,
         model: &Arc<SegmentModel>,
         graph: &Arc<SegmentedGraph>,
-        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        part: BatchPart,
         terms: Terms,
-    ) -> Result<Evaluation, E> {
+    ) -> Result<Evaluation, EngineError> {
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
         let Computed {
             value: prepared,
             waited,
-        } = preparation.run(resources, read, terms).await?;
-        Ok(self.evaluate(resources, prepared, waited, terms).await?)
+        } = preparation.run(resources, part, terms).await?;
+        self.evaluate(resources, prepared, waited, terms).await
     }
 
-    /// Returns the kernels of each configuration that `read` returns, and their scores.
-    pub(in crate::engine) async fn kernels<E: From<EngineError> + Send + 'static>(
+    /// Returns the kernels of each configuration, and their scores.
+    pub(in crate::engine) async fn kernels(
         &self,
         resources: &Resources,
         model: &Arc<SegmentModel>,
         graph: &Arc<SegmentedGraph>,
-        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        part: BatchPart,
         terms: Terms,
-    ) -> Result<Vec<Vec<KernelTime>>, E> {
+    ) -> Result<Vec<Vec<KernelTime>>, EngineError> {
         let whole = Arc::clone(graph);
         let form = move |_| {
-            read().map(|configurations| (kernels_of(&whole, &configurations), configurations))
+            let configurations = part.into_configurations();
+            (kernels_of(&whole, &configurations), configurations)
         };
-        let formed = resources
-            .pool
-            .run(terms.class, form)
-            .await
-            .map_err(EngineError::from)?
-            .value?;
-        let (kernels, configurations) = formed;
-        let read = move || Ok::<_, E>(configurations);
+        let (kernels, configurations) = resources.pool.run(terms.class, form).await?.value;
+        let part = BatchPart::from(configurations);
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
-        let prepared = preparation.run(resources, read, terms).await?.value;
+        let prepared = preparation.run(resources, part, terms).await?.value;
         let Prepared {
             plan,
             looked_up,
@@ -104,13 +112,11 @@ impl SegmentEvaluator {
             sums.resize(rows.next_multiple_of(multiple) * size, 0.0);
             own.score(worker, &sums, interrupt)
         };
-        let interrupt = Arc::new(model.interrupt().map_err(EngineError::from)?);
+        let interrupt = Arc::new(model.interrupt()?);
         let seconds = resources
             .pool
             .run_session(terms.class, interrupt, score)
-            .await;
-        let seconds = seconds.map_err(EngineError::from)?;
-        let seconds = seconds.map_err(EngineError::from)?;
+            .await??;
         drop(held);
         let timed = kernels
             .iter()
@@ -190,7 +196,7 @@ async fn score_sums(
         .step_by(at_once)
         .map(|start| start..count.min(start + at_once))
         .collect();
-    let interrupt = model.interrupt().map_err(EngineError::from)?;
+    let interrupt = model.interrupt()?;
     let score = move |worker: Worker, configs: Range<usize>, interrupt: &Interrupt| {
         let (count, padded) = (
             configs.len(),

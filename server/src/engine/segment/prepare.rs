@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, SegmentedGraph, TooManyRows};
+use hlorank_graph::{SegmentedGraph, TooManyRows};
 
 use super::{
     embeddings::{Embeddings, LookedUp},
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     compute::{Class, Computed},
     engine::{
-        EngineError, Terms,
+        BatchPart, EngineError, Terms,
         backlog::{Backlog, Work},
         resources::Resources,
     },
@@ -67,9 +67,7 @@ impl Preparation {
         embeddings: &Arc<Embeddings>,
         memory: &Arc<Memory>,
     ) -> Result<Self, EngineError> {
-        if !can_pad(model, graph) {
-            return Err(EngineError::pad_unknown(model.facts()));
-        }
+        check_pad(model, graph)?;
         let (model, graph) = (Arc::clone(model), Arc::clone(graph));
         Ok(Self {
             model,
@@ -79,27 +77,26 @@ impl Preparation {
         })
     }
 
-    /// Prepares the configurations that `read` returns. A large batch is refused at once if the queue is full.
-    pub(super) async fn run<E: From<EngineError> + Send + 'static>(
+    /// Prepares configurations. A large batch is refused at once if the queue is full.
+    pub(super) async fn run(
         self,
         resources: &Resources,
-        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        part: BatchPart,
         terms: Terms,
-    ) -> Result<Computed<Prepared>, E> {
-        if terms.class == Class::Bulk {
-            resources.backlog.check_room(terms)?;
-        }
+    ) -> Result<Computed<Prepared>, EngineError> {
+        check_room(resources, terms)?;
         let backlog = Arc::clone(&resources.backlog);
         let first = resources.pool.run(terms.class, move |_| {
             let until = Instant::now() + TURN;
-            let planner = Box::new(Planner::new(&self.graph, read()?));
+            let configurations = part.into_configurations();
+            let planner = Box::new(Planner::new(&self.graph, configurations));
             let work = self.queue_planning(&backlog, planner.configs(), terms)?;
-            Ok::<_, E>(Progress::Planning(self, planner, work).advance(until)?)
+            Progress::Planning(self, planner, work).advance(until)
         });
         let Computed {
             value: progress,
             waited,
-        } = first.await.map_err(EngineError::from)?;
+        } = first.await?;
         let mut progress = progress?;
         loop {
             if let Progress::Done(prepared) = progress {
@@ -111,7 +108,7 @@ impl Preparation {
             let next = resources.pool.run(terms.class, move |_| {
                 progress.advance(Instant::now() + TURN)
             });
-            progress = next.await.map_err(EngineError::from)?.value?;
+            progress = next.await?.value?;
         }
     }
 
@@ -175,6 +172,23 @@ impl Progress {
             }
             Self::Done(prepared) => Ok(Self::Done(prepared)),
         }
+    }
+}
+
+/// Checks that the graph can be padded as the model needs it.
+pub(super) fn check_pad(model: &SegmentModel, graph: &SegmentedGraph) -> Result<(), EngineError> {
+    if can_pad(model, graph) {
+        Ok(())
+    } else {
+        Err(EngineError::pad_unknown(model.facts()))
+    }
+}
+
+/// Refuses a large batch if the queue is full. How much work a small one is shows soon.
+pub(super) fn check_room(resources: &Resources, terms: Terms) -> Result<(), EngineError> {
+    match terms.class {
+        Class::Bulk => resources.backlog.check_room(terms),
+        Class::Interactive => Ok(()),
     }
 }
 

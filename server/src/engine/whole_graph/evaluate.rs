@@ -4,7 +4,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, SegmentedGraph};
+use hlorank_graph::SegmentedGraph;
 
 use super::{
     batch::Batch,
@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     compute::{Class, Computed, Worker},
-    engine::{EngineError, Terms, backlog::Work, error::check_scores, resources::Resources},
+    engine::{
+        BatchPart, EngineError, Terms, backlog::Work, error::check_scores, resources::Resources,
+    },
     model::{ModelFailed, ModelNodes, RunSizes, WholeGraphModel},
     outcome::{Evaluation, Stages},
     runtime::Interrupt,
@@ -27,30 +29,41 @@ struct Chunks {
     multiple: usize,
 }
 
-/// Scores the configurations that `read` returns.
-pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
+/// Refuses a graph that is too large for the model, before its configurations are read.
+pub(in crate::engine) fn check(
     resources: &Resources,
-    model: &Arc<WholeGraphModel>,
-    graph: &Arc<SegmentedGraph>,
-    read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
-    terms: Terms,
-) -> Result<Evaluation, E> {
-    // The size of a chunk does not matter if scores do not depend on it.
-    let multiple = if model.settings().batch_dependent {
+    model: &WholeGraphModel,
+    graph: &SegmentedGraph,
+) -> Result<(), EngineError> {
+    let room = Room {
+        memory: &resources.memory,
+        workers: resources.pool.workers(),
+        multiple: multiple(resources, model),
+    };
+    check_size(model, graph, &room)
+}
+
+/// The number of configurations of a run is a multiple of this. The size of a chunk does not matter if scores do not depend on
+/// it.
+fn multiple(resources: &Resources, model: &WholeGraphModel) -> usize {
+    if model.settings().batch_dependent {
         1
     } else {
         resources.device().row_multiple
-    };
+    }
+}
+
+/// Scores configurations.
+pub(in crate::engine) async fn score(
+    resources: &Resources,
+    model: &Arc<WholeGraphModel>,
+    graph: &Arc<SegmentedGraph>,
+    part: BatchPart,
+    terms: Terms,
+) -> Result<Evaluation, EngineError> {
+    check(resources, model, graph)?;
+    let multiple = multiple(resources, model);
     let workers = resources.pool.workers();
-    check_size(
-        model,
-        graph,
-        &Room {
-            memory: &resources.memory,
-            workers,
-            multiple,
-        },
-    )?;
     let prepared = {
         let (model, graph, memory) = (
             Arc::clone(model),
@@ -58,13 +71,16 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
             Arc::clone(&resources.memory),
         );
         let runs = (workers, multiple);
-        let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, &memory, runs)?);
-        resources.pool.run(terms.class, read)
+        let prepare = move |_| {
+            let configurations = part.into_configurations();
+            Batch::new(&model, &graph.whole, configurations, &memory, runs)
+        };
+        resources.pool.run(terms.class, prepare)
     };
     let Computed {
         value: batch,
         waited,
-    } = prepared.await.map_err(EngineError::from)?;
+    } = prepared.await?;
     let batch = Arc::new(batch?);
     let work = resources
         .backlog
@@ -75,7 +91,7 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
         work,
         multiple,
     };
-    Ok(chunks.evaluate(resources, waited, terms.class).await?)
+    chunks.evaluate(resources, waited, terms.class).await
 }
 
 /// Refuses a graph that is too large for the model before anything is queued. How much pruning keeps is not known yet.

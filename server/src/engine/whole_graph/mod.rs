@@ -9,4 +9,4 @@ mod evaluate;
 mod passes;
 mod runs;
 
-pub(super) use evaluate::score;
+pub(super) use evaluate::{check, score};

@@ -55,8 +55,10 @@ impl ValidationEngine {
         graph: &Arc<SegmentedGraph>,
         configurations: Configurations,
     ) -> Result<Result<Vec<f32>, EngineError>, ValidationError> {
-        let read = move || Ok::<_, EngineError>(configurations);
-        let evaluated = limit.wait(self.engine.score(model, graph, read, Terms::default()))?;
+        let evaluated = self
+            .engine
+            .score(model, graph, configurations, Terms::default());
+        let evaluated = limit.wait(evaluated)?;
         Ok(evaluated.map(|evaluation| evaluation.scores))
     }
 

@@ -106,11 +106,10 @@ impl Session {
         pooled: Option<Pooled>,
     ) -> Result<Learned, SessionError> {
         let engine = Arc::clone(self.sessions.engine());
-        let configurations = measured.configurations.clone();
+        let configurations = Arc::clone(&measured.configurations);
         let class = class_of(configurations.len());
-        let read = move || Ok::<_, SessionError>(configurations);
         let evaluation = engine
-            .score(&self.model, &self.graph, read, self.terms(class))
+            .score(&self.model, &self.graph, configurations, self.terms(class))
             .await?;
         let held = engine.memory().hold(learning_bytes(
             measured.configurations.len(),

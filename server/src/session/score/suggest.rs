@@ -33,6 +33,7 @@ impl Session {
             self.reader(batch, field),
         );
         let all = engine.pool().run(class, move |_| read()).await?.value?;
+        let all = Arc::new(all);
         let (mut evaluation, mut from) = self.predict(all, self.terms(class)).await?;
         let (mut drawn, mut _space) = (0..from.scores.len(), None);
         if let Some(combined) = combined {
@@ -70,13 +71,14 @@ impl Session {
     /// Scores configurations, and predicts their run times if the call sent measurements.
     pub(in crate::session) async fn predict(
         &self,
-        configurations: Configurations,
+        configurations: Arc<Configurations>,
         terms: Terms,
     ) -> Result<(Evaluation, Predicted), SessionError> {
-        let (engine, configurations) = (self.sessions.engine(), Arc::new(configurations));
-        let copy = configurations.as_ref().clone();
-        let read = move || Ok::<_, SessionError>(copy);
-        let evaluation = engine.score(&self.model, &self.graph, read, terms).await?;
+        let engine = self.sessions.engine();
+        let scored = Arc::clone(&configurations);
+        let evaluation = engine
+            .score(&self.model, &self.graph, scored, terms)
+            .await?;
         let scores = evaluation.scores.clone();
         let log_seconds = match self.taught() {
             None => scores.clone(),

@@ -1,0 +1,94 @@
+//! A batch is read and checked once, whatever a call does with it. The server logs each time that it reads one.
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use hlorank_client::{Adapt, Client, Connection, GraphHandle, Measured, RankRequest};
+use hlorank_graph::{Configurations, Task};
+use hlorank_tests::{
+    Artifacts, ServerProcess, configurations, measured_graphs, onnxruntime, part, program,
+    program_graph, program_module, random_fusions,
+};
+use serde_json::Value;
+use tokio::time::sleep;
+
+/// Maximum wait until the second model serves.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn start(artifacts: &Artifacts) -> ServerProcess {
+    let mut server = program("hlorank-server");
+    server
+        .args([&artifacts.flag(), "--log=info,hlorank_server=trace"])
+        .env("HLORANK_ONNXRUNTIME", onnxruntime())
+        .env("HLORANK_DEFAULT_TILE_MODEL", "tile-xla-cpu");
+    ServerProcess::run(server)
+}
+
+/// Returns the field of each batch that was read, in the order of the reads, once this many calls have been logged. The line
+/// of a call follows those of its work.
+async fn reads(server: &ServerProcess, calls: usize) -> Vec<String> {
+    server.lines(calls, |line| line["target"] == "access").await;
+    let is_read = |line: &Value| line["fields"]["message"] == "a batch is read";
+    let reads = server.lines(0, is_read).await;
+    let field = |line: &Value| line["fields"]["field"].as_str().unwrap().to_owned();
+    reads.iter().map(field).collect()
+}
+
+#[tokio::test]
+async fn a_batch_is_read_once_for_scores_and_kernels_and_confidence() {
+    let artifacts = Artifacts::copy();
+    let server = start(&artifacts);
+    let client = Client::connect(&server.endpoint, Connection::default())
+        .await
+        .unwrap();
+    let handle = GraphHandle::hlo_module(program_module("sharpen_train"), Task::Fusion, Vec::new());
+    let fusions = random_fusions(&program_graph("sharpen_train"), 20, &mut Rng::with_seed(1));
+    let batch = Configurations::Fusion(fusions);
+    let request = RankRequest::new(&handle, &batch)
+        .explain(5)
+        .assess_confidence();
+    let ranking = client.rank(&request).await.unwrap();
+    assert_eq!(ranking.kernels.len(), 5);
+    assert!(ranking.confidence.is_some());
+    let reads = reads(&server, 1).await;
+    assert_eq!(reads.len(), 1, "{reads:?}");
+}
+
+#[tokio::test]
+async fn the_measured_and_the_ranked_batch_of_a_call_are_read_once_each() {
+    let artifacts = Artifacts::copy();
+    let server = start(&artifacts);
+    let client = Client::connect(&server.endpoint, Connection::default())
+        .await
+        .unwrap();
+    let graphs = measured_graphs();
+    let graph = graphs
+        .iter()
+        .find(|graph| graph.graph.task() == Task::Tile && configurations(graph).len() >= 10)
+        .unwrap();
+    let some: Vec<usize> = (0..10).collect();
+    let measured = [Measured::Time {
+        seconds: 1e-3,
+        repeats: 1,
+    }; 10];
+    let measured = Adapt::new("test").measured(&part(configurations(graph), some), &measured);
+    let handle = GraphHandle::of(graph);
+    let request = RankRequest::new(&handle, configurations(graph))
+        .adapt(Some(measured))
+        .assess_confidence();
+    let started = Instant::now();
+    for calls in 1.. {
+        let ranking = client.rank(&request).await.unwrap();
+        let reads = reads(&server, calls).await.split_off(2 * (calls - 1));
+        assert_eq!(reads.len(), 2, "{reads:?}");
+        assert_eq!(reads[0], "adapt.batch");
+        if !ranking.confidence.unwrap().other_model.is_empty() {
+            return;
+        }
+        assert!(
+            started.elapsed() < PATIENCE,
+            "the second model does not serve"
+        );
+        sleep(Duration::from_millis(100)).await;
+    }
+}
