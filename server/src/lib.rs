@@ -5,12 +5,14 @@
 
 mod adaptation;
 mod admission;
+pub mod call;
 pub mod compute;
 pub mod device;
 pub mod engine;
 mod file_or_off;
 pub mod graphs;
 mod health;
+mod learning;
 mod listening;
 mod manual;
 pub mod memory;
@@ -27,11 +29,13 @@ pub mod security;
 mod serve;
 mod serve_connection;
 pub mod service;
-pub mod session;
+mod session;
 pub mod settings;
 mod split_mix;
 mod start_error;
 pub mod store;
+mod stored_measurements;
+mod suggestions;
 pub mod telemetry;
 
 pub use serve::{RunningServer, start};

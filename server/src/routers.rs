@@ -16,7 +16,6 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
 use crate::{
-    admission::Admission,
     compute::ComputePool,
     quality::LiveQuality,
     registry::Registry,
@@ -27,7 +26,6 @@ use crate::{
         DeliverySettings, Explain, JsonCalls, ModelAdmin, Models, Reflection,
         compress_like_request,
     },
-    session::Sessions,
     start_error::StartError,
     telemetry::{ObserveCallsLayer, Observer},
 };
@@ -36,8 +34,7 @@ use crate::{
 pub(crate) struct Routers<'a, H: Health> {
     pub(crate) settings: &'a SecuritySettings,
     pub(crate) delivery: DeliverySettings,
-    pub(crate) sessions: &'a Sessions,
-    pub(crate) admission: &'a Arc<Admission>,
+    pub(crate) cost_model: &'a CostModel,
     pub(crate) pool: &'a Arc<ComputePool>,
     pub(crate) credentials: &'a Credentials,
     pub(crate) observer: Arc<Observer>,
@@ -94,8 +91,7 @@ const MIN_HTTP1_BUFFER: usize = 8192;
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
     pub(crate) fn calls(&self) -> Result<CallService, StartError> {
-        let cost_model = CostModel::new(self.sessions.clone(), Arc::clone(self.admission));
-        let service = CostModelServiceServer::new(cost_model)
+        let service = CostModelServiceServer::new(self.cost_model.clone())
             .max_decoding_message_size(self.delivery.max_message_bytes)
             .max_encoding_message_size(usize::MAX);
         let routes = Routes::default()
@@ -159,7 +155,7 @@ impl<H: Health> Routers<'_, H> {
             .layer(self.credentials.identify())
             .map_request(compress_like_request::<Body>)
             .layer(AdmitCallsLayer {
-                admission: Arc::clone(self.admission),
+                admission: Arc::clone(&self.cost_model.admission),
                 pool: Arc::clone(self.pool),
                 settings: self.delivery,
             })

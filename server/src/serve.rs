@@ -8,10 +8,12 @@ use tokio::time::timeout;
 
 use crate::{
     admission::Admission,
+    call::{Bounds, Decoder},
     compute::ComputePool,
     engine::{CacheBytes, Engine},
-    graphs::GraphCache,
+    graphs::{GraphCache, Graphs},
     health::HealthReporting,
+    learning::Learning,
     listening::{Addresses, Listening},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
@@ -20,11 +22,12 @@ use crate::{
     routers::Routers,
     runtime::Runtime,
     security::Credentials,
-    service::REASONS,
-    session::{Bounds, Sessions},
+    service::{CostModel, REASONS},
+    session::{ModelSelection, Sessions},
     settings::Settings,
     start_error::StartError,
     store::{MeasurementStore, StoreLocation},
+    stored_measurements::StoredMeasurements,
     telemetry::{AccessLog, Observer, Tracing},
 };
 
@@ -63,21 +66,18 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
     let health = HealthReporting::start(&registry, reporter).await;
     let readiness = Arc::new(Readiness::new(Arc::clone(&registry)));
-    let admission = Arc::new(Admission::new(
-        Arc::clone(&engine),
-        settings.max_requests,
-        settings.max_client_requests,
-    ));
-    let graphs = GraphCache::new(settings.graph_cache_bytes, &metrics);
-    let sessions = Sessions::new(
+    let parts = Parts {
+        registry: &registry,
+        engine: &engine,
+        store: store.clone(),
+        metrics: &metrics,
+    };
+    let cost_model = parts.cost_model(&settings);
+    let quality = Arc::new(LiveQuality::new(
         Arc::clone(&registry),
-        engine,
-        graphs,
-        store.clone(),
-        bounds(&settings),
+        Arc::clone(&cost_model.stored),
         Arc::clone(&metrics),
-    );
-    let quality = Arc::new(LiveQuality::new(sessions.clone()));
+    ));
     let replays = store
         .clone()
         .filter(|_| settings.replay_share > 0.0)
@@ -91,7 +91,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
             .start()
         });
     let hosts = settings.security.allowed_hosts.clone();
-    let monitored = Monitored::new(&metrics, &sessions, &admission, &readiness);
+    let monitored = Monitored::new(&metrics, &engine, &cost_model, &readiness);
     let monitoring = addresses
         .metrics
         .map(|address| Monitoring::start(address, monitored, hosts))
@@ -100,8 +100,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let routers = Routers {
         settings: &settings.security,
         delivery: settings.delivery,
-        sessions: &sessions,
-        admission: &admission,
+        cost_model: &cost_model,
         pool: &pool,
         credentials: &credentials,
         observer: observer(&settings, &metrics, &tracing),
@@ -139,6 +138,52 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     };
     server.log_addresses();
     Ok(server)
+}
+
+/// What answers calls.
+struct Parts<'a> {
+    registry: &'a Arc<Registry>,
+    engine: &'a Arc<Engine>,
+    store: Option<Arc<MeasurementStore>>,
+    metrics: &'a Arc<Metrics>,
+}
+
+impl Parts<'_> {
+    /// Gives each part of a call what it needs.
+    fn cost_model(self, settings: &Settings) -> CostModel {
+        let engine = || Arc::clone(self.engine);
+        let metrics = || Arc::clone(self.metrics);
+        let pool = || Arc::clone(self.engine.pool());
+        let bounds = bounds(settings);
+        let limits = bounds.limits;
+        let cache = GraphCache::new(settings.graph_cache_bytes, self.metrics);
+        let graphs = Arc::new(Graphs::new(cache, pool(), bounds, metrics()));
+        let stored = StoredMeasurements::new(self.store, engine(), Arc::clone(&graphs), limits);
+        let stored = Arc::new(stored);
+        let admission = Admission::new(
+            engine(),
+            settings.max_requests,
+            settings.max_client_requests,
+        );
+        CostModel {
+            admission: Arc::new(admission),
+            decoder: Decoder::new(pool(), limits),
+            models: Arc::new(ModelSelection::new(Arc::clone(self.registry), metrics())),
+            graphs,
+            sessions: Arc::new(Sessions::new(engine(), limits, metrics())),
+            learning: Arc::new(Learning::new(engine(), Arc::clone(&stored))),
+            stored,
+            bounds,
+        }
+    }
+}
+
+fn bounds(settings: &Settings) -> Bounds {
+    Bounds {
+        limits: settings.limits.limits(),
+        graph_bytes: settings.max_graph_bytes,
+        stream_configs: settings.max_stream_configs,
+    }
 }
 
 fn engine(settings: &Settings, pool: &Arc<ComputePool>, metrics: &Metrics) -> Engine {
@@ -192,14 +237,6 @@ async fn open_store(
         }
     };
     Ok(Some(Arc::new(store)))
-}
-
-fn bounds(settings: &Settings) -> Bounds {
-    Bounds {
-        limits: settings.limits.limits(),
-        graph_bytes: settings.max_graph_bytes,
-        stream_configs: settings.max_stream_configs,
-    }
 }
 
 fn observer(settings: &Settings, metrics: &Arc<Metrics>, tracing: &Tracing) -> Arc<Observer> {

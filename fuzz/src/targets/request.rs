@@ -1,7 +1,7 @@
 use hlorank_proto::{received, v1::RankConfigsRequest};
 use hlorank_server::{
+    call::Bounds,
     service::{REASONS, ReadRequest, ServiceError, read_request},
-    session::Bounds,
 };
 use prost::Message as _;
 use tonic::{Code, Status, metadata::MetadataMap};

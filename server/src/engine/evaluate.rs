@@ -95,6 +95,10 @@ impl Engine {
         let (held, limit) = self.resources.memory.bytes();
         set(&load.call_bytes, held as u64);
         set(&load.max_call_bytes, limit as u64);
+        let pool = self.pool();
+        set(&load.queued_tasks, pool.queued() as u64);
+        set(&load.threads, pool.workers() as u64);
+        load.worker_panics.absolute(pool.panics());
     }
 
     /// Drops the embeddings of a model, by its digest, that no call uses any more.

@@ -27,20 +27,22 @@ use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use crate::{
     admission::Admission,
+    engine::Engine,
+    graphs::Graphs,
     listening::{BoundAddress, Listening},
     metrics::Metrics,
     registry::Registry,
     security::{AllowedHosts, ConnectionActivity, ConnectionGate, HostError},
     serve_connection::Http,
-    service::openapi,
-    session::Sessions,
+    service::{CostModel, openapi},
     start_error::StartError,
 };
 
 /// The sources of the answers.
 pub(crate) struct Monitored {
     metrics: Arc<Metrics>,
-    sessions: Sessions,
+    engine: Arc<Engine>,
+    graphs: Arc<Graphs>,
     admission: Arc<Admission>,
     readiness: Arc<Readiness>,
     /// Permits to render the metrics.
@@ -79,16 +81,17 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 impl Monitored {
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
-        sessions: &Sessions,
-        admission: &Arc<Admission>,
+        engine: &Arc<Engine>,
+        cost_model: &CostModel,
         readiness: &Arc<Readiness>,
     ) -> Self {
         let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
         let rendering = Semaphore::new(MAX_RENDERING);
         Self {
             metrics,
-            sessions: sessions.clone(),
-            admission: Arc::clone(admission),
+            engine: Arc::clone(engine),
+            graphs: Arc::clone(&cost_model.graphs),
+            admission: Arc::clone(&cost_model.admission),
             readiness,
             rendering,
         }
@@ -226,7 +229,8 @@ async fn metrics(
         .extensions()
         .get::<ConnectionActivity>()
         .map(ConnectionActivity::begin);
-    monitored.sessions.sample().await;
+    monitored.graphs.sample().await;
+    monitored.engine.sample(&monitored.metrics.load);
     monitored.admission.sample(&monitored.metrics.load);
     // Rendering takes some milliseconds, which would block an async thread.
     let rendered = Arc::clone(&monitored);

@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use super::{LiveQuality, bootstrap::intervals};
 use crate::{
+    call::CallError,
     compute::Class,
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
-    session::SessionError,
 };
 
 /// How two model versions rank the same measurements.
@@ -40,7 +40,7 @@ impl LiveQuality {
         &self,
         versions: [&Arc<Model>; 2],
         target: Option<&str>,
-    ) -> Result<Comparison, SessionError> {
+    ) -> Result<Comparison, CallError> {
         let _turn = self.comparing.acquire().await;
         let task = versions[0].manifest().task();
         let mut pairs = Vec::new();

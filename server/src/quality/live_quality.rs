@@ -5,18 +5,21 @@ use tokio::sync::Semaphore;
 
 use super::board::{Board, MAX_GRAPHS};
 use crate::{
+    call::CallError,
     compute::ComputePool,
-    metrics::QualitySeries,
+    metrics::{Metrics, QualitySeries},
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
     registry::Registry,
-    session::{MeasuredList, SessionError, Sessions},
     store::Subject,
+    stored_measurements::{MeasuredList, StoredMeasurements},
 };
 
 /// How well model versions rank what clients measured.
 pub(crate) struct LiveQuality {
-    sessions: Sessions,
+    registry: Arc<Registry>,
+    stored: Arc<StoredMeasurements>,
+    metrics: Arc<Metrics>,
     pub(super) board: Board,
     /// Held by the comparison in progress.
     pub(super) comparing: Semaphore,
@@ -29,9 +32,15 @@ const MAX_REPLAYED: usize = 1_000;
 const PAGE: usize = 1_000;
 
 impl LiveQuality {
-    pub(crate) fn new(sessions: Sessions) -> Self {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        stored: Arc<StoredMeasurements>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
-            sessions,
+            registry,
+            stored,
+            metrics,
             board: Board::default(),
             comparing: Semaphore::new(1),
         }
@@ -43,20 +52,21 @@ impl LiveQuality {
     }
 
     pub(super) fn registry(&self) -> &Arc<Registry> {
-        self.sessions.registry()
+        &self.registry
     }
 
     pub(super) fn pool(&self) -> &ComputePool {
-        self.sessions.pool()
+        self.stored.pool()
     }
 
     pub(super) fn series(&self) -> &QualitySeries {
-        &self.sessions.metrics().quality
+        &self.metrics.quality
     }
 
     /// Returns the graphs that can be replayed, each on one target, and their tasks.
-    pub(super) async fn subjects(&self) -> Result<Vec<(Subject, Task)>, SessionError> {
-        let (store, mut all) = (self.sessions.store()?, Vec::<(Subject, Task)>::new());
+    pub(super) async fn subjects(&self) -> Result<Vec<(Subject, Task)>, CallError> {
+        let store = self.stored.store()?;
+        let mut all = Vec::<(Subject, Task)>::new();
         loop {
             let after = all.last().map(|(subject, _)| subject.clone());
             let page = store
@@ -74,9 +84,9 @@ impl LiveQuality {
         &self,
         subject: &Subject,
         models: &[&Arc<Model>],
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), CallError> {
         let list = self
-            .sessions
+            .stored
             .measured_list(subject, None, MAX_REPLAYED)
             .await?;
         for model in models {
@@ -95,8 +105,8 @@ impl LiveQuality {
         &self,
         model: &Model,
         list: &MeasuredList,
-    ) -> Result<Option<GraphQuality>, SessionError> {
-        let scores = self.sessions.replay(model, list).await?;
+    ) -> Result<Option<GraphQuality>, CallError> {
+        let scores = self.stored.replay(model, list).await?;
         Ok(GraphQuality::of(
             &scores,
             &list.seconds,

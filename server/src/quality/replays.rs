@@ -9,9 +9,9 @@ use tokio::{task::JoinHandle, time::sleep};
 
 use super::{budget::Budget, live_quality::LiveQuality};
 use crate::{
+    call::CallError,
     model::Model,
     registry::VersionInUse,
-    session::SessionError,
     store::{Changed, MeasurementStore},
 };
 
@@ -88,7 +88,7 @@ impl Replays {
     }
 
     /// Replays what the board lacks. Returns whether all succeeded.
-    async fn pass(&self, budget: &Budget) -> Result<bool, SessionError> {
+    async fn pass(&self, budget: &Budget) -> Result<bool, CallError> {
         let (in_use, subjects) = (
             self.quality.registry().in_use(),
             self.quality.subjects().await?,

@@ -5,53 +5,50 @@ use hlorank_proto::{
     v1::{self, MeasurementFailure},
 };
 
-use super::ServiceError;
+use super::{CostModel, ServiceError};
 use crate::{
     adaptation::{PoolBasis, PoolRefusal},
-    session::{
-        ADAPT, Adaptation, Assessment, Contradiction, MeasurementError, MeasurementFields,
-        SentMeasurements, SentTimes, Session, SessionError, WantedStored,
-    },
+    call::{ADAPT, CallError, MeasurementError, MeasurementFields, SentMeasurements, SentTimes},
+    learning::{Adaptation, Contradiction, WantedStored},
+    session::{Assessment, Session},
     store::Reporter,
 };
 
 /// Maximum length of a target's name.
 const MAX_TARGET_BYTES: usize = 256;
 
-/// Has a session learn from the measurements of its call, if it has some.
-pub(super) async fn adapt(session: &mut Session, adapt: Option<Adapt>) -> Result<(), ServiceError> {
-    let Some(Adapt {
-        target,
-        batch,
-        seconds,
-        repeats,
-        failures,
-        ids,
-        use_stored,
-        own_only,
-    }) = adapt
-    else {
-        return Ok(());
-    };
-    let times = SentTimes {
-        seconds,
-        repeats,
-        failures,
-        ids,
-    };
-    check_measurements(&ADAPT, &target, &times)?;
-    let batch = match batch {
-        Some(batch) => session.sessions().batch(batch).await?,
-        None => None,
-    };
-    let sent = SentMeasurements::new(&ADAPT, target, batch, &times);
-    let sent = sent.map_err(SessionError::from)?;
-    let stored = match (use_stored, own_only) {
-        (false, _) => WantedStored::Nothing,
-        (true, true) => WantedStored::Own,
-        (true, false) => WantedStored::All,
-    };
-    Ok(session.adapt(sent, stored).await?)
+impl CostModel {
+    /// Has a session learn from the measurements of its call, if it has some.
+    pub(super) async fn adapt(
+        &self,
+        session: &mut Session,
+        adapt: Option<Adapt>,
+    ) -> Result<(), ServiceError> {
+        let Some(adapt) = adapt else {
+            return Ok(());
+        };
+        let times = SentTimes {
+            seconds: adapt.seconds,
+            repeats: adapt.repeats,
+            failures: adapt.failures,
+            ids: adapt.ids,
+        };
+        check_measurements(&ADAPT, &adapt.target, &times)?;
+        let batch = match adapt.batch {
+            Some(batch) => self.decoder.batch(batch).await?,
+            None => None,
+        };
+        let sent = SentMeasurements::new(&ADAPT, adapt.target, batch, &times);
+        let sent = sent.map_err(CallError::from)?;
+        let stored = match (adapt.use_stored, adapt.own_only) {
+            (false, _) => WantedStored::Nothing,
+            (true, true) => WantedStored::Own,
+            (true, false) => WantedStored::All,
+        };
+        let lesson = self.learning.learn(session.learner(), sent, stored).await?;
+        session.adapt_to(lesson);
+        Ok(())
+    }
 }
 
 /// Checks what belongs to measurements beside their configurations and numbers.
@@ -83,7 +80,7 @@ pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), Serv
     }
 }
 
-fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), SessionError> {
+fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), CallError> {
     let (found, expected) = (failure.to_string(), "a MeasurementFailure");
     let refused = |_| MeasurementError::OutOfRange {
         field,

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     admission::{AdminScope, Admission, Caller},
+    call::{CallError, Client},
     compute::ComputePool,
-    session::{Client, SessionError},
     store::Reporter,
 };
 
@@ -89,7 +89,7 @@ impl<S> AdmitCalls<S> {
         let place = self.admission.open(&caller, window);
         Ok(Arc::new(DeliveredCall {
             kind,
-            place: place.map_err(SessionError::from)?,
+            place: place.map_err(CallError::from)?,
             caller,
             admission: Arc::clone(&self.admission),
             pool: Arc::clone(&self.pool),

@@ -62,6 +62,13 @@ pub(super) fn config_kernels(kernels: Vec<KernelTime>) -> v1::ConfigKernels {
     }
 }
 
+/// Writes what was unusual about a graph and about what predictions rest on.
+pub(super) fn warnings(of_graph: Vec<Warning>, session: &mut Session) -> Vec<v1::Warning> {
+    let of_session = session.take_warnings();
+    let all = of_graph.into_iter().chain(of_session);
+    all.map(v1::Warning::from).collect()
+}
+
 /// Writes the time of each stage.
 pub(super) fn stage_timings(timings: Timings) -> StageTimings {
     StageTimings {

@@ -8,61 +8,61 @@ use tonic::Code::{
 use super::{DeliveryError, reason::Reason};
 use crate::{
     admission::{AdmissionError, AdmissionLimit},
+    call::{CallError, MeasurementError},
     engine::EngineError,
     registry::{AdminError, ScanError, SelectError},
     security::TokenError,
-    session::{MeasurementError, SessionError},
     store::StoreError,
 };
 
 /// Code, reason, and the field to blame.
 pub(super) type Class = (Code, Reason, Option<&'static str>);
 
-pub(super) fn session(error: &SessionError) -> Class {
+pub(super) fn call(error: &CallError) -> Class {
     match error {
-        SessionError::GraphNotCached { .. } => (FailedPrecondition, Reason::GraphNotCached, None),
-        SessionError::GraphBytes { field, .. } => {
+        CallError::GraphNotCached { .. } => (FailedPrecondition, Reason::GraphNotCached, None),
+        CallError::GraphBytes { field, .. } => {
             (InvalidArgument, Reason::GraphTooLarge, Some(field))
         }
-        SessionError::Graph(error) => (InvalidArgument, graph_reason(error), Some("graph")),
-        SessionError::Configuration { field, source } => {
+        CallError::Graph(error) => (InvalidArgument, graph_reason(error), Some("graph")),
+        CallError::Configuration { field, source } => {
             (InvalidArgument, configuration_reason(source), Some(field))
         }
-        SessionError::Measurement(error) => measurement(error),
-        SessionError::Store(error) => store(error),
-        SessionError::StreamTooLong { .. } => {
+        CallError::Measurement(error) => measurement(error),
+        CallError::Store(error) => store(error),
+        CallError::StreamTooLong { .. } => {
             (InvalidArgument, Reason::StreamTooLong, Some("configs"))
         }
-        SessionError::DeadlineExceeded { .. } => {
+        CallError::DeadlineExceeded { .. } => {
             (Code::DeadlineExceeded, Reason::DeadlineExceeded, None)
         }
-        SessionError::PartialUnsupported { .. } => (
+        CallError::PartialUnsupported { .. } => (
             InvalidArgument,
             Reason::PartialUnsupported,
             Some("allow_partial"),
         ),
-        SessionError::SourceUnsupported { .. } => {
+        CallError::SourceUnsupported { .. } => {
             (InvalidArgument, Reason::SourceUnsupported, Some("source"))
         }
-        SessionError::ExplainUnsupported { .. } => (
+        CallError::ExplainUnsupported { .. } => (
             InvalidArgument,
             Reason::ExplainUnsupported,
             Some("explain_top"),
         ),
-        SessionError::Select(SelectError::WrongTask { .. }) => {
+        CallError::Select(SelectError::WrongTask { .. }) => {
             (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
         }
-        SessionError::Select(SelectError::OtherFeatureSet { .. }) => {
+        CallError::Select(SelectError::OtherFeatureSet { .. }) => {
             (InvalidArgument, Reason::FeatureSetMismatch, Some("model"))
         }
-        SessionError::Select(SelectError::UnknownFeatureSet { .. }) => (
+        CallError::Select(SelectError::UnknownFeatureSet { .. }) => (
             NotFound,
             Reason::FeatureSetUnknown,
             Some("graph.feature_graph.feature_set"),
         ),
-        SessionError::Select(_) => (NotFound, Reason::ModelNotFound, None),
-        SessionError::Engine(error) => engine(error),
-        SessionError::Worker(_) => (Internal, Reason::WorkerFailed, None),
+        CallError::Select(_) => (NotFound, Reason::ModelNotFound, None),
+        CallError::Engine(error) => engine(error),
+        CallError::Worker(_) => (Internal, Reason::WorkerFailed, None),
     }
 }
 

@@ -14,7 +14,7 @@ use tonic::Status;
 use tower::{Layer, Service};
 
 use super::{ServiceError, header::read_header};
-use crate::session::{Deadline, SessionError};
+use crate::call::{CallError, Deadline};
 
 /// Wraps services in [`Deadlines`].
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub(super) fn of_call(extensions: &Extensions) -> Option<Deadline> {
 }
 
 fn exceeded(deadline: Deadline) -> Status {
-    SessionError::DeadlineExceeded {
+    CallError::DeadlineExceeded {
         allowed: deadline.allowed,
     }
     .into()

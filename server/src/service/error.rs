@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     admission::AdmissionError,
+    call::{CallError, Limit},
     registry::AdminError,
     security::{HostError, TokenError},
-    session::{Limit, SessionError},
 };
 
 /// Domain of the `ErrorInfo` of every error.
@@ -48,9 +48,9 @@ pub enum ServiceError {
     /// The call was not admitted.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// A session was not opened, or a batch was not scored.
+    /// The call failed.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Call(#[from] CallError),
     /// A batch of a stream was refused.
     #[error("batch {batch}, whose configuration 0 is number {first} of the stream: {source}")]
     Batch {
@@ -59,7 +59,7 @@ pub enum ServiceError {
         /// Number of configurations before it.
         first: usize,
         /// The reason.
-        source: SessionError,
+        source: CallError,
     },
     /// A header cannot be read.
     #[error("the header {name} is {found:?}, expected {expected}")]
@@ -183,8 +183,8 @@ impl From<ServiceError> for Status {
     }
 }
 
-impl From<SessionError> for Status {
-    fn from(error: SessionError) -> Self {
+impl From<CallError> for Status {
+    fn from(error: CallError) -> Self {
         ServiceError::from(error).into()
     }
 }
@@ -210,7 +210,7 @@ impl ServiceError {
                 let limit = error.limit();
                 Some(Limit::of(limit.setting(), None, limit.number() as usize))
             }
-            error => error.session()?.limit(),
+            error => error.call()?.limit(),
         }
     }
 
@@ -218,10 +218,7 @@ impl ServiceError {
     fn room_in(&self) -> Duration {
         match self {
             Self::Admission(error) => error.room_in(),
-            error => error
-                .session()
-                .map(SessionError::room_in)
-                .unwrap_or_default(),
+            error => error.call().map(CallError::room_in).unwrap_or_default(),
         }
     }
 
@@ -236,9 +233,9 @@ impl ServiceError {
         }
     }
 
-    fn session(&self) -> Option<&SessionError> {
+    fn call(&self) -> Option<&CallError> {
         match self {
-            Self::Session(error) | Self::Batch { source: error, .. } => Some(error),
+            Self::Call(error) | Self::Batch { source: error, .. } => Some(error),
             _ => None,
         }
     }
@@ -252,7 +249,7 @@ impl ServiceError {
                 (Code::InvalidArgument, Reason::FieldInvalid, Some(field))
             }
             Self::Admission(error) => classify::admission(error),
-            Self::Session(error) | Self::Batch { source: error, .. } => classify::session(error),
+            Self::Call(error) | Self::Batch { source: error, .. } => classify::call(error),
             Self::UnknownModel { .. } | Self::UnknownVersion { .. } => {
                 (Code::NotFound, Reason::ModelNotFound, None)
             }

@@ -1,21 +1,67 @@
-//! Reads the graph of a request.
+//! Reads the graph of a request, and selects the model.
 
 use bytes::Bytes;
 use hlorank_graph::{Digest, Task};
-use hlorank_proto::v1;
+use hlorank_proto::v1::{self, ModelSelector};
 
-use super::ServiceError;
-use crate::session::{GraphContent, GraphOrigin, SentGraph, Sessions};
+use super::{CostModel, ServiceError, adapt_request::check_target, model_selector::wanted};
+use crate::{
+    graphs::{FoundGraph, GraphContent, GraphOrigin, SentGraph},
+    session::SelectedModel,
+    telemetry::CallRecord,
+};
 
 const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text, features or feature_graph";
 
-/// Decodes a request's graph, and reads where it comes from. `task` is the task of the batch that comes with it.
-pub(super) async fn read_graph(
-    sessions: &Sessions,
-    graph: Option<Bytes>,
-    task: Option<Task>,
-) -> Result<GraphOrigin, ServiceError> {
-    origin(sessions.graph(present(graph)?).await?, task)
+impl CostModel {
+    /// Decodes a request's graph, and reads where it comes from. `task` is the task of the batch that comes with it.
+    pub(super) async fn graph(
+        &self,
+        graph: Option<Bytes>,
+        task: Option<Task>,
+    ) -> Result<GraphOrigin, ServiceError> {
+        let graph = self.decoder.graph(present(graph)?).await?;
+        origin(graph, task)
+    }
+
+    /// Finds the graph of a call with configurations of a task, and selects its model. The feature set of a graph decides the
+    /// model, so such a graph comes first; otherwise an unknown model is refused before the graph is read.
+    pub(super) async fn find(
+        &self,
+        graph: Option<Bytes>,
+        selector: Option<ModelSelector>,
+        task: Task,
+        record: &CallRecord,
+    ) -> Result<(FoundGraph, SelectedModel), ServiceError> {
+        if task == Task::FeatureSet {
+            let origin = self.graph(graph, Some(task)).await?;
+            let found = self.graphs.find(origin, record).await?;
+            let model = self.select_for(selector, &found, record)?;
+            return Ok((found, model));
+        }
+        let selector = selector.unwrap_or_default();
+        let wanted = wanted(&selector)?;
+        let model = self.models.select(&selector.name, &wanted, task, record)?;
+        let origin = self.graph(graph, Some(task)).await?;
+        let found = self.graphs.find(origin, record).await?;
+        Ok((found, model))
+    }
+
+    /// Selects the model of a call about a graph.
+    pub(super) fn select_for(
+        &self,
+        selector: Option<ModelSelector>,
+        found: &FoundGraph,
+        record: &CallRecord,
+    ) -> Result<SelectedModel, ServiceError> {
+        let selector = selector.unwrap_or_default();
+        let wanted = wanted(&selector)?;
+        let graph = &found.graph.whole;
+        let selected = self
+            .models
+            .select_for(&selector.name, &wanted, graph, record);
+        Ok(selected?)
+    }
 }
 
 /// Requires that a request has a graph.
@@ -80,4 +126,13 @@ pub(super) fn read_hash(field: &'static str, hash: &[u8]) -> Result<Digest, Serv
         found: format!("{} bytes long", hash.len()),
         expected: "32 bytes".to_owned(),
     })
+}
+
+/// Returns the graph that a request is about; `None` for all.
+pub(super) fn read_filter(target: &str, graph_hash: &[u8]) -> Result<Option<Digest>, ServiceError> {
+    if graph_hash.is_empty() {
+        return Ok(None);
+    }
+    check_target("target", target)?;
+    read_hash("graph_hash", graph_hash).map(Some)
 }

@@ -1,4 +1,5 @@
-//! The gRPC services.
+//! The gRPC services. Each method has a file of its own, which reads the request, does the work and writes the answer; the
+//! layers around the services have one each, too.
 
 mod adapt_request;
 mod admit_calls;
@@ -8,23 +9,29 @@ mod batch_request;
 mod calls_only;
 mod check_host;
 mod classify;
-mod compared_models;
+mod compare_models;
 mod compression;
 mod cost_model;
 mod deadline;
+mod delete_measurements;
 mod delivery;
 mod error;
+mod get_measured_graph;
 mod graph_request;
 mod header;
 mod json;
-mod measurements_request;
+mod list_measurements;
 mod model;
 mod model_admin;
-mod rank_stream;
+mod model_selector;
+mod put_graph;
+mod rank_configs;
+mod rank_configs_stream;
 mod read_request;
 mod reason;
 mod reflection;
-mod suggest_request;
+mod report_measurements;
+mod suggest_configs;
 mod transport;
 
 pub(crate) use admit_calls::AdmitCallsLayer;

@@ -1,32 +1,24 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
-use hlorank_graph::{NamedFeatureSet, Task};
+use hlorank_graph::NamedFeatureSet;
 use hlorank_proto::v1::{
     self, CompareModelsRequest, CompareModelsResponse, GetModelRequest, GetModelResponse,
-    ListModelsRequest, ListModelsResponse, ModelSelector, model_service_server::ModelService,
+    ListModelsRequest, ListModelsResponse, model_service_server::ModelService,
 };
 use tonic::{Request, Response, Status};
 
-use super::{
-    ServiceError,
-    answer::count,
-    compared_models::{check_tasks, comparison},
-    graph_request::read_graph,
-};
+use super::{ServiceError, answer::count};
 use crate::{
     model::{Manifest, Model, ModelKind, ModelState, Rejection},
     quality::LiveQuality,
     ranking_quality::QualitySummary,
-    registry::{IgnoredPath, ModelReport, Registry, Wanted},
-    session::{FoundGraph, SelectedModel, SessionError, Sessions},
-    telemetry::CallRecord,
+    registry::{IgnoredPath, ModelReport, Registry},
 };
 
 /// Implements `hlorank.v1.ModelService`.
 pub struct Models {
-    registry: Arc<Registry>,
-    quality: Arc<LiveQuality>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) quality: Arc<LiveQuality>,
 }
 
 impl Models {
@@ -64,19 +56,6 @@ impl Models {
             live_quality,
             ..report.into()
         }
-    }
-
-    /// Returns a version that a request names.
-    fn loaded(
-        &self,
-        field: &'static str,
-        selector: Option<ModelSelector>,
-    ) -> Result<Arc<Model>, ServiceError> {
-        let hint = "give the name of a model; ListModels lists them";
-        let selector = selector.filter(|selector| !selector.name.is_empty());
-        let selector = selector.ok_or(ServiceError::Missing { field, hint })?;
-        let found = self.registry.version(&selector.name, &wanted(&selector)?);
-        Ok(found.map_err(SessionError::from)?)
     }
 
     fn find(&self, name: &str, version: u64) -> Result<ModelReport, ServiceError> {
@@ -133,21 +112,7 @@ impl ModelService for Models {
         &self,
         request: Request<CompareModelsRequest>,
     ) -> Result<Response<CompareModelsResponse>, Status> {
-        let CompareModelsRequest {
-            first,
-            second,
-            target,
-        } = request.into_inner();
-        let first = self.loaded("first", first)?;
-        let second = self.loaded("second", second)?;
-        check_tasks(&first, &second)?;
-        let target = Some(target.as_str()).filter(|target| !target.is_empty());
-        let compared = self
-            .quality
-            .compare([&first, &second], target)
-            .await
-            .map_err(ServiceError::from)?;
-        Ok(Response::new(comparison([&first, &second], &compared)))
+        Ok(Response::new(self.compare(request.into_inner()).await?))
     }
 }
 
@@ -177,69 +142,6 @@ pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
         });
     }
     Ok(())
-}
-
-/// Returns the version of a model that a request asks for.
-pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
-    let invalid = |field, found: &dyn ToString, expected: &str| {
-        Err(ServiceError::Invalid {
-            field,
-            found: found.to_string(),
-            expected: expected.to_owned(),
-        })
-    };
-    match (selector.version, selector.label.as_str()) {
-        (0, "") => Ok(Wanted::Any),
-        (0, "stable") => Ok(Wanted::Stable),
-        (0, "canary") => Ok(Wanted::Canary),
-        (version, "") => Ok(Wanted::Version(version)),
-        // The label is not quoted because it may be megabytes long.
-        (0, _) => invalid(
-            "model.label",
-            &"an unknown label",
-            "stable, canary or nothing",
-        ),
-        (version, _) => invalid("model.version", &version, "0 together with a label"),
-    }
-}
-
-/// Finds the graph of a call with configurations of a task, and selects its model. The feature set of a graph decides the
-/// model, so such a graph comes first; otherwise an unknown model is refused before the graph is read.
-pub(super) async fn find(
-    sessions: &Sessions,
-    (graph, selector): (Option<Bytes>, Option<ModelSelector>),
-    task: Task,
-    record: &CallRecord,
-) -> Result<(FoundGraph, SelectedModel), ServiceError> {
-    if task == Task::FeatureSet {
-        let found = sessions
-            .find(read_graph(sessions, graph, Some(task)).await?, record)
-            .await?;
-        let model = select_for(sessions, selector, &found, record)?;
-        return Ok((found, model));
-    }
-    let selector = selector.unwrap_or_default();
-    let model = sessions.select(&selector.name, &wanted(&selector)?, task, record)?;
-    let found = sessions
-        .find(read_graph(sessions, graph, Some(task)).await?, record)
-        .await?;
-    Ok((found, model))
-}
-
-/// Selects the model of a call about a graph.
-pub(super) fn select_for(
-    sessions: &Sessions,
-    selector: Option<ModelSelector>,
-    found: &FoundGraph,
-    record: &CallRecord,
-) -> Result<SelectedModel, ServiceError> {
-    let selector = selector.unwrap_or_default();
-    Ok(sessions.select_for(
-        &selector.name,
-        &wanted(&selector)?,
-        &found.graph.whole,
-        record,
-    )?)
 }
 
 impl From<ModelReport> for v1::Model {

@@ -4,11 +4,12 @@ use hlorank_graph::{Configurations, EncodedBatch, decode_graph};
 use hlorank_proto::received::{Adapt, RankConfigsRequest};
 
 use super::{
-    ServiceError, adapt_request::check_measurements, batch_request, graph_request, model::wanted,
+    ServiceError, adapt_request::check_measurements, batch_request, graph_request,
+    model_selector::wanted,
 };
 use crate::{
-    graphs::Source,
-    session::{ADAPT, Bounds, GraphOrigin, SentMeasurements, SentTimes, SessionError},
+    call::{ADAPT, Bounds, CallError, SentMeasurements, SentTimes},
+    graphs::{GraphOrigin, Source},
 };
 
 /// What a request holds.
@@ -26,26 +27,25 @@ pub fn read_request(
     bounds: &Bounds,
 ) -> Result<ReadRequest, ServiceError> {
     let batch = EncodedBatch::of(&request.batch.unwrap_or_default());
-    let batch = batch.map_err(|source| SessionError::Configuration {
+    let batch = batch.map_err(|source| CallError::Configuration {
         field: "batch",
         source,
     })?;
     let batch = batch_request::present(batch)?;
     wanted(&request.model.unwrap_or_default())?;
     let graph = decode_graph(graph_request::present(request.graph)?, &bounds.limits);
-    let graph =
-        match graph_request::origin(graph.map_err(SessionError::Graph)?, Some(batch.task()))? {
-            GraphOrigin::Hash(hash) => return Err(SessionError::GraphNotCached { hash }.into()),
-            GraphOrigin::Sent(graph) => graph,
-        };
+    let graph = match graph_request::origin(graph.map_err(CallError::Graph)?, Some(batch.task()))? {
+        GraphOrigin::Hash(hash) => return Err(CallError::GraphNotCached { hash }.into()),
+        GraphOrigin::Sent(graph) => graph,
+    };
     graph.check(bounds)?;
-    let source = graph.read(&bounds.limits).map_err(SessionError::Graph)?;
+    let source = graph.read(&bounds.limits).map_err(CallError::Graph)?;
     let read = batch.read(
         source.graph.task,
         &source.graph.configurable,
         &bounds.limits,
     );
-    let configurations = read.map_err(|source| SessionError::Configuration {
+    let configurations = read.map_err(|source| CallError::Configuration {
         field: batch.field(),
         source,
     })?;
@@ -77,14 +77,14 @@ fn read_adapt(adapt: Adapt, source: &Source, bounds: &Bounds) -> Result<(), Serv
         ids,
     };
     check_measurements(&ADAPT, &target, &times)?;
-    let of_batch = |source| SessionError::Configuration {
+    let of_batch = |source| CallError::Configuration {
         field: ADAPT.batch,
         source,
     };
     let batch = batch
         .map_or(Ok(None), |batch| EncodedBatch::of(&batch))
         .map_err(of_batch)?;
-    SentMeasurements::new(&ADAPT, target, batch.clone(), &times).map_err(SessionError::from)?;
+    SentMeasurements::new(&ADAPT, target, batch.clone(), &times).map_err(CallError::from)?;
     if let Some(batch) = batch {
         let read = batch.read(
             source.graph.task,

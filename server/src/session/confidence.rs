@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use hlorank_graph::Configurations;
 
-use super::{Session, SessionError};
+use super::Session;
 use crate::{
     adaptation::Confidence,
+    call::CallError,
     compute::Class,
     engine::{BatchPart, Terms},
     model::Model,
@@ -31,33 +32,33 @@ fn spread(all: &Arc<Configurations>) -> BatchPart {
 }
 
 impl Session {
-    /// Compares the scores of the batch that was kept with those of another model of the same training data, if one serves.
-    pub(crate) async fn assess(&self) -> Result<Assessment, SessionError> {
-        let other = self.sessions().second_opinion(self.model());
+    /// Compares the scores of the batch that was kept with those of another model of the same training data, if there is one.
+    pub(crate) async fn assess(&self, other: Option<Arc<Model>>) -> Result<Assessment, CallError> {
         let mut scores = None;
-        if let (Some(other), Some(batch)) = (&other, self.kept_batch()) {
+        if let (Some(other), Some(batch)) = (&other, &self.kept_batch) {
             let some = spread(batch);
-            let own = self.model_scores(self.model(), some.clone()).await?;
-            scores = Some([own, self.model_scores(other, some).await?]);
+            let own = self.scores_of(&self.model, some.clone()).await?;
+            scores = Some([own, self.scores_of(other, some).await?]);
         }
         let compared = scores
             .as_ref()
             .map(|[own, other]| [own.as_slice(), other.as_slice()]);
         let basis = self.adaptation().and_then(|adaptation| adaptation.basis);
-        let confidence = Confidence::of(self.graph().task, compared, basis);
+        let confidence = Confidence::of(self.graph.task, compared, basis);
         Ok(Assessment {
             confidence,
             other_model: other.map(|other| other.manifest().name.clone()),
-            unknown_opcodes: self.graph().whole.unknown_opcodes(),
+            unknown_opcodes: self.graph.whole.unknown_opcodes(),
         })
     }
 
-    async fn model_scores(&self, model: &Model, some: BatchPart) -> Result<Vec<f32>, SessionError> {
+    /// A model's own scores of some configurations, whatever the call learned.
+    async fn scores_of(&self, model: &Model, some: BatchPart) -> Result<Vec<f32>, CallError> {
         let terms = Terms {
             continues_request: true,
             ..self.terms(Class::Interactive)
         };
-        let (engine, graph) = (self.sessions().engine(), self.shared_graph());
-        Ok(engine.score(model, &graph, some, terms).await?.scores)
+        let evaluation = self.engine.score(model, &self.graph, some, terms).await?;
+        Ok(evaluation.scores)
     }
 }

@@ -3,16 +3,14 @@
 use std::{future::ready, ops::Range, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, TryFutureExt as _, TryStreamExt as _, stream};
-use hlorank_graph::{Configurations, SegmentedGraph};
+use hlorank_graph::Configurations;
 use tokio::time::{Instant, timeout_at};
 
-use super::{
-    Deadline, SessionError,
-    adapt::{self, Scored, Taught},
-};
 use crate::{
+    call::{CallError, Deadline},
     compute::Class,
-    engine::{BatchPart, Engine, Terms},
+    engine::{BatchPart, Terms},
+    learning::{ScoredConfigs, Scorer},
     model::{Model, ModelKind},
 };
 
@@ -27,38 +25,28 @@ const AT_ONCE: usize = 2;
 const MAX_ANSWERING: Duration = Duration::from_millis(250);
 
 /// Scores the first configurations of a batch, slice by slice, until there is just enough time left to answer. Fails if
-/// not even one slice is scored by then. `taught` predicts the run times of each slice, of which the best `top_k` may be
-/// ranked.
+/// not even one slice is scored by then. The best `top_k` of each slice get deviations, because any of them may be ranked.
 pub(super) async fn score_in_time(
-    engine: &Engine,
-    model: &Arc<Model>,
-    graph: &Arc<SegmentedGraph>,
+    scorer: &Scorer,
     all: Arc<Configurations>,
-    (deadline, class): (Deadline, Class),
-    (taught, top_k): (Option<Taught>, u32),
-) -> Result<Scored, SessionError> {
+    deadline: Deadline,
+    class: Class,
+    top_k: u32,
+) -> Result<ScoredConfigs, CallError> {
     let score = |range: Range<usize>| {
-        let (all, first, taught) = (Arc::clone(&all), range.start, taught.clone());
+        let first = range.start;
+        let slice = BatchPart::of_numbers(Arc::clone(&all), range.collect());
+        // The deadline ends the slices, and refuses none of them.
         let terms = Terms {
             deadline: None,
             class,
             continues_request: first > 0,
         };
-        async move {
-            let slice = BatchPart::of_numbers(all, range.collect());
-            adapt::score(
-                engine,
-                (model, graph),
-                slice,
-                terms,
-                (taught.as_ref(), top_k),
-            )
-            .await
-        }
-        .map_err(move |error: SessionError| error.numbered_after(first))
+        let scored = scorer.score(slice, terms, top_k);
+        scored.map_err(move |error| error.numbered_after(first))
     };
-    let mut scored: Option<Scored> = None;
-    let add = |slice: Scored| {
+    let mut scored: Option<ScoredConfigs> = None;
+    let add = |slice: ScoredConfigs| {
         match &mut scored {
             Some(scored) => {
                 scored.evaluation.append(slice.evaluation);
@@ -68,12 +56,12 @@ pub(super) async fn score_in_time(
         }
         ready(Ok(()))
     };
-    let slices = stream::iter(slices(all.len(), slice_size(model)))
+    let slices = stream::iter(slices(all.len(), slice_size(&scorer.model)))
         .map(score)
         .buffered(AT_ONCE);
     match timeout_at(scoring_end(deadline), slices.try_for_each(add)).await {
         Ok(Err(error)) => Err(error),
-        Ok(Ok(())) | Err(_) => scored.ok_or(SessionError::DeadlineExceeded {
+        Ok(Ok(())) | Err(_) => scored.ok_or(CallError::DeadlineExceeded {
             allowed: deadline.allowed,
         }),
     }

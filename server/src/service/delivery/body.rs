@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     admission::{AdmissionError, AdmissionLimit, Arrival},
+    call::CallError,
     compute::Class,
     service::json::{JsonMessage, JsonMethod},
-    session::SessionError,
 };
 
 /// Receives the messages of a call.
@@ -204,7 +204,7 @@ impl Delivery {
     }
 
     fn hold(&self, bytes: usize) -> Result<(), Status> {
-        Ok(self.call.place.hold(bytes).map_err(SessionError::from)?)
+        Ok(self.call.place.hold(bytes).map_err(CallError::from)?)
     }
 
     /// Counts the call as in flight, and decompresses the message if it is compressed.
@@ -292,7 +292,7 @@ impl Delivery {
             json.read()
         } else {
             let read = self.call.pool.run(Class::Bulk, move |_| json.read()).await;
-            read.map_err(SessionError::from)?.value
+            read.map_err(CallError::from)?.value
         };
         let message = message?;
         self.hold(message.len())?;

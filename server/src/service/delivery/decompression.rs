@@ -8,9 +8,9 @@ use http::HeaderMap;
 use super::{DeliveryError, DeliverySettings};
 use crate::{
     admission::Place,
+    call::CallError,
     compute::{Class, ComputePool},
     service::{ServiceError, header::read_header},
-    session::SessionError,
 };
 
 /// How the messages of a call are compressed.
@@ -151,14 +151,14 @@ impl Decompression {
         let mut is_complete = self.proceed(INLINE_BYTES)?;
         while !is_complete {
             let turn = pool.run(Class::Bulk, move |_| (self.proceed(TURN_BYTES), self));
-            let (result, decompression) = turn.await.map_err(SessionError::from)?.value;
+            let (result, decompression) = turn.await.map_err(CallError::from)?.value;
             (is_complete, self) = (result?, decompression);
         }
         self.place.release(self.window_held);
         Ok(self.message)
     }
 
-    fn hold_window(&mut self, bytes: usize) -> Result<(), SessionError> {
+    fn hold_window(&mut self, bytes: usize) -> Result<(), CallError> {
         let bytes = bytes.min(self.max_window - self.window_held);
         self.window_held += bytes;
         Ok(self.place.hold(bytes)?)
@@ -184,7 +184,7 @@ impl Decompression {
     /// Decompresses the next piece, which is empty at the end of the message.
     fn piece(&mut self) -> Result<Bytes, ServiceError> {
         let size = PIECE_BYTES.min((8 * self.compressed).max(1024));
-        self.place.hold(size).map_err(SessionError::from)?;
+        self.place.hold(size).map_err(CallError::from)?;
         let (mut piece, mut filled) = (vec![0; size], 0);
         while filled < size {
             match self

@@ -2,7 +2,7 @@ use std::{error::Error as _, io, iter::successors, time::Duration};
 
 use tonic::Status;
 
-use crate::session::Limit;
+use crate::call::Limit;
 
 /// The reason why a message was not received.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Counts the fields of a message while it arrives, because a decoder takes time for each, however small it is.
 
 use super::DeliveryError;
-use crate::session::MAX_REPORT;
+use crate::call::MAX_REPORT;
 
 /// Counts the fields of a message outside its submessages, and those in groups. Messages that are not protobuf are left
 /// to the decoder.

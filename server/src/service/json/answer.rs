@@ -11,9 +11,9 @@ use tonic::{Status, body::Body};
 use super::method::JsonMethod;
 use crate::{
     admission::Place,
+    call::CallError,
     compute::{Class, ComputePool},
     service::ServiceError,
-    session::SessionError,
 };
 
 /// Bytes before the message of an answer.
@@ -66,14 +66,14 @@ async fn written(
     let bytes = message.len() * BYTES_TO_WRITE;
     place
         .hold(bytes)
-        .map_err(|full| ServiceError::from(SessionError::from(full)))?;
+        .map_err(|full| ServiceError::from(CallError::from(full)))?;
     let write = move || write(message, &method);
     let json = if bytes <= INLINE_BYTES * BYTES_TO_WRITE {
         write()
     } else {
         let written = pool.run(Class::Bulk, move |_| write()).await;
         written
-            .map_err(|failed| ServiceError::from(SessionError::from(failed)))?
+            .map_err(|failed| ServiceError::from(CallError::from(failed)))?
             .value
     };
     let json = json.map_err(|error| Status::internal(error.to_string()))?;

@@ -1,0 +1,122 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{Digest, SegmentedGraph};
+use hlorank_proto::v1;
+
+use super::{GraphCache, GraphOrigin, SentGraph, Source, Warning};
+use crate::{
+    call::{Bounds, CallError},
+    compute::{Class, ComputePool},
+    metrics::Metrics,
+    telemetry::CallRecord,
+};
+
+/// Finds the graphs of calls: in the cache, or in what a call sent.
+pub(crate) struct Graphs {
+    cache: GraphCache,
+    pool: Arc<ComputePool>,
+    bounds: Bounds,
+    metrics: Arc<Metrics>,
+}
+
+/// The graph of a call, and what was found out when it was read.
+pub(crate) struct FoundGraph {
+    pub(crate) graph: Arc<SegmentedGraph>,
+    pub(crate) warnings: Vec<Warning>,
+    /// The message of a program before fusion.
+    pub(crate) program: Option<Arc<v1::Graph>>,
+    /// Time for reading it; zero if it was cached.
+    pub(crate) featurize: Duration,
+}
+
+impl Graphs {
+    /// Reads graphs on a pool, within bounds, into a cache.
+    pub(crate) fn new(
+        cache: GraphCache,
+        pool: Arc<ComputePool>,
+        bounds: Bounds,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self {
+            cache,
+            pool,
+            bounds,
+            metrics,
+        }
+    }
+
+    /// Sets the gauges to the current state.
+    pub(crate) async fn sample(&self) {
+        self.cache.sample().await;
+    }
+
+    /// Finds the graph of a call in the cache, or reads it.
+    pub(crate) async fn find(
+        &self,
+        origin: GraphOrigin,
+        record: &CallRecord,
+    ) -> Result<FoundGraph, CallError> {
+        let found = match origin {
+            GraphOrigin::Hash(hash) => {
+                let cached = self.cache.get(hash).await;
+                let source = cached.ok_or(CallError::GraphNotCached { hash })?;
+                FoundGraph {
+                    graph: Arc::clone(&source.graph),
+                    warnings: Vec::new(),
+                    program: source.program.clone(),
+                    featurize: Duration::ZERO,
+                }
+            }
+            GraphOrigin::Sent(graph) => {
+                let (source, featurize) = self.read(graph).await?;
+                FoundGraph {
+                    graph: Arc::clone(&source.graph),
+                    warnings: source.warnings.clone(),
+                    program: source.program.clone(),
+                    featurize,
+                }
+            }
+        };
+        record.found(&found.graph, found.featurize);
+        Ok(found)
+    }
+
+    /// Returns a graph from the cache, without counting the lookup.
+    pub(crate) async fn cached(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
+        self.cache.peek(hash).await
+    }
+
+    /// Returns the source of a graph from the cache, or reads it, and how long reading took.
+    pub(crate) async fn read(
+        &self,
+        graph: SentGraph,
+    ) -> Result<(Arc<Source>, Duration), CallError> {
+        graph.check(&self.bounds)?;
+        let class = graph.class();
+        let limits = self.bounds.limits;
+        let (digest, graph) = match class {
+            // Too little to hand to a worker, which may be in the middle of a run.
+            Class::Interactive => (graph.digest(), graph),
+            Class::Bulk => {
+                let digest = move |_| (graph.digest(), graph);
+                self.pool.run(class, digest).await?.value
+            }
+        };
+        let mut featurize = Duration::ZERO;
+        let read = async {
+            let read = self.pool.run(class, move |_| {
+                let started = Instant::now();
+                (graph.read(&limits), started.elapsed())
+            });
+            let (source, spent) = read.await?.value;
+            self.metrics.stages.featurized(spent);
+            featurize = spent;
+            source.map_err(CallError::Graph)
+        };
+        let source = self.cache.get_or_read(digest, read).await;
+        Ok((source.map_err(|error| error.as_ref().clone())?, featurize))
+    }
+}

@@ -1,0 +1,234 @@
+use std::{fmt::Display, sync::Arc};
+
+use hlorank_graph::{Configurations, SegmentedGraph};
+
+use super::{
+    Lesson,
+    judge::judge,
+    lesson::{Evidence, KernelPool, learn, learning_bytes, prior_of},
+    measured::{MeasuredConfigs, SentConfigs, join},
+    predict::points_of_measured,
+};
+use crate::{
+    adaptation::AdaptedCache,
+    call::{ADAPT, BatchReader, Call, CallError, Deadline, SentMeasurements, class_of},
+    compute::{Class, ComputePool},
+    engine::{Engine, Terms},
+    graphs::Warning,
+    model::Model,
+    store::{Chosen, Measurement, Reporter, Subject},
+    stored_measurements::StoredMeasurements,
+};
+
+/// Learns from measurements for calls.
+pub(crate) struct Learning {
+    engine: Arc<Engine>,
+    /// What earlier calls learned.
+    cache: Arc<AdaptedCache>,
+    pub(super) stored: Arc<StoredMeasurements>,
+}
+
+/// A call that learns before it scores.
+#[derive(Clone, Copy)]
+pub(crate) struct Learner<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) model: &'a Arc<Model>,
+    pub(crate) graph: &'a Arc<SegmentedGraph>,
+    pub(crate) reader: &'a BatchReader,
+}
+
+/// Stored measurements that a call learns from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WantedStored {
+    /// None.
+    Nothing,
+    /// Those of the call's client.
+    Own,
+    /// Those of all clients.
+    All,
+}
+
+impl Learning {
+    /// Learns with an engine that scores what was measured, and from stored measurements.
+    pub(crate) fn new(engine: Arc<Engine>, stored: Arc<StoredMeasurements>) -> Self {
+        Self {
+            engine,
+            cache: Arc::default(),
+            stored,
+        }
+    }
+
+    /// Learns from measured configurations, and from stored ones if the call asks for them.
+    pub(crate) async fn learn(
+        &self,
+        learner: Learner<'_>,
+        sent: SentMeasurements,
+        wanted: WantedStored,
+    ) -> Result<Lesson, CallError> {
+        let mut warnings = Vec::new();
+        let target = sent.target.clone();
+        // What the call sent is checked before the store is asked.
+        let sent = self.sent_configs(learner, sent).await?;
+        let own = &learner.call.client.reporter;
+        let reporter = (wanted == WantedStored::Own).then(|| own.clone());
+        let stored = match wanted {
+            WantedStored::Nothing => None,
+            WantedStored::Own | WantedStored::All => {
+                let stored = self.stored(learner, &target, reporter.clone()).await;
+                unless_failed(stored, &mut warnings)
+            }
+        };
+        // A store that failed is not asked again.
+        let uses_pool = stored.is_some();
+        let measured = self
+            .join(learner, sent, stored.unwrap_or_default(), &mut warnings)
+            .await?;
+        // The kernels of the structure come last, because they are scored behind all other work.
+        let pooled = if uses_pool {
+            let pooled = self.pooled(learner, &target, reporter).await;
+            pooled.and_then(|pooled| unless_failed(pooled, &mut warnings))
+        } else {
+            None
+        };
+        match measured {
+            None => Ok(Lesson::nothing(target, pooled, warnings)),
+            Some(measured) => {
+                let evidence = Evidence {
+                    target,
+                    pooled,
+                    warnings,
+                };
+                self.learn_from(learner, measured, evidence).await
+            }
+        }
+    }
+
+    pub(super) fn pool(&self) -> &Arc<ComputePool> {
+        self.engine.pool()
+    }
+
+    /// Reads the measured configurations that the call sent.
+    async fn sent_configs(
+        &self,
+        learner: Learner<'_>,
+        sent: SentMeasurements,
+    ) -> Result<SentConfigs, CallError> {
+        let configurations = match sent.batch {
+            None => None,
+            Some(batch) => {
+                let class = learner.reader.accept_as(&batch, ADAPT.batch, 1)?;
+                let reader = learner.reader.clone();
+                let read = move |_| reader.read(&batch, ADAPT.batch);
+                Some(self.pool().run(class, read).await?.value?)
+            }
+        };
+        Ok(SentConfigs {
+            configurations,
+            outcomes: sent.outcomes,
+            ids: sent.ids,
+            reporter: learner.call.client.reporter.clone(),
+        })
+    }
+
+    /// Returns the stored measurements of a target, of one reporter if one is given.
+    async fn stored(
+        &self,
+        learner: Learner<'_>,
+        target: &str,
+        reporter: Option<Reporter>,
+    ) -> Result<Vec<Measurement>, CallError> {
+        let subject = Subject {
+            target: target.to_owned(),
+            graph: learner.graph.hash,
+        };
+        let chosen = Chosen::of_subject(&subject).by(reporter);
+        let columns = learner.reader.columns();
+        self.stored
+            .read(learner.call, learner.graph, columns, &chosen)
+            .await
+    }
+
+    /// Joins what the call sent with what is stored. If what is stored cannot be used, the call goes on without it.
+    async fn join(
+        &self,
+        learner: Learner<'_>,
+        sent: SentConfigs,
+        stored: Vec<Measurement>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<MeasuredConfigs>, CallError> {
+        let is_quick = stored.is_empty();
+        let graph = Arc::clone(learner.graph);
+        let columns = learner.reader.columns();
+        let join = move || join(&graph, columns, sent, stored);
+        let (measured, unusable) = if is_quick {
+            join()
+        } else {
+            self.pool().run(Class::Bulk, move |_| join()).await?.value
+        };
+        warnings.extend(unusable.map(|error| unused(&error)));
+        Ok(measured)
+    }
+
+    /// Learns from measured configurations: scores them, compares their reporters, and fits what they say.
+    async fn learn_from(
+        &self,
+        learner: Learner<'_>,
+        measured: MeasuredConfigs,
+        mut evidence: Evidence,
+    ) -> Result<Lesson, CallError> {
+        let scores = self.scores(learner, &measured.configurations).await?;
+        let bytes = learning_bytes(measured.configurations.len(), learner.graph.slots());
+        let held = self.engine.memory().hold(bytes)?;
+        let unit = learner.model.manifest().unit();
+        let measured = Arc::new(measured);
+        let own = Arc::clone(&measured);
+        let pool = evidence.pooled.as_ref().and_then(KernelPool::pool);
+        let points = move |_| {
+            let pool = pool.as_deref();
+            points_of_measured(&own.configurations, &scores, unit, pool)
+        };
+        let points = Arc::new(self.pool().run(Class::Bulk, points).await?.value);
+        let prior = prior_of(&measured, unit, evidence.pooled.as_ref());
+        let cache = Arc::clone(&self.cache);
+        let judgement = judge(self.pool(), &cache, prior, &measured, &points).await?;
+        let contradictions = judgement.warning(&learner.call.client);
+        evidence.warnings.extend(contradictions);
+        let learn = move |_| {
+            let adapted = learn(&cache, prior, &measured, &points, &judgement);
+            Lesson::of(evidence, judgement, adapted, held)
+        };
+        Ok(self.pool().run(Class::Bulk, learn).await?.value)
+    }
+
+    /// The model's scores of what was measured.
+    async fn scores(
+        &self,
+        learner: Learner<'_>,
+        configurations: &Arc<Configurations>,
+    ) -> Result<Vec<f32>, CallError> {
+        let terms = Terms {
+            deadline: learner.call.deadline.map(Deadline::instant),
+            class: class_of(configurations.len()),
+            continues_request: false,
+        };
+        let configurations = Arc::clone(configurations);
+        let evaluation = self
+            .engine
+            .score(learner.model, learner.graph, configurations, terms)
+            .await?;
+        Ok(evaluation.scores)
+    }
+}
+
+/// Returns what the store answered. If it failed, the call goes on without, and with a warning.
+fn unless_failed<T>(answered: Result<T, CallError>, warnings: &mut Vec<Warning>) -> Option<T> {
+    answered.map_err(|error| warnings.push(unused(&error))).ok()
+}
+
+/// Warns that stored measurements were not used.
+fn unused(error: &dyn Display) -> Warning {
+    Warning {
+        reason: "STORED_MEASUREMENTS_UNUSED",
+        message: format!("stored measurements were not used: {error}"),
+    }
+}

@@ -1,0 +1,223 @@
+//! Predicts run times of configurations from the model's scores and from what was learned.
+
+use std::sync::Arc;
+
+use hlorank_graph::{Configurations, pace};
+
+use crate::{
+    adaptation::{Adapted, LayoutMeans, Point, Pool, Prediction},
+    call::CallError,
+    compute::{Class, ComputePool},
+    engine::rank,
+    model::ScoreUnit,
+};
+
+/// What predicts run times in place of the model's scores.
+#[derive(Clone)]
+pub(crate) struct Predictor {
+    /// What takes the place of scores, if other kernels say something.
+    pub(crate) pool: Option<Arc<Pool>>,
+    /// `None` if no measurements of the graph itself say something: the pool then predicts ln(seconds) up to a common number.
+    pub(crate) adapted: Option<Arc<Adapted>>,
+}
+
+/// The model's scores of some configurations.
+pub(crate) struct Scores<'a> {
+    pub(crate) values: &'a [f32],
+    pub(crate) unit: ScoreUnit,
+    /// What takes their place, if other kernels say something.
+    pub(crate) pool: Option<&'a Pool>,
+}
+
+/// A batch whose run times are predicted.
+pub(super) struct ScoredBatch {
+    pub(super) predictor: Predictor,
+    pub(super) configurations: Arc<Configurations>,
+    /// The model's scores.
+    pub(super) scores: Vec<f32>,
+    pub(super) unit: ScoreUnit,
+}
+
+/// Number of configurations that a worker predicts before it is another call's turn.
+const AT_ONCE: usize = 128;
+
+/// The same for means alone, which are sums over a table.
+const MEANS_AT_ONCE: usize = 8_192;
+
+/// Returns the point of each measured configuration, given its score.
+pub(super) fn points_of_measured(
+    configurations: &Configurations,
+    scores: &[f32],
+    unit: ScoreUnit,
+    pool: Option<&Pool>,
+) -> Vec<Point> {
+    let all: Vec<usize> = (0..configurations.len()).collect();
+    let scores = Scores {
+        values: scores,
+        unit,
+        pool,
+    };
+    pace::in_steps(1, all.chunks(AT_ONCE))
+        .flat_map(|some| points(configurations, some, &scores))
+        .collect()
+}
+
+impl ScoredBatch {
+    /// The mean of ln(seconds) of every configuration.
+    pub(super) async fn means(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+    ) -> Result<Vec<f32>, CallError> {
+        let batch = Arc::clone(self);
+        match pool.run(class, move |_| batch.layout_means()).await?.value {
+            Some(means) => self.means_of_layouts(pool, class, Arc::new(means)).await,
+            None => self.means_of_distinct(pool, class).await,
+        }
+    }
+
+    fn layout_means(&self) -> Option<LayoutMeans> {
+        match &*self.configurations {
+            Configurations::Layout(batch) => self.predictor.adapted.as_ref()?.layout_means(batch),
+            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
+                None
+            }
+        }
+    }
+
+    async fn means_of_layouts(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+        means: Arc<LayoutMeans>,
+    ) -> Result<Vec<f32>, CallError> {
+        let mut all = Vec::with_capacity(self.scores.len());
+        for start in (0..self.scores.len()).step_by(MEANS_AT_ONCE) {
+            let batch = Arc::clone(self);
+            let means = Arc::clone(&means);
+            let some = pool.run(class, move |_| batch.some_layouts(&means, start));
+            all.extend(some.await?.value);
+        }
+        Ok(all)
+    }
+
+    fn some_layouts(&self, means: &LayoutMeans, start: usize) -> Vec<f32> {
+        let Configurations::Layout(batch) = &*self.configurations else {
+            return Vec::new();
+        };
+        let scores = self.scores[start..].iter().take(MEANS_AT_ONCE).enumerate();
+        scores
+            .map(|(place, &score)| finite(means.mean(score.into(), batch.row(start + place))))
+            .collect()
+    }
+
+    async fn means_of_distinct(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+    ) -> Result<Vec<f32>, CallError> {
+        let batch = Arc::clone(self);
+        let distinct = pool
+            .run(class, move |_| batch.configurations.batch().distinct())
+            .await?
+            .value;
+        let mut means = Vec::with_capacity(distinct.first.len());
+        for some in distinct.first.chunks(AT_ONCE) {
+            let predictions = self.predict(pool, class, some.to_vec()).await?;
+            means.extend(predictions.iter().map(|each| finite(each.log_seconds)));
+        }
+        Ok(distinct.fan_out(&means))
+    }
+
+    /// Predicts the run times of configurations.
+    async fn predict(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+        numbers: Vec<usize>,
+    ) -> Result<Vec<Prediction>, CallError> {
+        let batch = Arc::clone(self);
+        let predict = move || {
+            let pool = batch.predictor.pool.as_deref();
+            let scores = Scores {
+                values: &batch.scores,
+                unit: batch.unit,
+                pool,
+            };
+            let points = points(&batch.configurations, &numbers, &scores);
+            pace::in_steps(1, &points)
+                .map(|point| batch.predictor.predict(point))
+                .collect()
+        };
+        Ok(pool.run(class, move |_| predict()).await?.value)
+    }
+
+    /// The deviations of ln(seconds), of which those of the `top_k` with the lowest means are set (0 for all).
+    pub(super) async fn deviations(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+        means: &[f32],
+        top_k: u32,
+    ) -> Result<Vec<f32>, CallError> {
+        let best = rank(means, top_k as usize);
+        let mut deviations = vec![0.0; means.len()];
+        for some in best.chunks(AT_ONCE) {
+            let numbers: Vec<usize> = some.iter().map(|&number| number as usize).collect();
+            let predictions = self.predict(pool, class, numbers.clone()).await?;
+            for (number, prediction) in numbers.into_iter().zip(predictions) {
+                deviations[number] = finite(prediction.deviation);
+            }
+        }
+        Ok(deviations)
+    }
+}
+
+impl Predictor {
+    /// Predicts the run time of a configuration; without deviation if only other kernels say something.
+    fn predict(&self, point: &Point) -> Prediction {
+        let by_pool = || Prediction {
+            log_seconds: point.score,
+            deviation: 0.0,
+        };
+        self.adapted
+            .as_ref()
+            .map_or_else(by_pool, |adapted| adapted.predict(point))
+    }
+}
+
+/// The points of the configurations of these numbers.
+pub(crate) fn points(
+    configurations: &Configurations,
+    numbers: &[usize],
+    scores: &Scores<'_>,
+) -> Vec<Point> {
+    let Scores { values, unit, pool } = *scores;
+    match configurations {
+        Configurations::Fusion(batch) => {
+            let point = |&number: &usize| Point::of_fusion(batch, number, values[number]);
+            numbers.iter().map(point).collect()
+        }
+        Configurations::FeatureSet(batch) => {
+            let point =
+                |&number: &usize| Point::of_node_features(batch, number, (values[number], unit));
+            numbers.iter().map(point).collect()
+        }
+        Configurations::Layout(_) | Configurations::Tile(_) => {
+            let input = configurations.batch().input(numbers);
+            let mut points = Point::of_input(&input, numbers.iter().map(|&number| values[number]));
+            if let Some(pool) = pool {
+                for point in &mut points {
+                    point.score = pool.score(point);
+                }
+            }
+            points
+        }
+    }
+}
+
+/// Scores are finite, so a configuration that failed has the largest.
+#[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
+fn finite(value: f64) -> f32 {
+    (value as f32).min(f32::MAX)
+}

@@ -1,0 +1,112 @@
+//! `ListMeasurements`: the stored measurements, page by page.
+
+use hlorank_graph::{ConfigurationError, Configurations, Limits};
+use hlorank_proto::v1::{
+    ConfigBatch, GraphMeasurements, ListMeasurementsRequest, ListMeasurementsResponse,
+};
+
+use super::{CostModel, ServiceError, graph_request::read_filter};
+use crate::{
+    call::{Call, CallError, Client},
+    compute::Class,
+    store::{Chosen, Measurement, StoreError, Subject},
+};
+
+/// Number of measurements of a page by default.
+const PAGE_SIZE: u32 = 1_000;
+
+/// Maximum number of measurements of a page.
+const MAX_PAGE_SIZE: u32 = 10_000;
+
+/// Maximum number of bytes that a page takes: as it is stored, as configurations, and as a message.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// A measurement, and what it is about.
+type StoredMeasurement = (Subject, Measurement);
+
+impl CostModel {
+    pub(super) async fn list(
+        &self,
+        request: ListMeasurementsRequest,
+        call: &Call,
+    ) -> Result<ListMeasurementsResponse, ServiceError> {
+        let store = self.stored.store().map_err(CallError::from)?;
+        let graph = read_filter(&request.target, &request.graph_hash)?;
+        let size = read_page_size(request.page_size)?;
+        // A page is counted before it is read.
+        call.place.hold(PAGE_BYTES).map_err(CallError::from)?;
+        let chosen = Chosen {
+            target: Some(request.target).filter(|target| !target.is_empty()),
+            graph,
+            reporter: None,
+        };
+        let after = Some(request.page_token.to_vec()).filter(|token| !token.is_empty());
+        let page = store.list(&chosen, after, size).await;
+        let page = page.map_err(CallError::from)?;
+        let client = call.client.clone();
+        let measurements = page.measurements;
+        let write = move |_| by_graph(&measurements, &client);
+        let written = self.stored.pool().run(Class::Bulk, write).await;
+        let written = written.map_err(CallError::from)?.value;
+        let graphs = written.map_err(|error| StoreError::Failed(error.to_string()));
+        Ok(ListMeasurementsResponse {
+            graphs: graphs.map_err(CallError::from)?,
+            next_page_token: page.next.unwrap_or_default().into(),
+        })
+    }
+}
+
+fn read_page_size(size: u32) -> Result<usize, ServiceError> {
+    match size {
+        0 => Ok(PAGE_SIZE as usize),
+        1..=MAX_PAGE_SIZE => Ok(size as usize),
+        _ => Err(ServiceError::Invalid {
+            field: "page_size",
+            found: size.to_string(),
+            expected: format!("at most {MAX_PAGE_SIZE}"),
+        }),
+    }
+}
+
+/// Writes measurements, those of one graph on one target together.
+fn by_graph(
+    measurements: &[StoredMeasurement],
+    client: &Client,
+) -> Result<Vec<GraphMeasurements>, ConfigurationError> {
+    let same = |one: &StoredMeasurement, other: &StoredMeasurement| {
+        one.0 == other.0 && one.1.task == other.1.task
+    };
+    let parts = measurements.chunk_by(same);
+    parts.map(|part| graph_measurements(part, client)).collect()
+}
+
+/// Writes measurements of one graph on one target.
+fn graph_measurements(
+    stored: &[StoredMeasurement],
+    client: &Client,
+) -> Result<GraphMeasurements, ConfigurationError> {
+    let (Subject { target, graph }, Measurement { task, .. }) = &stored[0];
+    let configs = stored
+        .iter()
+        .map(|(_, measurement)| measurement.config.as_slice());
+    let configurations = Configurations::from_canonical(*task, configs, &Limits::default())?;
+    let outcomes = || stored.iter().map(|(_, measurement)| measurement.outcome);
+    Ok(GraphMeasurements {
+        target: target.clone(),
+        graph_hash: graph.0.to_vec().into(),
+        batch: Some(ConfigBatch {
+            configs: Some(configurations.to_smallest_form()),
+        }),
+        seconds: outcomes().map(|outcome| outcome.seconds).collect(),
+        repeats: outcomes().map(|outcome| outcome.repeats).collect(),
+        failures: outcomes().map(|outcome| outcome.failure).collect(),
+        ids: stored
+            .iter()
+            .map(|(_, measurement)| measurement.id.clone().into())
+            .collect(),
+        reporters: stored
+            .iter()
+            .map(|(_, each)| client.shown(each.reporter.as_ref()).to_owned())
+            .collect(),
+    })
+}

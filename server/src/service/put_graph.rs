@@ -1,0 +1,38 @@
+//! `PutGraph`: a graph that later calls name by its hash.
+
+use hlorank_proto::{
+    received::PutGraphRequest,
+    v1::{self, PutGraphResponse},
+};
+
+use super::{
+    CostModel, ServiceError,
+    answer::{configurable_node, summary},
+};
+use crate::{graphs::GraphOrigin, telemetry::CallRecord};
+
+impl CostModel {
+    pub(super) async fn put(
+        &self,
+        request: PutGraphRequest,
+        record: &CallRecord,
+    ) -> Result<PutGraphResponse, ServiceError> {
+        let GraphOrigin::Sent(sent) = self.graph(request.graph, None).await? else {
+            let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text, features or feature_graph";
+            return Err(ServiceError::Missing {
+                field: "graph.source",
+                hint,
+            });
+        };
+        let (source, featurize) = self.graphs.read(sent).await?;
+        let graph = &source.graph;
+        record.found(graph, featurize);
+        let warnings = source.warnings.iter().cloned();
+        Ok(PutGraphResponse {
+            graph_hash: graph.hash.0.to_vec().into(),
+            summary: Some(summary(graph)),
+            configurable_nodes: source.nodes.iter().map(configurable_node).collect(),
+            warnings: warnings.map(v1::Warning::from).collect(),
+        })
+    }
+}

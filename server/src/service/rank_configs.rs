@@ -1,0 +1,99 @@
+//! `RankConfigs`: one batch of configurations, ranked.
+
+use std::time::Instant;
+
+use hlorank_proto::{received::RankConfigsRequest, v1::RankConfigsResponse};
+
+use super::{
+    CostModel, ServiceError,
+    adapt_request::{adaptation, confidence},
+    answer::{config_kernels, count, reuse_counts, selector, stage_timings, unit_of, warnings},
+};
+use crate::{call::Call, outcome::Timings, session::answer_bytes};
+
+/// Maximum number of configurations whose kernels an answer has.
+const MAX_EXPLAINED: u32 = 16;
+
+impl CostModel {
+    pub(super) async fn rank(
+        &self,
+        request: RankConfigsRequest,
+        call: Call,
+    ) -> Result<RankConfigsResponse, ServiceError> {
+        let started = Instant::now();
+        let batch = self.batch(request.batch).await?;
+        let (found, model) = self
+            .find(request.graph, request.model, batch.task(), &call.record)
+            .await?;
+        let session = self.sessions.open(call, model, &found)?;
+        let mut session = session.ranking(request.top_k);
+        // What is learned comes before the scores, because they are adapted to it.
+        self.adapt(&mut session, request.adapt).await?;
+        let explained = read_explain_top(request.explain_top)?;
+        if explained > 0 || request.assess_confidence {
+            session.keep_batch();
+        }
+        let scored = if request.allow_partial {
+            session.score_in_time(batch).await?
+        } else {
+            session.score(batch).await?
+        };
+        let ranked = session.rank().await?;
+        let kernels = if explained > 0 {
+            let best = ranked.ranking.iter().take(explained);
+            let best: Vec<u32> = best.copied().collect();
+            session.explain(&best).await?
+        } else {
+            Vec::new()
+        };
+        let assessment = if request.assess_confidence {
+            let other = self.models.second_opinion(session.model());
+            Some(session.assess(other).await?)
+        } else {
+            None
+        };
+        let timings = Timings {
+            featurize: found.featurize,
+            total: started.elapsed(),
+            ..scored.timings()
+        };
+        session.record_scored(&timings);
+        session.record_ranked(&timings);
+        let scores = if request.include_scores {
+            ranked.scores
+        } else {
+            Vec::new()
+        };
+        let values = ranked.ranking.len() + ranked.log_sd.len();
+        let place = &session.call().place;
+        place.hold_only(answer_bytes(values, scores.len()));
+        Ok(RankConfigsResponse {
+            ranking: ranked.ranking,
+            ranking_scores: ranked.ranking_scores,
+            scores,
+            model: Some(selector(session.model())),
+            graph_hash: found.graph.hash.0.to_vec().into(),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(scored.reuse)),
+            warnings: warnings(found.warnings, &mut session),
+            scored_configs: count(scored.configs),
+            predicted_seconds: ranked.predicted_seconds,
+            log_sd: ranked.log_sd,
+            adaptation: session.adaptation().map(adaptation),
+            unit: unit_of(&session).into(),
+            kernels: kernels.into_iter().map(config_kernels).collect(),
+            confidence: assessment.map(confidence),
+        })
+    }
+}
+
+fn read_explain_top(configs: u32) -> Result<usize, ServiceError> {
+    if configs > MAX_EXPLAINED {
+        return Err(ServiceError::Invalid {
+            field: "explain_top",
+            found: configs.to_string(),
+            expected: format!("at most {MAX_EXPLAINED}"),
+        });
+    }
+    Ok(configs as usize)
+}

@@ -1,0 +1,168 @@
+//! `SuggestConfigs`: which configurations of a batch to measure next.
+
+use std::time::Instant;
+
+use hlorank_graph::LayoutBatch;
+use hlorank_proto::{
+    received::SuggestConfigsRequest,
+    v1::{self, SuggestConfigsResponse, SuggestionReason, SuggestionSource},
+};
+
+use super::{
+    CostModel, ServiceError,
+    adapt_request::adaptation,
+    answer::{reuse_counts, selector, stage_timings, warnings},
+};
+use crate::{
+    adaptation::{Reason, Wanted},
+    call::Call,
+    outcome::Timings,
+    suggestions::{CombinedPart, SuggestedConfig, suggest},
+};
+
+/// Maximum number of suggestions.
+const MAX_COUNT: u32 = 64;
+
+/// Maximum number of configurations that are being measured.
+const MAX_PENDING: usize = 256;
+
+impl CostModel {
+    pub(super) async fn suggest(
+        &self,
+        request: SuggestConfigsRequest,
+        call: Call,
+    ) -> Result<SuggestConfigsResponse, ServiceError> {
+        let started = Instant::now();
+        let batch = self.batch(request.batch).await?;
+        let wanted = read_wanted(
+            request.count,
+            request.since_improvement,
+            &request.pending,
+            request.seed,
+            batch.count(),
+        )?;
+        let source = read_source(request.source)?;
+        let (found, model) = self
+            .find(request.graph, request.model, batch.task(), &call.record)
+            .await?;
+        let mut session = self.sessions.open(call, model, &found)?;
+        self.adapt(&mut session, request.adapt).await?;
+        let suggestions = suggest(&mut session, batch, wanted, source).await?;
+        let timings = Timings {
+            featurize: found.featurize,
+            total: started.elapsed(),
+            ..suggestions.scored.timings()
+        };
+        session.record_scored(&timings);
+        let combinations = suggestions.combinations.as_ref();
+        Ok(SuggestConfigsResponse {
+            suggestions: suggestions.suggested.iter().map(suggestion).collect(),
+            model: Some(selector(session.model())),
+            graph_hash: found.graph.hash.0.to_vec().into(),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(suggestions.scored.reuse)),
+            warnings: warnings(found.warnings, &mut session),
+            adaptation: session.adaptation().map(adaptation),
+            combinations: combinations.map(LayoutBatch::to_packed),
+        })
+    }
+}
+
+/// What is asked for of a batch of `configs` configurations.
+fn read_wanted(
+    count: u32,
+    since_improvement: u32,
+    pending: &[u32],
+    seed: u64,
+    configs: usize,
+) -> Result<Wanted, ServiceError> {
+    let invalid = |field, found: String, expected| {
+        Err(ServiceError::Invalid {
+            field,
+            found,
+            expected,
+        })
+    };
+    if count > MAX_COUNT {
+        return invalid("count", count.to_string(), format!("at most {MAX_COUNT}"));
+    }
+    if pending.len() > MAX_PENDING {
+        return invalid(
+            "pending",
+            format!("{} long", pending.len()),
+            format!("at most {MAX_PENDING} numbers"),
+        );
+    }
+    if let Some(unknown) = pending.iter().find(|&&config| config as usize >= configs) {
+        let expected = format!("numbers of the {configs} configurations of the batch, from 0");
+        return invalid("pending", unknown.to_string(), expected);
+    }
+    let pending = pending.iter().map(|&config| config as usize).collect();
+    Ok(Wanted {
+        count: count.max(1) as usize,
+        pending,
+        since_improvement,
+        seed,
+    })
+}
+
+/// What to combine; `None` to choose from the batch itself.
+fn read_source(source: i32) -> Result<Option<CombinedPart>, ServiceError> {
+    match SuggestionSource::try_from(source) {
+        Ok(SuggestionSource::Unspecified | SuggestionSource::Batch) => Ok(None),
+        Ok(SuggestionSource::Segments) => Ok(Some(CombinedPart::Segments)),
+        Ok(SuggestionSource::Nodes) => Ok(Some(CombinedPart::Nodes)),
+        Err(unknown) => Err(ServiceError::Invalid {
+            field: "source",
+            found: unknown.0.to_string(),
+            expected: "BATCH (1), SEGMENTS (2) or NODES (3)".to_owned(),
+        }),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
+fn suggestion(suggested: &SuggestedConfig) -> v1::Suggestion {
+    let SuggestedConfig {
+        suggestion,
+        score,
+        deviation,
+    } = suggested;
+    let reason = match suggestion.reason {
+        Reason::Model => SuggestionReason::Model,
+        Reason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
+        Reason::Random => SuggestionReason::Random,
+    };
+    v1::Suggestion {
+        config: u32::try_from(suggestion.config).unwrap_or(u32::MAX),
+        reason: reason.into(),
+        score: *score,
+        predicted_seconds: deviation.map_or(0.0, |_| libm::exp((*score).into()) as f32),
+        log_sd: deviation.map_or(0.0, |deviation| deviation as f32),
+        expected_improvement: suggestion.improvement as f32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_suggested_by_default() {
+        assert_eq!(read_wanted(0, 3, &[1], 7, 2).unwrap().count, 1);
+        assert_eq!(read_wanted(64, 0, &[], 0, 1).unwrap().count, 64);
+    }
+
+    #[test]
+    fn what_is_too_much_or_unknown_is_named() {
+        let refusal = |count, pending: &[u32]| {
+            read_wanted(count, 0, pending, 0, 5)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refusal(65, &[]).contains("count is 65, expected at most 64"));
+        assert!(
+            refusal(1, &[4, 5]).contains("pending is 5, expected numbers of the 5 configurations")
+        );
+        assert!(refusal(1, &[0; 257]).contains("pending is 257 long"));
+    }
+}

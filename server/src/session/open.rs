@@ -1,0 +1,87 @@
+use std::sync::Arc;
+
+use hlorank_graph::{GraphError, Limits, SegmentedGraph};
+
+use super::{SelectedModel, Session};
+use crate::{
+    call::{BatchReader, Call, CallError},
+    engine::Engine,
+    graphs::FoundGraph,
+    metrics::Metrics,
+    model::Model,
+    outcome::Reuse,
+};
+
+/// Opens the sessions of calls.
+pub(crate) struct Sessions {
+    engine: Arc<Engine>,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+}
+
+impl Sessions {
+    /// Sessions score on an engine what is within the limits.
+    pub(crate) fn new(engine: Arc<Engine>, limits: Limits, metrics: Arc<Metrics>) -> Self {
+        Self {
+            engine,
+            limits,
+            metrics,
+        }
+    }
+
+    /// Opens the session of a call for a model and a graph. Fails if the nodes of the graph have other columns than the model
+    /// takes.
+    pub(crate) fn open(
+        &self,
+        call: Call,
+        model: SelectedModel,
+        found: &FoundGraph,
+    ) -> Result<Session, CallError> {
+        let graph = Arc::clone(&found.graph);
+        let series = model.series;
+        let model = model.selection.of_graph(graph.hash);
+        call.record.answered_by(&model);
+        check_columns(&model, &graph)?;
+        let place = call.place.clone();
+        Ok(Session {
+            reader: BatchReader::new(&model, Arc::clone(&graph), self.limits, place),
+            engine: Arc::clone(&self.engine),
+            metrics: Arc::clone(&self.metrics),
+            call,
+            model,
+            series,
+            graph,
+            max_configs: usize::MAX,
+            batches: 0,
+            scores: Vec::new(),
+            lesson: None,
+            top_k: 0,
+            deviations: Vec::new(),
+            keeps_batch: false,
+            kept_batch: None,
+            kept_bytes: 0,
+            reuse: Reuse::default(),
+            unscored: None,
+        })
+    }
+}
+
+/// Checks that the nodes of a graph of a feature set have the columns that the model takes.
+fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), CallError> {
+    let manifest = model.manifest();
+    let (Some(set), Some(graph)) = (manifest.features().named(), graph.whole.feature_graph())
+    else {
+        return Ok(());
+    };
+    let found = graph.columns();
+    let expected = set.node_features().len();
+    if found == expected {
+        return Ok(());
+    }
+    Err(CallError::Graph(GraphError::WrongColumns {
+        found,
+        set: set.name().to_owned(),
+        model: manifest.name.clone(),
+        expected,
+    }))
+}

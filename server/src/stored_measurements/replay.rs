@@ -1,0 +1,188 @@
+//! Stored measurements as lists that any model of their task can score.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{Configurations, Limits, SegmentedGraph, pace};
+use hlorank_proto::v1;
+
+use super::{
+    StoredMeasurements,
+    bytes::measurement_bytes,
+    kept_graph::{graph_of, message_of},
+};
+use crate::{
+    call::CallError,
+    compute::Class,
+    engine::Terms,
+    memory::Held,
+    model::Model,
+    store::{Chosen, KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, Subject},
+};
+
+/// The measured configurations of a graph on a target, each once.
+pub(crate) struct MeasuredList {
+    pub(crate) graph: Arc<SegmentedGraph>,
+    pub(crate) configurations: Arc<Configurations>,
+    /// `[configurations]` the geometric mean of the run times of each.
+    pub(crate) seconds: Vec<f64>,
+    _held: [Held; 2],
+}
+
+/// A list that would take longer is not scored.
+const MAX_TIME: Duration = Duration::from_mins(1);
+
+impl StoredMeasurements {
+    /// Returns the measured configurations of a graph on a target, of one reporter if one is given; nothing if the graph is not
+    /// kept, or if nothing succeeded. At most `count` measurements are read, those of the configurations with the lowest
+    /// digests, which is a fixed draw.
+    pub(crate) async fn measured_list(
+        &self,
+        subject: &Subject,
+        reporter: Option<Reporter>,
+        count: usize,
+    ) -> Result<Option<MeasuredList>, CallError> {
+        let Some(kept) = self.store()?.graph(subject.clone()).await? else {
+            return Ok(None);
+        };
+        let chosen = Chosen::of_subject(subject).by(reporter);
+        let measurements = self.some_measurements(&chosen, count).await?;
+        let hash = subject.graph;
+        let limits = self.limits;
+        let graph = match self.graphs.cached(hash).await {
+            Some(graph) => graph,
+            None => {
+                self.pool()
+                    .run(Class::Bulk, move |_| graph_of(&kept, hash, &limits))
+                    .await?
+                    .value?
+            }
+        };
+        let columns = measurements
+            .first()
+            .map(|first| first.config.len() / (4 * graph.slots().max(1)));
+        let memory = self.engine.memory();
+        let held = [
+            memory.hold(graph.bytes())?,
+            memory.hold(measurement_bytes(&graph, columns, measurements.len()))?,
+        ];
+        let list = move |_| MeasuredList::of(graph, &measurements, held);
+        self.pool().run(Class::Bulk, list).await?.value
+    }
+
+    /// Returns the message of the graph of a subject; nothing if it is not kept.
+    pub(crate) async fn kept_graph(
+        &self,
+        subject: Subject,
+    ) -> Result<Option<(v1::Graph, Held)>, CallError> {
+        let Some(kept) = self.store()?.graph(subject).await? else {
+            return Ok(None);
+        };
+        let held = self
+            .engine
+            .memory()
+            .hold(MAX_GRAPH_BYTES.min(RATIO * kept.message.len()))?;
+        let limits = self.limits;
+        let read = move |kept: &KeptGraph| message_of(kept, &limits);
+        let message = self
+            .pool()
+            .run(Class::Bulk, move |_| read(&kept))
+            .await?
+            .value?;
+        Ok(Some((message, held)))
+    }
+
+    /// Scores a list, behind all other work.
+    pub(crate) async fn replay(
+        &self,
+        model: &Model,
+        list: &MeasuredList,
+    ) -> Result<Vec<f32>, CallError> {
+        let terms = Terms {
+            deadline: Some(Instant::now() + MAX_TIME),
+            class: Class::Bulk,
+            continues_request: false,
+        };
+        let configurations = Arc::clone(&list.configurations);
+        let evaluation = self
+            .engine
+            .score(model, &list.graph, configurations, terms)
+            .await?;
+        Ok(evaluation.scores)
+    }
+
+    async fn some_measurements(
+        &self,
+        chosen: &Chosen,
+        count: usize,
+    ) -> Result<Vec<Measurement>, CallError> {
+        let store = self.store()?;
+        let mut some = Vec::new();
+        let mut after = None;
+        loop {
+            let left = count - some.len();
+            let page = store.list(chosen, after, left).await?;
+            some.extend(
+                page.measurements
+                    .into_iter()
+                    .map(|(_, measurement)| measurement),
+            );
+            after = page.next;
+            if after.is_none() || some.len() >= count {
+                return Ok(some);
+            }
+        }
+    }
+}
+
+/// What a kept graph takes at most once it is decompressed, relative to its compressed bytes. Columns of features compress to
+/// about a fortieth.
+const RATIO: usize = 200;
+
+impl MeasuredList {
+    /// Measurements of one configuration follow each other.
+    fn of(
+        graph: Arc<SegmentedGraph>,
+        measurements: &[Measurement],
+        held: [Held; 2],
+    ) -> Result<Option<Self>, CallError> {
+        let succeeded: Vec<&Measurement> = measurements
+            .iter()
+            .filter(|each| each.outcome.failure == 0)
+            .collect();
+        let same = |one: &&Measurement, other: &&Measurement| one.config == other.config;
+        let (mut configs, mut seconds) = (Vec::new(), Vec::new());
+        for repeated in pace::in_steps(64, succeeded.chunk_by(same)) {
+            configs.push(repeated[0].config.as_slice());
+            seconds.push(geometric_mean(repeated));
+        }
+        if configs.is_empty() {
+            return Ok(None);
+        }
+        let read = Configurations::from_canonical(graph.task, configs, &Limits::default());
+        let checked = read.and_then(|read| read.check(&graph.whole).map(|()| read));
+        let configurations = checked.map_err(|source| CallError::Configuration {
+            field: "measurements",
+            source,
+        })?;
+        Ok(Some(Self {
+            graph,
+            configurations: Arc::new(configurations),
+            seconds,
+            _held: held,
+        }))
+    }
+}
+
+/// The mean of logarithms counts every run once, as adaptation does.
+fn geometric_mean(measurements: &[&Measurement]) -> f64 {
+    let (mut sum, mut runs) = (0.0, 0.0);
+    for Measurement { outcome, .. } in measurements {
+        let repeats = f64::from(outcome.repeats);
+        sum += repeats * libm::log(outcome.seconds);
+        runs += repeats;
+    }
+    libm::exp(sum / runs)
+}

@@ -1,0 +1,92 @@
+use std::sync::Arc;
+
+use hlorank_graph::{ConfigurationError, EncodedBatch, Limits, SegmentedGraph};
+
+use super::{
+    StoredMeasurements,
+    bytes::measurement_bytes,
+    kept_graph::{keep, kept_bytes},
+};
+use crate::{
+    call::{Call, CallError, REPORT, SentMeasurements, read_batch},
+    compute::Class,
+    graphs::FoundGraph,
+    store::{KeptGraph, Measurement, Outcome, Reported, Reporter, Subject},
+};
+
+/// Measurements of a report, whose configurations are still encoded.
+struct ReportedBatch {
+    batch: EncodedBatch,
+    outcomes: Vec<Outcome>,
+    ids: Vec<Vec<u8>>,
+    reporter: Reporter,
+}
+
+impl StoredMeasurements {
+    /// Keeps measurements, and their graph with the first of them. Returns once they are on disk.
+    pub(crate) async fn report(
+        &self,
+        call: &Call,
+        found: &FoundGraph,
+        sent: SentMeasurements,
+        reporter: Reporter,
+    ) -> Result<Reported, CallError> {
+        let store = self.store()?;
+        let batch = sent.batch.ok_or(CallError::Configuration {
+            field: REPORT.batch,
+            source: ConfigurationError::Empty,
+        })?;
+        let graph = Arc::clone(&found.graph);
+        let limits = self.limits;
+        let read = batch.read_bytes(graph.slots(), &limits);
+        let kept = measurement_bytes(&graph, batch.columns(), batch.count());
+        call.place.hold(read + kept)?;
+        let subject = Subject {
+            target: sent.target,
+            graph: graph.hash,
+        };
+        let reported = ReportedBatch {
+            batch,
+            outcomes: sent.outcomes,
+            ids: sent.ids,
+            reporter: reporter.clone(),
+        };
+        let measurements = move |_| reported.read(&graph, &limits);
+        let measurements = self.pool().run(Class::Bulk, measurements).await?.value?;
+        let kept = if store.has_graph(subject.clone()).await? {
+            None
+        } else {
+            self.graph_to_keep(call, found, reporter).await?
+        };
+        Ok(store.report(subject, measurements, kept).await?)
+    }
+
+    /// Returns a graph for the store; nothing if its message is too large.
+    async fn graph_to_keep(
+        &self,
+        call: &Call,
+        found: &FoundGraph,
+        reporter: Reporter,
+    ) -> Result<Option<KeptGraph>, CallError> {
+        let graph = Arc::clone(&found.graph);
+        let program = found.program.clone();
+        call.place.hold(kept_bytes(&graph.whole))?;
+        let keep = move |_| keep(&graph.whole, program.as_deref(), reporter);
+        self.pool().run(Class::Bulk, keep).await?.value
+    }
+}
+
+impl ReportedBatch {
+    fn read(self, graph: &SegmentedGraph, limits: &Limits) -> Result<Vec<Measurement>, CallError> {
+        let configurations = read_batch(&self.batch, graph, limits, REPORT.batch)?;
+        let outcomes = self.outcomes.into_iter().zip(self.ids).enumerate();
+        let measurements = outcomes.map(|(config, (outcome, id))| Measurement {
+            task: graph.task,
+            config: configurations.canonical(config),
+            id,
+            outcome,
+            reporter: Some(self.reporter.clone()),
+        });
+        Ok(measurements.collect())
+    }
+}

@@ -1,0 +1,73 @@
+use std::sync::Arc;
+
+use hlorank_graph::{Limits, SegmentedGraph};
+
+use super::bytes::measurement_bytes;
+use crate::{
+    call::{Call, CallError, MAX_LEARNED},
+    compute::ComputePool,
+    engine::Engine,
+    graphs::Graphs,
+    store::{Chosen, Measurement, MeasurementStore, StoreError},
+};
+
+/// The measurements that clients reported, if the server keeps them, and what their graphs and scores need.
+pub(crate) struct StoredMeasurements {
+    store: Option<Arc<MeasurementStore>>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) graphs: Arc<Graphs>,
+    pub(super) limits: Limits,
+}
+
+impl StoredMeasurements {
+    /// Keeps measurements in a store, if there is one.
+    pub(crate) fn new(
+        store: Option<Arc<MeasurementStore>>,
+        engine: Arc<Engine>,
+        graphs: Arc<Graphs>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            store,
+            engine,
+            graphs,
+            limits,
+        }
+    }
+
+    /// The store, if the server has one.
+    pub(crate) fn store(&self) -> Result<&Arc<MeasurementStore>, StoreError> {
+        self.store.as_ref().ok_or(StoreError::Off)
+    }
+
+    /// The threads that compute.
+    pub(crate) fn pool(&self) -> &Arc<ComputePool> {
+        self.engine.pool()
+    }
+
+    /// Reads the chosen measurements, which are of one graph, and which the call holds. `columns` is the number of
+    /// configuration columns that the model takes, if it names them.
+    pub(crate) async fn read(
+        &self,
+        call: &Call,
+        graph: &SegmentedGraph,
+        columns: Option<usize>,
+        chosen: &Chosen,
+    ) -> Result<Vec<Measurement>, CallError> {
+        let store = self.store()?;
+        let mut stored = Vec::new();
+        let mut after = None;
+        loop {
+            let left = MAX_LEARNED - stored.len();
+            let page = store.list(chosen, after, left).await?;
+            let bytes = measurement_bytes(graph, columns, page.measurements.len());
+            call.place.hold(bytes)?;
+            let measurements = page.measurements.into_iter();
+            stored.extend(measurements.map(|(_, measurement)| measurement));
+            after = page.next;
+            if after.is_none() || stored.len() >= MAX_LEARNED {
+                return Ok(stored);
+            }
+        }
+    }
+}

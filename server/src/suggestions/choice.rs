@@ -1,0 +1,144 @@
+//! Chooses which configurations to measure next.
+
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
+
+use hlorank_graph::{Configurations, LayoutBatch, pace};
+
+use crate::{
+    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, Wanted},
+    engine::rank,
+    learning::{PredictedBatch, Predictor, Scores, points},
+    model::ScoreUnit,
+};
+
+/// A configuration to measure, and what is predicted of it.
+pub(crate) struct SuggestedConfig {
+    pub(crate) suggestion: Suggestion,
+    /// The predicted ln(seconds), or the model's score.
+    pub(crate) score: f32,
+    /// The deviation of the predicted ln(seconds); `None` if nothing was learned.
+    pub(crate) deviation: Option<f64>,
+}
+
+/// A choice of what to measure next.
+pub(super) struct Choice {
+    pub(super) from: PredictedBatch,
+    /// Those among which random ones are drawn.
+    pub(super) drawn: Range<usize>,
+    /// The configurations that were measured or failed.
+    pub(super) measured: Arc<Vec<Point>>,
+    pub(super) predictor: Option<Predictor>,
+    /// The unit of the model's scores.
+    pub(super) unit: ScoreUnit,
+}
+
+/// Number of configurations, those with the lowest predicted times, of which the expected improvement is computed.
+pub(super) const CONSIDERED: usize = 1_024;
+
+/// Bytes that choosing takes, given the number of measurements and of suggestions and pending configurations.
+pub(super) fn choosing_bytes(measured: usize, others: usize) -> usize {
+    2 * CONSIDERED * (2 * measured.min(MAX_SIZE) + others) * size_of::<f64>()
+}
+
+/// Numbers suggestions of layouts from 0, and returns these in this order.
+pub(super) fn renumber(
+    suggested: &mut [SuggestedConfig],
+    configurations: &Configurations,
+) -> Option<LayoutBatch> {
+    let Configurations::Layout(batch) = configurations else {
+        return None;
+    };
+    let numbers: Vec<usize> = suggested
+        .iter()
+        .map(|each| each.suggestion.config)
+        .collect();
+    for (number, each) in suggested.iter_mut().enumerate() {
+        each.suggestion.config = number;
+    }
+    Some(batch.select(&numbers).compacted())
+}
+
+impl Choice {
+    pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<SuggestedConfig> {
+        let ranking = self.ranking();
+        let (from, scores) = (&self.from, self.scores());
+        let adapted = self
+            .predictor
+            .as_ref()
+            .and_then(|predictor| predictor.adapted.as_ref());
+        let points = |configs: &[usize]| points(&from.configurations, configs, &scores);
+        let drawn = self.drawn.clone();
+        let candidates = Candidates {
+            ranking: &ranking,
+            considered: CONSIDERED,
+            drawn,
+            points: &points,
+        };
+        let suggestions = match adapted {
+            Some(adapted) => adapted.suggest(&candidates, wanted),
+            None => wanted.by_model(&ranking),
+        };
+        let described = |suggestion: Suggestion| SuggestedConfig {
+            suggestion,
+            score: from.log_seconds[suggestion.config],
+            deviation: adapted.map(|each| each.predict(&points(&[suggestion.config])[0]).deviation),
+        };
+        suggestions.into_iter().map(described).collect()
+    }
+
+    fn scores(&self) -> Scores<'_> {
+        let pool = self
+            .predictor
+            .as_ref()
+            .and_then(|predictor| predictor.pool.as_deref());
+        Scores {
+            values: &self.from.scores,
+            unit: self.unit,
+            pool,
+        }
+    }
+
+    /// The distinct configurations that were not measured, by ascending predicted time.
+    fn ranking(&self) -> Vec<usize> {
+        let mut may_be: Vec<bool> = vec![false; self.from.scores.len()];
+        for first in self.from.configurations.batch().distinct().first {
+            may_be[first] = true;
+        }
+        self.leave_out_measured(&mut may_be);
+        let ranking = rank(&self.from.log_seconds, 0)
+            .into_iter()
+            .map(|config| config as usize);
+        ranking.filter(|&config| may_be[config]).collect()
+    }
+
+    fn leave_out_measured(&self, may_be: &mut [bool]) {
+        let places = 0..may_be.len();
+        match &*self.from.configurations {
+            Configurations::Layout(batch) => {
+                let rows = LayoutRows::of(&self.measured, batch);
+                pace::in_steps(64, places)
+                    .filter(|&config| rows.contain(batch.row(config)))
+                    .for_each(|config| may_be[config] = false);
+            }
+            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
+                let bounds = |point: &Point| {
+                    let bounds = point.bounds.iter().map(|bound| bound.to_bits());
+                    point
+                        .orders
+                        .iter()
+                        .copied()
+                        .chain(bounds)
+                        .collect::<Vec<_>>()
+                };
+                let measured: BTreeSet<_> = self.measured.iter().map(bounds).collect();
+                let all: Vec<usize> = places.collect();
+                let points = points(&self.from.configurations, &all, &self.scores());
+                points
+                    .iter()
+                    .zip(may_be)
+                    .filter(|(point, _)| measured.contains(&bounds(point)))
+                    .for_each(|(_, may_be)| *may_be = false);
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Searches the combinations of a batch for those with the lowest predicted times.
+
+use std::{mem::take, ops::Range, sync::Arc};
+
+use hlorank_graph::{Configurations, LayoutBatch};
+
+use super::{CombinedPart, choice::CONSIDERED, space::Space};
+use crate::{
+    adaptation::Wanted,
+    call::{CONFIG_BYTES, CallError},
+    compute::Class,
+    engine::{Terms, rank},
+    learning::{PredictedBatch, Scorer},
+    memory::Held,
+    model::ModelKind,
+    outcome::Reuse,
+};
+
+/// What a search found.
+pub(super) struct SearchResult {
+    /// Every combination that was scored.
+    pub(super) visited: PredictedBatch,
+    /// Those that were drawn at random.
+    pub(super) drawn: Range<usize>,
+    /// How much work the search shared, without the scoring of the batch before it.
+    pub(super) reuse: Reuse,
+    /// The memory that it takes.
+    pub(super) held: Held,
+}
+
+/// The combinations that were scored until now.
+#[derive(Default)]
+struct Visits {
+    rows: Vec<u16>,
+    scores: Vec<f32>,
+    log_seconds: Vec<f32>,
+}
+
+/// Maximum number of steps of a search. Graphs of measured programs need two to six.
+const STEPS: usize = 16;
+
+/// Number of combinations that are drawn at random.
+const DRAWN: usize = 256;
+
+/// A search in progress.
+struct Search<'a> {
+    scorer: &'a Scorer,
+    space: Space,
+    terms: Terms,
+    visits: Visits,
+    reuse: Reuse,
+}
+
+/// Searches from the configuration with the lowest predicted time. Each step tries every change of one place, then the
+/// best changes of several places together, and goes on from the best of all. The search ends where no change of one
+/// place lowers the predicted time. `wanted.pending` is renumbered.
+pub(super) async fn search(
+    scorer: &Scorer,
+    from: PredictedBatch,
+    combined: CombinedPart,
+    wanted: &mut Wanted,
+    terms: Terms,
+) -> Result<SearchResult, CallError> {
+    let manifest = scorer.model.manifest();
+    if let ModelKind::WholeGraph(_) = manifest.kind() {
+        return Err(CallError::SourceUnsupported {
+            why: format!("model `{}` scores whole graphs", manifest.name),
+        });
+    }
+    let engine = &scorer.engine;
+    let graph = Arc::clone(&scorer.graph);
+    let pending = take(&mut wanted.pending);
+    wanted.pending = (0..pending.len()).collect();
+    let begin = move |_| {
+        let space =
+            |batch: &LayoutBatch, ranking: &[usize]| Space::of(&graph, batch, ranking, combined);
+        begin(&from, &pending, space)
+    };
+    let (space, visits) = engine.pool().run(Class::Bulk, begin).await?.value?;
+    // What the search takes at most is held before it begins.
+    let row_bytes = scorer.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
+    let rows = STEPS * space.changes() + CONSIDERED + DRAWN;
+    let held = engine.memory().hold(rows * row_bytes)?;
+    let mut search = Search {
+        scorer,
+        space,
+        terms,
+        visits,
+        reuse: Reuse::default(),
+    };
+    let lowest = search.descend().await?;
+    let start = search.visits.log_seconds.len();
+    let row = search.visits.row(lowest);
+    let drawn = search.space.random(row, DRAWN, wanted.seed);
+    search.visit(drawn).await?;
+    let drawn = start..search.visits.log_seconds.len();
+    Ok(SearchResult {
+        visited: search.visits.into_predicted(&search.space)?,
+        drawn,
+        reuse: search.reuse,
+        held,
+    })
+}
+
+impl Search<'_> {
+    /// Changes the best combination step by step. Returns the number of the last one.
+    async fn descend(&mut self) -> Result<usize, CallError> {
+        let mut lowest = self.visits.lowest();
+        for _ in 0..STEPS {
+            let row = self.visits.row(lowest).to_vec();
+            let predicted = self.visits.log_seconds[lowest];
+            let singles = self.visits.log_seconds.len();
+            let (changes, rows) = self.space.single_changes(&row);
+            self.visit(rows).await?;
+            let gain = |each| predicted - self.visits.log_seconds[singles + each];
+            let better = self.space.best_of_places(&changes, gain);
+            let together = self.space.changed_together(&row, &better);
+            self.visit(together).await?;
+            if better.is_empty() {
+                break;
+            }
+            lowest = self.visits.lowest();
+        }
+        Ok(lowest)
+    }
+
+    /// Scores rows and adds them to those that were visited.
+    async fn visit(&mut self, rows: Vec<u16>) -> Result<(), CallError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let batch = Configurations::Layout(layouts(&self.space, rows.clone())?);
+        let predicted = self.scorer.predict(Arc::new(batch), self.terms);
+        let (evaluation, predicted) = predicted.await?;
+        self.reuse += evaluation.reuse;
+        self.visits.rows.extend(rows);
+        self.visits.scores.extend(predicted.scores);
+        self.visits.log_seconds.extend(predicted.log_seconds);
+        Ok(())
+    }
+}
+
+/// Returns the space of a batch, and its pending and best configurations.
+fn begin(
+    from: &PredictedBatch,
+    pending: &[usize],
+    space: impl FnOnce(&LayoutBatch, &[usize]) -> Space,
+) -> Result<(Space, Visits), CallError> {
+    let Configurations::Layout(batch) = &*from.configurations else {
+        let why =
+            "a tile belongs to a whole kernel, so that there are no parts to combine".to_owned();
+        return Err(CallError::SourceUnsupported { why });
+    };
+    let ranking: Vec<usize> = rank(&from.log_seconds, 0)
+        .into_iter()
+        .map(|config| config as usize)
+        .collect();
+    let mut visits = Visits::default();
+    for &config in pending.iter().chain(ranking.iter().take(CONSIDERED)) {
+        visits.rows.extend_from_slice(batch.row(config));
+        visits.scores.push(from.scores[config]);
+        visits.log_seconds.push(from.log_seconds[config]);
+    }
+    Ok((space(batch, &ranking), visits))
+}
+
+fn layouts(space: &Space, rows: Vec<u16>) -> Result<LayoutBatch, CallError> {
+    space
+        .batch(rows)
+        .map_err(|source| CallError::Configuration {
+            field: "batch",
+            source,
+        })
+}
+
+impl Visits {
+    fn row(&self, number: usize) -> &[u16] {
+        let slots = self.rows.len() / self.log_seconds.len();
+        &self.rows[number * slots..][..slots]
+    }
+
+    /// The number of the combination with the lowest predicted time.
+    fn lowest(&self) -> usize {
+        rank(&self.log_seconds, 1)
+            .first()
+            .map_or(0, |&number| number as usize)
+    }
+
+    fn into_predicted(self, space: &Space) -> Result<PredictedBatch, CallError> {
+        let configurations = Arc::new(Configurations::Layout(layouts(space, self.rows)?));
+        Ok(PredictedBatch {
+            configurations,
+            scores: self.scores,
+            log_seconds: self.log_seconds,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+use std::{sync::Arc, time::Instant};
+
+use hlorank_graph::{EncodedBatch, LayoutBatch};
+
+use super::{
+    CombinedPart, SuggestedConfig,
+    choice::{Choice, choosing_bytes, renumber},
+    search::search,
+};
+use crate::{
+    adaptation::Wanted,
+    call::CallError,
+    compute::Class,
+    engine::Terms,
+    learning::Lesson,
+    session::{ScoredBatch, Session},
+};
+
+/// What to measure next.
+pub(crate) struct Suggestions {
+    /// The batch to choose from.
+    pub(crate) scored: ScoredBatch,
+    pub(crate) suggested: Vec<SuggestedConfig>,
+    /// The combinations, in the order of the suggestions, if combinations were asked for.
+    pub(crate) combinations: Option<LayoutBatch>,
+}
+
+/// Chooses which configurations of a batch to measure next, or which combinations of them.
+pub(crate) async fn suggest(
+    session: &mut Session,
+    batch: EncodedBatch,
+    mut wanted: Wanted,
+    combined: Option<CombinedPart>,
+) -> Result<Suggestions, CallError> {
+    let asked = Instant::now();
+    let (class, all) = session.read(batch).await?;
+    let scorer = session.scorer();
+    let (mut evaluation, mut from) = scorer.predict(all, session.terms(class)).await?;
+    let mut drawn = 0..from.scores.len();
+    // The memory of the combinations is held until the choice is made.
+    let mut held = None;
+    if let Some(combined) = combined {
+        let terms = Terms {
+            continues_request: true,
+            ..session.terms(class)
+        };
+        let result = search(&scorer, from, combined, &mut wanted, terms).await?;
+        evaluation.reuse += result.reuse;
+        from = result.visited;
+        drawn = result.drawn;
+        held = Some(result.held);
+    }
+    let engine = Arc::clone(session.engine());
+    let measured = session.lesson().map(Lesson::points).unwrap_or_default();
+    let others = wanted.count + wanted.pending.len();
+    let bytes = choosing_bytes(measured.len(), others);
+    let held_to_choose = engine.memory().hold(bytes)?;
+    let choice = Choice {
+        from,
+        drawn,
+        measured,
+        predictor: scorer.predictor,
+        unit: scorer.model.manifest().unit(),
+    };
+    let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
+    let (mut suggested, configurations) = engine.pool().run(Class::Bulk, choose).await?.value;
+    drop((held, held_to_choose));
+    let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
+    Ok(Suggestions {
+        scored: session.record(evaluation, asked),
+        suggested,
+        combinations,
+    })
+}
