@@ -4,7 +4,7 @@ use std::{
     fs,
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use ort::{
     logging::LogLevel,
     session::{RunOptions, Session, builder::GraphOptimizationLevel},
 };
+use parking_lot::Mutex;
 
 use crate::device::DeviceProfile;
 
@@ -55,9 +56,7 @@ static LOADED: Mutex<Option<Runtime>> = Mutex::new(None);
 impl Runtime {
     /// Loads the library, or returns the one that the process has loaded already.
     pub fn load(library: &Path) -> Result<Self, RuntimeError> {
-        let mut loaded = LOADED
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut loaded = LOADED.lock();
         if let Some(runtime) = loaded.as_ref() {
             return Ok(runtime.clone());
         }

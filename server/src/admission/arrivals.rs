@@ -4,11 +4,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::{AdmissionLimit, Caller};
@@ -93,9 +94,8 @@ impl Arrivals {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Ignores poisoning, because nothing panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 }
 

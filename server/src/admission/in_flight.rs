@@ -1,9 +1,8 @@
 //! Limits on the requests in flight: in total, and per client.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
 
 use super::{AdmissionLimit, Caller};
 
@@ -39,7 +38,7 @@ impl RequestLimits {
 
     /// Admits a request, or rejects it immediately if a limit is reached.
     pub(super) fn admit(&self, caller: Caller) -> Result<Admitted, AdmissionLimit> {
-        let mut in_flight = lock(&self.in_flight);
+        let mut in_flight = self.in_flight.lock();
         let of_caller = self.of_caller(&in_flight, &caller)?;
         in_flight.requests += 1;
         in_flight.callers.insert(caller.clone(), of_caller + 1);
@@ -51,7 +50,7 @@ impl RequestLimits {
 
     /// Returns the limit that another request of this client would exceed now.
     pub(super) fn check(&self, caller: &Caller) -> Result<(), AdmissionLimit> {
-        self.of_caller(&lock(&self.in_flight), caller).map(drop)
+        self.of_caller(&self.in_flight.lock(), caller).map(drop)
     }
 
     /// Returns the number of requests of a client, if it may have another.
@@ -68,13 +67,13 @@ impl RequestLimits {
 
     /// Number of requests in flight.
     pub(super) fn requests(&self) -> u32 {
-        lock(&self.in_flight).requests
+        self.in_flight.lock().requests
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut in_flight = lock(&self.in_flight);
+        let mut in_flight = self.in_flight.lock();
         in_flight.requests -= 1;
         if let Some(count) = in_flight.callers.get_mut(&self.caller) {
             *count -= 1;
@@ -83,11 +82,6 @@ impl Drop for Admitted {
             }
         }
     }
-}
-
-/// Ignores poisoning, because nothing panics while it holds the lock.
-fn lock(in_flight: &Mutex<InFlight>) -> MutexGuard<'_, InFlight> {
-    in_flight.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -121,7 +115,7 @@ mod tests {
     fn a_caller_without_requests_has_no_entry() {
         let limits = RequestLimits::new(3, 2);
         drop(["a", "b"].map(|name| limits.admit(caller(name)).unwrap()));
-        assert!(lock(&limits.in_flight).callers.is_empty());
+        assert!(limits.in_flight.lock().callers.is_empty());
         assert_eq!(limits.requests(), 0);
     }
 }

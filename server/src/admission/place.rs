@@ -1,4 +1,6 @@
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::in_flight::Admitted;
 use crate::memory::{Held, MemoryFull};
@@ -42,8 +44,7 @@ impl Place {
         self.held().shrink_to(bytes);
     }
 
-    /// Ignores poisoning, because nothing panics while it holds the lock.
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }

@@ -3,12 +3,13 @@
 //! Work is counted in nodes (rows times the nodes of each, padding included), because that is what takes the time.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::Digest;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{EngineError, Terms};
 use crate::{compute::ComputePool, device::DeviceProfile};
@@ -231,7 +232,7 @@ impl Backlog {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use metrics::{Counter, Gauge, Histogram};
+use parking_lot::Mutex;
 
 use super::{
     family::{Family, set},
@@ -137,7 +138,7 @@ impl QualitySeries {
 
     /// Publishes how well versions rank graphs, each on a target. What is not among them becomes zero.
     pub fn publish(&self, graphs: impl Iterator<Item = (Version, Vec<(String, GraphQuality)>)>) {
-        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.versions.lock();
         let mut labelled = Vec::new();
         for (version, graphs) in graphs {
             for (target, graph) in graphs {

@@ -1,10 +1,7 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use metrics::Gauge;
+use parking_lot::RwLock;
 
 use super::{
     caches::{CacheSeries, GraphCacheSeries},
@@ -81,15 +78,10 @@ impl Metrics {
     /// Returns the metrics of a model of the registry. They are registered on the first call with its name, and stay
     /// after the model is removed.
     pub fn model(&self, name: &str) -> Arc<ModelSeries> {
-        if let Some(series) = self
-            .models
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-        {
+        if let Some(series) = self.models.read().get(name) {
             return Arc::clone(series);
         }
-        let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+        let mut models = self.models.write();
         let new = || Arc::new(ModelSeries::new(&self.recorder, name));
         Arc::clone(models.entry(name.to_owned()).or_insert_with(new))
     }

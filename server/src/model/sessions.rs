@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
 use metrics::Counter;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::ArtifactError;
 use crate::{
@@ -148,14 +149,9 @@ impl<S> PerWorker<S> {
         worker: Worker,
         file: &'static str,
     ) -> Result<MutexGuard<'_, S>, ModelFailed> {
-        match self.sessions[worker.0 % self.sessions.len()].try_lock() {
-            Ok(session) => Ok(session),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(ModelFailed::new(
-                file,
-                "an earlier run with the same session hangs".to_owned(),
-            )),
-        }
+        let session = self.sessions[worker.0 % self.sessions.len()].try_lock();
+        let hangs = || "an earlier run with the same session hangs".to_owned();
+        session.ok_or_else(|| ModelFailed::new(file, hangs()))
     }
 }
 

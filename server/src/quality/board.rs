@@ -1,9 +1,7 @@
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use hlorank_graph::Digest;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{ranking_quality::GraphQuality, store::Subject};
 
@@ -70,6 +68,6 @@ impl Board {
     }
 
     fn versions(&self) -> MutexGuard<'_, BTreeMap<Digest, Replayed>> {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.versions.lock()
     }
 }

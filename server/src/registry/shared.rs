@@ -1,7 +1,7 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -9,6 +9,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::Sender;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::{
@@ -53,9 +54,7 @@ impl Shared {
 
     /// Locks the catalogue. Each of its operations leaves it consistent, so a panic elsewhere does not corrupt it.
     pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
-        self.catalogue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.catalogue.lock()
     }
 
     /// Changes the catalogue, and publishes the versions that serve after that. Requests see all of a change or none.
@@ -75,9 +74,7 @@ impl Shared {
     }
 
     pub(super) fn lock_policies(&self) -> MutexGuard<'_, ()> {
-        self.policy_lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.policy_lock.lock()
     }
 
     pub(super) fn with_model<T>(

@@ -1,10 +1,8 @@
 //! Whether a connection carries calls, and since when it carries none.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until};
 
 /// Counts the calls of one connection. Each request has its connection's among its extensions.
@@ -105,9 +103,8 @@ impl ConnectionActivity {
         wait(time, || self.quiet_since()).await;
     }
 
-    /// Ignores poisoning, because nothing panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

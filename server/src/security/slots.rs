@@ -1,14 +1,9 @@
 //! The connections that a listener may have at a time. When all places are taken, a new connection gets the place of one
 //! that the server works for no call of.
 
-use std::{
-    cmp::Reverse,
-    collections::HashMap,
-    future::pending,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{cmp::Reverse, collections::HashMap, future::pending, net::IpAddr, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::ConnectionActivity;
@@ -96,9 +91,8 @@ impl Slots {
         })
     }
 
-    /// Ignores poisoning, because nothing panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

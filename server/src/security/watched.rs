@@ -1,10 +1,7 @@
-use std::{
-    fs,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fs, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use super::CredentialError;
 
@@ -48,7 +45,7 @@ impl<S: Source> Watched<S> {
     /// Reads the files again, and returns the result if they have changed. The current value stays if the files are not
     /// valid.
     pub(super) fn reload(&self) -> Option<Result<(), CredentialError>> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let mut contents = read(&self.source);
         if *seen == digest(&contents) {
             return None;

@@ -1,9 +1,6 @@
-use std::{
-    collections::BTreeSet,
-    mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, mem};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::Subject;
@@ -62,6 +59,6 @@ impl Changes {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Changed> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }

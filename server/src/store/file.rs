@@ -3,10 +3,10 @@ use std::{
     ops::Bound,
     panic::{self, AssertUnwindSafe, UnwindSafe},
     path::{Path, PathBuf},
-    sync::{PoisonError, RwLock},
 };
 
 use hlorank_graph::{Digest, Task};
+use parking_lot::RwLock;
 use redb::{
     Builder, Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
     TableDefinition, TableError, WriteTransaction,
@@ -97,10 +97,7 @@ impl StoreFile {
 
     /// Opens the file again if it cannot be written, after a failure.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
-        let mut opened = self
-            .database
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.database.write();
         if opened.as_ref().is_none_or(|opened| opened.is_view) {
             // It is locked for as long as it is open.
             *opened = None;
@@ -115,10 +112,7 @@ impl StoreFile {
 
     /// Opens the file to be read, if it is not open.
     pub(super) fn reopen_to_read(&self) -> Result<(), StoreError> {
-        let mut opened = self
-            .database
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.database.write();
         if opened.is_none() {
             let database = view_unless_panicking(&self.path).map_err(|reason| failed(&reason))?;
             *opened = Some(Opened {
@@ -131,10 +125,7 @@ impl StoreFile {
 
     /// Closes the file once nobody reads it.
     pub(super) fn close(&self) {
-        *self
-            .database
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = None;
+        *self.database.write() = None;
     }
 
     /// Does something with the open file. redb panics if a page was damaged after it was opened.
@@ -142,7 +133,7 @@ impl StoreFile {
         &self,
         work: impl FnOnce(&Database) -> Result<T, redb::Error>,
     ) -> Result<T, StoreError> {
-        let opened = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.database.read();
         let opened = opened
             .as_ref()
             .ok_or_else(|| failed(&"the file is not open"))?;

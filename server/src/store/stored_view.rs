@@ -1,12 +1,6 @@
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io,
-    os::unix::fs::FileExt as _,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
+use parking_lot::{Mutex, MutexGuard};
 use redb::StorageBackend;
 
 /// A view of the file that writes nothing to it. What redb writes while it repairs the file stays in memory, so the file can be
@@ -42,9 +36,8 @@ impl StoredView {
         })
     }
 
-    /// Ignores poisoning, because nothing panics while it holds the lock.
     fn changed(&self) -> MutexGuard<'_, Changed> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changed.lock()
     }
 
     /// Reads a block of the file. What lies behind its end is zero.

@@ -1,12 +1,13 @@
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use hlorank_graph::{Digest, SegmentedGraph};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     metrics::ModelSeries,
@@ -113,7 +114,7 @@ impl CallRecord {
     }
 
     pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
-        self.0.facts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.facts.lock()
     }
 }
 

@@ -5,7 +5,6 @@ use std::{
     fs, io,
     mem::take,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,6 +15,7 @@ use opentelemetry_sdk::{
     error::{OTelSdkError, OTelSdkResult},
     trace::{Sampler, SdkTracer, SdkTracerProvider, SpanData},
 };
+use parking_lot::Mutex;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
 use uuid::Uuid;
@@ -145,7 +145,7 @@ impl Collector {
 
     /// Counts lost spans, and logs them at most once per [`LOST_SPANS_INTERVAL`].
     fn lost(&self, spans: usize, error: &OTelSdkError) {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = self.lost.lock();
         lost.spans += spans;
         if lost
             .reported

@@ -1,10 +1,8 @@
-use std::{
-    iter::once,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{iter::once, sync::Arc};
 
 use foldhash::HashMap;
 use ort::{session::SessionOutputs, value::TensorRef};
+use parking_lot::Mutex;
 
 /// What `segment.onnx` computes of one segment.
 #[derive(Clone)]
@@ -25,12 +23,7 @@ impl KnownShapes {
     /// Returns tensors of these values, which [`SegmentTensors::values`] returned earlier; `None` if their shapes are not
     /// known yet.
     pub(super) fn tensors(&self, nodes: usize, values: Arc<[f32]>) -> Option<SegmentTensors> {
-        let shapes = Arc::clone(
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(&nodes)?,
-        );
+        let shapes = Arc::clone(self.0.lock().get(&nodes)?);
         Some(SegmentTensors { shapes, values })
     }
 
@@ -39,7 +32,7 @@ impl KnownShapes {
         let Some(tensors) = tensors.first() else {
             return;
         };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known
             .entry(nodes)
             .or_insert_with(|| Arc::clone(&tensors.shapes));

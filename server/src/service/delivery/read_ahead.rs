@@ -3,13 +3,11 @@
 //! The transport keeps unread frames one by one, and closes a connection with many small ones, which would fail all calls of
 //! the connection. They are therefore read as they arrive, and kept as plain bytes.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, oneshot},
     time::timeout,
@@ -127,7 +125,7 @@ async fn discard(body: &mut Body, limit: usize) {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     /// Adds bytes, unless too many small frames wait.

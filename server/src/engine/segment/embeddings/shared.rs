@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use metrics::Gauge;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{cache::EmbeddingCache, waiting::Waiting};
 use crate::{
@@ -53,6 +54,6 @@ impl Shared {
     /// The rows that wait. The state is consistent between any two of its operations, so a panic elsewhere does not
     /// spoil it.
     pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
