@@ -122,7 +122,8 @@ impl Witness {
 
     /// Whether more than half of the configurations that both measured differ by more than [`FACTOR`].
     fn is_far_from(&self, other: &Self) -> bool {
-        let (mut shared, mut far) = (0, 0);
+        let mut shared = 0;
+        let mut far = 0;
         let mut others = other.measurements.timed().peekable();
         for (point, time) in self.measurements.timed() {
             while others

@@ -37,7 +37,8 @@ impl Columns {
 
     /// The columns of measured configurations with these scores.
     pub(super) fn of(scores: Vec<f64>, partitions: &Partitions) -> Self {
-        let (mut firsts, mut size) = (Vec::new(), OFFSET_AND_SCORE);
+        let mut firsts = Vec::new();
+        let mut size = OFFSET_AND_SCORE;
         for partition in &partitions.all {
             firsts.push((size, partition.tensors));
             size += partition.parts;
@@ -171,7 +172,8 @@ impl Covariance for Columns {
     /// With the columns Φ, the deviations D of what they add and noise N, A is `ΦD²Φᵀ + N`. By Woodbury's identity all of A⁻¹
     /// follows from the inverse of `B = I + DΦᵀN⁻¹ΦD`.
     fn solve(&self, variances: &Variances<'_>, residuals: &[f64]) -> Solution {
-        let (size, noises) = (self.size, variances.noises);
+        let size = self.size;
+        let noises = variances.noises;
         let deviations = self.deviations(variances);
         let mut matrix = self.products(noises.iter().map(|noise| noise.recip()));
         let diagonal: Vec<f64> = (0..size)
@@ -214,7 +216,8 @@ impl Covariance for Columns {
                 *mean += step * deviation;
             }
         }
-        let (mut weights, mut precisions) = (Vec::new(), Vec::new());
+        let mut weights = Vec::new();
+        let mut precisions = Vec::new();
         for (((score, parts), residual), noise) in self.rows().zip(residuals).zip(noises) {
             weights.push((residual - Self::mean(&means, score, parts)) / noise);
             let known = self.variance(&inverse, &deviations, (score, parts)) / noise;
@@ -252,7 +255,8 @@ impl Covariance for Columns {
 
     fn posterior(&self, variances: &Variances<'_>, solution: Solution) -> Posterior {
         let Solution { means, factor, .. } = solution;
-        let (deviations, mut triangle) = (self.deviations(variances), factor.inverse);
+        let deviations = self.deviations(variances);
+        let mut triangle = factor.inverse;
         triangle.scale_columns(&deviations);
         let of_columns = deviations
             .iter()

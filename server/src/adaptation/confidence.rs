@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn models_that_agree_need_few_measurements() {
-        let (one, other) = ([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 9.0]);
+        let one = [1.0, 2.0, 3.0, 4.0];
+        let other = [2.0, 3.0, 4.0, 9.0];
         let agreed = Confidence::of(Task::Tile, Some([&one, &other]), None);
         assert_eq!(
             agreed,

@@ -122,7 +122,8 @@ impl<'a> Learning<'a> {
         let family = total / kernel.families() as f64;
         let mut expected = vec![family; kernel.dense()];
         expected.resize(covariance.groups(), family / kernel.tensors().max(1) as f64);
-        let (groups, trust) = (expected.clone(), vec![1.0; residuals.len()]);
+        let groups = expected.clone();
+        let trust = vec![1.0; residuals.len()];
         Self {
             covariance,
             residuals,
@@ -169,7 +170,8 @@ impl<'a> Learning<'a> {
                 .max(0.0)
                 .sqrt();
         }
-        let (mut product, mut trace) = (0.0, 0.1 / self.total);
+        let mut product = 0.0;
+        let mut trace = 0.1 / self.total;
         for (place, weight) in solution.weights.iter().enumerate() {
             let share = (self.counts[place] * self.trust[place]).recip();
             product += weight * weight * share;
@@ -194,7 +196,8 @@ impl<'a> Learning<'a> {
         let noises = self.noises();
         let variances = self.variances(&noises);
         let solution = self.covariance.solve(&variances, self.residuals);
-        let (weights, precisions) = (solution.weights.clone(), solution.precisions.clone());
+        let weights = solution.weights.clone();
+        let precisions = solution.precisions.clone();
         Fit {
             variances: kernel.of_tensors(&self.groups),
             offset: variances.offset,

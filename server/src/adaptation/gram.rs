@@ -105,7 +105,8 @@ impl Covariance for Gram<'_> {
             matrix[row * self.size + row] += noise;
         }
         let factor = Factor::of(matrix, self.size);
-        let (weights, inverse) = (factor.solve(residuals), factor.inverse());
+        let weights = factor.solve(residuals);
+        let inverse = factor.inverse();
         let explained = self
             .weigh_products(&weights)
             .into_iter()

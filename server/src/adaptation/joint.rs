@@ -140,7 +140,8 @@ impl Posterior {
     fn of(kernel: &Kernel, hypothesis: &Hypothesis, point: &Point, scaled: &Rc<Scaled>) -> Self {
         let related = hypothesis.fit.relate(kernel, scaled);
         let (mean, variance) = hypothesis.fit.predict(kernel, scaled, &related);
-        let (scaled, mean) = (Rc::clone(scaled), mean + hypothesis.mean_of(point));
+        let scaled = Rc::clone(scaled);
+        let mean = mean + hypothesis.mean_of(point);
         Self {
             scaled,
             related,

@@ -8,7 +8,8 @@ const LANES: usize = 8;
 /// Returns the product of two vectors.
 pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
-    let (one, other) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
+    let one = one.chunks_exact(LANES);
+    let other = other.chunks_exact(LANES);
     let rest: f64 = one
         .remainder()
         .iter()

@@ -43,7 +43,8 @@ impl Measurements {
 
     /// Adds the measurements of one configuration.
     fn add(&mut self, same: &[Measurement]) {
-        let (mut sum, mut count) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut count = 0.0;
         for (seconds, repeats) in same
             .iter()
             .filter_map(|each| Some((each.seconds?, f64::from(each.repeats))))

@@ -89,10 +89,8 @@ impl Adapted {
             None => hypotheses(&Gram::of(&kernel, kernel.partitions())),
         };
         weigh(&mut hypotheses);
-        let (basis, effects) = (
-            basis(&hypotheses, &measurements),
-            effects(&kernel, &hypotheses),
-        );
+        let basis = basis(&hypotheses, &measurements);
+        let effects = effects(&kernel, &hypotheses);
         let fastest = measurements
             .times
             .iter()
@@ -114,7 +112,8 @@ impl Adapted {
 
     /// Bytes that it takes, given those of an order of dimensions in each of its tables.
     pub(super) fn bytes(&self) -> usize {
-        let (size, learned) = (self.kernel.size(), self.basis.learned);
+        let size = self.kernel.size();
+        let learned = self.basis.learned;
         size_of::<f64>() * (2 * size * size + learned * TABLES * (1 + self.kernel.tensors()))
     }
 
@@ -233,7 +232,8 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis; 2]) -> Option<Effects> {
     if kernel.tensors() == 0 {
         return None;
     }
-    let (mut constant, mut slope) = (0.0, 0.0);
+    let mut constant = 0.0;
+    let mut slope = 0.0;
     for Hypothesis {
         slope: own,
         mean,

@@ -24,7 +24,8 @@ pub(super) struct Partition {
 impl Partitions {
     /// The partitions of configurations, each of which has an order for every tensor.
     pub(super) fn of(orders: &[&[u64]]) -> Self {
-        let (mut partitions, mut known) = (Self::default(), BTreeMap::new());
+        let mut partitions = Self::default();
+        let mut known = BTreeMap::new();
         for tensor in 0..orders.first().map_or(0, |first| first.len()) {
             let part = parts(orders.iter().map(|each| each[tensor]));
             let number = *known.entry(part.clone()).or_insert_with(|| {

@@ -126,7 +126,8 @@ impl Centered {
     )]
     fn of(prior: Prior, Measurements { points, times, .. }: &Measurements) -> Self {
         let mut rows: Vec<Vec<f64>> = points.iter().map(|point| row(prior, point)).collect();
-        let (mut times, count) = (times.clone(), points.len() as f64);
+        let mut times = times.clone();
+        let count = points.len() as f64;
         for place in 0..rows[0].len() {
             let mean = rows.iter().map(|row| row[place]).sum::<f64>() / count;
             for row in &mut rows {
@@ -156,8 +157,9 @@ fn row(prior: Prior, point: &Point) -> Vec<f64> {
 /// What a unit of the score and of each bound adds: a Bayesian linear regression, in which the score is expected to add the
 /// spread, and the bounds nothing.
 fn rises<'a>(prior: Prior, graphs: impl Iterator<Item = &'a Centered>) -> Vec<f64> {
-    let (precision, mut products, mut sums) =
-        (NOISE * NOISE / (RISE * RISE), Vec::new(), Vec::new());
+    let precision = NOISE * NOISE / (RISE * RISE);
+    let mut products = Vec::new();
+    let mut sums = Vec::new();
     for graph in graphs {
         for (row, time) in graph.rows.iter().zip(&graph.times) {
             products.resize(row.len() * row.len(), 0.0);

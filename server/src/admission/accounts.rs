@@ -35,9 +35,8 @@ mod tests {
 
     #[test]
     fn a_client_has_one_account_while_it_has_calls() {
-        let (accounts, caller) = (Accounts::default(), |name: &str| {
-            Caller::Token(TokenName(name.into()))
-        });
+        let accounts = Accounts::default();
+        let caller = |name: &str| Caller::Token(TokenName(name.into()));
         let one = accounts.of(&caller("a"));
         assert!(Arc::ptr_eq(&one, &accounts.of(&caller("a"))));
         assert!(!Arc::ptr_eq(&one, &accounts.of(&caller("b"))));

@@ -54,7 +54,8 @@ impl Arrivals {
 
     /// Adds a call. If a limit is reached, a call of the same client makes room, or one of the client that has the most.
     pub(crate) fn add(&self, caller: Caller) -> Arrival {
-        let (number, (sender, displaced)) = (self.now(), oneshot::channel());
+        let number = self.now();
+        let (sender, displaced) = oneshot::channel();
         let moved = Arc::new(AtomicU64::new(number));
         let mut calls = self.lock();
         self.make_room(&mut calls, &caller);

@@ -200,7 +200,8 @@ impl SentTimes {
             .position(|id| !(1..=MAX_ID_BYTES).contains(&id.len()));
         if let Some(index) = wrong {
             let found = format!("{} bytes long", self.ids[index].len());
-            let (field, expected) = (fields.ids, "1 to 64 bytes");
+            let field = fields.ids;
+            let expected = "1 to 64 bytes";
             return Err(MeasurementError::OutOfRange {
                 field,
                 index,
@@ -247,7 +248,8 @@ fn check_seconds(
 }
 
 fn check_repeats(field: &'static str, index: usize, repeats: u32) -> Result<u32, MeasurementError> {
-    let (found, expected) = (repeats.to_string(), "from 1 to 1000000");
+    let found = repeats.to_string();
+    let expected = "from 1 to 1000000";
     let refused = MeasurementError::OutOfRange {
         field,
         index,
@@ -270,7 +272,9 @@ mod tests {
         repeats: &[u32],
         failures: &[i32],
     ) -> Result<Vec<Outcome>, MeasurementError> {
-        let (seconds, repeats, failures) = (seconds.to_vec(), repeats.to_vec(), failures.to_vec());
+        let seconds = seconds.to_vec();
+        let repeats = repeats.to_vec();
+        let failures = failures.to_vec();
         SentTimes {
             seconds,
             repeats,

@@ -140,7 +140,8 @@ impl Backlog {
     }
 
     fn queue_full(&self, state: &State, nodes: Option<usize>) -> EngineError {
-        let (queued, limit) = (state.nodes(), state.limit);
+        let queued = state.nodes();
+        let limit = state.limit;
         let excess = queued
             .saturating_add(nodes.unwrap_or(1))
             .saturating_sub(limit)

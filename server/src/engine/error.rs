@@ -122,7 +122,8 @@ pub(super) fn check_scores(model: &ModelFacts, scores: &[f32]) -> Result<(), Eng
     match scores.iter().position(|score| !score.is_finite()) {
         None => Ok(()),
         Some(config) => {
-            let (model, score) = (model.name.clone(), scores[config]);
+            let model = model.name.clone();
+            let score = scores[config];
             Err(EngineError::InvalidOutput {
                 model,
                 config,

@@ -9,7 +9,8 @@ pub fn rank(scores: &[f32], top_k: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..).take(scores.len()).collect();
     let by_score = |one: &u32, other: &u32| {
         // Plus 0, so that −0 ties with 0.
-        let (one_score, other_score) = (scores[*one as usize] + 0.0, scores[*other as usize] + 0.0);
+        let one_score = scores[*one as usize] + 0.0;
+        let other_score = scores[*other as usize] + 0.0;
         one_score.total_cmp(&other_score).then(one.cmp(other))
     };
     if (1..order.len()).contains(&top_k) {

@@ -45,7 +45,8 @@ impl Resources {
         + Sync
         + 'static,
     ) -> Result<Vec<T>, EngineError> {
-        let (score, interrupt) = (Arc::new(score), StopOnDrop(Arc::new(interrupt)));
+        let score = Arc::new(score);
+        let interrupt = StopOnDrop(Arc::new(interrupt));
         let chunks = chunks.into_iter().map(|chunk| {
             let score = Arc::clone(&score);
             let run = move |worker, interrupt: &Interrupt| score(worker, chunk, interrupt);

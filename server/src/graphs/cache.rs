@@ -175,10 +175,8 @@ mod tests {
 
     #[tokio::test]
     async fn many_callers_read_one_source_once() {
-        let (cache, reads) = (
-            GraphCache::new(1 << 20, &Metrics::default()),
-            AtomicUsize::new(0),
-        );
+        let cache = GraphCache::new(1 << 20, &Metrics::default());
+        let reads = AtomicUsize::new(0);
         let read = || async {
             tokio::task::yield_now().await;
             reads.fetch_add(1, Ordering::Relaxed);

@@ -82,12 +82,14 @@ impl SentGraph {
             GraphContent::Module(bytes) => ("graph.hlo_module", bytes.len()),
             GraphContent::Text(text) => ("graph.hlo_text", text.len()),
             GraphContent::Features(features) => {
-                let (nodes, edges) = (features.node_opcode.len(), features.edge_index.len() / 2);
+                let nodes = features.node_opcode.len();
+                let edges = features.edge_index.len() / 2;
                 return GraphArrays::check_sizes(nodes, edges, &bounds.limits)
                     .map_err(CallError::Graph);
             }
             GraphContent::FeatureGraph(graph) => {
-                let (nodes, edges) = (graph.nodes as usize, graph.edges.len() / 2);
+                let nodes = graph.nodes as usize;
+                let edges = graph.edges.len() / 2;
                 return GraphArrays::check_sizes(nodes, edges, &bounds.limits)
                     .map_err(CallError::Graph);
             }

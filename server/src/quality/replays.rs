@@ -89,14 +89,13 @@ impl Replays {
 
     /// Replays what the board lacks. Returns whether all succeeded.
     async fn pass(&self, budget: &Budget) -> Result<bool, CallError> {
-        let (in_use, subjects) = (
-            self.quality.registry().in_use(),
-            self.quality.subjects().await?,
-        );
+        let in_use = self.quality.registry().in_use();
+        let subjects = self.quality.subjects().await?;
         self.quality
             .board
             .retain_subjects(&subjects.iter().map(|(subject, _)| subject).collect());
-        let (mut is_complete, mut published) = (true, Instant::now());
+        let mut is_complete = true;
+        let mut published = Instant::now();
         for (subject, task) in &subjects {
             let of_task = in_use
                 .iter()

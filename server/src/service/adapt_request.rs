@@ -81,7 +81,8 @@ pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), Serv
 }
 
 fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), CallError> {
-    let (found, expected) = (failure.to_string(), "a MeasurementFailure");
+    let found = failure.to_string();
+    let expected = "a MeasurementFailure";
     let refused = |_| MeasurementError::OutOfRange {
         field,
         index,

@@ -60,7 +60,8 @@ fn check_tasks(first: &Model, second: &Model) -> Result<(), ServiceError> {
         return Ok(());
     }
     let [found, expected] = [second, first].map(|model| {
-        let (name, (task, set)) = (&model.manifest().name, of(model));
+        let name = &model.manifest().name;
+        let (task, set) = of(model);
         let set = set
             .map(|set| format!(" of the feature set `{set}`"))
             .unwrap_or_default();

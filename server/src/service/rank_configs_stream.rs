@@ -189,7 +189,8 @@ impl Batches {
 
     /// Names the next batch in an error of its configurations.
     fn in_batch(&self, error: ServiceError) -> ServiceError {
-        let (batch, first) = (self.session.batches(), self.session.scores().len());
+        let batch = self.session.batches();
+        let first = self.session.scores().len();
         match error {
             ServiceError::Call(source @ CallError::Configuration { .. }) => ServiceError::Batch {
                 batch,

@@ -175,7 +175,8 @@ macro_rules! reflection {
                         file(reflection.file_of_symbol(name), "symbol", name)
                     }
                     Question::FileContainingExtension(asked) => {
-                        let (message, number) = (&asked.containing_type, asked.extension_number);
+                        let message = &asked.containing_type;
+                        let number = asked.extension_number;
                         let name = format!("{message}, {number}");
                         file(
                             reflection.file_of_extension(message, number),

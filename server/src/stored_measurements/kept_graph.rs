@@ -34,7 +34,9 @@ pub(super) fn keep(
     }
     let message =
         zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))?;
-    let (task, structure, reporter) = (graph.task(), graph.structure(), Some(reporter));
+    let task = graph.task();
+    let structure = graph.structure();
+    let reporter = Some(reporter);
     Ok(Some(KeptGraph {
         task,
         structure,

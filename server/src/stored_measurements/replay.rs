@@ -153,7 +153,8 @@ impl MeasuredList {
             .filter(|each| each.outcome.failure == 0)
             .collect();
         let same = |one: &&Measurement, other: &&Measurement| one.config == other.config;
-        let (mut configs, mut seconds) = (Vec::new(), Vec::new());
+        let mut configs = Vec::new();
+        let mut seconds = Vec::new();
         for repeated in pace::in_steps(64, succeeded.chunk_by(same)) {
             configs.push(repeated[0].config.as_slice());
             seconds.push(geometric_mean(repeated));
@@ -178,7 +179,8 @@ impl MeasuredList {
 
 /// The mean of logarithms counts every run once, as adaptation does.
 fn geometric_mean(measurements: &[&Measurement]) -> f64 {
-    let (mut sum, mut runs) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut runs = 0.0;
     for Measurement { outcome, .. } in measurements {
         let repeats = f64::from(outcome.repeats);
         sum += repeats * libm::log(outcome.seconds);

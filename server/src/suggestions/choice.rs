@@ -61,7 +61,8 @@ pub(super) fn renumber(
 impl Choice {
     pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<SuggestedConfig> {
         let ranking = self.ranking();
-        let (from, scores) = (&self.from, self.scores());
+        let from = &self.from;
+        let scores = self.scores();
         let adapted = self
             .predictor
             .as_ref()

@@ -97,7 +97,8 @@ impl Space {
 
     /// Every change of a row at one place, and the rows that they make.
     pub(super) fn single_changes(&self, row: &[u16]) -> (Vec<Change>, Vec<u16>) {
-        let (mut changes, mut rows) = (Vec::new(), Vec::new());
+        let mut changes = Vec::new();
+        let mut rows = Vec::new();
         for (number, place) in self.places.iter().enumerate() {
             for option in 0..place.options.len() {
                 if at(row, &place.slots).ne(place.options[option].iter().copied()) {
@@ -120,7 +121,8 @@ impl Space {
     ) -> Vec<Change> {
         let mut best: Vec<Option<(f32, Change)>> = vec![None; self.places.len()];
         for (number, change) in changes.iter().enumerate() {
-            let (gain, best) = (gain(number), &mut best[change.place]);
+            let gain = gain(number);
+            let best = &mut best[change.place];
             if gain > best.map_or(0.0, |(most, _)| most) {
                 *best = Some((gain, *change));
             }
@@ -141,7 +143,8 @@ impl Space {
 
     /// Rows with an option drawn at each place.
     pub(super) fn random(&self, row: &[u16], count: usize, seed: u64) -> Vec<u16> {
-        let (mut rows, mut state) = (Vec::new(), seed);
+        let mut rows = Vec::new();
+        let mut state = seed;
         for _ in 0..count {
             let draw = |(number, place): (usize, &Place)| {
                 state = mix(state);
@@ -170,7 +173,8 @@ impl Space {
 
 impl Place {
     fn of(batch: &LayoutBatch, rows: &[usize], slots: Vec<usize>, most: usize) -> Self {
-        let (mut known, mut options) = (HashSet::new(), Vec::new());
+        let mut known = HashSet::new();
+        let mut options = Vec::new();
         for &row in rows {
             let option: Vec<u16> = at(batch.row(row), &slots).collect();
             if known.insert(option.clone()) {

@@ -71,7 +71,8 @@ impl CallRecord {
 
     /// Records the graph of the call. Reading it took `featurize` and ended now; `featurize` is zero if it was cached.
     pub fn found(&self, graph: &SegmentedGraph, featurize: Duration) {
-        let (now, mut facts) = (Instant::now(), self.facts());
+        let now = Instant::now();
+        let mut facts = self.facts();
         let cached = featurize.is_zero();
         facts.graph = Some(GraphFacts {
             hash: graph.hash,

@@ -42,7 +42,8 @@ impl CallSpan {
         if !self.0.is_recording() {
             return;
         }
-        let (now, parent) = (Clock::now(), context_of(self.0.span_context().clone()));
+        let now = Clock::now();
+        let parent = context_of(self.0.span_context().clone());
         for Stage {
             name,
             started,

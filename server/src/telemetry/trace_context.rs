@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn a_malformed_trace_is_ignored() {
-        let (no_trace, no_span) = ("0".repeat(32), "0".repeat(16));
+        let no_trace = "0".repeat(32);
+        let no_span = "0".repeat(16);
         for wrong in [
             String::new(),
             "00".to_owned(),

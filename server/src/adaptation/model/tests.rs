@@ -120,7 +120,8 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
 /// Checks every hypothesis against its posterior by elimination, and returns the largest difference.
 fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f64 {
     let measurements = Measurements::of(measured);
-    let (points, times) = (measurements.points.clone(), measurements.times.clone());
+    let points = measurements.points.clone();
+    let times = measurements.times.clone();
     let adapted = Adapted::of(PRIOR, measurements).unwrap();
     let mut largest = 0.0_f64;
     for each in &adapted.hypotheses {
@@ -225,7 +226,8 @@ fn additive_times_are_learned() {
     let (times, scores): (Vec<f64>, Vec<f64>) = (0..27)
         .map(|number| (time(number), layout(number).score))
         .unzip();
-    let (before, after) = (tau(&times, &scores), tau(&times, &predicted));
+    let before = tau(&times, &scores);
+    let after = tau(&times, &predicted);
     println!(
         "tau {before:.2} before, {after:.2} after; {:?}",
         adapted.basis()

@@ -49,7 +49,8 @@ impl<'a> Block<'a> {
         rows: &[PlannedRow<'_>],
         model: &ModelFacts,
     ) -> EncoderInput {
-        let (segments, nodes) = (rows.len(), self.nodes);
+        let segments = rows.len();
+        let nodes = self.nodes;
         let mut input = EncoderInput {
             segments,
             nodes,

@@ -32,7 +32,8 @@ impl SegmentEvaluator {
         cache: Arc<EmbeddingCache>,
         waiting_rows: Gauge,
     ) -> Self {
-        let (pool, backlog) = (Arc::clone(&resources.pool), Arc::clone(&resources.backlog));
+        let pool = Arc::clone(&resources.pool);
+        let backlog = Arc::clone(&resources.backlog);
         let embeddings = Arc::new(Embeddings::new(pool, cache, backlog, waiting_rows));
         Self { embeddings }
     }
@@ -105,9 +106,11 @@ impl SegmentEvaluator {
             .embeddings
             .complete(model, graph, &plan, looked_up, terms)
             .await?;
-        let (own, multiple) = (Arc::clone(model), resources.device().row_multiple);
+        let own = Arc::clone(model);
+        let multiple = resources.device().row_multiple;
         let score = move |worker, interrupt: &Interrupt| {
-            let (mut sums, size) = (completed.embeddings, own.settings().embedding_size);
+            let mut sums = completed.embeddings;
+            let size = own.settings().embedding_size;
             let rows = sums.len() / size;
             sums.resize(rows.next_multiple_of(multiple) * size, 0.0);
             own.score(worker, &sums, interrupt)
@@ -187,8 +190,11 @@ async fn score_sums(
     embeddings: Vec<f32>,
     terms: Terms,
 ) -> Result<Vec<f32>, EngineError> {
-    let (model, plan, device) = (Arc::clone(model), Arc::clone(plan), resources.device());
-    let (count, size) = (plan.distinct_configs(), model.settings().embedding_size);
+    let model = Arc::clone(model);
+    let plan = Arc::clone(plan);
+    let device = resources.device();
+    let count = plan.distinct_configs();
+    let size = model.settings().embedding_size;
     let rows_per_config = (plan.rows_of_configs() / count.max(1)).max(1);
     let at_once =
         (device.head_embeddings / rows_per_config).clamp(device.row_multiple, device.head_configs);
@@ -198,10 +204,8 @@ async fn score_sums(
         .collect();
     let interrupt = model.interrupt()?;
     let score = move |worker: Worker, configs: Range<usize>, interrupt: &Interrupt| {
-        let (count, padded) = (
-            configs.len(),
-            configs.len().next_multiple_of(device.row_multiple),
-        );
+        let count = configs.len();
+        let padded = configs.len().next_multiple_of(device.row_multiple);
         let mut tree = SumTree::new(&embeddings, size);
         let mut sums = Vec::with_capacity(padded * size);
         plan.rows_of(configs)

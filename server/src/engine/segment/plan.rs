@@ -304,7 +304,8 @@ mod tests {
         let now = Instant::now();
         let turns = (1..=1000).find(|_| planner.advance(&graph(), now).unwrap());
         assert_eq!(turns, Some(1000_usize.div_ceil(CONFIGS_PER_STEP)));
-        let (interrupted, whole) = (planner.finish(), plan(&graph(), layouts(&configs)));
+        let interrupted = planner.finish();
+        let whole = plan(&graph(), layouts(&configs));
         assert_eq!(interrupted.distinct.of_config, whole.distinct.of_config);
         assert_eq!(
             (interrupted.rows, interrupted.row_of),

@@ -68,7 +68,8 @@ impl Preparation {
         memory: &Arc<Memory>,
     ) -> Result<Self, EngineError> {
         check_pad(model, graph)?;
-        let (model, graph) = (Arc::clone(model), Arc::clone(graph));
+        let model = Arc::clone(model);
+        let graph = Arc::clone(graph);
         Ok(Self {
             model,
             graph,
@@ -128,7 +129,8 @@ impl Preparation {
         let held = self
             .memory
             .hold(plan.rows.len() * embedding_bytes(&self.model) + plan.bytes())?;
-        let (model, graph) = (Arc::clone(&self.model), Arc::clone(&self.graph));
+        let model = Arc::clone(&self.model);
+        let graph = Arc::clone(&self.graph);
         let prepared = Prepared {
             model,
             graph,

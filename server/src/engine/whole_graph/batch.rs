@@ -38,7 +38,8 @@ impl Batch {
         memory: &Arc<Memory>,
         (workers, multiple): (usize, usize),
     ) -> Result<Self, EngineError> {
-        let (facts, settings) = (model.facts(), model.settings());
+        let facts = model.facts();
+        let settings = model.settings();
         let taken = taken_nodes(graph, settings.nodes);
         if taken.nodes.is_empty() {
             return Err(EngineError::nothing_kept(facts));
@@ -101,7 +102,8 @@ impl Batch {
 
 /// The sizes of a run over all configurations.
 fn sizes(graph: &WholeGraphInput, configs: usize) -> RunSizes {
-    let (edges, slots) = (graph.edges.len() / 2, graph.configurable.len());
+    let edges = graph.edges.len() / 2;
+    let slots = graph.configurable.len();
     RunSizes {
         nodes: graph.nodes,
         edges,

@@ -65,11 +65,9 @@ pub(in crate::engine) async fn score(
     let multiple = multiple(resources, model);
     let workers = resources.pool.workers();
     let prepared = {
-        let (model, graph, memory) = (
-            Arc::clone(model),
-            Arc::clone(graph),
-            Arc::clone(&resources.memory),
-        );
+        let model = Arc::clone(model);
+        let graph = Arc::clone(graph);
+        let memory = Arc::clone(&resources.memory);
         let runs = (workers, multiple);
         let prepare = move |_| {
             let configurations = part.into_configurations();
@@ -124,8 +122,10 @@ impl Chunks {
         class: Class,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
-        let (model, batch) = (Arc::clone(&self.model), Arc::clone(&self.batch));
-        let (runs, own) = (batch.runs, Arc::new(self));
+        let model = Arc::clone(&self.model);
+        let batch = Arc::clone(&self.batch);
+        let runs = batch.runs;
+        let own = Arc::new(self);
         // Fewer runs than there are workers are made group by group.
         let at_once = if runs.at_once < resources.pool.workers() {
             runs.at_once
@@ -169,7 +169,8 @@ impl Chunks {
         range: Range<usize>,
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
-        let (batch, count) = (&self.batch, range.len());
+        let batch = &self.batch;
+        let count = range.len();
         let chunk = batch.passes.order[range]
             .iter()
             .map(|&config| batch.evaluated.first[config]);

@@ -89,7 +89,8 @@ mod tests {
     use crate::model::ModelNodes;
 
     fn settings(chunk_configs: usize, chunking: Chunking) -> WholeGraphSettings {
-        let (nodes, permutations) = (ModelNodes::All, None);
+        let nodes = ModelNodes::All;
+        let permutations = None;
         WholeGraphSettings {
             chunk_configs,
             batch_dependent: true,

@@ -225,7 +225,8 @@ impl Delivery {
     }
 
     async fn decompress(&mut self, compressed: Vec<u8>, encoding: Encoding) -> Result<(), Status> {
-        let (place, bytes) = (&self.call.place, compressed.len());
+        let place = &self.call.place;
+        let bytes = compressed.len();
         let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
         let message = decompression.finish(&self.call.pool).await?;
         place.release(bytes);
@@ -244,10 +245,8 @@ impl Delivery {
         }
         self.hold(bytes.len())?;
         if let Some(compressed) = &mut self.compressed {
-            let (found, limit) = (
-                compressed.len() + bytes.len(),
-                self.settings.max_message_bytes,
-            );
+            let found = compressed.len() + bytes.len();
+            let limit = self.settings.max_message_bytes;
             if found > limit {
                 return Err(DeliveryError::TooLarge { found, limit }.into());
             }
@@ -263,7 +262,8 @@ impl Delivery {
         compressed: Vec<u8>,
         encoding: Encoding,
     ) -> Result<(), Status> {
-        let (place, bytes) = (&self.call.place, compressed.len());
+        let place = &self.call.place;
+        let bytes = compressed.len();
         let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
         let message = decompression.finish(&self.call.pool).await?;
         place.release(bytes);
@@ -286,7 +286,8 @@ impl Delivery {
         let Some(json) = self.json.take() else {
             return Ok(());
         };
-        let (sent, to_read) = (json.len(), json.bytes_to_read());
+        let sent = json.len();
+        let to_read = json.bytes_to_read();
         self.hold(to_read)?;
         let message = if sent <= INLINE_JSON {
             json.read()

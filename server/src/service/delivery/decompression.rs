@@ -134,7 +134,8 @@ impl Decompression {
         settings: DeliverySettings,
         place: Place,
     ) -> Result<Self, DeliveryError> {
-        let (compressed_bytes, max_window) = (compressed.len(), encoding.window_bytes());
+        let compressed_bytes = compressed.len();
+        let max_window = encoding.window_bytes();
         Ok(Self {
             reader: encoding.reader(compressed)?,
             settings,
@@ -185,7 +186,8 @@ impl Decompression {
     fn piece(&mut self) -> Result<Bytes, ServiceError> {
         let size = PIECE_BYTES.min((8 * self.compressed).max(1024));
         self.place.hold(size).map_err(CallError::from)?;
-        let (mut piece, mut filled) = (vec![0; size], 0);
+        let mut piece = vec![0; size];
+        let mut filled = 0;
         while filled < size {
             match self
                 .reader
@@ -206,14 +208,13 @@ impl Decompression {
     }
 
     fn check(&self) -> Result<(), DeliveryError> {
-        let (bytes, limit) = (self.message.bytes, self.settings.max_message_bytes);
+        let bytes = self.message.bytes;
+        let limit = self.settings.max_message_bytes;
         if bytes > limit {
             return Err(DeliveryError::DecompressedTooLarge { limit });
         }
-        let (compressed, ratio) = (
-            self.compressed,
-            self.settings.max_compression_ratio.get() as usize,
-        );
+        let compressed = self.compressed;
+        let ratio = self.settings.max_compression_ratio.get() as usize;
         if bytes > MIN_RATIO_BYTES && bytes / ratio > compressed {
             return Err(DeliveryError::RatioTooLarge { compressed, ratio });
         }

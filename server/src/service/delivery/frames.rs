@@ -134,7 +134,8 @@ mod tests {
     fn messages(
         chunks: impl IntoIterator<Item = Bytes>,
     ) -> Result<Vec<(bool, Vec<u8>)>, DeliveryError> {
-        let (mut frames, mut messages) = (Frames::new(LIMIT), Vec::new());
+        let mut frames = Frames::new(LIMIT);
+        let mut messages = Vec::new();
         let mut message = (false, Vec::new());
         for mut chunk in chunks {
             while let Some(part) = frames.next(&mut chunk)? {

@@ -81,7 +81,8 @@ impl Embeddings {
         looked_up: &mut LookedUp,
         until: Instant,
     ) -> bool {
-        let (size, digest) = (model.settings().embedding_size, model.facts().digest);
+        let size = model.settings().embedding_size;
+        let digest = model.facts().digest;
         let embeddings = &mut looked_up.embeddings;
         if embeddings.is_empty() {
             embeddings.reserve_exact(plan.rows.len() * size);
@@ -131,7 +132,9 @@ impl Embeddings {
             .backlog
             .add(model.facts().digest, graph.hash, nodes, terms)?;
         let (results, queue) = unbounded_channel();
-        let (own, graph, plan) = (Arc::clone(model), Arc::clone(graph), Arc::clone(plan));
+        let own = Arc::clone(model);
+        let graph = Arc::clone(graph);
+        let plan = Arc::clone(plan);
         let call = Call {
             model: own,
             graph,
@@ -162,7 +165,8 @@ impl Embeddings {
             mut embeddings,
             parts,
         } = looked_up;
-        let (pool, device) = (&self.0.pool, self.0.device());
+        let pool = &self.0.pool;
+        let device = self.0.device();
         let class = if receiver.nodes > device.interactive_nodes {
             Class::Bulk
         } else {
@@ -171,7 +175,8 @@ impl Embeddings {
         if class == Class::Interactive {
             pool.note_interactive();
         }
-        let (mut evaluated, mut awaited) = (0, 0);
+        let mut evaluated = 0;
+        let mut awaited = 0;
         for mut part in parts {
             part.queue.class = class;
             // Few enough that calls take turns, enough that every worker has a full block under way and one to take.

@@ -80,7 +80,8 @@ impl RunningBlock {
             .iter()
             .map(|(_, waiter)| waiter.planned_row())
             .collect();
-        let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
+        let model = &self.rows[0].1.call.model;
+        let nodes = self.queue.nodes;
         let started = Instant::now();
         let block = Block::new(&rows, nodes, self.shared.device());
         let interrupt = Arc::new(model.interrupt()?);
@@ -103,7 +104,8 @@ impl RunningBlock {
     /// Watches the run of these rows. If it hangs, the calls that wait for them fail.
     fn watch(&self, worker: Worker, interrupt: Arc<Interrupt>) -> WatchedRun {
         let keys: Arc<[RowKey]> = self.rows.iter().map(|(key, _)| *key).collect();
-        let (shared, awaited) = (Arc::clone(&self.shared), Arc::clone(&keys));
+        let shared = Arc::clone(&self.shared);
+        let awaited = Arc::clone(&keys);
         let is_needed = move || {
             let waiting = shared.waiting();
             awaited.iter().any(|key| waiting.is_awaited(key))
