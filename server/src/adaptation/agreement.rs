@@ -12,7 +12,7 @@ use std::{
 use hlorank_graph::pace;
 
 use super::{
-    Adapted, AdaptedCache, Measurements, Prior,
+    AdaptedCache, AdaptedModel, Measurements, Prior,
     kendall::{deviations_from_chance, tau},
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Witness {
     /// At most [`SAMPLE`] of them, which a fixed draw chooses.
     sample: Measurements,
     /// `None` if they teach nothing.
-    taught: Option<Arc<Adapted>>,
+    taught: Option<Arc<AdaptedModel>>,
     /// Whether the call itself sent some of them. They are never left out.
     is_own: bool,
 }

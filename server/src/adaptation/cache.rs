@@ -3,10 +3,10 @@ use std::sync::Arc;
 use hlorank_graph::Digest;
 use quick_cache::{Weighter, sync::Cache};
 
-use super::{Adapted, Measurements, Point, Prior};
+use super::{AdaptedModel, Measurements, Point, Prior};
 
 /// What was learned from sets of measurements, so that the calls of a search learn once.
-pub(crate) struct AdaptedCache(Cache<Digest, Option<Arc<Adapted>>, WeightInBytes>);
+pub(crate) struct AdaptedCache(Cache<Digest, Option<Arc<AdaptedModel>>, WeightInBytes>);
 
 /// Maximum number of bytes.
 const BYTES: u64 = 64 << 20;
@@ -20,8 +20,8 @@ const ENTRY_BYTES: usize = 256;
 #[derive(Clone)]
 struct WeightInBytes;
 
-impl Weighter<Digest, Option<Arc<Adapted>>> for WeightInBytes {
-    fn weight(&self, _: &Digest, adapted: &Option<Arc<Adapted>>) -> u64 {
+impl Weighter<Digest, Option<Arc<AdaptedModel>>> for WeightInBytes {
+    fn weight(&self, _: &Digest, adapted: &Option<Arc<AdaptedModel>>) -> u64 {
         (ENTRY_BYTES + adapted.as_ref().map_or(0, |adapted| adapted.bytes())) as u64
     }
 }
@@ -34,14 +34,18 @@ impl Default for AdaptedCache {
 
 impl AdaptedCache {
     /// Learns from measurements, unless that was done before.
-    pub(crate) fn learn(&self, prior: Prior, measurements: Measurements) -> Option<Arc<Adapted>> {
+    pub(crate) fn learn(
+        &self,
+        prior: Prior,
+        measurements: Measurements,
+    ) -> Option<Arc<AdaptedModel>> {
         let digest = digest(prior, &measurements);
         if let Some(adapted) = self.0.get(&digest) {
             return adapted;
         }
         // Nobody waits for another call that learns the same, because learning pauses, and a waiting call would keep the
         // worker that the other one needs.
-        let adapted = Adapted::of(prior, measurements).map(Arc::new);
+        let adapted = AdaptedModel::of(prior, measurements).map(Arc::new);
         self.0.insert(digest, adapted.clone());
         adapted
     }
@@ -86,7 +90,7 @@ mod tests {
     use super::*;
     use crate::{adaptation::Measurement, model::ScoreUnit};
 
-    fn learned(cache: &AdaptedCache, seconds: [f64; 3]) -> Option<Arc<Adapted>> {
+    fn learned(cache: &AdaptedCache, seconds: [f64; 3]) -> Option<Arc<AdaptedModel>> {
         let measurement = |(score, seconds)| {
             let point = Point {
                 score,

@@ -3,7 +3,7 @@ use hlorank_graph::pace;
 use super::{
     linear_algebra::Factor,
     partitions::Partitions,
-    solution::{Covariance, Explained, Posterior, Solution, Variances},
+    solution::{Covariance, ExplainedVariance, Posterior, Solution, Variances},
 };
 
 /// The measured configurations as rows of few columns: an offset, the score, and one column for each part of every
@@ -220,7 +220,7 @@ impl Covariance for Columns {
         let mut precisions = Vec::new();
         for (((score, parts), residual), noise) in self.rows().zip(residuals).zip(noises) {
             weights.push((residual - Self::mean(&means, score, parts)) / noise);
-            let known = self.variance(&inverse, &deviations, (score, parts)) / noise;
+            let known = self.variance(&inverse, &deviations, score, parts) / noise;
             precisions.push((1.0 - known).max(f64::EPSILON) / noise);
         }
         let products: Vec<f64> = self
@@ -246,7 +246,7 @@ impl Covariance for Columns {
             log_determinant: factor.log_determinant
                 + noises.iter().map(|noise| libm::log(*noise)).sum::<f64>(),
             explained: explained
-                .map(|(product, trace)| Explained { product, trace })
+                .map(|(product, trace)| ExplainedVariance { product, trace })
                 .collect(),
             means,
             factor,
@@ -272,12 +272,7 @@ impl Covariance for Columns {
 
 impl Columns {
     /// The variance of a measured configuration after the measurements, given B⁻¹ and D.
-    fn variance(
-        &self,
-        inverse: &[f64],
-        deviations: &[f64],
-        (score, parts): (f64, &[usize]),
-    ) -> f64 {
+    fn variance(&self, inverse: &[f64], deviations: &[f64], score: f64, parts: &[usize]) -> f64 {
         let columns = [0, 1].iter().chain(parts);
         let scaled: Vec<f64> = columns
             .clone()

@@ -1,7 +1,7 @@
 use super::{
-    kernel::{Kernel, Scaled},
+    kernel::{Kernel, ScaledPoint},
     linear_algebra::dot,
-    solution::{Covariance, Posterior, Related, Solution, Variances},
+    solution::{Covariance, Covariances, Posterior, Solution, Variances},
 };
 
 /// The Gaussian process after the measurements, around a given mean.
@@ -63,7 +63,7 @@ impl Fit {
         counts: &[f64],
         spread: f64,
     ) -> Self {
-        let mut learning = Learning::of(kernel, covariance, (residuals, counts), spread);
+        let mut learning = Learning::of(kernel, covariance, residuals, counts, spread);
         for _ in 0..(residuals.len() / 4).clamp(4, 30) {
             learning.improve();
         }
@@ -71,7 +71,7 @@ impl Fit {
     }
 
     /// How the measurements see a configuration.
-    pub(super) fn relate(&self, kernel: &Kernel, scaled: &Scaled) -> Related {
+    pub(super) fn relate(&self, kernel: &Kernel, scaled: &ScaledPoint) -> Covariances {
         self.posterior
             .relate(kernel.relations(scaled, &self.variances, self.offset))
     }
@@ -80,8 +80,8 @@ impl Fit {
     pub(super) fn predict(
         &self,
         kernel: &Kernel,
-        scaled: &Scaled,
-        related: &Related,
+        scaled: &ScaledPoint,
+        related: &Covariances,
     ) -> (f64, f64) {
         let variance = self.covariance(kernel, (scaled, related), (scaled, related));
         (self.posterior.mean(related), variance.max(0.0))
@@ -91,8 +91,8 @@ impl Fit {
     pub(super) fn covariance(
         &self,
         kernel: &Kernel,
-        one: (&Scaled, &Related),
-        other: (&Scaled, &Related),
+        one: (&ScaledPoint, &Covariances),
+        other: (&ScaledPoint, &Covariances),
     ) -> f64 {
         let before = kernel.between(one.0, other.0, &self.variances) + self.offset;
         before - self.posterior.lowered(one.1, other.1)
@@ -115,7 +115,8 @@ impl<'a> Learning<'a> {
     fn of(
         kernel: &Kernel,
         covariance: &'a dyn Covariance,
-        (residuals, counts): (&'a [f64], &'a [f64]),
+        residuals: &'a [f64],
+        counts: &'a [f64],
         spread: f64,
     ) -> Self {
         let total = (spread * spread + dot(residuals, residuals)) / (1.0 + residuals.len() as f64);

@@ -4,7 +4,7 @@ use super::{
     kernel::Kernel,
     linear_algebra::{Factor, dot},
     partitions::{Partition, Partitions},
-    solution::{Covariance, Explained, Posterior, Solution, Variances},
+    solution::{Covariance, ExplainedVariance, Posterior, Solution, Variances},
 };
 
 /// How alike the measured configurations are in each group, pair by pair. A configuration is related to the measured ones by
@@ -44,6 +44,8 @@ impl<'a> Gram<'a> {
                 .zip(group)
                 .for_each(|(sum, alike)| *sum += variance * alike);
         }
+        // Configurations of one part are equal in the group, and those of different parts share nothing, so that a number for
+        // each configuration takes the place of a matrix.
         for (partition, variance) in pace::in_steps(1, self.partitions).zip(partitions) {
             let shared = variance * partition.tensors;
             for (row, own) in sum.chunks_exact_mut(self.size).zip(&partition.part) {
@@ -72,6 +74,7 @@ impl<'a> Gram<'a> {
 
     /// The same for weights that are products of the two configurations' factors.
     fn weigh_products(&self, factors: &[f64]) -> Vec<f64> {
+        // fᵀ·K·f, so that the matrix of the products is never made.
         let of_row = |row: &[f64], factor: &f64| factor * dot(row, factors);
         let dense = self.dense.iter().map(|group| {
             group
@@ -81,6 +84,7 @@ impl<'a> Gram<'a> {
                 .sum()
         });
         let partitions = self.partitions.iter().map(|partition| {
+            // Within a part every pair counts once: the square of the sum of its factors.
             let mut sums = vec![0.0; partition.parts];
             for (&part, factor) in partition.part.iter().zip(factors) {
                 sums[part as usize] += factor;
@@ -104,6 +108,7 @@ impl Covariance for Gram<'_> {
         for (row, noise) in variances.noises.iter().enumerate() {
             matrix[row * self.size + row] += noise;
         }
+        // One factor gives the weights, the determinant and the inverse: factoring takes the time.
         let factor = Factor::of(matrix, self.size);
         let weights = factor.solve(residuals);
         let inverse = factor.inverse();
@@ -117,7 +122,7 @@ impl Covariance for Gram<'_> {
                 .collect(),
             log_determinant: factor.log_determinant,
             explained: explained
-                .map(|(product, trace)| Explained { product, trace })
+                .map(|(product, trace)| ExplainedVariance { product, trace })
                 .collect(),
             means: weights.clone(),
             weights,

@@ -5,24 +5,24 @@ use std::rc::Rc;
 use hlorank_graph::pace;
 
 use super::{
-    Adapted, Point,
-    kernel::{Kernel, Scaled},
+    AdaptedModel, Point,
+    kernel::{Kernel, ScaledPoint},
     linear_algebra::dot,
     model::Hypothesis,
-    solution::Related,
+    solution::Covariances,
 };
 
 /// The joint distribution of the run times of candidates.
 pub(super) struct Joint<'a> {
     numbers: Vec<usize>,
     kernel: &'a Kernel,
-    conditioned: [Conditioned<'a>; 2],
+    conditioned: [ConditionedPoint<'a>; 2],
     /// The lowest ln(seconds) that was measured or is believed.
     lowest: f64,
 }
 
 /// The candidates under one hypothesis.
-struct Conditioned<'a> {
+struct ConditionedPoint<'a> {
     kernel: &'a Kernel,
     hypothesis: &'a Hypothesis,
     candidates: Vec<Posterior>,
@@ -32,8 +32,8 @@ struct Conditioned<'a> {
 
 /// One configuration.
 struct Posterior {
-    scaled: Rc<Scaled>,
-    related: Related,
+    scaled: Rc<ScaledPoint>,
+    related: Covariances,
     mean: f64,
     variance: f64,
     /// How much each configuration that is believed tells of it.
@@ -42,16 +42,16 @@ struct Posterior {
 
 impl<'a> Joint<'a> {
     /// The candidates of these numbers, which have these points.
-    pub(super) fn of(adapted: &'a Adapted, numbers: Vec<usize>, points: &[Point]) -> Self {
+    pub(super) fn of(adapted: &'a AdaptedModel, numbers: Vec<usize>, points: &[Point]) -> Self {
         let kernel = &adapted.kernel;
-        let scaled: Vec<Rc<Scaled>> = points
+        let scaled: Vec<Rc<ScaledPoint>> = points
             .iter()
             .map(|point| Rc::new(kernel.scaled(point)))
             .collect();
         let conditioned = adapted.hypotheses.each_ref().map(|hypothesis| {
             let candidates = pace::in_steps(1, points).zip(&scaled);
             let new = |(point, scaled)| Posterior::of(kernel, hypothesis, point, scaled);
-            Conditioned {
+            ConditionedPoint {
                 kernel,
                 hypothesis,
                 candidates: candidates.map(new).collect(),
@@ -119,16 +119,16 @@ impl<'a> Joint<'a> {
     }
 }
 
-impl Conditioned<'_> {
+impl ConditionedPoint<'_> {
     /// Returns the mean of the configuration.
-    fn believe(&mut self, point: &Point, scaled: &Rc<Scaled>) -> f64 {
+    fn believe(&mut self, point: &Point, scaled: &Rc<ScaledPoint>) -> f64 {
         let mut new = Posterior::of(self.kernel, self.hypothesis, point, scaled);
         for (earlier, deviation) in &self.believed {
-            new.condition(self.kernel, self.hypothesis, (earlier, *deviation));
+            new.condition(self.kernel, self.hypothesis, earlier, *deviation);
         }
         let deviation = (new.variance + self.hypothesis.fit.noise).sqrt();
         for candidate in pace::in_steps(16, &mut self.candidates) {
-            candidate.condition(self.kernel, self.hypothesis, (&new, deviation));
+            candidate.condition(self.kernel, self.hypothesis, &new, deviation);
         }
         let mean = new.mean;
         self.believed.push((new, deviation));
@@ -137,7 +137,12 @@ impl Conditioned<'_> {
 }
 
 impl Posterior {
-    fn of(kernel: &Kernel, hypothesis: &Hypothesis, point: &Point, scaled: &Rc<Scaled>) -> Self {
+    fn of(
+        kernel: &Kernel,
+        hypothesis: &Hypothesis,
+        point: &Point,
+        scaled: &Rc<ScaledPoint>,
+    ) -> Self {
         let related = hypothesis.fit.relate(kernel, scaled);
         let (mean, variance) = hypothesis.fit.predict(kernel, scaled, &related);
         let scaled = Rc::clone(scaled);
@@ -156,7 +161,8 @@ impl Posterior {
         &mut self,
         kernel: &Kernel,
         hypothesis: &Hypothesis,
-        (known, deviation): (&Self, f64),
+        known: &Self,
+        deviation: f64,
     ) {
         let parts = (
             (&*self.scaled, &self.related),

@@ -13,7 +13,7 @@ pub(super) struct Kernel {
     score_unit: f64,
     /// Per tensor, the measured configurations that have an order of dimensions.
     measured_with: Vec<BTreeMap<u64, Vec<usize>>>,
-    measured: Vec<Scaled>,
+    measured: Vec<ScaledPoint>,
     dense: Vec<Dense>,
     partitions: Partitions,
     /// If there are fewer columns than measured configurations, and no bounds.
@@ -22,7 +22,7 @@ pub(super) struct Kernel {
 
 /// A configuration in the units of the kernel.
 #[derive(Clone, Debug)]
-pub(super) struct Scaled {
+pub(super) struct ScaledPoint {
     score: f64,
     /// The bounds of a tile and its volumes.
     coordinates: Vec<f64>,
@@ -83,7 +83,7 @@ impl Kernel {
         kernel
     }
 
-    pub(super) fn measured(&self) -> &[Scaled] {
+    pub(super) fn measured(&self) -> &[ScaledPoint] {
         &self.measured
     }
 
@@ -114,7 +114,12 @@ impl Kernel {
     }
 
     /// How a configuration is related to the measured ones: by its columns, or by its covariances with them.
-    pub(super) fn relations(&self, scaled: &Scaled, variances: &[f64], offset: f64) -> Vec<f64> {
+    pub(super) fn relations(
+        &self,
+        scaled: &ScaledPoint,
+        variances: &[f64],
+        offset: f64,
+    ) -> Vec<f64> {
         let Some(columns) = &self.columns else {
             let mut covariances = self.covariances(scaled, variances);
             for covariance in &mut covariances {
@@ -176,10 +181,10 @@ impl Kernel {
         (rise, -rise * self.mean_score)
     }
 
-    pub(super) fn scaled(&self, point: &Point) -> Scaled {
+    pub(super) fn scaled(&self, point: &Point) -> ScaledPoint {
         let bounds = point.bounds.iter().copied();
         let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
-        Scaled {
+        ScaledPoint {
             score: (point.score - self.mean_score) / self.score_unit,
             coordinates: bounds
                 .chain(volumes)
@@ -192,8 +197,8 @@ impl Kernel {
     /// How alike two configurations are in each dense group.
     pub(super) fn alike<'a>(
         &'a self,
-        one: &'a Scaled,
-        other: &'a Scaled,
+        one: &'a ScaledPoint,
+        other: &'a ScaledPoint,
     ) -> impl Iterator<Item = f64> + 'a {
         self.dense.iter().map(|group| match group {
             Dense::Score => one.score * other.score,
@@ -202,7 +207,7 @@ impl Kernel {
     }
 
     /// The covariance of a configuration with every measured one, given the variance of each group.
-    pub(super) fn covariances(&self, scaled: &Scaled, variances: &[f64]) -> Vec<f64> {
+    pub(super) fn covariances(&self, scaled: &ScaledPoint, variances: &[f64]) -> Vec<f64> {
         let (dense, tensors) = variances.split_at(self.dense.len());
         let weighted = |other| {
             self.alike(scaled, other)
@@ -221,7 +226,7 @@ impl Kernel {
     }
 
     /// The covariance of two configurations before anything is measured.
-    pub(super) fn between(&self, one: &Scaled, other: &Scaled, variances: &[f64]) -> f64 {
+    pub(super) fn between(&self, one: &ScaledPoint, other: &ScaledPoint, variances: &[f64]) -> f64 {
         let (dense, tensors) = variances.split_at(self.dense.len());
         let dense: f64 = self
             .alike(one, other)

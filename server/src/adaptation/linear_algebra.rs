@@ -7,6 +7,8 @@ const LANES: usize = 8;
 
 /// Returns the product of two vectors.
 pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
+    // The partial sums do not depend on each other, so that the processor does not wait for one addition before the next.
+    // Their order is fixed: an answer has the same bits every time.
     let mut lanes = [0.0; LANES];
     let one = one.chunks_exact(LANES);
     let other = other.chunks_exact(LANES);
@@ -61,6 +63,7 @@ impl Factor {
     /// Factors a `[size, size]` matrix, of which the lower triangle is read.
     pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Self {
         let mut log_determinant = 0.0;
+        // Row by row, because a row needs only those above it, and both factors of a product are then contiguous.
         for row in pace::in_steps(1, 0..size) {
             for column in 0..=row {
                 let product = dot(
@@ -75,6 +78,7 @@ impl Factor {
                     left / matrix[column * size + column]
                 };
             }
+            // |A| = |L|², and |L| is the product of its diagonal.
             log_determinant += 2.0 * libm::log(matrix[row * size + row]);
         }
         Self {
@@ -88,6 +92,7 @@ impl Factor {
 
     /// Returns A⁻¹v.
     pub(super) fn solve(&self, vector: &[f64]) -> Vec<f64> {
+        // A⁻¹ = L⁻ᵀ·L⁻¹. The product with the transpose adds up scaled rows, because columns are not contiguous.
         let Triangle { size, rows } = &self.inverse;
         let mut solved = vec![0.0; *size];
         for (row, reduced) in self.inverse.reduce(vector).into_iter().enumerate() {
@@ -98,6 +103,7 @@ impl Factor {
 
     /// Returns A⁻¹.
     pub(super) fn inverse(&self) -> Vec<f64> {
+        // L⁻ᵀ·L⁻¹ is the sum of the products of each row of L⁻¹ with itself, which ends at the diagonal.
         let Triangle { size, rows } = &self.inverse;
         let mut inverse = vec![0.0; size * size];
         for row in pace::in_steps(1, 0..*size) {
@@ -113,6 +119,7 @@ impl Factor {
 /// Inverts a lower triangle.
 fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; size * size];
+    // Forward substitution of all unit vectors at once: each row follows from the rows of the inverse above it.
     for row in pace::in_steps(1, 0..size) {
         let (above, from_row) = inverse.split_at_mut(row * size);
         let target = &mut from_row[..=row];

@@ -6,12 +6,12 @@ use super::{
     fit::Fit,
     gram::Gram,
     kendall::tau,
-    kernel::{Kernel, Scaled},
+    kernel::{Kernel, ScaledPoint},
     solution::Covariance,
 };
 
 /// A model of the run times of one graph on one target.
-pub(crate) struct Adapted {
+pub(crate) struct AdaptedModel {
     pub(super) kernel: Kernel,
     /// One with the score as its mean, and one without.
     pub(super) hypotheses: [Hypothesis; 2],
@@ -68,7 +68,7 @@ const TABLES: usize = 6;
 /// How probable each hypothesis is before anything is measured.
 const PROBABILITIES: [f64; 2] = [0.7, 0.3];
 
-impl Adapted {
+impl AdaptedModel {
     /// Learns from measurements. Returns `None` if they say nothing: fewer than three configurations, or equal times.
     pub(crate) fn of(prior: Prior, measurements: Measurements) -> Option<Self> {
         if !measurements.teach() {
@@ -200,7 +200,7 @@ impl Hypothesis {
     }
 
     /// Mean and widened variance of the ln(seconds) of a run.
-    fn predict(&self, kernel: &Kernel, point: &Point, scaled: &Scaled) -> (f64, f64) {
+    fn predict(&self, kernel: &Kernel, point: &Point, scaled: &ScaledPoint) -> (f64, f64) {
         let (mean, variance) = self
             .fit
             .predict(kernel, scaled, &self.fit.relate(kernel, scaled));

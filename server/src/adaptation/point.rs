@@ -56,7 +56,8 @@ impl Point {
     pub(crate) fn of_node_features(
         batch: &NodeFeatureBatch,
         config: usize,
-        (score, unit): (f32, ScoreUnit),
+        score: f32,
+        unit: ScoreUnit,
     ) -> Self {
         let bytes: Vec<u8> = batch.values(config).flat_map(f32::to_le_bytes).collect();
         let Digest(digest) = Digest::of_parts("hlorank 2026 node features", [bytes.as_slice()]);

@@ -41,7 +41,7 @@ pub(crate) enum PoolRefusal {
 }
 
 /// The measurements of a kernel, around their means.
-struct Centered {
+struct CenteredTimes {
     /// `[measured]` the score and the bounds, in their units.
     rows: Vec<Vec<f64>>,
     times: Vec<f64>,
@@ -72,7 +72,9 @@ impl Pool {
     pub(crate) fn of(prior: Prior, graphs: &[Measurements]) -> (Option<Self>, PoolBasis) {
         let (kernels, measured) = ENOUGH;
         let enough = graphs.iter().filter(|graph| graph.measured() >= measured);
-        let centered: Vec<Centered> = enough.map(|graph| Centered::of(prior, graph)).collect();
+        let centered: Vec<CenteredTimes> = enough
+            .map(|graph| CenteredTimes::of(prior, graph))
+            .collect();
         let mut basis = PoolBasis {
             graphs: centered.len(),
             measured: centered.iter().map(|graph| graph.times.len()).sum(),
@@ -89,7 +91,7 @@ impl Pool {
                 .enumerate()
                 .filter(|(number, _)| *number != left_out);
             let rises = rises(prior, others.map(|(_, graph)| graph));
-            let Centered {
+            let CenteredTimes {
                 rows,
                 times,
                 scores,
@@ -119,7 +121,7 @@ impl Pool {
     }
 }
 
-impl Centered {
+impl CenteredTimes {
     #[expect(
         clippy::cast_precision_loss,
         reason = "there are far fewer than 2^53 measurements"
@@ -156,7 +158,7 @@ fn row(prior: Prior, point: &Point) -> Vec<f64> {
 
 /// What a unit of the score and of each bound adds: a Bayesian linear regression, in which the score is expected to add the
 /// spread, and the bounds nothing.
-fn rises<'a>(prior: Prior, graphs: impl Iterator<Item = &'a Centered>) -> Vec<f64> {
+fn rises<'a>(prior: Prior, graphs: impl Iterator<Item = &'a CenteredTimes>) -> Vec<f64> {
     let precision = NOISE * NOISE / (RISE * RISE);
     let mut products = Vec::new();
     let mut sums = Vec::new();

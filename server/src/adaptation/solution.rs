@@ -31,14 +31,14 @@ pub(super) struct Solution {
     /// ln |A|.
     pub(super) log_determinant: f64,
     /// Per group.
-    pub(super) explained: Vec<Explained>,
+    pub(super) explained: Vec<ExplainedVariance>,
     /// `[relations]` what gives the mean of a configuration when it is multiplied with its relations.
     pub(super) means: Vec<f64>,
     pub(super) factor: Factor,
 }
 
 /// How much of the residuals one member of a group explains. K is how alike the measured configurations are in it.
-pub(super) struct Explained {
+pub(super) struct ExplainedVariance {
     /// weightsᵀ·K·weights.
     pub(super) product: f64,
     /// The trace of A⁻¹K.
@@ -55,24 +55,24 @@ pub(super) struct Posterior {
 }
 
 /// A configuration as the measurements see it.
-pub(super) struct Related {
+pub(super) struct Covariances {
     relations: Vec<f64>,
     reduced: Vec<f64>,
 }
 
 impl Posterior {
-    pub(super) fn relate(&self, relations: Vec<f64>) -> Related {
+    pub(super) fn relate(&self, relations: Vec<f64>) -> Covariances {
         let reduced = self.triangle.reduce(&relations);
-        Related { relations, reduced }
+        Covariances { relations, reduced }
     }
 
-    pub(super) fn mean(&self, related: &Related) -> f64 {
+    pub(super) fn mean(&self, related: &Covariances) -> f64 {
         dot(&related.relations, &self.means)
     }
 
     /// By how much the measurements lower the covariance of two configurations. Of columns, the reduced relations give what is
     /// left of their covariance, and those of covariances what it falls by.
-    pub(super) fn lowered(&self, one: &Related, other: &Related) -> f64 {
+    pub(super) fn lowered(&self, one: &Covariances, other: &Covariances) -> f64 {
         let reduced = dot(&one.reduced, &other.reduced);
         if self.of_columns.is_empty() {
             return reduced;

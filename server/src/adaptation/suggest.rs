@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use super::{Adapted, Point, joint::Joint};
+use super::{AdaptedModel, Point, joint::Joint};
 use crate::split_mix::{below, mix};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct SuggestionRequest {
     /// Number of suggestions.
     pub(crate) count: usize,
     /// Configurations that are being measured.
@@ -38,7 +38,7 @@ pub(crate) enum Reason {
 /// Measurements without improvement, after which a random configuration is measured.
 const FRUITLESS: u32 = 5;
 
-impl Wanted {
+impl SuggestionRequest {
     /// Whether the suggestion after this many others is a random one, if none of them improves the fastest time.
     fn is_random(&self, others: usize) -> bool {
         let fruitless = self
@@ -111,10 +111,14 @@ pub(crate) struct Candidates<'a> {
     pub(crate) points: &'a dyn Fn(&[usize]) -> Vec<Point>,
 }
 
-impl Adapted {
+impl AdaptedModel {
     /// Suggests configurations to measure. Each is chosen as if those before it, and the pending ones, had been measured
     /// with the time that is predicted for them.
-    pub(crate) fn suggest(&self, candidates: &Candidates<'_>, wanted: &Wanted) -> Vec<Suggestion> {
+    pub(crate) fn suggest(
+        &self,
+        candidates: &Candidates<'_>,
+        wanted: &SuggestionRequest,
+    ) -> Vec<Suggestion> {
         let mut left = wanted.left(candidates.ranking);
         let considered = &left[..left.len().min(candidates.considered)];
         let mut joint = Joint::of(self, considered.to_vec(), &(candidates.points)(considered));
@@ -164,17 +168,17 @@ mod tests {
         0.001 * libm::exp(f64::from(parts.iter().sum::<u32>()) / 10.0)
     }
 
-    fn adapted(numbers: &[usize]) -> Adapted {
+    fn adapted(numbers: &[usize]) -> AdaptedModel {
         let each = |&number: &usize| Measurement {
             point: layout(number),
             seconds: Some(seconds(number) * if number.is_multiple_of(2) { 1.003 } else { 1.0 }),
             repeats: 1,
         };
-        Adapted::of(PRIOR, Measurements::of(numbers.iter().map(each).collect())).unwrap()
+        AdaptedModel::of(PRIOR, Measurements::of(numbers.iter().map(each).collect())).unwrap()
     }
 
-    fn wanted(count: usize) -> Wanted {
-        Wanted {
+    fn wanted(count: usize) -> SuggestionRequest {
+        SuggestionRequest {
             count,
             pending: Vec::new(),
             since_improvement: 1,
@@ -182,7 +186,7 @@ mod tests {
         }
     }
 
-    fn suggested(measured: &[usize], wanted: &Wanted) -> Vec<Suggestion> {
+    fn suggested(measured: &[usize], wanted: &SuggestionRequest) -> Vec<Suggestion> {
         let ranking: Vec<usize> = (0..27)
             .rev()
             .filter(|number| !measured.contains(number))
@@ -219,7 +223,7 @@ mod tests {
         let all = suggested(&measured, &wanted(4));
         let configs: BTreeSet<usize> = all.iter().map(|each| each.config).collect();
         assert_eq!(configs.len(), 4);
-        let pending = Wanted {
+        let pending = SuggestionRequest {
             pending: vec![all[0].config, all[1].config],
             ..wanted(2)
         };
@@ -237,7 +241,7 @@ mod tests {
 
     #[test]
     fn every_fifth_suggestion_without_improvement_is_random() {
-        let fruitless = Wanted {
+        let fruitless = SuggestionRequest {
             since_improvement: 4,
             ..wanted(7)
         };
@@ -249,7 +253,7 @@ mod tests {
         let drawn = |seed| {
             suggested(
                 &[26, 13, 17],
-                &Wanted {
+                &SuggestionRequest {
                     seed,
                     ..fruitless.clone()
                 },

@@ -4,7 +4,7 @@ use super::{
     AdmissionError, AdmissionLimit, Arrival, Caller, Place,
     accounts::Accounts,
     arrivals::Arrivals,
-    in_flight::{Admitted, RequestLimits},
+    in_flight::{AdmittedRequest, RequestLimits},
 };
 use crate::{
     engine::Engine,
@@ -68,7 +68,11 @@ impl Admission {
     }
 
     /// Admits a call, or rejects it immediately if a limit is reached.
-    pub(crate) fn admit(&self, caller: Caller, calls: Calls) -> Result<Admitted, AdmissionError> {
+    pub(crate) fn admit(
+        &self,
+        caller: Caller,
+        calls: Calls,
+    ) -> Result<AdmittedRequest, AdmissionError> {
         let admitted = self.limits(calls).admit(caller);
         admitted.map_err(|reached| self.rejection(reached))
     }

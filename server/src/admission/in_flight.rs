@@ -22,7 +22,7 @@ struct InFlight {
 }
 
 /// An admitted request. It counts as in flight until it is dropped.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedRequest {
     caller: Caller,
     in_flight: Arc<Mutex<InFlight>>,
 }
@@ -37,12 +37,12 @@ impl RequestLimits {
     }
 
     /// Admits a request, or rejects it immediately if a limit is reached.
-    pub(super) fn admit(&self, caller: Caller) -> Result<Admitted, AdmissionLimit> {
+    pub(super) fn admit(&self, caller: Caller) -> Result<AdmittedRequest, AdmissionLimit> {
         let mut in_flight = self.in_flight.lock();
         let of_caller = self.of_caller(&in_flight, &caller)?;
         in_flight.requests += 1;
         in_flight.callers.insert(caller.clone(), of_caller + 1);
-        Ok(Admitted {
+        Ok(AdmittedRequest {
             caller,
             in_flight: Arc::clone(&self.in_flight),
         })
@@ -71,7 +71,7 @@ impl RequestLimits {
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedRequest {
     fn drop(&mut self) {
         let mut in_flight = self.in_flight.lock();
         in_flight.requests -= 1;

@@ -2,7 +2,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::in_flight::Admitted;
+use super::in_flight::AdmittedRequest;
 use crate::memory::{Held, MemoryFull};
 
 /// The memory that a call holds and, once its first message has arrived, its place among the requests in flight. Clones
@@ -12,7 +12,7 @@ pub(crate) struct Place {
     held: Arc<Mutex<Held>>,
     /// Bytes that are held for as long as the call.
     _window: Arc<Held>,
-    admitted: Arc<OnceLock<Admitted>>,
+    admitted: Arc<OnceLock<AdmittedRequest>>,
 }
 
 impl Place {
@@ -25,7 +25,7 @@ impl Place {
     }
 
     /// Counts the call as in flight. Only the first call of this function has an effect.
-    pub(crate) fn admit(&self, admitted: Admitted) {
+    pub(crate) fn admit(&self, admitted: AdmittedRequest) {
         let _ = self.admitted.set(admitted);
     }
 

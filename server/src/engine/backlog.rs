@@ -27,14 +27,14 @@ struct State {
     limit: usize,
     /// Number of the next call.
     next: u64,
-    calls: HashMap<u64, Queued>,
+    calls: HashMap<u64, QueuedWork>,
     /// Speed of each model, by its digest.
     speeds: HashMap<Digest, Speed>,
 }
 
 /// The work that one call has left.
 #[derive(Clone, Copy)]
-struct Queued {
+struct QueuedWork {
     model: Digest,
     /// The graph that the call is about.
     graph: Digest,
@@ -101,7 +101,7 @@ impl Backlog {
         terms: Terms,
     ) -> Result<Work, EngineError> {
         let mut state = self.state();
-        let queued_call = Queued {
+        let queued_call = QueuedWork {
             model,
             graph,
             nodes,
@@ -207,7 +207,7 @@ impl Backlog {
     }
 
     /// Time of one worker for a call, in full blocks; `None` if the model was not measured.
-    fn seconds_of(&self, state: &State, queued_call: Queued) -> Option<f64> {
+    fn seconds_of(&self, state: &State, queued_call: QueuedWork) -> Option<f64> {
         let speed = state.speeds.get(&queued_call.model)?;
         let is_known = speed.runs >= MIN_RUNS && speed.is_valid(Instant::now());
         let runs = float(queued_call.nodes) / float(self.device.block_nodes);
@@ -218,7 +218,7 @@ impl Backlog {
     /// Time of one worker until a call is done. Calls take turns: one with less work is done before this one, and one with
     /// more work gets as much time as this one meanwhile. Calls about one graph mostly need the same rows, which are
     /// evaluated once, so only the largest of them counts.
-    fn until_done(&self, state: &State, call: Queued) -> Option<f64> {
+    fn until_done(&self, state: &State, call: QueuedWork) -> Option<f64> {
         let own = self.seconds_of(state, call)?;
         let mut others: HashMap<Digest, f64> = HashMap::new();
         for other in state

@@ -7,7 +7,7 @@ use super::{
     predict::Predictor,
 };
 use crate::{
-    adaptation::{Adapted, AdaptedCache, Basis, MAX_SIZE, Point, Pool, PoolBasis, Prior},
+    adaptation::{AdaptedCache, AdaptedModel, Basis, MAX_SIZE, Point, Pool, PoolBasis, Prior},
     call::{Client, MAX_LEARNED},
     graphs::Warning,
     memory::Held,
@@ -58,7 +58,7 @@ pub(super) struct Fit {
     /// Number of stored measurements that are learned from.
     stored: usize,
     /// `None` if the measurements say nothing.
-    adapted: Option<Arc<Adapted>>,
+    adapted: Option<Arc<AdaptedModel>>,
     /// The configurations that were measured or failed.
     points: Arc<Vec<Point>>,
 }

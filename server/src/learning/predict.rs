@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hlorank_graph::{Configurations, pace};
 
 use crate::{
-    adaptation::{Adapted, LayoutMeans, Point, Pool, Prediction},
+    adaptation::{AdaptedModel, LayoutMeans, Point, Pool, Prediction},
     call::CallError,
     compute::{Class, ComputePool},
     engine::rank,
@@ -18,7 +18,7 @@ pub(crate) struct Predictor {
     /// What takes the place of scores, if other kernels say something.
     pub(crate) pool: Option<Arc<Pool>>,
     /// `None` if no measurements of the graph itself say something: the pool then predicts ln(seconds) up to a common number.
-    pub(crate) adapted: Option<Arc<Adapted>>,
+    pub(crate) adapted: Option<Arc<AdaptedModel>>,
 }
 
 /// The model's scores of some configurations.
@@ -200,7 +200,7 @@ pub(crate) fn points(
         }
         Configurations::FeatureSet(batch) => {
             let point =
-                |&number: &usize| Point::of_node_features(batch, number, (values[number], unit));
+                |&number: &usize| Point::of_node_features(batch, number, values[number], unit);
             numbers.iter().map(point).collect()
         }
         Configurations::Layout(_) | Configurations::Tile(_) => {

@@ -8,11 +8,11 @@ use crate::{ranking_quality::GraphQuality, store::Subject};
 /// What replays found, by the digest of the model version. It is lost when the server stops.
 #[derive(Default)]
 pub(crate) struct Board {
-    versions: Mutex<BTreeMap<Digest, Replayed>>,
+    versions: Mutex<BTreeMap<Digest, ReplayedGraphs>>,
 }
 
 /// What was found for each graph on each target; nothing if its measurements say nothing about a ranking.
-type Replayed = BTreeMap<Subject, Option<GraphQuality>>;
+type ReplayedGraphs = BTreeMap<Subject, Option<GraphQuality>>;
 
 /// Maximum number of graphs, each on one target, that are replayed: those that come first by target and hash.
 pub(super) const MAX_GRAPHS: usize = 10_000;
@@ -48,8 +48,9 @@ impl Board {
 
     /// Keeps only what was found for these graphs.
     pub(super) fn retain_subjects(&self, subjects: &BTreeSet<&Subject>) {
-        let retain =
-            |replayed: &mut Replayed| replayed.retain(|subject, _| subjects.contains(subject));
+        let retain = |replayed: &mut ReplayedGraphs| {
+            replayed.retain(|subject, _| subjects.contains(subject))
+        };
         self.versions().values_mut().for_each(retain);
     }
 
@@ -67,7 +68,7 @@ impl Board {
             .collect()
     }
 
-    fn versions(&self) -> MutexGuard<'_, BTreeMap<Digest, Replayed>> {
+    fn versions(&self) -> MutexGuard<'_, BTreeMap<Digest, ReplayedGraphs>> {
         self.versions.lock()
     }
 }

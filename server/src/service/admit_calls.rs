@@ -16,7 +16,7 @@ use tower::{Layer, Service};
 
 use super::{
     ServiceError,
-    delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, Opened, deliver},
+    delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, OpenedCall, deliver},
     json::{JsonMethod, answer_json},
 };
 use crate::{
@@ -159,7 +159,7 @@ where
         };
         request.extensions_mut().insert(call.place.clone());
         let arrival = self.admission.arrive(call.caller.clone());
-        let opened = Opened {
+        let opened = OpenedCall {
             call: Arc::clone(&call),
             encoding,
             arrival,

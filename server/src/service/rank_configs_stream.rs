@@ -46,7 +46,7 @@ pub(super) struct RankStream {
 /// How far a stream has come.
 enum Stage {
     /// Nothing was read.
-    Opened(Box<RankStream>),
+    OpenedCall(Box<RankStream>),
     /// The graph was found. Batches are scored as they come.
     Started(Box<Batches>),
     /// The ranking was sent.
@@ -64,7 +64,7 @@ struct Batches {
 impl Stage {
     async fn next(self) -> Result<Option<(RankConfigsStreamResponse, Self)>, Status> {
         let (answer, stage) = match self {
-            Self::Opened(stream) => {
+            Self::OpenedCall(stream) => {
                 let (started, batches) = stream.start().await?;
                 (Answer::Started(started), Self::Started(Box::new(batches)))
             }
@@ -96,7 +96,7 @@ impl RankStream {
     pub(super) fn answers(self) -> Answers {
         let deadline = self.call.deadline;
         let answers: Answers = Box::pin(stream::try_unfold(
-            Stage::Opened(Box::new(self)),
+            Stage::OpenedCall(Box::new(self)),
             Stage::next,
         ));
         match deadline {

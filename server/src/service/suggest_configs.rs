@@ -14,7 +14,7 @@ use super::{
     answer::{reuse_counts, selector, stage_timings, warnings},
 };
 use crate::{
-    adaptation::{Reason, Wanted},
+    adaptation::{Reason, SuggestionRequest},
     call::Call,
     outcome::Timings,
     suggestions::{CombinedPart, SuggestedConfig, suggest},
@@ -75,7 +75,7 @@ fn read_wanted(
     pending: &[u32],
     seed: u64,
     configs: usize,
-) -> Result<Wanted, ServiceError> {
+) -> Result<SuggestionRequest, ServiceError> {
     let invalid = |field, found: String, expected| {
         Err(ServiceError::Invalid {
             field,
@@ -98,7 +98,7 @@ fn read_wanted(
         return invalid("pending", unknown.to_string(), expected);
     }
     let pending = pending.iter().map(|&config| config as usize).collect();
-    Ok(Wanted {
+    Ok(SuggestionRequest {
         count: count.max(1) as usize,
         pending,
         since_improvement,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 use hlorank_graph::{Configurations, LayoutBatch, pace};
 
 use crate::{
-    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, Wanted},
+    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest},
     engine::rank,
     learning::{PredictedBatch, Predictor, Scores, points},
     model::ScoreUnit,
@@ -59,7 +59,7 @@ pub(super) fn renumber(
 }
 
 impl Choice {
-    pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<SuggestedConfig> {
+    pub(super) fn suggest(&self, wanted: &SuggestionRequest) -> Vec<SuggestedConfig> {
         let ranking = self.ranking();
         let from = &self.from;
         let scores = self.scores();

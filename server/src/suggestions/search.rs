@@ -6,7 +6,7 @@ use hlorank_graph::{Configurations, LayoutBatch};
 
 use super::{CombinedPart, choice::CONSIDERED, space::Space};
 use crate::{
-    adaptation::Wanted,
+    adaptation::SuggestionRequest,
     call::{CONFIG_BYTES, CallError},
     compute::Class,
     engine::{Terms, rank},
@@ -58,7 +58,7 @@ pub(super) async fn search(
     scorer: &Scorer,
     from: PredictedBatch,
     combined: CombinedPart,
-    wanted: &mut Wanted,
+    wanted: &mut SuggestionRequest,
     terms: Terms,
 ) -> Result<SearchResult, CallError> {
     let manifest = scorer.model.manifest();

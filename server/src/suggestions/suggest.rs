@@ -8,7 +8,7 @@ use super::{
     search::search,
 };
 use crate::{
-    adaptation::Wanted,
+    adaptation::SuggestionRequest,
     call::CallError,
     compute::Class,
     engine::Terms,
@@ -29,7 +29,7 @@ pub(crate) struct Suggestions {
 pub(crate) async fn suggest(
     session: &mut Session,
     batch: EncodedBatch,
-    mut wanted: Wanted,
+    mut wanted: SuggestionRequest,
     combined: Option<CombinedPart>,
 ) -> Result<Suggestions, CallError> {
     let asked = Instant::now();

@@ -122,7 +122,7 @@ fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f6
     let measurements = Measurements::of(measured);
     let points = measurements.points.clone();
     let times = measurements.times.clone();
-    let adapted = Adapted::of(PRIOR, measurements).unwrap();
+    let adapted = AdaptedModel::of(PRIOR, measurements).unwrap();
     let mut largest = 0.0_f64;
     for each in &adapted.hypotheses {
         let fit = &each.fit;
@@ -202,7 +202,7 @@ fn the_posterior_of_tiles_is_that_of_a_dense_solution() {
 #[test]
 fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
     let all = (0..20).map(|number| measured(number * 7 % 27)).collect();
-    let adapted = Adapted::of(PRIOR, Measurements::of(all)).unwrap();
+    let adapted = AdaptedModel::of(PRIOR, Measurements::of(all)).unwrap();
     for point in (0..27).map(layout) {
         let scaled = adapted.kernel.scaled(&point);
         let mean =
@@ -215,7 +215,7 @@ fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
 
 #[test]
 fn additive_times_are_learned() {
-    let adapted = Adapted::of(
+    let adapted = AdaptedModel::of(
         PRIOR,
         Measurements::of((0..14).map(|number| measured(number * 11 % 27)).collect()),
     );
@@ -240,7 +240,7 @@ fn additive_times_are_learned() {
 fn one_outlier_of_ten_times_moves_the_order_of_the_others_little() {
     let mut all: Vec<Measurement> = (0..20).map(|number| measured(number * 11 % 27)).collect();
     let order = |all: &[Measurement]| {
-        let adapted = Adapted::of(PRIOR, Measurements::of(all.to_vec())).unwrap();
+        let adapted = AdaptedModel::of(PRIOR, Measurements::of(all.to_vec())).unwrap();
         (0..27)
             .map(|number| adapted.predict(&layout(number)).log_seconds)
             .collect::<Vec<f64>>()
@@ -259,9 +259,9 @@ fn measurements_that_say_nothing_change_nothing() {
         seconds: Some(1.0),
         ..measured(number)
     };
-    assert!(Adapted::of(PRIOR, Measurements::default()).is_none());
-    assert!(Adapted::of(PRIOR, Measurements::of((0..2).map(measured).collect())).is_none());
-    assert!(Adapted::of(PRIOR, Measurements::of((0..9).map(equal).collect())).is_none());
+    assert!(AdaptedModel::of(PRIOR, Measurements::default()).is_none());
+    assert!(AdaptedModel::of(PRIOR, Measurements::of((0..2).map(measured).collect())).is_none());
+    assert!(AdaptedModel::of(PRIOR, Measurements::of((0..9).map(equal).collect())).is_none());
 }
 
 #[test]
@@ -271,14 +271,15 @@ fn a_configuration_that_failed_is_last() {
         seconds: None,
         ..measured(20)
     });
-    let adapted = Adapted::of(PRIOR, Measurements::of(all)).unwrap();
+    let adapted = AdaptedModel::of(PRIOR, Measurements::of(all)).unwrap();
     assert_eq!(adapted.predict(&layout(20)).log_seconds, f64::INFINITY);
     assert!(adapted.predict(&layout(21)).log_seconds.is_finite());
 }
 
 #[test]
 fn what_is_far_from_every_measurement_is_less_certain() {
-    let adapted = Adapted::of(PRIOR, Measurements::of((0..9).map(measured).collect())).unwrap();
+    let adapted =
+        AdaptedModel::of(PRIOR, Measurements::of((0..9).map(measured).collect())).unwrap();
     let unseen = Point {
         orders: vec![7, 8, 9],
         ..layout(0)
@@ -309,7 +310,7 @@ fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
         seconds: Some(seconds(number)),
         repeats: 1,
     };
-    let adapted = Adapted::of(PRIOR, Measurements::of((0..600).map(each).collect())).unwrap();
+    let adapted = AdaptedModel::of(PRIOR, Measurements::of((0..600).map(each).collect())).unwrap();
     assert_eq!(adapted.basis().learned, 600);
     for number in 600..648 {
         let predicted = adapted.predict(&layout(number)).log_seconds;
@@ -332,7 +333,7 @@ proptest! {
             let each = |&(number, seconds, repeats): &(u32, f64, u32)| {
                 Measurement { point: layout(number), seconds: Some(seconds), repeats }
             };
-            let adapted = Adapted::of(PRIOR, Measurements::of(all.iter().map(each).collect()));
+            let adapted = AdaptedModel::of(PRIOR, Measurements::of(all.iter().map(each).collect()));
             adapted.map(|adapted| {
                 let predicted = (0..27).map(|number| adapted.predict(&layout(number)));
                 let bits = predicted.map(|each| (each.log_seconds.to_bits(), each.deviation.to_bits()));
@@ -347,7 +348,7 @@ proptest! {
         let each = |(number, &seconds): (u32, &f64)| {
             Measurement { point: tile(number), seconds: Some(seconds), repeats: 1 }
         };
-        let adapted = Adapted::of(PRIOR, Measurements::of((0..).zip(&times).map(each).collect()));
+        let adapted = AdaptedModel::of(PRIOR, Measurements::of((0..).zip(&times).map(each).collect()));
         for number in 0..30 {
             let predicted = adapted.as_ref().map(|adapted| adapted.predict(&tile(number)));
             prop_assert!(predicted.is_none_or(|each| each.log_seconds.is_finite() && each.deviation.is_finite()));

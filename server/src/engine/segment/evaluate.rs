@@ -10,7 +10,7 @@ use metrics::Gauge;
 use super::{
     embeddings::{EmbeddingCache, Embeddings},
     plan::Plan,
-    prepare::{Preparation, Prepared, check_pad, check_room},
+    prepare::{Preparation, PreparedBatch, check_pad, check_room},
     sums::SumTree,
 };
 use crate::{
@@ -96,7 +96,7 @@ impl SegmentEvaluator {
         let part = BatchPart::from(configurations);
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
         let prepared = preparation.run(resources, part, terms).await?.value;
-        let Prepared {
+        let PreparedBatch {
             plan,
             looked_up,
             held,
@@ -131,13 +131,13 @@ impl SegmentEvaluator {
     async fn evaluate(
         &self,
         resources: &Resources,
-        Prepared {
+        PreparedBatch {
             model,
             graph,
             plan,
             looked_up,
             held,
-        }: Prepared,
+        }: PreparedBatch,
         waited: Duration,
         terms: Terms,
     ) -> Result<Evaluation, EngineError> {

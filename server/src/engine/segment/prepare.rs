@@ -9,7 +9,7 @@ use std::{
 use hlorank_graph::{SegmentedGraph, TooManyRows};
 
 use super::{
-    embeddings::{Embeddings, LookedUp},
+    embeddings::{CacheLookup, Embeddings},
     plan::{Plan, Planner},
 };
 use crate::{
@@ -24,11 +24,11 @@ use crate::{
 };
 
 /// What has to be evaluated, and what the cache has of it.
-pub(super) struct Prepared {
+pub(super) struct PreparedBatch {
     pub(super) model: Arc<SegmentModel>,
     pub(super) graph: Arc<SegmentedGraph>,
     pub(super) plan: Arc<Plan>,
-    pub(super) looked_up: LookedUp,
+    pub(super) looked_up: CacheLookup,
     /// Memory for the embeddings of the call, and for its kernels.
     pub(super) held: Held,
 }
@@ -45,8 +45,8 @@ pub(super) struct Preparation {
 enum Progress {
     /// With the queued work that planning is.
     Planning(Preparation, Box<Planner>, Work),
-    LookingUp(Preparation, Prepared),
-    Done(Prepared),
+    LookingUp(Preparation, PreparedBatch),
+    Done(PreparedBatch),
 }
 
 /// How long a worker prepares one batch before it is another call's turn.
@@ -84,7 +84,7 @@ impl Preparation {
         resources: &Resources,
         part: BatchPart,
         terms: Terms,
-    ) -> Result<Computed<Prepared>, EngineError> {
+    ) -> Result<Computed<PreparedBatch>, EngineError> {
         check_room(resources, terms)?;
         let backlog = Arc::clone(&resources.backlog);
         let first = resources.pool.run(terms.class, move |_| {
@@ -131,11 +131,11 @@ impl Preparation {
             .hold(plan.rows.len() * embedding_bytes(&self.model) + plan.bytes())?;
         let model = Arc::clone(&self.model);
         let graph = Arc::clone(&self.graph);
-        let prepared = Prepared {
+        let prepared = PreparedBatch {
             model,
             graph,
             plan,
-            looked_up: LookedUp::default(),
+            looked_up: CacheLookup::default(),
             held,
         };
         Ok(Progress::LookingUp(self, prepared))
@@ -156,7 +156,7 @@ impl Progress {
                 preparation.look_up_all(plan)?.advance(until)
             }
             Self::LookingUp(preparation, mut prepared) => {
-                let Prepared {
+                let PreparedBatch {
                     model,
                     graph,
                     plan,

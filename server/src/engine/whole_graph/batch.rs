@@ -35,8 +35,7 @@ impl Batch {
         model: &WholeGraphModel,
         graph: &Graph,
         configurations: Configurations,
-        memory: &Arc<Memory>,
-        (workers, multiple): (usize, usize),
+        room: &Room<'_>,
     ) -> Result<Self, EngineError> {
         let facts = model.facts();
         let settings = model.settings();
@@ -44,6 +43,7 @@ impl Batch {
         if taken.nodes.is_empty() {
             return Err(EngineError::nothing_kept(facts));
         }
+        let memory = room.memory;
         let held = memory.hold(graph_input_bytes(graph, &taken))?;
         let graph =
             graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
@@ -55,21 +55,13 @@ impl Batch {
             distinct
         };
         let configs = evaluated.first.len();
-        let runs = Runs::plan(
-            model,
-            sizes(&graph, configs),
-            &Room {
-                memory,
-                workers,
-                multiple,
-            },
-        )?;
+        let runs = Runs::plan(model, sizes(&graph, configs), room)?;
         let settings = of_size(settings, runs.configs);
         let held_for_passes =
             memory.hold(Passes::scores(&settings, configs).saturating_mul(PASS_BYTES))?;
-        let passes = Passes::new(&settings, configs, multiple);
+        let passes = Passes::new(&settings, configs, room.multiple);
         let of_run =
-            chunk_input_bytes(&configurations, &passes, multiple).saturating_add(runs.bytes);
+            chunk_input_bytes(&configurations, &passes, room.multiple).saturating_add(runs.bytes);
         let held_for_runs =
             memory.hold(of_run.saturating_mul(runs.at_once.min(passes.chunks.len())))?;
         let held = [held, held_for_passes, held_for_runs];

@@ -68,10 +68,14 @@ pub(in crate::engine) async fn score(
         let model = Arc::clone(model);
         let graph = Arc::clone(graph);
         let memory = Arc::clone(&resources.memory);
-        let runs = (workers, multiple);
         let prepare = move |_| {
             let configurations = part.into_configurations();
-            Batch::new(&model, &graph.whole, configurations, &memory, runs)
+            let room = Room {
+                memory: &memory,
+                workers,
+                multiple,
+            };
+            Batch::new(&model, &graph.whole, configurations, &room)
         };
         resources.pool.run(terms.class, prepare)
     };

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use crate::{
     engine::EngineError,
     memory::Memory,
@@ -17,7 +19,7 @@ pub(super) struct Runs {
 
 /// What the runs of a batch may use.
 pub(super) struct Room<'a> {
-    pub(super) memory: &'a Memory,
+    pub(super) memory: &'a Arc<Memory>,
     /// Number of runs that can be made at the same time.
     pub(super) workers: usize,
     /// A run has a multiple of this many configurations.

@@ -66,7 +66,7 @@ enum Stage {
 }
 
 /// A call whose headers have been read.
-pub(in crate::service) struct Opened {
+pub(in crate::service) struct OpenedCall {
     pub(in crate::service) call: Arc<DeliveredCall>,
     pub(in crate::service) encoding: Option<Encoding>,
     pub(in crate::service) arrival: Arrival,
@@ -78,14 +78,14 @@ const INLINE_JSON: usize = 32 << 10;
 /// Returns a request whose body has uncompressed messages within the limits.
 pub(in crate::service) fn deliver(
     request: Request<Body>,
-    opened: Opened,
+    opened: OpenedCall,
     settings: DeliverySettings,
 ) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
     // Tonic would decompress the messages again.
     parts.headers.remove(GRPC);
     let json = parts.extensions.get::<JsonMethod>().cloned();
-    let Opened {
+    let OpenedCall {
         call,
         encoding,
         arrival,

@@ -30,12 +30,12 @@ pub(super) struct Decompression {
     /// Maximum size of the decoder's window, and the part that is filled, which the call holds.
     max_window: usize,
     window_held: usize,
-    message: Decompressed,
+    message: DecompressedMessage,
 }
 
 /// A decompressed message, in pieces that the call holds.
 #[derive(Default)]
-pub(super) struct Decompressed {
+pub(super) struct DecompressedMessage {
     pub(super) pieces: Vec<Bytes>,
     pub(super) bytes: usize,
 }
@@ -58,7 +58,7 @@ const INLINE_BYTES: usize = PIECE_BYTES;
 /// Bytes that a compute thread decompresses before it takes other work, which is a few milliseconds.
 const TURN_BYTES: usize = 1 << 20;
 
-/// Decompressed bytes up to which a message is not compared with its compressed size. A short message whose content
+/// DecompressedMessage bytes up to which a message is not compared with its compressed size. A short message whose content
 /// repeats itself can have any ratio.
 const MIN_RATIO_BYTES: usize = 4 << 20;
 
@@ -143,12 +143,15 @@ impl Decompression {
             compressed: compressed_bytes,
             max_window,
             window_held: 0,
-            message: Decompressed::default(),
+            message: DecompressedMessage::default(),
         })
     }
 
     /// Decompresses the whole message: a short one immediately, a long one on the compute threads.
-    pub(super) async fn finish(mut self, pool: &ComputePool) -> Result<Decompressed, ServiceError> {
+    pub(super) async fn finish(
+        mut self,
+        pool: &ComputePool,
+    ) -> Result<DecompressedMessage, ServiceError> {
         let mut is_complete = self.proceed(INLINE_BYTES)?;
         while !is_complete {
             let turn = pool.run(Class::Bulk, move |_| (self.proceed(TURN_BYTES), self));

@@ -11,7 +11,7 @@ mod kind;
 mod read_ahead;
 mod settings;
 
-pub(super) use body::{Opened, deliver};
+pub(super) use body::{OpenedCall, deliver};
 pub(super) use call::DeliveredCall;
 pub(super) use decompression::Encoding;
 pub use error::DeliveryError;

@@ -40,13 +40,13 @@ pub(super) struct Call {
     pub(super) model: Arc<SegmentModel>,
     pub(super) graph: Arc<SegmentedGraph>,
     pub(super) plan: Arc<Plan>,
-    pub(super) results: UnboundedSender<Evaluated>,
+    pub(super) results: UnboundedSender<RowResult>,
     /// Who waits, if a worker does the whole call at once. It cannot drop the receiver of the results meanwhile.
     pub(super) caller: Option<Arc<dyn Caller>>,
 }
 
 /// A row of a call's plan, and its embedding.
-pub(super) type Evaluated = Result<(u32, Arc<[f32]>), EngineError>;
+pub(super) type RowResult = Result<(u32, Arc<[f32]>), EngineError>;
 
 /// A call, and which of its rows it waits for.
 #[derive(Clone)]

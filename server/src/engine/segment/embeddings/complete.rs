@@ -6,10 +6,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
     cache::EmbeddingCache,
-    call::{Call, Evaluated, Queue, RowKey, Waiter},
-    parts::{LookedUp, Missing, Part, parts},
+    call::{Call, Queue, RowKey, RowResult, Waiter},
+    parts::{CacheLookup, MissingRow, Part, parts},
     running::{evaluate_next, queue_block},
-    shared::Shared,
+    shared::EmbeddingState,
 };
 use crate::{
     compute::{Class, ComputePool, WorkerFailed, caller},
@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// Embeddings that were evaluated, and rows that wait for their evaluation.
-pub(in crate::engine::segment) struct Embeddings(Arc<Shared>);
+pub(in crate::engine::segment) struct Embeddings(Arc<EmbeddingState>);
 
 /// Every embedding of a call.
-pub(in crate::engine::segment) struct Completed {
+pub(in crate::engine::segment) struct AllEmbeddings {
     /// `[rows, D]`.
     pub(in crate::engine::segment) embeddings: Vec<f32>,
     /// Number of rows that were evaluated for this call.
@@ -35,7 +35,7 @@ pub(in crate::engine::segment) struct Completed {
 
 /// Receives the embeddings of one call.
 struct Receiver {
-    queue: UnboundedReceiver<Evaluated>,
+    queue: UnboundedReceiver<RowResult>,
     /// Length of an embedding.
     size: usize,
     work: Work,
@@ -57,7 +57,12 @@ impl Embeddings {
         backlog: Arc<Backlog>,
         waiting_rows: Gauge,
     ) -> Self {
-        Self(Arc::new(Shared::new(pool, cache, backlog, waiting_rows)))
+        Self(Arc::new(EmbeddingState::new(
+            pool,
+            cache,
+            backlog,
+            waiting_rows,
+        )))
     }
 
     /// The embeddings that were evaluated.
@@ -78,7 +83,7 @@ impl Embeddings {
         model: &SegmentModel,
         graph: &SegmentedGraph,
         plan: &Plan,
-        looked_up: &mut LookedUp,
+        looked_up: &mut CacheLookup,
         until: Instant,
     ) -> bool {
         let size = model.settings().embedding_size;
@@ -88,7 +93,7 @@ impl Embeddings {
             embeddings.reserve_exact(plan.rows.len() * size);
         }
         let first = embeddings.len() / size;
-        let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
+        let mut missing: BTreeMap<Queue, Vec<MissingRow>> = BTreeMap::new();
         let mut misses = 0;
         for row in (0..).take(plan.rows.len()).skip(first) {
             let found = embeddings.len() / size - first;
@@ -105,7 +110,7 @@ impl Embeddings {
             embeddings.resize(embeddings.len() + size, 0.0);
             let nodes = model.settings().bucket(planned.facts().nodes);
             let queue = Queue::new(model, nodes, self.0.device());
-            missing.entry(queue).or_default().push(Missing {
+            missing.entry(queue).or_default().push(MissingRow {
                 row,
                 key,
                 segment: planned.row.segment,
@@ -123,9 +128,9 @@ impl Embeddings {
         model: &Arc<SegmentModel>,
         graph: &Arc<SegmentedGraph>,
         plan: &Arc<Plan>,
-        looked_up: LookedUp,
+        looked_up: CacheLookup,
         terms: Terms,
-    ) -> Result<Completed, EngineError> {
+    ) -> Result<AllEmbeddings, EngineError> {
         let nodes = looked_up.missing_nodes();
         let work = self
             .0
@@ -157,11 +162,11 @@ impl Embeddings {
     async fn evaluate(
         &self,
         call: Arc<Call>,
-        looked_up: LookedUp,
+        looked_up: CacheLookup,
         mut receiver: Receiver,
         class: Class,
-    ) -> Result<Completed, EngineError> {
-        let LookedUp {
+    ) -> Result<AllEmbeddings, EngineError> {
+        let CacheLookup {
             mut embeddings,
             parts,
         } = looked_up;
@@ -190,7 +195,7 @@ impl Embeddings {
         while awaited > 0 {
             awaited -= receiver.receive(&mut embeddings).await?;
         }
-        Ok(Completed {
+        Ok(AllEmbeddings {
             embeddings,
             evaluated,
         })

@@ -14,4 +14,4 @@ mod waiting;
 
 pub use self::cache::CacheBytes;
 pub(in crate::engine) use self::cache::EmbeddingCache;
-pub(super) use self::{complete::Embeddings, parts::LookedUp};
+pub(super) use self::{complete::Embeddings, parts::CacheLookup};

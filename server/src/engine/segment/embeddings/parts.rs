@@ -5,7 +5,7 @@ use crate::device::DeviceProfile;
 
 /// A row whose embedding is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingRow {
     /// Position in the plan's rows.
     pub(super) row: u32,
     pub(super) key: RowKey,
@@ -18,19 +18,19 @@ pub(super) struct Missing {
 pub(super) struct Part {
     pub(super) queue: Queue,
     /// Sorted by segment.
-    pub(super) rows: Vec<Missing>,
+    pub(super) rows: Vec<MissingRow>,
 }
 
 /// What the cache had of a call's rows.
 #[derive(Default)]
-pub(in crate::engine::segment) struct LookedUp {
+pub(in crate::engine::segment) struct CacheLookup {
     /// `[rows, D]` of the rows that were looked up; 0 for those that are missing.
     pub(super) embeddings: Vec<f32>,
     /// The missing rows, in the order in which they are to be evaluated.
     pub(super) parts: Vec<Part>,
 }
 
-impl LookedUp {
+impl CacheLookup {
     /// Number of rows that are missing.
     pub(super) fn missing_rows(&self) -> usize {
         self.parts.iter().map(|part| part.rows.len()).sum()
@@ -48,7 +48,7 @@ impl LookedUp {
 /// Cuts missing rows into parts by padded size. Few rows of a size are padded to the next size in use, which saves a run of
 /// the encoder.
 pub(super) fn parts(
-    mut by_size: BTreeMap<Queue, Vec<Missing>>,
+    mut by_size: BTreeMap<Queue, Vec<MissingRow>>,
     device: &DeviceProfile,
 ) -> Vec<Part> {
     let mut parts = Vec::new();
@@ -86,12 +86,12 @@ mod tests {
         }
     }
 
-    fn missing(rows: std::ops::Range<u32>) -> Vec<Missing> {
+    fn missing(rows: std::ops::Range<u32>) -> Vec<MissingRow> {
         let key = RowKey {
             model: MODEL,
             row: MODEL,
         };
-        rows.map(|row| Missing {
+        rows.map(|row| MissingRow {
             row,
             key,
             segment: 1000 - row as usize,

@@ -3,8 +3,8 @@ use std::{mem::take, sync::Arc, time::Instant};
 use super::{
     call::{Queue, RowKey, Waiter},
     encode::encode,
-    shared::Shared,
-    waiting::{Taken, Waiters},
+    shared::EmbeddingState,
+    waiting::{NextRows, Waiters},
 };
 use crate::{
     compute::{Class, WatchedRun, Worker, WorkerFailed},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Has a worker evaluate the next rows of a queue when it is their turn.
-pub(super) fn queue_block(shared: &Arc<Shared>, queue: Queue) {
+pub(super) fn queue_block(shared: &Arc<EmbeddingState>, queue: Queue) {
     let own = Arc::clone(shared);
     shared.pool.queue(queue.class, move |worker| {
         evaluate_next(&own, queue, worker)
@@ -25,9 +25,9 @@ pub(super) fn queue_block(shared: &Arc<Shared>, queue: Queue) {
 }
 
 /// Evaluates the next rows of a queue, as a task of it.
-pub(super) fn evaluate_next(shared: &Arc<Shared>, queue: Queue, worker: Worker) {
+pub(super) fn evaluate_next(shared: &Arc<EmbeddingState>, queue: Queue, worker: Worker) {
     let is_small = queue.class == Class::Bulk && shared.pool.is_interactive();
-    let Taken {
+    let NextRows {
         rows,
         cancelled,
         more,
@@ -55,7 +55,7 @@ pub(super) fn evaluate_next(shared: &Arc<Shared>, queue: Queue, worker: Worker) 
 /// Rows that a worker evaluates. The calls that wait for them get a result whatever happens. If a block with rows of
 /// several calls fails, each half is evaluated by itself, so that only the calls whose own rows fail do.
 struct RunningBlock {
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddingState>,
     queue: Queue,
     /// Each row with one of the calls that wait for it.
     rows: Vec<(RowKey, Waiter)>,

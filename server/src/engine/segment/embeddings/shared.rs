@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What calls and workers share.
-pub(super) struct Shared {
+pub(super) struct EmbeddingState {
     pub(super) pool: Arc<ComputePool>,
     pub(super) cache: Arc<EmbeddingCache>,
     pub(super) backlog: Arc<Backlog>,
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     waiting: Mutex<Waiting>,
 }
 
-impl Shared {
+impl EmbeddingState {
     pub(super) fn new(
         pool: Arc<ComputePool>,
         cache: Arc<EmbeddingCache>,

@@ -11,7 +11,7 @@ pub(super) struct Waiting {
     device: &'static DeviceProfile,
     /// The calls that wait for each row; the first has waited longest.
     waiters: HashMap<RowKey, Waiters>,
-    queues: HashMap<Queue, Queued>,
+    queues: HashMap<Queue, QueuedRows>,
 }
 
 /// The calls that wait for one row.
@@ -19,7 +19,7 @@ pub(super) type Waiters = SmallVec<[Waiter; 1]>;
 
 /// What a task of the compute pool takes from a queue.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct NextRows {
     /// Rows, each with one of the calls that wait for it.
     pub(super) rows: Vec<(RowKey, Waiter)>,
     /// Calls that no longer wait. The caller drops them after it has released the lock, since that may free much memory.
@@ -30,7 +30,7 @@ pub(super) struct Taken {
 
 /// The content of a queue.
 #[derive(Default)]
-struct Queued {
+struct QueuedRows {
     /// Rows that no worker has taken yet.
     rows: VecDeque<RowKey>,
     /// Number of tasks of the compute pool that will take rows; at least one while there are rows.
@@ -79,11 +79,13 @@ impl Waiting {
 
     /// Takes the next rows of a queue that a call still waits for: a full block, or an even share if that keeps `workers`
     /// busy, or a small block if interactive calls come.
-    pub(super) fn take(&mut self, queue: Queue, workers: usize, is_small: bool) -> Taken {
-        let mut taken = Taken::default();
+    pub(super) fn take(&mut self, queue: Queue, workers: usize, is_small: bool) -> NextRows {
+        let mut taken = NextRows::default();
         let Some(queued) = self.queues.get_mut(&queue) else {
             return taken;
         };
+        // A run costs the same for any number of rows, so that a block of few rows is slow for each. Beyond that, an even share
+        // keeps all workers busy, and a small block lets interactive calls in between.
         let least = self.device.min_block_nodes / queue.nodes;
         let share = if is_small {
             least
@@ -97,6 +99,7 @@ impl Waiting {
         while taken.rows.len() < count
             && let Some(key) = queued.rows.pop_front()
         {
+            // A row that only cancelled calls wait for is dropped here, because they cannot find it in the queue.
             let waiting = self
                 .waiters
                 .get(&key)
