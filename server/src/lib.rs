@@ -1,10 +1,11 @@
 //! The server of hlorank: loads model artifacts, caches graphs, and ranks configurations of them over gRPC.
 //!
-//! A request flows through [`service`] (reads and checks it), [`graphs`] (the graph, once), [`engine`] (scores)
-//! and back; [`compute`] is where all of that which takes processor time runs, off the async threads.
+//! A request flows through [`service`] (reads and checks it), [`graphs`] (the graph, once), a session that reads its
+//! configurations, and [`engine`] (scores), and back; [`compute`] is where all of that which takes processor time runs, off the
+//! async threads.
 
 mod adaptation;
-mod admission;
+pub mod admission;
 pub mod call;
 pub mod compute;
 pub mod device;

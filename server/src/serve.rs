@@ -78,18 +78,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         Arc::clone(&cost_model.stored),
         Arc::clone(&metrics),
     ));
-    let replays = store
-        .clone()
-        .filter(|_| settings.replay_share > 0.0)
-        .map(|store| {
-            let (quality, share) = (Arc::clone(&quality), settings.replay_share);
-            Replays {
-                quality,
-                store,
-                share,
-            }
-            .start()
-        });
+    let replays = start_replays(&settings, store.clone(), &quality);
     let hosts = settings.security.allowed_hosts.clone();
     let monitored = Monitored::new(&metrics, &engine, &cost_model, &readiness);
     let monitoring = addresses
@@ -108,21 +97,14 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         quality: &quality,
         health: health_service,
     };
-    let (calls_gate, admin_gate) = (
-        credentials.gate(&metrics.security.calls),
-        credentials.gate(&metrics.security.admin),
-    );
-    let admin = addresses
-        .admin
-        .map(|address| Listening::start(address, admin_gate, routers.http(), routers.admin()?));
+    let gate = credentials.gate(&metrics.security.admin);
+    let admin = addresses.admin;
+    let admin =
+        admin.map(|address| Listening::start(address, gate, routers.http(), routers.admin()?));
     let admin = admin.transpose()?;
-    let calls = Listening::start(
-        addresses.calls,
-        calls_gate,
-        routers.http(),
-        routers.calls()?,
-    )?;
-    let drain = settings.drain_seconds;
+    // Calls come last: everything that answers them is there.
+    let gate = credentials.gate(&metrics.security.calls);
+    let calls = Listening::start(addresses.calls, gate, routers.http(), routers.calls()?)?;
     let server = RunningServer {
         registry,
         credentials,
@@ -134,10 +116,25 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         tracing,
         store,
         replays,
-        drain,
+        drain: settings.drain_seconds,
     };
     server.log_addresses();
     Ok(server)
+}
+
+/// Starts to replay stored measurements, if there are some and replays may take time.
+fn start_replays(
+    settings: &Settings,
+    store: Option<Arc<MeasurementStore>>,
+    quality: &Arc<LiveQuality>,
+) -> Option<RunningReplays> {
+    let share = settings.replay_share;
+    let replays = Replays {
+        quality: Arc::clone(quality),
+        store: store.filter(|_| share > 0.0)?,
+        share,
+    };
+    Some(replays.start())
 }
 
 /// What answers calls.

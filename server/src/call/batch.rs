@@ -12,7 +12,18 @@ pub(crate) struct BatchReader {
     limits: Limits,
     /// Number of configuration columns that the model takes, if it names them.
     columns: Option<usize>,
+    /// Maximum number of configurations of all batches together.
+    max_configs: usize,
     place: Place,
+}
+
+/// What a call has sent before a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Position {
+    /// Number of batches.
+    pub(crate) batches: usize,
+    /// Number of their configurations.
+    pub(crate) configs: usize,
 }
 
 /// Maximum number of configurations of a small batch: a step of a search has some hundred.
@@ -35,8 +46,14 @@ impl BatchReader {
             graph,
             limits,
             columns: set.map(|set| set.config_features().len()),
+            max_configs: usize::MAX,
             place,
         }
+    }
+
+    /// Limits the number of configurations of all batches together.
+    pub(crate) fn limit_to(&mut self, max_configs: usize) {
+        self.max_configs = max_configs;
     }
 
     /// Number of configuration columns that the model takes, if it names them.
@@ -79,8 +96,18 @@ impl BatchReader {
         &self,
         batch: &EncodedBatch,
         field: &'static str,
+        before: Position,
     ) -> Result<Configurations, CallError> {
-        read_batch(batch, &self.graph, &self.limits, field)
+        let read = read_batch(batch, &self.graph, &self.limits, field)?;
+        let found = before.configs + read.len();
+        if found > self.max_configs {
+            return Err(CallError::StreamTooLong {
+                batch: before.batches,
+                found,
+                limit: self.max_configs,
+            });
+        }
+        Ok(read)
     }
 }
 

@@ -11,7 +11,7 @@ mod error;
 mod limit;
 mod sent_measurements;
 
-pub(crate) use batch::{BatchReader, CONFIG_BYTES, class_of, read_batch};
+pub(crate) use batch::{BatchReader, CONFIG_BYTES, Position, class_of, read_batch};
 pub use bounds::Bounds;
 pub(crate) use client::Client;
 pub(crate) use context::Call;

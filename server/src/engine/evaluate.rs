@@ -7,7 +7,7 @@ use super::{
     BatchPart, EngineError, Terms,
     backlog::Backlog,
     resources::Resources,
-    segment::{CacheBytes, EmbeddingCache, SegmentEvaluator},
+    segment::{self, CacheBytes, EmbeddingCache, SegmentEvaluator},
     whole_graph,
 };
 use crate::{
@@ -116,9 +116,7 @@ impl Engine {
         terms: Terms,
     ) -> Result<(), EngineError> {
         match model.loaded() {
-            LoadedModel::Segment(model) => {
-                self.segments.check(&self.resources, model, graph, terms)
-            }
+            LoadedModel::Segment(model) => segment::check(&self.resources, model, graph, terms),
             LoadedModel::WholeGraph(model) => whole_graph::check(&self.resources, model, graph),
         }
     }

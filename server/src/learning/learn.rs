@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     adaptation::AdaptedCache,
-    call::{ADAPT, BatchReader, Call, CallError, Deadline, SentMeasurements, class_of},
+    call::{ADAPT, BatchReader, Call, CallError, Deadline, Position, SentMeasurements, class_of},
     compute::{Class, ComputePool},
     engine::{Engine, Terms},
     graphs::Warning,
@@ -118,7 +118,7 @@ impl Learning {
             Some(batch) => {
                 let class = learner.reader.accept_as(&batch, ADAPT.batch, 1)?;
                 let reader = learner.reader.clone();
-                let read = move |_| reader.read(&batch, ADAPT.batch);
+                let read = move |_| reader.read(&batch, ADAPT.batch, Position::default());
                 Some(self.pool().run(class, read).await?.value?)
             }
         };

@@ -9,7 +9,7 @@ use hlorank_graph::{ConfigurationError, Configurations, Limits, SegmentedGraph};
 
 use crate::store::{Measurement, Outcome, Reporter};
 
-/// MeasuredConfigs configurations, and what came of each.
+/// Measured configurations, and what came of each.
 pub(super) struct MeasuredConfigs {
     pub(super) configurations: Arc<Configurations>,
     pub(super) outcomes: Vec<Outcome>,

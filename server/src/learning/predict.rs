@@ -29,8 +29,8 @@ pub(crate) struct Scores<'a> {
     pub(crate) pool: Option<&'a Pool>,
 }
 
-/// A batch whose run times are predicted.
-pub(super) struct ScoredBatch {
+/// What a model says of a batch, whose run times are predicted.
+pub(super) struct ModelScores {
     pub(super) predictor: Predictor,
     pub(super) configurations: Arc<Configurations>,
     /// The model's scores.
@@ -62,7 +62,7 @@ pub(super) fn points_of_measured(
         .collect()
 }
 
-impl ScoredBatch {
+impl ModelScores {
     /// The mean of ln(seconds) of every configuration.
     pub(super) async fn means(
         self: &Arc<Self>,

@@ -49,7 +49,7 @@ impl Board {
     /// Keeps only what was found for these graphs.
     pub(super) fn retain_subjects(&self, subjects: &BTreeSet<&Subject>) {
         let retain = |replayed: &mut ReplayedGraphs| {
-            replayed.retain(|subject, _| subjects.contains(subject))
+            replayed.retain(|subject, _| subjects.contains(subject));
         };
         self.versions().values_mut().for_each(retain);
     }

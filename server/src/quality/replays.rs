@@ -58,9 +58,9 @@ impl Replays {
             });
             let retry = async {
                 if is_complete {
-                    pending().await
+                    pending::<()>().await;
                 } else {
-                    sleep(RETRY).await
+                    sleep(RETRY).await;
                 }
             };
             tokio::select! {

@@ -1,25 +1,13 @@
-//! `hlorank.v1.CostModelService`: what its calls need, and the file of each.
+//! What the calls of `hlorank.v1.CostModelService` go through.
 
 use std::sync::Arc;
 
-use hlorank_proto::{
-    received::{
-        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest, ReportMeasurementsRequest,
-        SuggestConfigsRequest, cost_model_service_server::CostModelService,
-    },
-    v1::{
-        DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
-        GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse,
-        PutGraphResponse, RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
-    },
-};
-use tonic::{Extensions, Request, Response, Status, Streaming};
+use tonic::Extensions;
 
 use super::{
     ServiceError,
     admit_calls::{caller, client},
     deadline,
-    rank_configs_stream::{Answers, RankStream},
 };
 use crate::{
     admission::{Admission, Place},
@@ -47,7 +35,7 @@ pub(crate) struct CostModel {
 
 impl CostModel {
     /// Returns the call that a request belongs to, and opens it if no layer did.
-    fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
+    pub(super) fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
         let open = || {
             let opened = self.admission.open(&caller(extensions), 0);
             opened.map_err(CallError::from)
@@ -61,80 +49,5 @@ impl CostModel {
             deadline: deadline::of_call(extensions),
             client: client(extensions),
         })
-    }
-}
-
-#[tonic::async_trait]
-impl CostModelService for CostModel {
-    async fn rank_configs(
-        &self,
-        request: Request<RankConfigsRequest>,
-    ) -> Result<Response<RankConfigsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.rank(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn suggest_configs(
-        &self,
-        request: Request<SuggestConfigsRequest>,
-    ) -> Result<Response<SuggestConfigsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.suggest(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
-    }
-
-    type RankConfigsStreamStream = Answers;
-
-    async fn rank_configs_stream(
-        &self,
-        request: Request<Streaming<RankConfigsStreamRequest>>,
-    ) -> Result<Response<Answers>, Status> {
-        let call = self.call(request.extensions())?;
-        let stream = RankStream::new(self.clone(), request.into_inner(), call);
-        Ok(Response::new(stream.answers()))
-    }
-
-    async fn put_graph(
-        &self,
-        request: Request<PutGraphRequest>,
-    ) -> Result<Response<PutGraphResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.put(request.into_inner(), &call.record).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn report_measurements(
-        &self,
-        request: Request<ReportMeasurementsRequest>,
-    ) -> Result<Response<ReportMeasurementsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.report(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn list_measurements(
-        &self,
-        request: Request<ListMeasurementsRequest>,
-    ) -> Result<Response<ListMeasurementsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.list(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn get_measured_graph(
-        &self,
-        request: Request<GetMeasuredGraphRequest>,
-    ) -> Result<Response<GetMeasuredGraphResponse>, Status> {
-        let answer = self.measured_graph(request.into_inner()).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn delete_measurements(
-        &self,
-        request: Request<DeleteMeasurementsRequest>,
-    ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
-        let answer = self.delete(request.into_inner()).await?;
-        Ok(Response::new(answer))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use hlorank_proto::methods::Scope;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 

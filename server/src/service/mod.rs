@@ -12,6 +12,7 @@ mod classify;
 mod compare_models;
 mod compression;
 mod cost_model;
+mod cost_model_service;
 mod deadline;
 mod delete_measurements;
 mod delivery;

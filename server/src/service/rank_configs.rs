@@ -33,14 +33,14 @@ impl CostModel {
         if explained > 0 || request.assess_confidence {
             session.keep_batch();
         }
-        let scored = if request.allow_partial {
+        let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
             session.score(batch).await?
         };
         let ranked = session.rank().await?;
         let kernels = if explained > 0 {
-            let best = ranked.ranking.iter().take(explained);
+            let best = ranked.order.iter().take(explained);
             let best: Vec<u32> = best.copied().collect();
             session.explain(&best).await?
         } else {
@@ -55,7 +55,7 @@ impl CostModel {
         let timings = Timings {
             featurize: found.featurize,
             total: started.elapsed(),
-            ..scored.timings()
+            ..outcome.timings()
         };
         session.record_scored(&timings);
         session.record_ranked(&timings);
@@ -64,19 +64,19 @@ impl CostModel {
         } else {
             Vec::new()
         };
-        let values = ranked.ranking.len() + ranked.log_sd.len();
+        let values = ranked.order.len() + ranked.log_sd.len();
         let place = &session.call().place;
         place.hold_only(answer_bytes(values, scores.len()));
         Ok(RankConfigsResponse {
-            ranking: ranked.ranking,
-            ranking_scores: ranked.ranking_scores,
+            ranking: ranked.order,
+            ranking_scores: ranked.ordered_scores,
             scores,
             model: Some(selector(session.model())),
             graph_hash: found.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
-            reuse: Some(reuse_counts(scored.reuse)),
+            reuse: Some(reuse_counts(outcome.reuse)),
             warnings: warnings(found.warnings, &mut session),
-            scored_configs: count(scored.configs),
+            scored_configs: count(outcome.configs),
             predicted_seconds: ranked.predicted_seconds,
             log_sd: ranked.log_sd,
             adaptation: session.adaptation().map(adaptation),

@@ -46,7 +46,7 @@ pub(super) struct RankStream {
 /// How far a stream has come.
 enum Stage {
     /// Nothing was read.
-    OpenedCall(Box<RankStream>),
+    Opened(Box<RankStream>),
     /// The graph was found. Batches are scored as they come.
     Started(Box<Batches>),
     /// The ranking was sent.
@@ -64,7 +64,7 @@ struct Batches {
 impl Stage {
     async fn next(self) -> Result<Option<(RankConfigsStreamResponse, Self)>, Status> {
         let (answer, stage) = match self {
-            Self::OpenedCall(stream) => {
+            Self::Opened(stream) => {
                 let (started, batches) = stream.start().await?;
                 (Answer::Started(started), Self::Started(Box::new(batches)))
             }
@@ -96,7 +96,7 @@ impl RankStream {
     pub(super) fn answers(self) -> Answers {
         let deadline = self.call.deadline;
         let answers: Answers = Box::pin(stream::try_unfold(
-            Stage::OpenedCall(Box::new(self)),
+            Stage::Opened(Box::new(self)),
             Stage::next,
         ));
         match deadline {
@@ -216,8 +216,8 @@ impl Batches {
         let timings = ranking_timings(ranked.waited, closed.elapsed());
         self.session.record_ranked(&timings);
         Ok(StreamRanking {
-            ranking: ranked.ranking,
-            ranking_scores: ranked.ranking_scores,
+            ranking: ranked.order,
+            ranking_scores: ranked.ordered_scores,
             model: Some(selector(self.session.model())),
             graph_hash: self.session.graph().hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),

@@ -6,7 +6,7 @@ use hlorank_proto::{
     v1::{self, ReportMeasurementsResponse},
 };
 
-use super::{CostModel, ServiceError, adapt_request::check_measurements, answer::count};
+use super::{CostModel, ServiceError, adapt_request::check_measurements};
 use crate::{
     call::{Call, CallError, Client, REPORT, SentMeasurements, SentTimes},
     security::TokenError,
@@ -38,10 +38,10 @@ impl CostModel {
         let sent = sent.map_err(CallError::from)?;
         let origin = self.graph(request.graph, Some(task)).await?;
         let found = self.graphs.find(origin, &call.record).await?;
-        let reported = self.stored.report(call, &found, sent, reporter).await?;
+        let kept = self.stored.report(call, &found, sent, reporter).await?;
         Ok(ReportMeasurementsResponse {
-            accepted: count(reported.accepted),
-            known: count(reported.known),
+            accepted: u32::try_from(kept.accepted).unwrap_or(u32::MAX),
+            known: u32::try_from(kept.known).unwrap_or(u32::MAX),
             graph_hash: found.graph.hash.0.to_vec().into(),
             warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
         })

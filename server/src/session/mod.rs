@@ -15,7 +15,7 @@ mod state;
 
 pub(crate) use confidence::Assessment;
 pub(crate) use open::Sessions;
-pub(crate) use rank::{Ranking, answer_bytes};
+pub(crate) use rank::answer_bytes;
 pub(crate) use score::ScoredBatch;
 pub(crate) use select::{ModelSelection, SelectedModel};
 pub(crate) use state::Session;

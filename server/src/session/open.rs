@@ -51,7 +51,6 @@ impl Sessions {
             model,
             series,
             graph,
-            max_configs: usize::MAX,
             batches: 0,
             scores: Vec::new(),
             lesson: None,

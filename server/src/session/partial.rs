@@ -10,7 +10,7 @@ use crate::{
     call::{CallError, Deadline},
     compute::Class,
     engine::{BatchPart, Terms},
-    learning::{ScoredConfigs, Scorer},
+    learning::{Evaluator, ScoredConfigs},
     model::{Model, ModelKind},
 };
 
@@ -27,7 +27,7 @@ const MAX_ANSWERING: Duration = Duration::from_millis(250);
 /// Scores the first configurations of a batch, slice by slice, until there is just enough time left to answer. Fails if
 /// not even one slice is scored by then. The best `top_k` of each slice get deviations, because any of them may be ranked.
 pub(super) async fn score_in_time(
-    scorer: &Scorer,
+    evaluator: &Evaluator,
     all: Arc<Configurations>,
     deadline: Deadline,
     class: Class,
@@ -42,7 +42,7 @@ pub(super) async fn score_in_time(
             class,
             continues_request: first > 0,
         };
-        let scored = scorer.score(slice, terms, top_k);
+        let scored = evaluator.score(slice, terms, top_k);
         scored.map_err(move |error| error.numbered_after(first))
     };
     let mut scored: Option<ScoredConfigs> = None;
@@ -56,7 +56,7 @@ pub(super) async fn score_in_time(
         }
         ready(Ok(()))
     };
-    let slices = stream::iter(slices(all.len(), slice_size(&scorer.model)))
+    let slices = stream::iter(slices(all.len(), slice_size(&evaluator.model)))
         .map(score)
         .buffered(AT_ONCE);
     match timeout_at(scoring_end(deadline), slices.try_for_each(add)).await {

@@ -13,8 +13,10 @@ use crate::{
 
 /// A ranking over all batches.
 pub(crate) struct Ranking {
-    pub(crate) ranking: Vec<u32>,
-    pub(crate) ranking_scores: Vec<f32>,
+    /// The numbers of the configurations, by ascending score.
+    pub(crate) order: Vec<u32>,
+    /// Their scores.
+    pub(crate) ordered_scores: Vec<f32>,
     /// The score of every configuration.
     pub(crate) scores: Vec<f32>,
     /// The predicted run time of each configuration of the ranking; empty unless scores are adapted.
@@ -27,8 +29,8 @@ pub(crate) struct Ranking {
 
 /// Configurations by ascending score, and the scores of all.
 struct SortedScores {
-    ranking: Vec<u32>,
-    ranking_scores: Vec<f32>,
+    order: Vec<u32>,
+    ordered_scores: Vec<f32>,
     scores: Vec<f32>,
 }
 
@@ -56,13 +58,13 @@ impl Session {
         self.call.record.ranked(started + waited);
         let (predicted_seconds, log_sd) = match self.model.manifest().unit() {
             ScoreUnit::Seconds if deviations.is_empty() => {
-                (sorted.ranking_scores.clone(), Vec::new())
+                (sorted.ordered_scores.clone(), Vec::new())
             }
             _ => run_times(&sorted, &deviations),
         };
         Ok(Ranking {
-            ranking: sorted.ranking,
-            ranking_scores: sorted.ranking_scores,
+            order: sorted.order,
+            ordered_scores: sorted.ordered_scores,
             scores: sorted.scores,
             predicted_seconds,
             log_sd,
@@ -73,11 +75,11 @@ impl Session {
 
 impl SortedScores {
     fn of(scores: Vec<f32>, top_k: usize) -> Self {
-        let ranking = rank(&scores, top_k);
+        let order = rank(&scores, top_k);
         let score = |&config: &u32| scores[config as usize];
         Self {
-            ranking_scores: ranking.iter().map(score).collect(),
-            ranking,
+            ordered_scores: order.iter().map(score).collect(),
+            order,
             scores,
         }
     }
@@ -91,8 +93,8 @@ fn run_times(sorted: &SortedScores, deviations: &[f32]) -> (Vec<f32>, Vec<f32>) 
     #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
     let seconds = |&score: &f32| libm::exp(score.into()) as f32;
     let deviation = |&config: &u32| deviations[config as usize];
-    let seconds = sorted.ranking_scores.iter().map(seconds).collect();
-    let deviations = sorted.ranking.iter().map(deviation).collect();
+    let seconds = sorted.ordered_scores.iter().map(seconds).collect();
+    let deviations = sorted.order.iter().map(deviation).collect();
     (seconds, deviations)
 }
 

@@ -4,7 +4,7 @@ use hlorank_graph::{Configurations, EncodedBatch};
 
 use super::{Session, answer_bytes, partial::score_in_time};
 use crate::{
-    call::CallError,
+    call::{CallError, Position},
     compute::{Class, Computed},
     outcome::{Evaluation, Reuse, Stages, Timings, UnscoredConfigs},
 };
@@ -32,15 +32,15 @@ impl Session {
         // A batch that is refused in any case need not be read.
         self.engine.check(&self.model, &self.graph, terms)?;
         let read = self.reading(batch);
-        let scorer = self.scorer();
+        let evaluator = self.evaluator();
         let top_k = self.top_k;
         let keeps = self.keeps_batch;
         let score = async move {
-            let read = scorer.engine.pool().run(class, move |_| read()).await?;
+            let read = evaluator.engine.pool().run(class, move |_| read()).await?;
             let batch = Arc::new(read.value?);
             // Nobody else has a batch that is not kept, so that the engine need not copy it.
             let kept = keeps.then(|| Arc::clone(&batch));
-            let mut scored = scorer.score(batch.into(), terms, top_k).await?;
+            let mut scored = evaluator.score(batch.into(), terms, top_k).await?;
             // The call waited for the first of its work. Later waits count towards their stages.
             scored.evaluation.stages.waited = read.waited;
             Ok::<_, CallError>((scored, kept))
@@ -85,7 +85,7 @@ impl Session {
         let kept_bytes = self.bytes_to_keep(&batch);
         let (class, all) = self.read(batch).await?;
         self.keep(self.keeps_batch.then(|| Arc::clone(&all)), kept_bytes);
-        let scored = score_in_time(&self.scorer(), all, deadline, class, self.top_k).await?;
+        let scored = score_in_time(&self.evaluator(), all, deadline, class, self.top_k).await?;
         self.deviations.extend(scored.deviations);
         if scored.evaluation.scores.len() < sent {
             self.series.ranked_in_part();
@@ -151,21 +151,11 @@ impl Session {
         batch: EncodedBatch,
     ) -> impl FnOnce() -> Result<Configurations, CallError> + Send + 'static {
         let reader = self.reader.clone();
-        let first = self.scores.len();
-        let number = self.batches;
-        let limit = self.max_configs;
-        move || {
-            let read = reader.read(&batch, batch.field())?;
-            let found = first + read.len();
-            if found > limit {
-                return Err(CallError::StreamTooLong {
-                    batch: number,
-                    found,
-                    limit,
-                });
-            }
-            Ok(read)
-        }
+        let before = Position {
+            batches: self.batches,
+            configs: self.scores.len(),
+        };
+        move || reader.read(&batch, batch.field(), before)
     }
 
     /// The bytes of a batch that is kept once it was scored.

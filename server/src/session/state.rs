@@ -7,7 +7,7 @@ use crate::{
     compute::Class,
     engine::{Engine, Terms},
     graphs::Warning,
-    learning::{Adaptation, Learner, Lesson, Scorer},
+    learning::{Adaptation, Evaluator, Learner, Lesson},
     metrics::{Metrics, ModelSeries},
     model::Model,
     outcome::{Reuse, Timings, UnscoredConfigs},
@@ -22,8 +22,6 @@ pub(crate) struct Session {
     pub(super) model: Arc<Model>,
     pub(super) series: Arc<ModelSeries>,
     pub(super) graph: Arc<SegmentedGraph>,
-    /// Maximum number of configurations of all batches.
-    pub(super) max_configs: usize,
     pub(super) batches: usize,
     pub(super) scores: Vec<f32>,
     /// What the call learned from measurements, if it sent some.
@@ -49,11 +47,9 @@ impl Session {
     }
 
     /// Limits the number of configurations of all batches together.
-    pub(crate) fn limited_to(self, max_configs: usize) -> Self {
-        Self {
-            max_configs,
-            ..self
-        }
+    pub(crate) fn limited_to(mut self, max_configs: usize) -> Self {
+        self.reader.limit_to(max_configs);
+        self
     }
 
     /// Keeps the batch that is scored, for [`Self::explain`] and [`Self::assess`].
@@ -99,8 +95,8 @@ impl Session {
     }
 
     /// What scores the configurations of the call.
-    pub(crate) fn scorer(&self) -> Scorer {
-        Scorer {
+    pub(crate) fn evaluator(&self) -> Evaluator {
+        Evaluator {
             engine: Arc::clone(&self.engine),
             model: Arc::clone(&self.model),
             graph: Arc::clone(&self.graph),

@@ -45,13 +45,13 @@ impl StoredMeasurements {
             target: sent.target,
             graph: graph.hash,
         };
-        let reported = ReportedBatch {
+        let report = ReportedBatch {
             batch,
             outcomes: sent.outcomes,
             ids: sent.ids,
             reporter: reporter.clone(),
         };
-        let measurements = move |_| reported.read(&graph, &limits);
+        let measurements = move |_| report.read(&graph, &limits);
         let measurements = self.pool().run(Class::Bulk, measurements).await?.value?;
         let kept = if store.has_graph(subject.clone()).await? {
             None

@@ -10,7 +10,7 @@ use crate::{
     call::{CONFIG_BYTES, CallError},
     compute::Class,
     engine::{Terms, rank},
-    learning::{PredictedBatch, Scorer},
+    learning::{Evaluator, PredictedBatch},
     memory::Held,
     model::ModelKind,
     outcome::Reuse,
@@ -44,7 +44,7 @@ const DRAWN: usize = 256;
 
 /// A search in progress.
 struct Search<'a> {
-    scorer: &'a Scorer,
+    evaluator: &'a Evaluator,
     space: Space,
     terms: Terms,
     visits: Visits,
@@ -55,20 +55,20 @@ struct Search<'a> {
 /// best changes of several places together, and goes on from the best of all. The search ends where no change of one
 /// place lowers the predicted time. `wanted.pending` is renumbered.
 pub(super) async fn search(
-    scorer: &Scorer,
+    evaluator: &Evaluator,
     from: PredictedBatch,
     combined: CombinedPart,
     wanted: &mut SuggestionRequest,
     terms: Terms,
 ) -> Result<SearchResult, CallError> {
-    let manifest = scorer.model.manifest();
+    let manifest = evaluator.model.manifest();
     if let ModelKind::WholeGraph(_) = manifest.kind() {
         return Err(CallError::SourceUnsupported {
             why: format!("model `{}` scores whole graphs", manifest.name),
         });
     }
-    let engine = &scorer.engine;
-    let graph = Arc::clone(&scorer.graph);
+    let engine = &evaluator.engine;
+    let graph = Arc::clone(&evaluator.graph);
     let pending = take(&mut wanted.pending);
     wanted.pending = (0..pending.len()).collect();
     let begin = move |_| {
@@ -78,11 +78,11 @@ pub(super) async fn search(
     };
     let (space, visits) = engine.pool().run(Class::Bulk, begin).await?.value?;
     // What the search takes at most is held before it begins.
-    let row_bytes = scorer.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
+    let row_bytes = evaluator.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
     let rows = STEPS * space.changes() + CONSIDERED + DRAWN;
     let held = engine.memory().hold(rows * row_bytes)?;
     let mut search = Search {
-        scorer,
+        evaluator,
         space,
         terms,
         visits,
@@ -112,7 +112,7 @@ impl Search<'_> {
             let singles = self.visits.log_seconds.len();
             let (changes, rows) = self.space.single_changes(&row);
             self.visit(rows).await?;
-            let gain = |each| predicted - self.visits.log_seconds[singles + each];
+            let gain = |each: usize| predicted - self.visits.log_seconds[singles + each];
             let better = self.space.best_of_places(&changes, gain);
             let together = self.space.changed_together(&row, &better);
             self.visit(together).await?;
@@ -130,7 +130,7 @@ impl Search<'_> {
             return Ok(());
         }
         let batch = Configurations::Layout(layouts(&self.space, rows.clone())?);
-        let predicted = self.scorer.predict(Arc::new(batch), self.terms);
+        let predicted = self.evaluator.predict(Arc::new(batch), self.terms);
         let (evaluation, predicted) = predicted.await?;
         self.reuse += evaluation.reuse;
         self.visits.rows.extend(rows);

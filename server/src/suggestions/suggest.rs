@@ -34,8 +34,8 @@ pub(crate) async fn suggest(
 ) -> Result<Suggestions, CallError> {
     let asked = Instant::now();
     let (class, all) = session.read(batch).await?;
-    let scorer = session.scorer();
-    let (mut evaluation, mut from) = scorer.predict(all, session.terms(class)).await?;
+    let evaluator = session.evaluator();
+    let (mut evaluation, mut from) = evaluator.predict(all, session.terms(class)).await?;
     let mut drawn = 0..from.scores.len();
     // The memory of the combinations is held until the choice is made.
     let mut held = None;
@@ -44,7 +44,7 @@ pub(crate) async fn suggest(
             continues_request: true,
             ..session.terms(class)
         };
-        let result = search(&scorer, from, combined, &mut wanted, terms).await?;
+        let result = search(&evaluator, from, combined, &mut wanted, terms).await?;
         evaluation.reuse += result.reuse;
         from = result.visited;
         drawn = result.drawn;
@@ -59,8 +59,8 @@ pub(crate) async fn suggest(
         from,
         drawn,
         measured,
-        predictor: scorer.predictor,
-        unit: scorer.model.manifest().unit(),
+        predictor: evaluator.predictor,
+        unit: evaluator.model.manifest().unit(),
     };
     let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
     let (mut suggested, configurations) = engine.pool().run(Class::Bulk, choose).await?.value;

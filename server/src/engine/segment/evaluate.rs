@@ -48,19 +48,6 @@ impl SegmentEvaluator {
         self.embeddings.cache().forget(model);
     }
 
-    /// Refuses a batch whatever its configurations are: the graph cannot be padded as the model needs it, or a large batch
-    /// comes while the queue is full.
-    pub(in crate::engine) fn check(
-        &self,
-        resources: &Resources,
-        model: &Arc<SegmentModel>,
-        graph: &SegmentedGraph,
-        terms: Terms,
-    ) -> Result<(), EngineError> {
-        check_pad(model, graph)?;
-        check_room(resources, terms)
-    }
-
     /// Scores configurations.
     pub(in crate::engine) async fn score(
         &self,
@@ -166,6 +153,18 @@ impl SegmentEvaluator {
             stages,
         })
     }
+}
+
+/// Refuses a batch whatever its configurations are: the graph cannot be padded as the model needs it, or a large batch
+/// comes while the queue is full.
+pub(in crate::engine) fn check(
+    resources: &Resources,
+    model: &SegmentModel,
+    graph: &SegmentedGraph,
+    terms: Terms,
+) -> Result<(), EngineError> {
+    check_pad(model, graph)?;
+    check_room(resources, terms)
 }
 
 /// Returns the kernels of each configuration of a program, by root; none for those that are too large.

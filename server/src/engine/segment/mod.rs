@@ -10,4 +10,4 @@ mod sums;
 
 pub use embeddings::CacheBytes;
 pub(super) use embeddings::EmbeddingCache;
-pub(super) use evaluate::SegmentEvaluator;
+pub(super) use evaluate::{SegmentEvaluator, check};

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range};
 
 use hlorank_graph::{Configurations, Distinct, Graph, Pad, Pruned, Scope, prune};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     engine::EngineError,
-    memory::{Held, Memory},
+    memory::Held,
     model::{ModelNodes, RunSizes, WholeGraphInput, WholeGraphModel, WholeGraphSettings},
     outcome::Reuse,
 };

@@ -58,7 +58,7 @@ const INLINE_BYTES: usize = PIECE_BYTES;
 /// Bytes that a compute thread decompresses before it takes other work, which is a few milliseconds.
 const TURN_BYTES: usize = 1 << 20;
 
-/// DecompressedMessage bytes up to which a message is not compared with its compressed size. A short message whose content
+/// Decompressed bytes up to which a message is not compared with its compressed size. A short message whose content
 /// repeats itself can have any ratio.
 const MIN_RATIO_BYTES: usize = 4 << 20;
 

@@ -20,7 +20,7 @@ use crate::{
 pub(super) fn queue_block(shared: &Arc<EmbeddingState>, queue: Queue) {
     let own = Arc::clone(shared);
     shared.pool.queue(queue.class, move |worker| {
-        evaluate_next(&own, queue, worker)
+        evaluate_next(&own, queue, worker);
     });
 }
 

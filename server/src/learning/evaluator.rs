@@ -2,7 +2,7 @@ use std::{mem::take, sync::Arc};
 
 use hlorank_graph::{Configurations, SegmentedGraph};
 
-use super::predict::{Predictor, ScoredBatch};
+use super::predict::{ModelScores, Predictor};
 use crate::{
     call::CallError,
     engine::{BatchPart, Engine, Terms},
@@ -12,7 +12,7 @@ use crate::{
 
 /// Scores configurations of a graph by a model. If something was learned, their scores are predicted ln(seconds).
 #[derive(Clone)]
-pub(crate) struct Scorer {
+pub(crate) struct Evaluator {
     pub(crate) engine: Arc<Engine>,
     pub(crate) model: Arc<Model>,
     pub(crate) graph: Arc<SegmentedGraph>,
@@ -36,7 +36,7 @@ pub(crate) struct PredictedBatch {
     pub(crate) log_seconds: Vec<f32>,
 }
 
-impl Scorer {
+impl Evaluator {
     /// Scores configurations. The best `top_k` (0 for all) get deviations, unless nothing was learned of the graph itself.
     pub(crate) async fn score(
         &self,
@@ -51,12 +51,11 @@ impl Scorer {
             });
         };
         let pool = self.engine.pool();
-        let configurations = match part.whole() {
-            Some(batch) => Arc::clone(batch),
-            None => {
-                let select = move |_| Arc::new(part.into_configurations());
-                pool.run(terms.class, select).await?.value
-            }
+        let configurations = if let Some(batch) = part.whole() {
+            Arc::clone(batch)
+        } else {
+            let select = move |_| Arc::new(part.into_configurations());
+            pool.run(terms.class, select).await?.value
         };
         let part = BatchPart::from(Arc::clone(&configurations));
         let mut evaluation = self.evaluate(part, terms).await?;
@@ -110,8 +109,8 @@ impl Scorer {
         predictor: &Predictor,
         configurations: Arc<Configurations>,
         scores: Vec<f32>,
-    ) -> Arc<ScoredBatch> {
-        Arc::new(ScoredBatch {
+    ) -> Arc<ModelScores> {
+        Arc::new(ModelScores {
             predictor: predictor.clone(),
             configurations,
             scores,
