@@ -7,6 +7,8 @@ use super::call::RowKey;
 use crate::metrics::{CacheSeries, set};
 
 /// The embeddings that calls evaluated, and what models computed of segments alone.
+// The cache of graphs is moka's, because calls that want one graph wait for one read of it. Here workers look up every row of
+// every call, and wait for none. Whether moka is as quick at that was not measured.
 pub(in crate::engine) struct EmbeddingCache {
     cache: Cache<RowKey, Arc<[f32]>, WeightInBytes, DefaultHashBuilder, CountEvictions>,
     segments: Cache<RowKey, Arc<[f32]>, WeightInBytes>,
