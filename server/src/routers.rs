@@ -11,7 +11,7 @@ use hlorank_proto::{
 };
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tonic::{body::Body, codec::CompressionEncoding, service::Routes};
+use tonic::{body::Body, service::Routes};
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
@@ -24,7 +24,6 @@ use crate::{
     service::{
         AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
         DeliverySettings, Explain, JsonCalls, ModelAdmin, Models, Reflection,
-        compress_like_request,
     },
     start_error::StartError,
     telemetry::{ObserveCallsLayer, Observer},
@@ -51,20 +50,6 @@ const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
 const MODEL_ADMIN: &str = "hlorank.v1.ModelAdminService";
 const HEALTH: &str = "grpc.health.v1.Health";
-
-/// Compression of messages that the services accept and send.
-const ENCODINGS: [CompressionEncoding; 2] = [CompressionEncoding::Gzip, CompressionEncoding::Zstd];
-
-/// Enables compression for a generated service; such services have no trait in common.
-macro_rules! compressed {
-    ($service:expr) => {
-        ENCODINGS.into_iter().fold($service, |service, encoding| {
-            service
-                .accept_compressed(encoding)
-                .send_compressed(encoding)
-        })
-    };
-}
 
 /// Size of the HTTP/2 window of a connection in windows of a call, so that a stream whose client reads no scores does not
 /// block other calls.
@@ -95,20 +80,18 @@ impl<H: Health> Routers<'_, H> {
             .max_decoding_message_size(self.delivery.max_message_bytes)
             .max_encoding_message_size(usize::MAX);
         let routes = Routes::default()
-            .add_service(compressed!(service))
-            .add_service(compressed!(ModelServiceServer::new(self.models())))
-            .add_service(compressed!(self.health.clone()));
+            .add_service(service)
+            .add_service(ModelServiceServer::new(self.models()))
+            .add_service(self.health.clone());
         Ok(self.layered(with_reflection(routes, &[COST_MODEL, MODELS, HEALTH])?))
     }
 
     /// Returns the services of the admin listener.
     pub(crate) fn admin(&self) -> Result<CallService, StartError> {
         let routes = Routes::default()
-            .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(
-                self.models()
-            ))))
-            .add_service(compressed!(ModelServiceServer::new(self.models())))
-            .add_service(compressed!(self.health.clone()));
+            .add_service(ModelAdminServiceServer::new(ModelAdmin::new(self.models())))
+            .add_service(ModelServiceServer::new(self.models()))
+            .add_service(self.health.clone());
         Ok(self.layered(with_reflection(routes, &[MODEL_ADMIN, MODELS, HEALTH])?))
     }
 
@@ -153,7 +136,6 @@ impl<H: Health> Routers<'_, H> {
             .layer(CheckHostLayer(self.credentials.allowed_hosts()))
             .layer(AuthorizeLayer(self.credentials.token_check()))
             .layer(self.credentials.identify())
-            .map_request(compress_like_request::<Body>)
             .layer(AdmitCallsLayer {
                 admission: Arc::clone(&self.cost_model.admission),
                 pool: Arc::clone(self.pool),
@@ -169,7 +151,6 @@ impl<H: Health> Routers<'_, H> {
 /// Adds the reflection services, which describe these services and themselves.
 fn with_reflection(routes: Routes, services: &[&'static str]) -> Result<Routes, StartError> {
     let reflection = Reflection::of(services)?;
-    let v1 = compressed!(reflection.v1());
-    let v1alpha = compressed!(reflection.v1alpha());
-    Ok(routes.add_service(v1).add_service(v1alpha))
+    let routes = routes.add_service(reflection.v1());
+    Ok(routes.add_service(reflection.v1alpha()))
 }

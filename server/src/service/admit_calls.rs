@@ -16,6 +16,7 @@ use tower::{Layer, Service};
 
 use super::{
     ServiceError,
+    compression::Compression,
     delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, OpenedCall, deliver},
     json::{JsonMethod, answer_json},
 };
@@ -157,6 +158,7 @@ where
             Ok(call) => call,
             Err(error) => return Box::pin(async { Ok(Status::from(error).into_http()) }),
         };
+        let compression = Compression::like_request(encoding, request.headers(), &call);
         request.extensions_mut().insert(call.place.clone());
         let arrival = self.admission.arrive(call.caller.clone());
         let opened = OpenedCall {
@@ -169,6 +171,8 @@ where
             let mut response = response.await?;
             if let Some(method) = json {
                 response = answer_json(response, method, call.place.clone(), &call.pool).await;
+            } else if let Some(compression) = compression {
+                response = compression.apply(response);
             }
             Ok(response.map(|body| {
                 Body::new(AnswerBody {

@@ -1,40 +1,174 @@
-//! Compression of answers.
+//! Compresses the messages of answers, the long ones in steps behind other work.
 
-use http::Request;
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
-const ENCODING: &str = "grpc-encoding";
+use bytes::{Buf as _, Bytes};
+use flate2::write::GzEncoder;
+use futures::stream;
+use hlorank_graph::pace;
+use http::{HeaderMap, HeaderValue, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use tonic::{Status, body::Body};
+
+use super::delivery::{DeliveredCall, Encoding, GRPC_ENCODING, PREFIX};
+use crate::{
+    admission::Place,
+    compute::{Class, ComputePool},
+};
+
+/// How the answer of a call is compressed, and what that takes.
+pub(super) struct Compression {
+    encoding: Encoding,
+    place: Place,
+    pool: Arc<ComputePool>,
+}
+
+/// The header of gRPC that names the compressions that a client reads.
 const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 
-/// Makes the server compress an answer only if the request is compressed. Most clients offer to read gzip with every
-/// call, and compressing scores costs more than sending them on any network that a tuner would use.
-#[must_use]
-pub fn compress_like_request<B>(mut request: Request<B>) -> Request<B> {
-    let is_compressed = request
-        .headers()
-        .get(ENCODING)
-        .is_some_and(|encoding| encoding != "identity");
-    if !is_compressed {
-        request.headers_mut().remove(ACCEPT_ENCODING);
+/// Maximum size of a message that is compressed on the thread that takes calls.
+const INLINE_BYTES: usize = 8 << 10;
+
+/// Bytes of a message between two pauses: a millisecond of gzip.
+const STEP_BYTES: usize = 16 << 10;
+
+impl Compression {
+    /// Returns how an answer is compressed: as the client prefers, if the request is compressed too. Most clients offer to
+    /// read gzip with every call, and compressing scores costs more than sending them on any network that a tuner would use.
+    pub(super) fn like_request(
+        request: Option<Encoding>,
+        headers: &HeaderMap,
+        call: &DeliveredCall,
+    ) -> Option<Self> {
+        request?;
+        let accepted = headers.get(ACCEPT_ENCODING)?.to_str().ok()?;
+        let encoding = accepted
+            .split(',')
+            .find_map(|name| Encoding::named(name.trim()))?;
+        Some(Self {
+            encoding,
+            place: call.place.clone(),
+            pool: Arc::clone(&call.pool),
+        })
     }
-    request
+
+    /// Compresses the messages of an answer. A failure, which has no message, stays as it is.
+    pub(super) fn apply(self, response: Response<Body>) -> Response<Body> {
+        if Status::from_header_map(response.headers()).is_some() {
+            return response;
+        }
+        let (mut head, body) = response.into_parts();
+        let name = HeaderValue::from_static(self.encoding.name());
+        head.headers.insert(GRPC_ENCODING, name);
+        let frames = stream::try_unfold((self, body), |(compression, mut body)| async move {
+            let Some(frame) = body.frame().await.transpose()? else {
+                return Ok(None);
+            };
+            let frame = match frame.into_data() {
+                Ok(messages) => Frame::data(compression.messages(messages).await?),
+                Err(trailers) => trailers,
+            };
+            Ok::<_, Status>(Some((frame, (compression, body))))
+        });
+        Response::from_parts(head, Body::new(StreamBody::new(Box::pin(frames))))
+    }
+
+    /// Compresses whole messages with their prefixes, which is what tonic writes at a time.
+    async fn messages(&self, uncompressed: Bytes) -> Result<Bytes, Status> {
+        // The call holds what the messages take at most, beside what they are. Without room they stay as they are.
+        if self.place.hold(uncompressed.len()).is_err() {
+            return Ok(uncompressed);
+        }
+        let held = uncompressed.len();
+        let encoding = self.encoding;
+        let compress = move || compressed(uncompressed, encoding);
+        let written = if held <= INLINE_BYTES {
+            compress()
+        } else {
+            let work = self.pool.run(Class::Bulk, move |_| compress());
+            work.await
+                .map_err(|failed| Status::internal(failed.to_string()))?
+                .value
+        };
+        let written = written.map_err(|error| Status::internal(error.to_string()))?;
+        self.place.release(held.saturating_sub(written.len()));
+        Ok(written)
+    }
+}
+
+/// Compresses every message that gets shorter by it.
+fn compressed(mut messages: Bytes, encoding: Encoding) -> io::Result<Bytes> {
+    let mut written = Vec::with_capacity(messages.len() / 2);
+    while messages.len() >= PREFIX {
+        let _uncompressed = messages.get_u8();
+        let length = messages.get_u32() as usize;
+        let message = messages.split_to(length.min(messages.len()));
+        let shorter = match encoding {
+            Encoding::Gzip => {
+                let encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+                in_steps(encoder, &message)?.finish()?
+            }
+            Encoding::Zstd => {
+                let encoder = zstd::Encoder::new(Vec::new(), zstd::DEFAULT_COMPRESSION_LEVEL)?;
+                in_steps(encoder, &message)?.finish()?
+            }
+        };
+        let is_compressed = shorter.len() < message.len();
+        let sent = if is_compressed {
+            &shorter[..]
+        } else {
+            &message
+        };
+        // Not longer than the message, whose length has 32 bits.
+        let length = u32::try_from(sent.len()).unwrap_or(u32::MAX);
+        written.push(u8::from(is_compressed));
+        written.extend_from_slice(&length.to_be_bytes());
+        written.extend_from_slice(sent);
+    }
+    Ok(written.into())
+}
+
+fn in_steps<W: Write>(mut encoder: W, message: &[u8]) -> io::Result<W> {
+    for step in message.chunks(STEP_BYTES) {
+        encoder.write_all(step)?;
+        pace::pause();
+    }
+    Ok(encoder)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
+    /// Returns messages with their prefixes.
+    fn framed(messages: &[&[u8]]) -> Bytes {
+        let mut bytes = Vec::new();
+        for message in messages {
+            bytes.push(0);
+            bytes.extend_from_slice(&u32::try_from(message.len()).unwrap().to_be_bytes());
+            bytes.extend_from_slice(message);
+        }
+        bytes.into()
+    }
+
     #[test]
-    fn an_answer_is_compressed_if_its_request_is() {
-        let accepted = |encoding: Option<&str>| {
-            let mut request = Request::builder().header(ACCEPT_ENCODING, "gzip");
-            if let Some(encoding) = encoding {
-                request = request.header(ENCODING, encoding);
-            }
-            compress_like_request(request.body(()).unwrap())
-                .headers()
-                .contains_key(ACCEPT_ENCODING)
-        };
-        assert!(accepted(Some("zstd")));
-        assert!(!accepted(Some("identity")) && !accepted(None));
+    fn only_messages_that_get_shorter_are_compressed() {
+        let long = [7; 100_000];
+        let messages = framed(&[b"", b"ab", &long]);
+        let written = compressed(messages, Encoding::Gzip).unwrap();
+        let unchanged = framed(&[b"", b"ab"]);
+        let (first, last) = written.split_at(unchanged.len());
+        assert_eq!(first, unchanged);
+        assert_eq!(last[0], 1);
+        let mut read = Vec::new();
+        let mut decoder = flate2::read::GzDecoder::new(&last[PREFIX..]);
+        decoder.read_to_end(&mut read).unwrap();
+        assert_eq!(read, long);
     }
 }

@@ -39,7 +39,6 @@ pub(crate) use admit_calls::AdmitCallsLayer;
 pub(crate) use authorize::AuthorizeLayer;
 pub(crate) use calls_only::CallsOnly;
 pub(crate) use check_host::CheckHostLayer;
-pub use compression::compress_like_request;
 pub(crate) use cost_model::CostModel;
 pub use deadline::DeadlinesLayer;
 pub use delivery::{DeliveryError, DeliverySettings};

@@ -41,7 +41,7 @@ pub(super) struct DecompressedMessage {
 }
 
 /// The header of gRPC that names the compression of messages.
-pub(super) const GRPC: &str = "grpc-encoding";
+pub(in crate::service) const GRPC: &str = "grpc-encoding";
 
 /// The header of HTTP that does.
 const CONTENT: &str = "content-encoding";
@@ -93,16 +93,33 @@ impl Encoding {
         else {
             return Ok(None);
         };
-        match named.as_str() {
-            IDENTITY => Ok(None),
-            // RFC 9110, 8.4.1.3: the second is another name of the first.
-            "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
-            "zstd" => Ok(Some(Self::Zstd)),
-            _ => Err(DeliveryError::Encoding {
+        if named == IDENTITY {
+            return Ok(None);
+        }
+        match Self::named(&named) {
+            Some(encoding) => Ok(Some(encoding)),
+            None => Err(DeliveryError::Encoding {
                 header: own,
                 found: named,
             }
             .into()),
+        }
+    }
+
+    /// Returns the encoding of this name.
+    pub(in crate::service) fn named(name: &str) -> Option<Self> {
+        match name {
+            // RFC 9110, 8.4.1.3: the second is another name of the first.
+            "gzip" | "x-gzip" => Some(Self::Gzip),
+            "zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    pub(in crate::service) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) enum Part {
 }
 
 /// Bytes before a message.
-pub(super) const PREFIX: usize = 5;
+pub(in crate::service) const PREFIX: usize = 5;
 
 impl Frames {
     pub(super) fn new(limit: usize) -> Self {

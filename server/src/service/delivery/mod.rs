@@ -13,7 +13,8 @@ mod settings;
 
 pub(super) use body::{OpenedCall, deliver};
 pub(super) use call::DeliveredCall;
-pub(super) use decompression::Encoding;
+pub(super) use decompression::{Encoding, GRPC as GRPC_ENCODING};
 pub use error::DeliveryError;
+pub(super) use frames::PREFIX;
 pub(super) use kind::Kind;
 pub use settings::DeliverySettings;
