@@ -1,6 +1,6 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, form};
+use hlorank_graph::{Configurations, Form, form};
 use hlorank_proto::v1::{ConfigBatch, RankConfigsRequest, config_batch::Configs};
 
 use crate::{Adapt, GraphHandle, ModelReference, StreamRequest, answer::Asked};
@@ -150,7 +150,7 @@ impl<'a> RankRequest<'a> {
             explained,
             ..
         } = &self.query;
-        let configs = form(configurations).count();
+        let configs = form(configurations).map_or(0, Form::count);
         Asked {
             configs,
             top: *top,
@@ -248,7 +248,7 @@ impl RankCall {
     /// Returns the number of configurations.
     #[must_use]
     pub fn configurations(&self) -> usize {
-        form(&self.query.configurations).count()
+        form(&self.query.configurations).map_or(0, Form::count)
     }
 
     /// Returns the request that opens the stream. It has no timeout; the caller sets it.
@@ -264,7 +264,8 @@ impl RankCall {
 
     /// Returns the configurations in batches of `size`.
     pub(crate) fn batches(&self, size: NonZeroU32) -> Vec<Configs> {
-        form(&self.query.configurations).cut(size.get() as usize)
+        let form = form(&self.query.configurations);
+        form.map_or_else(Vec::new, |form| form.cut(size.get() as usize))
     }
 
     /// Returns the request of a unary call.

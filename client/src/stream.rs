@@ -1,6 +1,6 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, form};
+use hlorank_graph::{Configurations, Form, form};
 use hlorank_proto::v1::{
     self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted,
     RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts, StreamRanking,
@@ -194,7 +194,7 @@ impl RankStream {
 
     /// Sends a batch in its wire form.
     pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
-        let count = form(&configs).count();
+        let count = form(&configs).map_or(0, Form::count);
         let batch = ConfigBatch {
             configs: Some(configs),
         };

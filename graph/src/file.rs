@@ -8,6 +8,7 @@ use crate::{
     FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Scope, Task,
     npz::read_npz,
     recognize::{TextModule, decoded, inner_module, modules_of, name_of, unpacked, with_header},
+    syntax::text_of,
     text,
     tuning::{TuningModule, malformed},
     wire::{Fields, Payload, bytes_field},
@@ -154,7 +155,7 @@ impl Reader<'_> {
 
     /// Reads text that begins with a module. Only if that is not all of it, the text is searched for modules.
     fn text(&self, bytes: &[u8], task: Task) -> Result<Vec<MeasuredGraph>, FileError> {
-        let text = text::text_of(bytes).map_err(|source| self.graph_error(0, source))?;
+        let text = text_of(bytes).map_err(|source| self.graph_error(0, source))?;
         let refused = match self.one_text(text, task) {
             Ok(graph) => return Ok(vec![graph]),
             Err(error) => error,

@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_pause_may_end_the_computation() {
         let stopped = catch_unwind(AssertUnwindSafe(|| {
-            paced(|| resume_unwind(Box::new("stopped")), pause)
+            paced(|| resume_unwind(Box::new("stopped")), pause);
         }));
         assert!(stopped.is_err());
         pause();

@@ -2,8 +2,8 @@ use std::fmt::Debug;
 
 use hlorank_proto::v1::config_batch::Configs;
 
-use super::{ConfigInput, Distinct, RowFinder, Task};
-use crate::{ConfigurationError, Graph, SegmentedGraph};
+use super::{ConfigInput, Distinct, RowFinder};
+use crate::{ConfigurationError, Graph, SegmentedGraph, Task};
 
 /// The configurations of a batch, of one kind.
 pub trait Batch: Debug + Send + Sync {
@@ -12,6 +12,11 @@ pub trait Batch: Debug + Send + Sync {
 
     /// Number of configurations.
     fn count(&self) -> usize;
+
+    /// Number of columns of a node, if they are of a feature set.
+    fn columns(&self) -> Option<usize> {
+        None
+    }
 
     /// Checks that XLA accepts the configurations for a graph of their task and slots.
     fn check(&self, graph: &Graph) -> Result<(), ConfigurationError>;
@@ -33,6 +38,9 @@ pub trait Batch: Debug + Send + Sync {
 
     /// Describes one configuration in a few words; `configurable` holds the node of each slot.
     fn describe(&self, config: usize, configurable: &[u32]) -> String;
+
+    /// Writes one configuration as bytes. Configurations of one graph have equal bytes if and only if they are equal.
+    fn canonical(&self, config: usize) -> Vec<u8>;
 
     /// Starts finding the rows of the batch on a graph of its task and slots.
     fn into_rows(self: Box<Self>, graph: &SegmentedGraph) -> Box<dyn RowFinder>;

@@ -5,35 +5,16 @@ use bytes::Bytes;
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::Message as _;
 
-use super::{
-    Configurations, Scope, Task,
-    encoded_form::{EncodedForm, EncodedSize},
-    feature_set::{NODE_FEATURES, column_count},
-    fusion::{DELTA_FUSIONS, PACKED_FUSIONS, READABLE_FUSIONS},
-    layout::{DELTA_LAYOUTS, PACKED_LAYOUTS, READABLE_LAYOUTS},
-    tile::{PACKED_TILES, READABLE_TILES},
-};
+use super::{Configurations, encoded_form::EncodedSize, kinds::WireForm};
 use crate::{
-    ConfigurationError, Limits,
+    ConfigurationError, Limits, Scope, Task,
     wire::{Fields, Payload, WireError},
 };
-
-const FORMS: [&EncodedForm; 9] = [
-    &READABLE_LAYOUTS,
-    &PACKED_LAYOUTS,
-    &DELTA_LAYOUTS,
-    &READABLE_TILES,
-    &PACKED_TILES,
-    &READABLE_FUSIONS,
-    &PACKED_FUSIONS,
-    &DELTA_FUSIONS,
-    &NODE_FEATURES,
-];
 
 /// A batch of configurations in one of its wire forms, before it is read and checked.
 #[derive(Clone)]
 pub struct EncodedBatch {
-    form: &'static EncodedForm,
+    form: WireForm,
     message: Bytes,
     count: usize,
 }
@@ -45,7 +26,7 @@ impl EncodedBatch {
         let mut found = None;
         for field in Fields::of(batch) {
             let (number, payload) = field?;
-            let Some(form) = FORMS.into_iter().find(|form| form.number == number) else {
+            let Some(form) = WireForm::of_field(number) else {
                 continue;
             };
             let Payload::Bytes(message) = payload else {
@@ -54,7 +35,7 @@ impl EncodedBatch {
             if found.is_some() {
                 return Err(ConfigurationError::SeveralForms);
             }
-            let count = (form.count)(message)?;
+            let count = (form.facts.count)(message)?;
             found = Some(Self {
                 form,
                 message: batch.slice_ref(message),
@@ -73,7 +54,7 @@ impl EncodedBatch {
     /// Name of the field that holds it.
     #[must_use]
     pub fn field(&self) -> &'static str {
-        self.form.field
+        self.form.facts.field
     }
 
     /// Number of configurations that the message claims to have.
@@ -85,7 +66,10 @@ impl EncodedBatch {
     /// Number of columns of a node that the message claims to have, if they are of a feature set.
     #[must_use]
     pub fn columns(&self) -> Option<usize> {
-        (self.task() == Task::FeatureSet).then(|| column_count(&self.message))
+        self.form
+            .facts
+            .columns
+            .map(|columns| columns(&self.message))
     }
 
     /// Maximum number of bytes that [`Self::read`] takes beside the message, for a graph with this many slots.
@@ -96,7 +80,7 @@ impl EncodedBatch {
             configs: self.count,
             slots,
         };
-        (self.form.read_bytes)(&size, limits)
+        (self.form.facts.read_bytes)(&size, limits)
     }
 
     /// Reads and checks the configurations against a graph of this task; `configurable` holds the node of each of its
@@ -122,7 +106,7 @@ impl EncodedBatch {
             }
             _ => {}
         }
-        (self.form.read)(&self.message, configurable, limits)
+        self.form.read(&self.message, configurable, limits)
     }
 }
 

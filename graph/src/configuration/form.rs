@@ -9,22 +9,6 @@ pub trait Form {
     fn cut(&self, size: usize) -> Vec<Configs>;
 }
 
-/// The form of a batch.
-#[must_use]
-pub fn form(configs: &Configs) -> &dyn Form {
-    match configs {
-        Configs::LayoutConfigs(message) => message,
-        Configs::PackedLayoutConfigs(message) => message,
-        Configs::DeltaLayoutConfigs(message) => message,
-        Configs::TileConfigs(message) => message,
-        Configs::PackedTileConfigs(message) => message,
-        Configs::FusionConfigs(message) => message,
-        Configs::PackedFusionConfigs(message) => message,
-        Configs::DeltaFusionConfigs(message) => message,
-        Configs::NodeFeatureConfigs(message) => message,
-    }
-}
-
 /// Cuts a matrix of `count` rows into parts of at most `size` rows. Returns each part with its number of rows.
 pub(super) fn cut_rows(
     matrix: &[u8],
@@ -46,7 +30,7 @@ mod tests {
     use super::*;
     use crate::{
         Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, TileBatch,
-        TileConfiguration,
+        TileConfiguration, form,
     };
 
     fn tiles(outputs: &[&[i64]]) -> Configurations {
@@ -128,6 +112,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let read: Vec<LayoutBatch> = form(&whole)
+                .unwrap()
                 .cut(3)
                 .into_iter()
                 .map(|batch| read(batch).unwrap())
@@ -162,6 +147,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let read: Vec<TileBatch> = form(&whole)
+                .unwrap()
                 .cut(3)
                 .into_iter()
                 .map(|batch| read(batch).unwrap())

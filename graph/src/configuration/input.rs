@@ -1,4 +1,4 @@
-use super::Element;
+use crate::Element;
 
 /// The model input `config`: dense, row-major.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,67 +1,146 @@
-//! Which kinds of configuration there are.
+//! The kinds of configuration, listed once. What depends on the kind is asked of its folder.
 
-use std::fmt;
+use hlorank_proto::v1::config_batch::Configs;
 
-use hlorank_proto::v1;
+use super::{
+    Batch, Form, FusionBatch, LayoutBatch, NodeFeatureBatch, TileBatch, encoded_form::FormFacts,
+    feature_rows::FeatureRows, read_batch::ReadBatch,
+};
+use crate::{ConfigurationError, Limits, Task};
 
-use super::{Kind, Task, feature_set, fusion, layout, tile};
+/// A wire form, among those of its kind.
+#[derive(Clone, Copy)]
+pub(super) struct WireForm {
+    pub(super) task: Task,
+    position: usize,
+    pub(super) facts: &'static FormFacts,
+}
 
-impl Task {
-    /// The facts about its kind of configuration.
-    #[must_use]
-    pub fn kind(self) -> &'static Kind {
-        match self {
-            Self::Tile => &tile::KIND,
-            Self::Layout => &layout::KIND,
-            Self::Fusion => &fusion::KIND,
-            Self::FeatureSet => &feature_set::KIND,
+/// Defines [`Configurations`] of these kinds. Each is named as its [`Task`] is.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident($batch:ty),)*) => {
+        /// A batch of configurations of one graph.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Configurations {
+            $($(#[$doc])* $kind($batch),)*
         }
-    }
 
-    /// The name in manifests, settings and messages, such as `tile`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.kind().name
-    }
+        impl Configurations {
+            /// The batch, whatever its kind.
+            #[must_use]
+            pub fn batch(&self) -> &dyn Batch {
+                match self {
+                    $(Self::$kind(batch) => batch,)*
+                }
+            }
 
-    /// The task of this name, if there is one.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|task| task.name() == name)
-    }
+            pub(super) fn into_batch(self) -> Box<dyn Batch> {
+                match self {
+                    $(Self::$kind(batch) => Box::new(batch),)*
+                }
+            }
 
-    /// The task on the wire; `None` if it is unspecified.
-    #[must_use]
-    pub fn from_wire(task: v1::Task) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|known| known.kind().wire == task)
-    }
-}
+            /// Copies the configurations of these numbers, which must be below the length.
+            #[must_use]
+            pub fn select(&self, numbers: &[usize]) -> Self {
+                match self {
+                    $(Self::$kind(batch) => Self::$kind(batch.select(numbers)),)*
+                }
+            }
 
-impl From<Task> for v1::Task {
-    fn from(task: Task) -> Self {
-        task.kind().wire
-    }
-}
-
-impl fmt::Display for Task {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_task_has_a_name_and_a_number_of_its_own() {
-        for task in Task::ALL {
-            assert_eq!(Task::from_name(&task.to_string()), Some(task));
-            assert_eq!(Task::from_wire(task.into()), Some(task));
+            /// Reads configurations of one graph that [`Self::canonical`] wrote, at least one.
+            pub fn from_canonical<'a>(
+                task: Task,
+                configs: impl IntoIterator<Item = &'a [u8]>,
+                limits: &Limits,
+            ) -> Result<Self, ConfigurationError> {
+                match task {
+                    $(Task::$kind => <$batch>::from_canonical(configs, limits).map(Self::$kind),)*
+                }
+            }
         }
-        assert_eq!(Task::from_name("schedule"), None);
-        assert_eq!(Task::from_wire(v1::Task::Unspecified), None);
+
+        impl WireForm {
+            /// Returns the form with this field of a `ConfigBatch`, if there is one.
+            pub(super) fn of_field(number: u32) -> Option<Self> {
+                $(if let Some(position) = position::<$batch>(number) {
+                    return Some(Self {
+                        task: Task::$kind,
+                        position,
+                        facts: &<$batch>::FORMS[position].facts,
+                    });
+                })*
+                None
+            }
+
+            /// Reads and checks the configurations of an encoded message; `configurable` holds the node of each slot.
+            pub(super) fn read(
+                &self,
+                message: &[u8],
+                configurable: &[u32],
+                limits: &Limits,
+            ) -> Result<Configurations, ConfigurationError> {
+                match self.task {
+                    $(Task::$kind => {
+                        let form = &<$batch>::FORMS[self.position];
+                        (form.read)(message, configurable, limits).map(Configurations::$kind)
+                    })*
+                }
+            }
+        }
+
+        /// The form of a batch; `None` if no kind has it.
+        #[must_use]
+        pub fn form(configs: &Configs) -> Option<&dyn Form> {
+            $(if let Some(form) = <$batch>::form(configs) {
+                return Some(form);
+            })*
+            None
+        }
+
+        /// Starts reading the rows of an npz file with configurations of a task, for a graph with this many slots.
+        pub(crate) fn feature_rows(
+            task: Task,
+            slots: usize,
+            limits: Limits,
+        ) -> Box<dyn FeatureRows<Configurations>> {
+            match task {
+                $(Task::$kind => Box::new(OfKind {
+                    rows: <$batch>::feature_rows(slots, limits),
+                    kind: Configurations::$kind,
+                }),)*
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Layouts of the configurable nodes of a module.
+    Layout(LayoutBatch),
+    /// Tiles of a kernel.
+    Tile(TileBatch),
+    /// Fusions of a program.
+    Fusion(FusionBatch),
+    /// Columns of a feature set for every node.
+    FeatureSet(NodeFeatureBatch),
+}
+
+fn position<B: ReadBatch>(number: u32) -> Option<usize> {
+    B::FORMS.iter().position(|form| form.facts.number == number)
+}
+
+/// Rows whose batch becomes [`Configurations`].
+struct OfKind<B> {
+    rows: Box<dyn FeatureRows<B>>,
+    kind: fn(B) -> Configurations,
+}
+
+impl<B> FeatureRows<Configurations> for OfKind<B> {
+    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+        self.rows.push(row)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
+        self.rows.finish().map(self.kind)
     }
 }

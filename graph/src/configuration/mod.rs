@@ -1,9 +1,8 @@
 //! Configurations: what a tuner chooses, in every form that they travel in.
 //!
-//! Each kind of configuration is one folder here (`tile`, `layout`, `fusion`,
-//! `feature_set`) and implements the same interface: [`Kind`] holds
-//! its facts, [`Batch`] its configurations, [`Form`] its wire forms, and [`RowFinder`] finds its distinct rows.
-//! To add a kind, write its folder, then add it to `task`, `kinds`, `configurations`, `encoded` and `form`.
+//! Each kind of configuration is one folder here (`tile`, `layout`, `fusion`, `feature_set`) and implements the same
+//! interface: [`Batch`] holds its configurations, `ReadBatch` reads them, [`Form`] is a wire form of them, and [`RowFinder`]
+//! finds their distinct rows. To add a kind, write its folder, and add it to `kinds` and to [`Task`](crate::Task).
 
 mod batch;
 mod canonical;
@@ -19,29 +18,25 @@ mod feature_set;
 mod form;
 mod fusion;
 mod input;
-mod kind;
 mod kinds;
 mod layout;
+mod read_batch;
+mod row_shape;
 mod rows;
-mod scope;
 mod slices;
-mod task;
 mod tile;
 
 pub use batch::Batch;
-pub use configurations::Configurations;
 pub use distinct::Distinct;
 pub use encoded::EncodedBatch;
-pub use feature_rows::FeatureRows;
 pub use feature_set::NodeFeatureBatch;
-pub use form::{Form, form};
+pub use form::Form;
 pub use fusion::FusionBatch;
 pub use input::{ConfigInput, ConfigValues};
-pub use kind::Kind;
+pub(crate) use kinds::feature_rows;
+pub use kinds::{Configurations, form};
 pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 pub use rows::{
     FoundRows, LocalConfigurations, Row, RowFinder, SegmentFacts, TooManyRows, Unscored,
 };
-pub use scope::{Element, Scope};
-pub use task::Task;
 pub use tile::{TILE_FEATURES, Tile, TileBatch, TileConfiguration};

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
-use super::{occurrence::Occurrence, segment::Segment};
-use crate::{Digest, Graph, Pruned};
+use super::{occurrence::Occurrence, prune::Pruned};
+use crate::{Digest, Graph, Segment};
 
 /// Turns pieces into segments; equal pieces become one segment.
 pub(super) struct Cutter<'a> {

@@ -1,13 +1,13 @@
-//! Pruned graphs cut into segments.
+//! Graphs pruned and cut into segments.
 
 mod cutter;
 mod occurrence;
 mod pieces;
-mod segment;
+mod prune;
 mod segmented_graph;
 
 pub use self::{
     occurrence::Occurrence,
-    segment::Segment,
+    prune::{Pruned, prune},
     segmented_graph::{MAX_SEGMENT_NODES, SegmentedGraph, Summary},
 };

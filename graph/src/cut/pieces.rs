@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use crate::Pruned;
+use super::prune::Pruned;
 
 /// Connected pieces of the pruned graph as ascending positions in `pruned.nodes`, ordered by their first node.
 pub(super) fn connected_pieces(pruned: &Pruned) -> Vec<Vec<u32>> {

@@ -1,11 +1,17 @@
 use std::sync::Arc;
 
-use super::{cutter::Cutter, occurrence::Occurrence, pieces::connected_pieces, segment::Segment};
+use super::{
+    cutter::Cutter,
+    occurrence::Occurrence,
+    pieces::connected_pieces,
+    prune::{Pruned, prune},
+};
 use crate::{
-    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Pruned, Scope, SequenceLengths,
+    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Scope, Segment, SequenceLengths,
     Task,
-    fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES, row_bytes},
-    pace, prune,
+    fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES},
+    pace,
+    program::row_bytes,
 };
 
 /// Maximum number of nodes of a segment, unless a tile model takes larger ones. A larger connected piece is cut into runs of this many nodes in ascending

@@ -1,5 +1,5 @@
+use super::found::Found;
 use super::{ConfigurationError, GraphError};
-use crate::Found;
 
 /// The error of a file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
-use super::{FusionError, ModuleFault, TextError};
-use crate::{Found, LimitKind, Limits, Task, wire::WireError};
+use super::{Found, FusionError, ModuleFault, TextError};
+use crate::{LimitKind, Limits, Task, wire::WireError};
 
 /// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]

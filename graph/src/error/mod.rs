@@ -2,6 +2,7 @@
 
 mod configuration;
 mod file;
+mod found;
 mod fusion;
 mod graph;
 mod module;
@@ -9,6 +10,7 @@ mod text;
 
 pub use configuration::ConfigurationError;
 pub use file::FileError;
+pub use found::Found;
 pub use fusion::FusionError;
 pub use graph::GraphError;
 pub use module::ModuleFault;

@@ -3,8 +3,7 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use super::program::FusionProgram;
-use crate::{Graph, SequenceLengths, pace};
+use crate::{FusionProgram, Graph, SequenceLengths, pace};
 
 /// Which nodes of a program are alike for a kernel: nodes with the same number have the same features, and are the same to
 /// a fusion.

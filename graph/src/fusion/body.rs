@@ -2,8 +2,8 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
-use super::{alike::Alike, bits::is_set, program::FusionProgram};
-use crate::{Graph, pace};
+use super::alike::Alike;
+use crate::{FusionProgram, Graph, pace, program::is_set};
 
 /// Everything that is fused into a kernel's root, which many roots may share: the users of one chain of fused nodes.
 #[derive(Debug)]

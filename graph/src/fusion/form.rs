@@ -4,9 +4,8 @@ use super::{
     body::Body,
     kernel::{Kernel, KernelLimits, KernelTooLarge},
     places::check_places,
-    program::FusionProgram,
 };
-use crate::pace;
+use crate::{FusionProgram, pace};
 
 impl FusionProgram {
     /// Returns the kernels that a configuration runs, by root. Bit i of `fused`, counted from the lowest bit of the

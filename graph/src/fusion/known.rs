@@ -10,9 +10,8 @@ use super::{
     alike::Alike,
     body::Body,
     kernel::{Kernel, KernelLimits, KernelTooLarge},
-    program::FusionProgram,
 };
-use crate::{Digest, Graph, Segment, pace};
+use crate::{Digest, FusionProgram, Graph, Segment, pace};
 
 /// A kernel of a program, and what identifies it in every program.
 #[derive(Debug)]

@@ -6,24 +6,12 @@
 //! `graph/README.md` has the rules.
 
 mod alike;
-mod bits;
 mod body;
-mod callees;
 mod form;
 mod kernel;
 mod known;
-mod node;
-mod opcodes;
 mod places;
-mod prepared;
-mod program;
 mod segment;
 
-pub(crate) use self::{
-    bits::{flip, is_set, row_bytes},
-    known::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES},
-};
-pub use self::{
-    kernel::{Kernel, KernelLimits, KernelTooLarge},
-    program::FusionProgram,
-};
+pub use self::kernel::{Kernel, KernelLimits, KernelTooLarge};
+pub(crate) use self::known::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES};

@@ -1,6 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 
-use super::{kernel::KernelTooLarge, program::FusionProgram};
+use super::kernel::KernelTooLarge;
+use crate::FusionProgram;
 
 /// Checks at how many places of the generated code each member of a kernel is computed. `members` are ascending, and
 /// the last one is the root.

@@ -1,13 +1,9 @@
 use std::sync::Arc;
 
-use super::{
-    arrays::GraphArrays,
-    edges::{check_acyclic, check_ends},
-    feature_graph::FeatureGraph,
-    range::check_range,
-};
+use super::feature_graph::FeatureGraph;
 use crate::{
-    Digest, FEATURES, FusionProgram, GraphError, Pad, Scope, SequenceLengths, Task,
+    Digest, FEATURES, FusionProgram, GraphArrays, GraphError, Pad, Scope, SequenceLengths, Task,
+    arrays::{check_acyclic, check_ends, check_range},
     hash::CanonicalForm,
 };
 

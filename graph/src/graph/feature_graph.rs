@@ -1,5 +1,9 @@
-use super::edges::{check_acyclic, check_ends};
-use crate::{GraphArrays, GraphError, Limits, features::is_set_name, hash::CanonicalForm};
+use crate::{
+    GraphArrays, GraphError, Limits,
+    arrays::{check_acyclic, check_ends},
+    features::is_set_name,
+    hash::CanonicalForm,
+};
 
 /// A graph of `n` nodes with the columns of a named feature set, which the manifest of a model defines, and `m` edges. Edges
 /// form no cycle.

@@ -2,8 +2,8 @@
 
 use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
 
-use super::{arrays::GraphArrays, checked::Graph, feature_graph::FeatureGraph};
-use crate::{FEATURES, GraphError, HloModule, Limits, Pad, Task};
+use super::{checked::Graph, feature_graph::FeatureGraph};
+use crate::{FEATURES, GraphArrays, GraphError, HloModule, Limits, Pad, Task};
 
 impl Graph {
     /// Returns the message of a graph without its names; `None` for a program before fusion, whose kernels need the module.

@@ -1,10 +1,8 @@
-//! Graphs: their arrays, and the checks that every graph passes.
+//! Graphs: what a model takes of a module or of a feature set, and the messages of them.
 
-mod arrays;
 mod checked;
-mod edges;
 mod feature_graph;
 mod message;
-mod range;
+mod of_module;
 
-pub use self::{arrays::GraphArrays, checked::Graph, feature_graph::FeatureGraph};
+pub use self::{checked::Graph, feature_graph::FeatureGraph};

@@ -3,15 +3,16 @@
 mod builder;
 mod computations;
 mod hlo_module;
+mod node_description;
 mod nodes;
 mod reader;
 mod references;
 mod shapes;
 mod verify;
 
-pub use self::hlo_module::HloModule;
 pub(crate) use self::{
     builder::ModuleBuilder,
     nodes::{Nodes, Origin},
     verify::check_instruction,
 };
+pub use self::{hlo_module::HloModule, node_description::NodeDescription};

@@ -3,12 +3,15 @@ use std::sync::Arc;
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
-use super::{references::References, shapes::Shapes, verify::shape_of};
+use super::{
+    references::References,
+    shapes::{Shapes, shape_of},
+};
 use crate::{
     FEATURES, GraphArrays, SequenceLengths,
     features::featurize,
     opcode::{PARAMETER, opcode_id},
-    text,
+    syntax,
 };
 
 /// Column of the number of a parameter.
@@ -40,7 +43,7 @@ impl Origin<'_> {
     pub(crate) fn instruction(&self) -> Option<HloInstructionProto> {
         match self {
             Self::Message(bytes) => HloInstructionProto::decode(*bytes).ok(),
-            Self::Text(instruction) => text::head(instruction),
+            Self::Text(instruction) => syntax::head(instruction),
             Self::Implied(instruction) => Some(instruction.as_ref().clone()),
         }
     }

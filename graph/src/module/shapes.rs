@@ -1,3 +1,5 @@
+use hlorank_proto::xla::HloInstructionProto;
+
 /// Maximum rank of an array whose dimensions are kept. They take at most as much memory as the features of the node.
 const MAX_KEPT_RANK: usize = 64;
 
@@ -57,5 +59,15 @@ impl Shapes {
             elements: kept.elements,
             dimensions: kept.is_known.then(|| &self.sizes[start..kept.end]),
         })
+    }
+}
+
+/// Returns the shape of an instruction.
+pub(crate) fn shape_of(proto: &HloInstructionProto) -> NodeShape<'_> {
+    let shape = proto.shape.as_ref();
+    NodeShape {
+        element_type: shape.map_or(0, |shape| shape.element_type),
+        elements: shape.map_or(0, |shape| shape.tuple_shapes.len()),
+        dimensions: Some(shape.map_or(&[][..], |shape| &shape.dimensions)),
     }
 }

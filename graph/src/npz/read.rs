@@ -4,7 +4,7 @@ use super::array::Arrays;
 use crate::{
     Configurations, FEATURES, FeatureGraph, FileError, FileKind, Graph, GraphArrays, GraphError,
     GraphSource, HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
-    recognize::name_of_zip,
+    configuration::feature_rows, recognize::name_of_zip,
 };
 
 /// One golden case of an artifact: a graph, configurations, and the scores that the model must return.
@@ -310,8 +310,9 @@ impl Section<'_> {
     }
 
     fn configurations(&mut self, graph: &Graph) -> Result<Configurations, FileError> {
-        let (kind, slots) = (graph.task().kind(), graph.configurable().len());
-        let mut rows = (kind.feature_rows)(slots, *self.limits);
+        let kind = graph.task().kind();
+        let slots = graph.configurable().len();
+        let mut rows = feature_rows(graph.task(), slots, *self.limits);
         let limit = self.limits.config_entries;
         // A row is in memory as a whole, and a shape may claim any.
         let row_length = |shape: &[usize]| {

@@ -5,7 +5,8 @@ use prost::Message as _;
 
 use super::protobuf::{holds_module, is_module};
 use crate::{
-    Task, text,
+    Task,
+    syntax::is_hlo_text,
     wire::{Fields, Payload, bytes_field},
 };
 
@@ -51,7 +52,7 @@ impl FileKind {
         if is_module(bytes) {
             return Some(Self::HloModule);
         }
-        if text::is_hlo_text(bytes) {
+        if is_hlo_text(bytes) {
             return Some(Self::HloText);
         }
         let inner = bytes_field(bytes, 1)?;

@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-use super::{found::Found, protobuf::has_path};
+use super::protobuf::has_path;
+use crate::Found;
 
 /// The rules and advice of `formats.json`.
 #[derive(Deserialize)]

@@ -7,7 +7,6 @@ mod decoded;
 mod field;
 mod file_kind;
 mod formats;
-mod found;
 mod log_prefix;
 mod modules;
 mod naming;
@@ -15,6 +14,7 @@ mod protobuf;
 mod unpack;
 mod without_header;
 
+pub use self::file_kind::FileKind;
 pub(crate) use self::{
     decoded::decoded,
     field::{named_module, named_text},
@@ -24,4 +24,3 @@ pub(crate) use self::{
     unpack::unpacked,
     without_header::with_header,
 };
-pub use self::{file_kind::FileKind, found::Found};

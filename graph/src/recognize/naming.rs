@@ -1,10 +1,9 @@
 use super::{
     decoded::{decoded, is_text},
     formats::{Sample, find, found},
-    found::Found,
     protobuf::is_message,
 };
-use crate::shortened;
+use crate::{Found, shortened};
 
 /// Key of the advice for content of which no more is known.
 const GENERAL: &str = "hlo";

@@ -14,7 +14,7 @@ impl Parser<'_, '_> {
         for pending in self.pending.take() {
             match pending {
                 Pending::Read { name, computation } => {
-                    computation.close(name, &mut self.builder)?
+                    computation.close(name, &mut self.builder)?;
                 }
                 Pending::Wrapped(wrapped) => self.add_wrapped(wrapped)?,
             }

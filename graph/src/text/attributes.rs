@@ -3,11 +3,8 @@ use hlorank_proto::xla::{
     hlo_instruction_proto::SliceDimensions, padding_config::PaddingDimension,
 };
 
-use super::{
-    lexer::Lexer,
-    window::{dimension_labels, low_and_high, window},
-};
-use crate::GraphError;
+use super::window::{dimension_labels, low_and_high, window};
+use crate::{GraphError, syntax::Lexer};
 
 /// Reads the value of an attribute into its field. Values that no feature uses are skipped. Callees and control
 /// predecessors are read by the parser of instructions.
@@ -31,10 +28,10 @@ pub(super) fn attribute(
         }
         "index" => instruction.tuple_index = lexer.number()?,
         "lhs_contracting_dims" => {
-            dot_numbers(instruction).lhs_contracting_dimensions = numbers(lexer)?
+            dot_numbers(instruction).lhs_contracting_dimensions = numbers(lexer)?;
         }
         "rhs_contracting_dims" => {
-            dot_numbers(instruction).rhs_contracting_dimensions = numbers(lexer)?
+            dot_numbers(instruction).rhs_contracting_dimensions = numbers(lexer)?;
         }
         "lhs_batch_dims" => dot_numbers(instruction).lhs_batch_dimensions = numbers(lexer)?,
         "rhs_batch_dims" => dot_numbers(instruction).rhs_batch_dimensions = numbers(lexer)?,

@@ -1,7 +1,6 @@
 use std::collections::HashMap;
 
-use super::lexer::Lexer;
-use crate::{GraphError, TextError, shortened};
+use crate::{GraphError, TextError, shortened, syntax::Lexer};
 
 /// Ids of the computations of a module. A name may be used before its computation is defined.
 #[derive(Default)]

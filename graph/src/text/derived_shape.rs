@@ -2,15 +2,11 @@
 
 use hlorank_proto::xla::{HloInstructionProto, LayoutProto, ShapeProto};
 
-use super::{
-    computation::Computation,
-    element_type::{PRED, S32, TOKEN, U32, complex_of, has_layout, real_of},
-    lexer::Lexer,
-    module::Parser,
-    shape::{UNBOUNDED, row_major},
-    shapes::ShapeId,
+use super::{computation::Computation, module::Parser, shapes::ShapeId};
+use crate::{
+    GraphError, TextError, shortened,
+    syntax::{Lexer, PRED, S32, TOKEN, U32, UNBOUNDED, complex_of, has_layout, real_of, row_major},
 };
-use crate::{GraphError, TextError, shortened};
 
 /// Maximum rank of a derived array, so that a short line does not take the time of a long list of dimensions.
 const MAX_RANK: usize = 64;
@@ -43,65 +39,75 @@ enum Rule {
     Dot,
 }
 
+/// Opcodes of two operands whose result has their element type.
+const SAME_TYPE: [&str; 16] = [
+    "add",
+    "and",
+    "atan2",
+    "divide",
+    "maximum",
+    "minimum",
+    "mulhi",
+    "multiply",
+    "or",
+    "power",
+    "remainder",
+    "shift-left",
+    "shift-right-arithmetic",
+    "shift-right-logical",
+    "subtract",
+    "xor",
+];
+
+/// Opcodes whose result has the shape of the first operand.
+const SAME_SHAPE: [&str; 37] = [
+    "acos",
+    "acosh",
+    "add-dependency",
+    "asin",
+    "asinh",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cholesky",
+    "copy",
+    "cosh",
+    "cosine",
+    "count-leading-zeros",
+    "domain",
+    "erf",
+    "exponential",
+    "exponential-minus-one",
+    "floor",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "negate",
+    "not",
+    "popcnt",
+    "reverse",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "rsqrt",
+    "select-and-scatter",
+    "set-dimension-size",
+    "sign",
+    "sine",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "while",
+];
+
 /// Returns how XLA derives the shape of an instruction; `None` if it, or this reader, does not.
 fn rule(opcode: &str) -> Option<Rule> {
     Some(match opcode {
+        same if SAME_SHAPE.contains(&same) => Rule::Operand(0),
+        same if SAME_TYPE.contains(&same) => Rule::Elementwise(|element_type| element_type),
         "abs" | "real" | "imag" => Rule::Elementwise(real_of),
         "complex" => Rule::Elementwise(complex_of),
         "compare" | "is-finite" => Rule::Elementwise(|_| PRED),
-        "add"
-        | "and"
-        | "atan2"
-        | "divide"
-        | "maximum"
-        | "minimum"
-        | "mulhi"
-        | "multiply"
-        | "or"
-        | "power"
-        | "remainder"
-        | "shift-left"
-        | "shift-right-arithmetic"
-        | "shift-right-logical"
-        | "subtract"
-        | "xor" => Rule::Elementwise(|element_type| element_type),
-        "acos"
-        | "acosh"
-        | "add-dependency"
-        | "asin"
-        | "asinh"
-        | "atanh"
-        | "cbrt"
-        | "ceil"
-        | "cholesky"
-        | "copy"
-        | "cosh"
-        | "cosine"
-        | "count-leading-zeros"
-        | "domain"
-        | "erf"
-        | "exponential"
-        | "exponential-minus-one"
-        | "floor"
-        | "log"
-        | "log-plus-one"
-        | "logistic"
-        | "negate"
-        | "not"
-        | "popcnt"
-        | "reverse"
-        | "round-nearest-afz"
-        | "round-nearest-even"
-        | "rsqrt"
-        | "select-and-scatter"
-        | "set-dimension-size"
-        | "sign"
-        | "sine"
-        | "sinh"
-        | "sqrt"
-        | "tan"
-        | "tanh"
-        | "while" => Rule::Operand(0),
         "clamp" | "triangular-solve" => Rule::Operand(1),
         "select" => Rule::Select,
         "after-all" => Rule::Scalar(TOKEN),
@@ -151,60 +157,83 @@ impl<'a> Parser<'a, '_> {
         start: usize,
         operands: &[ShapeId],
     ) -> Result<Option<ShapeId>, GraphError> {
-        let array = match rule(&instruction.opcode) {
-            None => None,
-            Some(Rule::Operand(number)) => return Ok(operands.get(number).copied()),
-            Some(Rule::Scalar(element_type)) => Some(array_of(element_type, Vec::new())),
-            Some(Rule::Tuple) => return Ok(Some(self.shapes.tuple(operands.to_vec()))),
-            Some(Rule::Operands) => {
-                let is_one = operands.len() == 1;
-                return Ok(Some(if is_one {
-                    operands[0]
-                } else {
-                    self.shapes.tuple(operands.to_vec())
-                }));
+        match rule(&instruction.opcode) {
+            None => Ok(None),
+            Some(Rule::Operand(number)) => Ok(operands.get(number).copied()),
+            Some(Rule::Operands) if operands.len() == 1 => Ok(Some(operands[0])),
+            Some(Rule::Operands | Rule::Tuple) => Ok(Some(self.shapes.tuple(operands.to_vec()))),
+            Some(Rule::Element) => self.derived_element(start, operands),
+            Some(Rule::Callee) => Ok(self.result_of_callee(instruction)),
+            Some(Rule::Reduce) => self.reduced(operands, &instruction.dimensions),
+            Some(Rule::Dot) => {
+                let array = self.product(start, operands)?;
+                Ok(self.known(array))
             }
-            Some(Rule::Element) => return self.derived_element(start, operands),
-            Some(Rule::Callee) => return Ok(self.result_of_callee(instruction)),
-            Some(Rule::Elementwise(change)) => self.elementwise(operands)?.map(|mut shape| {
+            Some(rule) => {
+                let array = self.array_by_rule(rule, instruction, operands)?;
+                Ok(self.known(array))
+            }
+        }
+    }
+
+    fn known(&mut self, array: Option<ShapeProto>) -> Option<ShapeId> {
+        let array = array.filter(|shape| shape.dimensions.len() <= MAX_RANK);
+        array.map(|shape| self.shapes.array(shape))
+    }
+
+    /// Returns the array that follows from arrays; `None` by the rules of other shapes.
+    fn array_by_rule(
+        &mut self,
+        rule: Rule,
+        instruction: &HloInstructionProto,
+        operands: &[ShapeId],
+    ) -> Result<Option<ShapeProto>, GraphError> {
+        let dimensions = &instruction.dimensions;
+        Ok(match rule {
+            Rule::Scalar(element_type) => Some(array_of(element_type, Vec::new())),
+            Rule::Elementwise(change) => self.elementwise(operands)?.map(|mut shape| {
                 shape.element_type = change(shape.element_type);
                 shape
             }),
-            Some(Rule::Select) => {
-                let (condition, value) = (self.array(operands, 0)?, self.array(operands, 1)?);
-                condition.zip(value).map(|(mut condition, value)| {
-                    condition.element_type = value.element_type;
-                    if condition.dimensions.is_empty() {
-                        value
-                    } else {
-                        condition
-                    }
-                })
+            Rule::Select => self.selected(operands)?,
+            Rule::Map => self.mapped(instruction, operands)?,
+            Rule::Concatenate => self.concatenated(operands, dimensions)?,
+            Rule::Transpose => {
+                let shape = self.array(operands, 0)?;
+                shape.and_then(|shape| transposed(&shape, dimensions))
             }
-            Some(Rule::Map) => {
-                let root = self.result_of_callee(instruction);
-                let root = root
-                    .map(|root| self.shapes.message(root, &mut self.lexer))
-                    .transpose()?;
-                let first = self.array(operands, 0)?;
-                root.zip(first)
-                    .map(|(root, first)| array_of(root.element_type, first.dimensions))
-            }
-            Some(Rule::Transpose) => self
-                .array(operands, 0)?
-                .and_then(|shape| transposed(&shape, &instruction.dimensions)),
-            Some(Rule::Concatenate) => self.concatenated(operands, &instruction.dimensions)?,
-            Some(Rule::Broadcast) => self.array(operands, 0)?.map(|shape| {
-                array_of(
-                    shape.element_type,
-                    [instruction.dimensions.clone(), shape.dimensions].concat(),
-                )
+            Rule::Broadcast => self.array(operands, 0)?.map(|shape| {
+                let dimensions = [dimensions.clone(), shape.dimensions].concat();
+                array_of(shape.element_type, dimensions)
             }),
-            Some(Rule::Reduce) => return self.reduced(operands, &instruction.dimensions),
-            Some(Rule::Dot) => self.product(start, operands)?,
+            _ => None,
+        })
+    }
+
+    fn selected(&mut self, operands: &[ShapeId]) -> Result<Option<ShapeProto>, GraphError> {
+        let condition = self.array(operands, 0)?;
+        let value = self.array(operands, 1)?;
+        Ok(condition.zip(value).map(|(mut condition, value)| {
+            condition.element_type = value.element_type;
+            if condition.dimensions.is_empty() {
+                value
+            } else {
+                condition
+            }
+        }))
+    }
+
+    fn mapped(
+        &mut self,
+        instruction: &HloInstructionProto,
+        operands: &[ShapeId],
+    ) -> Result<Option<ShapeProto>, GraphError> {
+        let Some(root) = self.result_of_callee(instruction) else {
+            return Ok(None);
         };
-        let array = array.filter(|shape| shape.dimensions.len() <= MAX_RANK);
-        Ok(array.map(|shape| self.shapes.array(shape)))
+        let root = self.shapes.message(root, &mut self.lexer)?;
+        let first = self.array(operands, 0)?;
+        Ok(first.map(|first| array_of(root.element_type, first.dimensions)))
     }
 
     /// Returns the shape of an operand that is an array of at most 64 dimensions.

@@ -1,14 +1,13 @@
 use super::{
-    callees::Callees,
-    computation::Computation,
-    lexer::{Lexer, MAX_DEPTH},
-    pending::PendingComputations,
-    shape::shape,
-    shapes::Shapes,
+    callees::Callees, computation::Computation, pending::PendingComputations, shapes::Shapes,
 };
 use crate::{
-    GraphError, HloModule, Limits, TextError, module::ModuleBuilder, pace, recognize::named_text,
+    GraphError, HloModule, Limits, TextError,
+    module::ModuleBuilder,
+    pace,
+    recognize::named_text,
     shortened,
+    syntax::{Lexer, MAX_DEPTH, shape},
 };
 
 /// Tables of source locations, which may precede the computations.

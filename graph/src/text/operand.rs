@@ -1,7 +1,7 @@
 use hlorank_proto::xla::HloInstructionProto;
 
-use super::{computation::Computation, module::Parser, shape::shape_if_next, shapes::ShapeId};
-use crate::{GraphError, TextError, module::Origin, shortened};
+use super::{computation::Computation, module::Parser, shapes::ShapeId};
+use crate::{GraphError, TextError, module::Origin, shortened, syntax::shape_if_next};
 
 impl<'a> Parser<'a, '_> {
     /// Reads operands in parentheses, and returns their positions.

@@ -1,10 +1,9 @@
 use hlorank_proto::xla::ShapeProto;
 
-use super::{
-    lexer::{Lexer, MAX_DEPTH},
-    shape::{shape, shape_if_next, tuple_of},
+use crate::{
+    GraphError, TextError,
+    syntax::{Lexer, MAX_DEPTH, shape, shape_if_next, tuple_of},
 };
-use crate::{GraphError, TextError};
 
 /// The number of a shape in [`Shapes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

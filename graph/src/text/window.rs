@@ -1,7 +1,6 @@
 use hlorank_proto::xla::{ConvolutionDimensionNumbers, Window, WindowDimension};
 
-use super::lexer::Lexer;
-use crate::GraphError;
+use crate::{GraphError, syntax::Lexer};
 
 /// The defaults of a dimension of a window.
 const DIMENSION: WindowDimension = WindowDimension {

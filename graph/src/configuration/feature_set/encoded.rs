@@ -6,10 +6,7 @@ use prost::Message as _;
 use super::NodeFeatureBatch;
 use crate::{
     ConfigurationError, Limits,
-    configuration::{
-        Configurations, Task,
-        encoded_form::{EncodedForm, EncodedSize},
-    },
+    configuration::encoded_form::{EncodedForm, EncodedSize, FormFacts},
     wire::{last_bytes, last_number, uint32},
 };
 
@@ -20,15 +17,15 @@ const ROWS: u32 = 3;
 const ROW_INDICES: u32 = 4;
 const COLUMN_COUNT: u32 = 5;
 
-pub(in crate::configuration) const NODE_FEATURES: EncodedForm = EncodedForm {
-    number: 9,
-    field: "node_feature_configs",
-    task: Task::FeatureSet,
-    count: |message| Ok(uint32(last_number(message, CONFIG_COUNT)?) as usize),
-    read_bytes,
-    read: |message, nodes, limits| {
-        read(message, nodes.len(), limits).map(Configurations::FeatureSet)
+pub(super) const NODE_FEATURES: EncodedForm<NodeFeatureBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 9,
+        field: "node_feature_configs",
+        count: |message| Ok(uint32(last_number(message, CONFIG_COUNT)?) as usize),
+        columns: Some(column_count),
+        read_bytes,
     },
+    read: |message, nodes, limits| read(message, nodes.len(), limits),
 };
 
 /// Bytes of a node of a configuration: the number of its row and, at most, an entry in the table of distinct rows.
@@ -42,7 +39,7 @@ fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
 }
 
 /// Returns the number of columns that a message claims to have.
-pub(in crate::configuration) fn column_count(message: &[u8]) -> usize {
+fn column_count(message: &[u8]) -> usize {
     last_number(message, COLUMN_COUNT).map_or(0, |count| uint32(count) as usize)
 }
 

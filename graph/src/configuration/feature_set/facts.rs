@@ -1,31 +1,18 @@
 //! Columns of a feature set behind the interface of configuration kinds.
 
-use hlorank_proto::v1::{self, config_batch::Configs};
+use hlorank_proto::v1::config_batch::Configs;
 
-use super::{NodeFeatureBatch, describe::describe, rows::NoRows};
-use crate::{
-    ConfigurationError, Graph, Limits, SegmentedGraph,
-    configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
-        RowFinder, Scope, Task,
-        checks::{check_count, check_size},
-    },
+use super::{
+    NodeFeatureBatch, canonical, describe::describe, encoded::NODE_FEATURES, rows::NoRows,
 };
-
-pub(in crate::configuration) const KIND: Kind = Kind {
-    name: "feature-set",
-    wire: v1::Task::FeatureSet,
-    scope: Scope::EveryNode,
-    element: Element::Float32,
-    width: 0,
-    array: "config_features",
-    feature_rows: |slots, limits| {
-        Box::new(NodeFeatureRows {
-            nodes: slots,
-            values: Vec::new(),
-            columns: 0,
-            limits,
-        })
+use crate::{
+    ConfigurationError, Graph, Limits, SegmentedGraph, Task,
+    configuration::{
+        Batch, ConfigInput, ConfigValues, Distinct, Form, RowFinder,
+        checks::{check_count, check_size},
+        encoded_form::EncodedForm,
+        feature_rows::FeatureRows,
+        read_batch::ReadBatch,
     },
 };
 
@@ -36,6 +23,10 @@ impl Batch for NodeFeatureBatch {
 
     fn count(&self) -> usize {
         self.len()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        Some(self.columns())
     }
 
     fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {
@@ -78,12 +69,43 @@ impl Batch for NodeFeatureBatch {
         })
     }
 
+    fn canonical(&self, config: usize) -> Vec<u8> {
+        canonical::write(self, config)
+    }
+
     fn describe(&self, config: usize, _: &[u32]) -> String {
         describe(self, config)
     }
 
     fn into_rows(self: Box<Self>, _: &SegmentedGraph) -> Box<dyn RowFinder> {
         Box::new(NoRows(*self))
+    }
+}
+
+impl ReadBatch for NodeFeatureBatch {
+    const FORMS: &'static [EncodedForm<Self>] = &[NODE_FEATURES];
+
+    fn form(configs: &Configs) -> Option<&dyn Form> {
+        match configs {
+            Configs::NodeFeatureConfigs(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
+        Box::new(NodeFeatureRows {
+            nodes: slots,
+            columns: 0,
+            values: Vec::new(),
+            limits,
+        })
+    }
+
+    fn from_canonical<'a>(
+        configs: impl IntoIterator<Item = &'a [u8]>,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        canonical::read(configs, limits)
     }
 }
 
@@ -95,7 +117,7 @@ struct NodeFeatureRows {
     limits: Limits,
 }
 
-impl FeatureRows for NodeFeatureRows {
+impl FeatureRows<NodeFeatureBatch> for NodeFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         self.columns = row.len() / self.nodes.max(1);
         check_size(
@@ -107,12 +129,11 @@ impl FeatureRows for NodeFeatureRows {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
+    fn finish(self: Box<Self>) -> Result<NodeFeatureBatch, ConfigurationError> {
         if self.values.is_empty() {
             return Err(ConfigurationError::Empty);
         }
         let shape = [self.nodes, self.columns];
         NodeFeatureBatch::from_values(shape, &self.values, &self.limits)
-            .map(Configurations::FeatureSet)
     }
 }

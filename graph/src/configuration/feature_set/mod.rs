@@ -1,6 +1,7 @@
 //! Configurations of graphs of a named feature set: columns for every node.
 
 mod batch;
+mod canonical;
 mod describe;
 mod distinct_rows;
 mod encoded;
@@ -10,5 +11,3 @@ mod rows;
 mod wire;
 
 pub use batch::NodeFeatureBatch;
-pub(super) use encoded::{NODE_FEATURES, column_count};
-pub(super) use facts::KIND;

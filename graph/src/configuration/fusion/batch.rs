@@ -1,7 +1,7 @@
 use crate::{
     ConfigurationError, Limits,
     configuration::checks::{check_count, check_size},
-    fusion::{flip, is_set, row_bytes},
+    program::{flip, is_set, row_bytes},
 };
 
 /// Fusion configurations of one program, a bit per slot.

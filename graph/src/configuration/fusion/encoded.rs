@@ -9,13 +9,12 @@ use super::FusionBatch;
 use crate::{
     ConfigurationError, Limits,
     configuration::{
-        Configurations, Task,
         changes::{check_change, uint32s},
         checks::{check_count, check_size},
-        encoded_form::{EncodedForm, EncodedSize},
+        encoded_form::{EncodedForm, EncodedSize, FormFacts},
     },
-    fusion::{flip, is_set, row_bytes},
     pace,
+    program::{flip, is_set, row_bytes},
     wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
 };
 
@@ -24,37 +23,37 @@ const BASE: u32 = 1;
 const CHANGE_COUNTS: u32 = 2;
 const CHANGE_SLOTS: u32 = 3;
 
-pub(in crate::configuration) const READABLE_FUSIONS: EncodedForm = EncodedForm {
-    number: 6,
-    field: "fusion_configs",
-    task: Task::Fusion,
-    count: |message| count_messages(message, 1),
-    read_bytes,
-    read: |message, slots, limits| {
-        read_readable(message, slots, limits).map(Configurations::Fusion)
+pub(super) const READABLE_FUSIONS: EncodedForm<FusionBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 6,
+        field: "fusion_configs",
+        count: |message| count_messages(message, 1),
+        columns: None,
+        read_bytes,
     },
+    read: |message, slots, limits| read_readable(message, slots, limits),
 };
 
-pub(in crate::configuration) const PACKED_FUSIONS: EncodedForm = EncodedForm {
-    number: 7,
-    field: "packed_fusion_configs",
-    task: Task::Fusion,
-    count: |message| Ok(uint32(last_number(message, 1)?) as usize),
-    read_bytes,
-    read: |message, slots, limits| {
-        read_packed(message, slots.len(), limits).map(Configurations::Fusion)
+pub(super) const PACKED_FUSIONS: EncodedForm<FusionBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 7,
+        field: "packed_fusion_configs",
+        count: |message| Ok(uint32(last_number(message, 1)?) as usize),
+        columns: None,
+        read_bytes,
     },
+    read: |message, slots, limits| read_packed(message, slots.len(), limits),
 };
 
-pub(in crate::configuration) const DELTA_FUSIONS: EncodedForm = EncodedForm {
-    number: 8,
-    field: "delta_fusion_configs",
-    task: Task::Fusion,
-    count: |message| count_numbers(message, CHANGE_COUNTS),
-    read_bytes,
-    read: |message, slots, limits| {
-        read_delta(message, slots.len(), limits).map(Configurations::Fusion)
+pub(super) const DELTA_FUSIONS: EncodedForm<FusionBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 8,
+        field: "delta_fusion_configs",
+        count: |message| count_numbers(message, CHANGE_COUNTS),
+        columns: None,
+        read_bytes,
     },
+    read: |message, slots, limits| read_delta(message, slots.len(), limits),
 };
 
 /// The bits of a batch, and the number of the last configuration that changed each slot. Bits of a batch over the limit are

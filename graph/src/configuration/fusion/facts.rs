@@ -1,30 +1,18 @@
 //! Fusions behind the interface of configuration kinds.
 
-use hlorank_proto::v1::{self, config_batch::Configs};
+use hlorank_proto::v1::config_batch::Configs;
 
-use super::{FusionBatch, describe::describe, rows::FusionRows};
-use crate::{
-    ConfigurationError, Graph, Limits, SegmentedGraph,
-    configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
-        RowFinder, Scope, Task,
-    },
+use super::{
+    FusionBatch, canonical,
+    describe::describe,
+    encoded::{DELTA_FUSIONS, PACKED_FUSIONS, READABLE_FUSIONS},
+    rows::FusionRows,
 };
-
-pub(in crate::configuration) const KIND: Kind = Kind {
-    name: "fusion",
-    wire: v1::Task::Fusion,
-    scope: Scope::Program,
-    element: Element::Float32,
-    width: 0,
-    array: "fused",
-    feature_rows: |slots, limits| {
-        Box::new(FusionFeatureRows {
-            slots,
-            configs: 0,
-            fused: Vec::new(),
-            limits,
-        })
+use crate::{
+    ConfigurationError, Graph, Limits, SegmentedGraph, Task,
+    configuration::{
+        Batch, ConfigInput, ConfigValues, Distinct, Form, RowFinder, encoded_form::EncodedForm,
+        feature_rows::FeatureRows, read_batch::ReadBatch,
     },
 };
 
@@ -80,12 +68,45 @@ impl Batch for FusionBatch {
         }
     }
 
+    fn canonical(&self, config: usize) -> Vec<u8> {
+        canonical::write(self, config)
+    }
+
     fn describe(&self, config: usize, configurable: &[u32]) -> String {
         describe(self, config, configurable)
     }
 
     fn into_rows(self: Box<Self>, _: &SegmentedGraph) -> Box<dyn RowFinder> {
         Box::new(FusionRows::new(*self))
+    }
+}
+
+impl ReadBatch for FusionBatch {
+    const FORMS: &'static [EncodedForm<Self>] = &[READABLE_FUSIONS, PACKED_FUSIONS, DELTA_FUSIONS];
+
+    fn form(configs: &Configs) -> Option<&dyn Form> {
+        match configs {
+            Configs::FusionConfigs(message) => Some(message),
+            Configs::PackedFusionConfigs(message) => Some(message),
+            Configs::DeltaFusionConfigs(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
+        Box::new(FusionFeatureRows {
+            slots,
+            configs: 0,
+            fused: Vec::new(),
+            limits,
+        })
+    }
+
+    fn from_canonical<'a>(
+        configs: impl IntoIterator<Item = &'a [u8]>,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        canonical::read(configs, limits)
     }
 }
 
@@ -97,7 +118,7 @@ struct FusionFeatureRows {
     limits: Limits,
 }
 
-impl FeatureRows for FusionFeatureRows {
+impl FeatureRows<FusionBatch> for FusionFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         for &value in row {
             #[expect(
@@ -116,8 +137,7 @@ impl FeatureRows for FusionFeatureRows {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
+    fn finish(self: Box<Self>) -> Result<FusionBatch, ConfigurationError> {
         FusionBatch::new(self.configs, self.slots, self.fused, &self.limits)
-            .map(Configurations::Fusion)
     }
 }

@@ -3,7 +3,7 @@
 use hlorank_proto::v1::{DeltaFusionConfigs, FusionConfig, FusionConfigs, PackedFusionConfigs};
 
 use super::FusionBatch;
-use crate::{configuration::count::to_u32, fusion::is_set};
+use crate::{configuration::count::to_u32, program::is_set};
 
 impl FusionBatch {
     /// Writes the readable form; `nodes` holds the node of each slot.

@@ -1,6 +1,7 @@
 //! Fusion configurations: one bit per slot of a program before fusion.
 
 mod batch;
+mod canonical;
 mod describe;
 mod encoded;
 mod facts;
@@ -9,5 +10,3 @@ mod rows;
 mod wire;
 
 pub use batch::FusionBatch;
-pub(super) use encoded::{DELTA_FUSIONS, PACKED_FUSIONS, READABLE_FUSIONS};
-pub(super) use facts::KIND;

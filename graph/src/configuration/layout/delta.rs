@@ -10,11 +10,10 @@ use super::{
 use crate::{
     ConfigurationError, Limits,
     configuration::{
-        Configurations, Task,
         changes::{check_change, uint32s},
         checks::{check_count, check_size},
         count::to_u32,
-        encoded_form::EncodedForm,
+        encoded_form::{EncodedForm, FormFacts},
     },
     pace,
     wire::count_numbers,
@@ -27,15 +26,15 @@ const CHANGE_COUNTS: u32 = 3;
 const CHANGE_SLOTS: u32 = 4;
 const CHANGE_ENTRIES: u32 = 5;
 
-pub(in crate::configuration) const DELTA_LAYOUTS: EncodedForm = EncodedForm {
-    number: 3,
-    field: "delta_layout_configs",
-    task: Task::Layout,
-    count: |message| count_numbers(message, CHANGE_COUNTS),
-    read_bytes,
-    read: |message, configurable, limits| {
-        read_delta(message, configurable.len(), limits).map(Configurations::Layout)
+pub(super) const DELTA_LAYOUTS: EncodedForm<LayoutBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 3,
+        field: "delta_layout_configs",
+        count: |message| count_numbers(message, CHANGE_COUNTS),
+        columns: None,
+        read_bytes,
     },
+    read: |message, configurable, limits| read_delta(message, configurable.len(), limits),
 };
 
 impl LayoutBatch {

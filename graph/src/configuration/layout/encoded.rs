@@ -13,9 +13,8 @@ use super::{
 use crate::{
     ConfigurationError, Limits,
     configuration::{
-        Configurations, Task,
         checks::{check_count, check_size},
-        encoded_form::{EncodedForm, EncodedSize},
+        encoded_form::{EncodedForm, EncodedSize, FormFacts},
     },
     wire::{
         WireError, count_messages, count_numbers, int32, last_bytes, last_number, messages,
@@ -23,26 +22,26 @@ use crate::{
     },
 };
 
-pub(in crate::configuration) const READABLE_LAYOUTS: EncodedForm = EncodedForm {
-    number: 1,
-    field: "layout_configs",
-    task: Task::Layout,
-    count: |message| count_messages(message, 1),
-    read_bytes,
-    read: |message, configurable, limits| {
-        read_readable(message, configurable, limits).map(Configurations::Layout)
+pub(super) const READABLE_LAYOUTS: EncodedForm<LayoutBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 1,
+        field: "layout_configs",
+        count: |message| count_messages(message, 1),
+        columns: None,
+        read_bytes,
     },
+    read: |message, configurable, limits| read_readable(message, configurable, limits),
 };
 
-pub(in crate::configuration) const PACKED_LAYOUTS: EncodedForm = EncodedForm {
-    number: 2,
-    field: "packed_layout_configs",
-    task: Task::Layout,
-    count: |message| Ok(uint32(last_number(message, 1)?) as usize),
-    read_bytes,
-    read: |message, configurable, limits| {
-        read_packed(message, configurable.len(), limits).map(Configurations::Layout)
+pub(super) const PACKED_LAYOUTS: EncodedForm<LayoutBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 2,
+        field: "packed_layout_configs",
+        count: |message| Ok(uint32(last_number(message, 1)?) as usize),
+        columns: None,
+        read_bytes,
     },
+    read: |message, configurable, limits| read_packed(message, configurable.len(), limits),
 };
 
 /// An entry of a table takes eight bytes for at least three on the wire. The index matrix of a batch over the limit is

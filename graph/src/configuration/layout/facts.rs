@@ -1,27 +1,21 @@
 //! Layouts behind the interface of configuration kinds.
 
-use hlorank_proto::v1::{self, config_batch::Configs};
+use hlorank_proto::v1::config_batch::Configs;
 
 use super::{
-    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, check::check, describe::describe,
+    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, canonical,
+    check::check,
+    delta::DELTA_LAYOUTS,
+    describe::describe,
+    encoded::{PACKED_LAYOUTS, READABLE_LAYOUTS},
     rows::LayoutRows,
 };
 use crate::{
-    ConfigurationError, Graph, Limits, SegmentedGraph,
+    ConfigurationError, Graph, Limits, SegmentedGraph, Task,
     configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
-        RowFinder, Scope, Task,
+        Batch, ConfigInput, ConfigValues, Distinct, Form, RowFinder, encoded_form::EncodedForm,
+        feature_rows::FeatureRows, read_batch::ReadBatch,
     },
-};
-
-pub(in crate::configuration) const KIND: Kind = Kind {
-    name: "layout",
-    wire: v1::Task::Layout,
-    scope: Scope::Nodes,
-    element: Element::Int64,
-    width: LAYOUT_VALUES,
-    array: "node_config_feat",
-    feature_rows: |slots, limits| Box::new(LayoutFeatureRows::new(slots, limits)),
 };
 
 /// Maximum number of bytes of a change in the delta form, if tables are not huge. A packed entry takes one or two.
@@ -83,12 +77,40 @@ impl Batch for LayoutBatch {
         }
     }
 
+    fn canonical(&self, config: usize) -> Vec<u8> {
+        canonical::write(self, config)
+    }
+
     fn describe(&self, config: usize, configurable: &[u32]) -> String {
         describe(self, config, configurable)
     }
 
     fn into_rows(self: Box<Self>, graph: &SegmentedGraph) -> Box<dyn RowFinder> {
         Box::new(LayoutRows::new(*self, graph))
+    }
+}
+
+impl ReadBatch for LayoutBatch {
+    const FORMS: &'static [EncodedForm<Self>] = &[READABLE_LAYOUTS, PACKED_LAYOUTS, DELTA_LAYOUTS];
+
+    fn form(configs: &Configs) -> Option<&dyn Form> {
+        match configs {
+            Configs::LayoutConfigs(message) => Some(message),
+            Configs::PackedLayoutConfigs(message) => Some(message),
+            Configs::DeltaLayoutConfigs(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
+        Box::new(LayoutFeatureRows::new(slots, limits))
+    }
+
+    fn from_canonical<'a>(
+        configs: impl IntoIterator<Item = &'a [u8]>,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        canonical::read(configs, limits)
     }
 }
 
@@ -107,7 +129,7 @@ impl LayoutFeatureRows {
     }
 }
 
-impl FeatureRows for LayoutFeatureRows {
+impl FeatureRows<LayoutBatch> for LayoutFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         let config = self.config;
         let entry = |(slot, values): (usize, &[f32; LAYOUT_VALUES])| {
@@ -124,8 +146,8 @@ impl FeatureRows for LayoutFeatureRows {
         self.builder.push(&entries)
     }
 
-    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
-        Ok(Configurations::Layout(self.builder.build()?))
+    fn finish(self: Box<Self>) -> Result<LayoutBatch, ConfigurationError> {
+        self.builder.build()
     }
 }
 

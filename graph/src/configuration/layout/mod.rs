@@ -1,6 +1,7 @@
 //! Layout configurations: one entry per configurable node.
 
 mod batch;
+mod canonical;
 mod check;
 mod delta;
 mod describe;
@@ -13,7 +14,4 @@ mod rows;
 mod wire;
 
 pub use batch::{LayoutBatch, LayoutBatchBuilder};
-pub(super) use delta::DELTA_LAYOUTS;
-pub(super) use encoded::{PACKED_LAYOUTS, READABLE_LAYOUTS};
 pub use entry::{LAYOUT_VALUES, LayoutEntry};
-pub(super) use facts::KIND;

@@ -9,29 +9,30 @@ use super::{
 };
 use crate::{
     ConfigurationError, Limits,
-    configuration::{
-        Configurations, Task,
-        encoded_form::{EncodedForm, EncodedSize},
-    },
+    configuration::encoded_form::{EncodedForm, EncodedSize, FormFacts},
     wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
 };
 
-pub(in crate::configuration) const READABLE_TILES: EncodedForm = EncodedForm {
-    number: 4,
-    field: "tile_configs",
-    task: Task::Tile,
-    count: |message| count_messages(message, 1),
-    read_bytes,
-    read: |message, _, limits| read_readable(message, limits).map(Configurations::Tile),
+pub(super) const READABLE_TILES: EncodedForm<TileBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 4,
+        field: "tile_configs",
+        count: |message| count_messages(message, 1),
+        columns: None,
+        read_bytes,
+    },
+    read: |message, _, limits| read_readable(message, limits),
 };
 
-pub(in crate::configuration) const PACKED_TILES: EncodedForm = EncodedForm {
-    number: 5,
-    field: "packed_tile_configs",
-    task: Task::Tile,
-    count: |message| Ok(uint32(last_number(message, 1)?) as usize),
-    read_bytes,
-    read: |message, _, limits| read_packed(message, limits).map(Configurations::Tile),
+pub(super) const PACKED_TILES: EncodedForm<TileBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 5,
+        field: "packed_tile_configs",
+        count: |message| Ok(uint32(last_number(message, 1)?) as usize),
+        columns: None,
+        read_bytes,
+    },
+    read: |message, _, limits| read_packed(message, limits),
 };
 
 /// A bound takes at most ten bytes for the four of the packed form, and a tile eight beside its bounds.
@@ -58,7 +59,7 @@ impl TileBatch {
 }
 
 fn read_readable(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
-    check_configs((READABLE_TILES.count)(message)?, limits)?;
+    check_configs(count_messages(message, 1)?, limits)?;
     let (mut batch, mut lists) = (TileBatch::default(), [Vec::new(), Vec::new(), Vec::new()]);
     for tile in messages(message, 1) {
         let tile = tile?;

@@ -1,28 +1,19 @@
 //! Tiles behind the interface of configuration kinds.
 
-use hlorank_proto::v1::{self, config_batch::Configs};
+use hlorank_proto::v1::config_batch::Configs;
 
-use super::{TILE_FEATURES, TileBatch, check::check, describe::describe, rows::TileRows};
-use crate::{
-    ConfigurationError, Graph, Limits, SegmentedGraph,
-    configuration::{
-        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind,
-        RowFinder, Scope, Task,
-    },
+use super::{
+    TILE_FEATURES, TileBatch, canonical,
+    check::check,
+    describe::describe,
+    encoded::{PACKED_TILES, READABLE_TILES},
+    rows::TileRows,
 };
-
-pub(in crate::configuration) const KIND: Kind = Kind {
-    name: "tile",
-    wire: v1::Task::Tile,
-    scope: Scope::Kernel,
-    element: Element::Float32,
-    width: TILE_FEATURES,
-    array: "config_feat",
-    feature_rows: |_, limits| {
-        Box::new(TileFeatureRows {
-            batch: TileBatch::default(),
-            limits,
-        })
+use crate::{
+    ConfigurationError, Graph, Limits, SegmentedGraph, Task,
+    configuration::{
+        Batch, ConfigInput, ConfigValues, Distinct, Form, RowFinder, encoded_form::EncodedForm,
+        feature_rows::FeatureRows, read_batch::ReadBatch,
     },
 };
 
@@ -74,6 +65,10 @@ impl Batch for TileBatch {
         }
     }
 
+    fn canonical(&self, config: usize) -> Vec<u8> {
+        self.encoded(config).to_vec()
+    }
+
     fn describe(&self, config: usize, _: &[u32]) -> String {
         describe(self.get(config).view())
     }
@@ -83,18 +78,44 @@ impl Batch for TileBatch {
     }
 }
 
+impl ReadBatch for TileBatch {
+    const FORMS: &'static [EncodedForm<Self>] = &[READABLE_TILES, PACKED_TILES];
+
+    fn form(configs: &Configs) -> Option<&dyn Form> {
+        match configs {
+            Configs::TileConfigs(message) => Some(message),
+            Configs::PackedTileConfigs(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    fn feature_rows(_: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
+        Box::new(TileFeatureRows {
+            batch: Self::default(),
+            limits,
+        })
+    }
+
+    fn from_canonical<'a>(
+        configs: impl IntoIterator<Item = &'a [u8]>,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        canonical::read(configs, limits)
+    }
+}
+
 /// Reads tiles from an npz file: 24 features per configuration.
 struct TileFeatureRows {
     batch: TileBatch,
     limits: Limits,
 }
 
-impl FeatureRows for TileFeatureRows {
+impl FeatureRows<TileBatch> for TileFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         self.batch.push_features(row, &self.limits)
     }
 
-    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
-        Ok(Configurations::Tile(self.batch))
+    fn finish(self: Box<Self>) -> Result<TileBatch, ConfigurationError> {
+        Ok(self.batch)
     }
 }

@@ -1,6 +1,7 @@
 //! Tile configurations: bounds of a kernel's window, output and input.
 
 mod batch;
+mod canonical;
 mod check;
 mod describe;
 mod encoded;
@@ -11,6 +12,4 @@ mod tile_configuration;
 mod wire;
 
 pub use batch::TileBatch;
-pub(super) use encoded::{PACKED_TILES, READABLE_TILES};
-pub(super) use facts::KIND;
 pub use tile_configuration::{TILE_FEATURES, Tile, TileConfiguration};

@@ -26,20 +26,32 @@ pub(super) fn convolution(instruction: Instruction<'_>) -> Result<(), ModuleFaul
     let Some(result) = instruction.result_array()? else {
         return Ok(());
     };
-    let [input_roles, kernel_roles, output_roles] = roles(numbers);
-    check_roles(&input_roles, input)?;
-    check_roles(&kernel_roles, kernel)?;
-    check_roles(&output_roles, result)?;
-    expect_count(
-        "kernel spatial dimensions",
-        kernel_roles.spatial.len(),
-        input_roles.spatial.len(),
-    )?;
-    expect_count(
-        "output spatial dimensions",
-        output_roles.spatial.len(),
-        input_roles.spatial.len(),
-    )?;
+    let tensors = [input, kernel, result];
+    let roles = roles(numbers);
+    check_spatial(&roles, tensors)?;
+    let mut expected = vec![UNBOUNDED; result.rank()];
+    place_others(&mut expected, instruction, &roles, tensors)?;
+    place_spatial(&mut expected, instruction, &roles, tensors)?;
+    expect(result.dimensions, expected.iter().copied())
+}
+
+/// Checks that every dimension of the three tensors has one role, and that they have as many spatial ones.
+fn check_spatial(roles: &[Roles<'_>; 3], tensors: [Array<'_>; 3]) -> Result<(), ModuleFault> {
+    for (roles, tensor) in roles.iter().zip(tensors) {
+        check_roles(roles, tensor)?;
+    }
+    let [input, kernel, output] = roles.each_ref().map(|roles| roles.spatial.len());
+    expect_count("kernel spatial dimensions", kernel, input)?;
+    expect_count("output spatial dimensions", output, input)
+}
+
+/// Places the batch and the features of the result.
+fn place_others(
+    expected: &mut [i64],
+    instruction: Instruction<'_>,
+    [input_roles, kernel_roles, output_roles]: &[Roles<'_>; 3],
+    [input, kernel, _]: [Array<'_>; 3],
+) -> Result<(), ModuleFault> {
     let [batch, input_features] = input_roles.others.map(|dimension| size(input, dimension));
     let [kernel_features, output_features] =
         kernel_roles.others.map(|dimension| size(kernel, dimension));
@@ -51,14 +63,21 @@ pub(super) fn convolution(instruction: Instruction<'_>) -> Result<(), ModuleFaul
     } else {
         batch / groups[1]
     };
-    let mut expected = vec![UNBOUNDED; result.rank()];
-    place(&mut expected, output_roles.others[0], batch);
-    place(&mut expected, output_roles.others[1], output_features);
-    let window = instruction
-        .proto
-        .window
-        .as_ref()
-        .map_or(&[][..], |window| &window.dimensions);
+    let [batch_dimension, feature_dimension] = output_roles.others;
+    place(expected, batch_dimension, batch);
+    place(expected, feature_dimension, output_features);
+    Ok(())
+}
+
+/// Places the spatial dimensions of the result: as often as the window, which is as large as the kernel, fits the input.
+fn place_spatial(
+    expected: &mut [i64],
+    instruction: Instruction<'_>,
+    [input_roles, kernel_roles, output_roles]: &[Roles<'_>; 3],
+    [input, kernel, _]: [Array<'_>; 3],
+) -> Result<(), ModuleFault> {
+    let window = instruction.proto.window.as_ref();
+    let window = window.map_or(&[][..], |window| &window.dimensions);
     expect_count(
         "dimensions in its window",
         window.len(),
@@ -67,21 +86,17 @@ pub(super) fn convolution(instruction: Instruction<'_>) -> Result<(), ModuleFaul
     for (position, dimension) in window.iter().enumerate() {
         let kernel_size = size(kernel, kernel_roles.spatial[position]);
         if !is_same_size(dimension.size, kernel_size) {
-            let what = format!("the window and the kernel in spatial dimension {position}");
             return Err(ModuleFault::Sizes {
-                what,
+                what: format!("the window and the kernel in spatial dimension {position}"),
                 left: dimension.size,
                 right: kernel_size,
             });
         }
         let base = size(input, input_roles.spatial[position]);
-        place(
-            &mut expected,
-            output_roles.spatial[position],
-            window_size(base, dimension)?,
-        );
+        let size = window_size(base, dimension)?;
+        place(expected, output_roles.spatial[position], size);
     }
-    expect(result.dimensions, expected.iter().copied())
+    Ok(())
 }
 
 fn roles(numbers: &ConvolutionDimensionNumbers) -> [Roles<'_>; 3] {

@@ -3,7 +3,7 @@ use hlorank_proto::xla::HloInstructionProto;
 use super::arrays::{Array, array};
 use crate::{
     ModuleFault,
-    module::{shapes::NodeShape, shapes::Shapes},
+    module::shapes::{NodeShape, Shapes, shape_of},
 };
 
 /// An instruction with the shapes of its operands.
@@ -49,15 +49,5 @@ impl<'a> Instruction<'a> {
         let first = self.array(0)?;
         let result = self.result_array()?;
         Ok(first.zip(result).map(|(first, result)| [first, result]))
-    }
-}
-
-/// Returns the shape of an instruction.
-pub(crate) fn shape_of(proto: &HloInstructionProto) -> NodeShape<'_> {
-    let shape = proto.shape.as_ref();
-    NodeShape {
-        element_type: shape.map_or(0, |shape| shape.element_type),
-        elements: shape.map_or(0, |shape| shape.tuple_shapes.len()),
-        dimensions: Some(shape.map_or(&[][..], |shape| &shape.dimensions)),
     }
 }

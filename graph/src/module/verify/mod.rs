@@ -14,5 +14,5 @@ mod reduction;
 mod rules;
 mod shape;
 
+pub(crate) use self::check::check_instruction;
 pub(super) use self::computations::{check_calls, check_parameters};
-pub(crate) use self::{check::check_instruction, instruction::shape_of};

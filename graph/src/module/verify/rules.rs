@@ -75,77 +75,137 @@ pub(super) fn rule(opcode: u8) -> &'static Rule {
     &RULES[usize::from(opcode)]
 }
 
+/// Opcodes of one operand whose result has its dimensions and element type.
+const SAME: [&str; 22] = [
+    "ceil",
+    "cosine",
+    "exponential",
+    "exponential-minus-one",
+    "floor",
+    "log",
+    "log-plus-one",
+    "logistic",
+    "not",
+    "negate",
+    "popcnt",
+    "count-leading-zeros",
+    "round-nearest-afz",
+    "round-nearest-even",
+    "rsqrt",
+    "sign",
+    "sine",
+    "sqrt",
+    "tan",
+    "tanh",
+    "cbrt",
+    "reduce-precision",
+];
+
 fn named(opcode: &str) -> Rule {
-    let (operands, check): (Operands, Check) = match opcode {
+    let counts = [
+        (Operands::Exactly(0), of_none as fn(&str) -> Option<Check>),
+        (Operands::Exactly(1), of_one),
+        (Operands::Exactly(2), of_two),
+        (Operands::Exactly(3), of_three),
+        (Operands::Exactly(5), of_five),
+        (Operands::AtLeast(1), of_several),
+        (Operands::AtLeast(2), of_several_after_one),
+        (Operands::Pairs, of_pairs),
+        (Operands::Odd, of_odd),
+    ];
+    let found = counts.into_iter().find_map(|(operands, check)| {
+        let check = check(opcode)?;
+        Some(Rule { operands, check })
+    });
+    found.unwrap_or(Rule {
+        operands: Operands::Any,
+        check: if opcode == "tuple" { tuple } else { anything },
+    })
+}
+
+fn of_none(opcode: &str) -> Option<Check> {
+    Some(match opcode {
         "parameter" | "constant" | "partition-id" | "replica-id" | "rng-get-and-update-state" => {
-            (Operands::Exactly(0), anything)
+            anything
         }
-        "iota" => (Operands::Exactly(0), iota),
-        "ceil"
-        | "cosine"
-        | "exponential"
-        | "exponential-minus-one"
-        | "floor"
-        | "log"
-        | "log-plus-one"
-        | "logistic"
-        | "not"
-        | "negate"
-        | "popcnt"
-        | "count-leading-zeros"
-        | "round-nearest-afz"
-        | "round-nearest-even"
-        | "rsqrt"
-        | "sign"
-        | "sine"
-        | "sqrt"
-        | "tan"
-        | "tanh"
-        | "cbrt"
-        | "reduce-precision" => (Operands::Exactly(1), same_dimensions_and_type),
+        "iota" => iota,
+        _ => return None,
+    })
+}
+
+fn of_one(opcode: &str) -> Option<Check> {
+    Some(match opcode {
+        same if SAME.contains(&same) => same_dimensions_and_type,
         // Complex numbers become real, and the other way round.
-        "abs" | "convert" | "imag" | "real" => (Operands::Exactly(1), same_dimensions),
-        "is-finite" => (Operands::Exactly(1), predicate),
-        "bitcast-convert" => (Operands::Exactly(1), bitcast_convert),
-        "broadcast" => (Operands::Exactly(1), broadcast),
-        "reshape" => (Operands::Exactly(1), reshape),
-        "reverse" => (Operands::Exactly(1), reverse),
-        "slice" => (Operands::Exactly(1), slice),
-        "transpose" => (Operands::Exactly(1), transpose),
-        "get-tuple-element" => (Operands::Exactly(1), get_tuple_element),
+        "abs" | "convert" | "imag" | "real" => same_dimensions,
+        "is-finite" => predicate,
+        "bitcast-convert" => bitcast_convert,
+        "broadcast" => broadcast,
+        "reshape" => reshape,
+        "reverse" => reverse,
+        "slice" => slice,
+        "transpose" => transpose,
+        "get-tuple-element" => get_tuple_element,
         "bitcast" | "copy" | "copy-done" | "cholesky" | "fft" | "get-dimension-size" | "while" => {
-            (Operands::Exactly(1), anything)
+            anything
         }
+        _ => return None,
+    })
+}
+
+fn of_two(opcode: &str) -> Option<Check> {
+    Some(match opcode {
         "add" | "subtract" | "multiply" | "divide" | "remainder" | "power" | "maximum"
-        | "minimum" | "and" | "or" | "xor" | "atan2" => (Operands::Exactly(2), binary),
-        "shift-left" | "shift-right-arithmetic" | "shift-right-logical" => {
-            (Operands::Exactly(2), shift)
-        }
-        "stochastic-convert" => (Operands::Exactly(2), same_dimensions),
-        "compare" => (Operands::Exactly(2), compare),
-        "complex" => (Operands::Exactly(2), complex),
-        "dot" => (Operands::Exactly(2), dot),
-        "convolution" => (Operands::Exactly(2), convolution),
-        "pad" => (Operands::Exactly(2), pad),
-        "add-dependency" | "gather" | "set-dimension-size" | "triangular-solve" => {
-            (Operands::Exactly(2), anything)
-        }
-        "select" => (Operands::Exactly(3), select),
-        "clamp" => (Operands::Exactly(3), clamp),
-        "select-and-scatter" => (Operands::Exactly(3), select_and_scatter),
-        "batch-norm-training" | "tuple-select" => (Operands::Exactly(3), anything),
-        "batch-norm-inference" | "batch-norm-grad" => (Operands::Exactly(5), anything),
-        "concatenate" => (Operands::AtLeast(1), concatenate),
-        "dynamic-slice" => (Operands::AtLeast(1), dynamic_slice),
-        "dynamic-update-slice" => (Operands::AtLeast(2), dynamic_update_slice),
-        "conditional" | "sort" | "dynamic-reshape" => (Operands::AtLeast(1), anything),
-        "reduce" => (Operands::Pairs, reduce),
-        "reduce-window" => (Operands::Pairs, reduce_window),
-        "scatter" => (Operands::Odd, anything),
-        "tuple" => (Operands::Any, tuple),
-        _ => (Operands::Any, anything),
-    };
-    Rule { operands, check }
+        | "minimum" | "and" | "or" | "xor" | "atan2" => binary,
+        "shift-left" | "shift-right-arithmetic" | "shift-right-logical" => shift,
+        "stochastic-convert" => same_dimensions,
+        "compare" => compare,
+        "complex" => complex,
+        "dot" => dot,
+        "convolution" => convolution,
+        "pad" => pad,
+        "add-dependency" | "gather" | "set-dimension-size" | "triangular-solve" => anything,
+        _ => return None,
+    })
+}
+
+fn of_three(opcode: &str) -> Option<Check> {
+    Some(match opcode {
+        "select" => select,
+        "clamp" => clamp,
+        "select-and-scatter" => select_and_scatter,
+        "batch-norm-training" | "tuple-select" => anything,
+        _ => return None,
+    })
+}
+
+fn of_five(opcode: &str) -> Option<Check> {
+    matches!(opcode, "batch-norm-inference" | "batch-norm-grad").then_some(anything)
+}
+
+fn of_several(opcode: &str) -> Option<Check> {
+    Some(match opcode {
+        "concatenate" => concatenate,
+        "dynamic-slice" => dynamic_slice,
+        "conditional" | "sort" | "dynamic-reshape" => anything,
+        _ => return None,
+    })
+}
+
+fn of_several_after_one(opcode: &str) -> Option<Check> {
+    (opcode == "dynamic-update-slice").then_some(dynamic_update_slice)
+}
+
+fn of_pairs(opcode: &str) -> Option<Check> {
+    Some(match opcode {
+        "reduce" => reduce,
+        "reduce-window" => reduce_window,
+        _ => return None,
+    })
+}
+
+fn of_odd(opcode: &str) -> Option<Check> {
+    (opcode == "scatter").then_some(anything)
 }
 
 #[expect(

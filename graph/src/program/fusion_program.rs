@@ -11,12 +11,12 @@ use crate::{FusionError, HloModule, hash::CanonicalForm, pace};
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusionProgram {
     /// The node whose value is the result.
-    pub(super) root: u32,
+    pub(crate) root: u32,
     /// The first node of the entry computation. The lists below begin with it.
-    pub(super) first: u32,
+    pub(crate) first: u32,
     nodes: Vec<Node>,
     operands: Vec<Vec<u32>>,
-    pub(super) callees: Callees,
+    pub(crate) callees: Callees,
     slots: Vec<u32>,
     slot_of_node: Vec<Option<usize>>,
 }
@@ -68,26 +68,26 @@ impl FusionProgram {
     }
 
     /// Returns the slot of a node of the entry computation, if it has one.
-    pub(super) fn slot(&self, node: u32) -> Option<usize> {
+    pub(crate) fn slot(&self, node: u32) -> Option<usize> {
         self.slot_of_node[self.position(node)]
     }
 
-    pub(super) fn node(&self, node: u32) -> Node {
+    pub(crate) fn node(&self, node: u32) -> Node {
         self.nodes[self.position(node)]
     }
 
     /// Returns the operands of a node of the entry computation, in order.
-    pub(super) fn operands(&self, node: u32) -> &[u32] {
+    pub(crate) fn operands(&self, node: u32) -> &[u32] {
         &self.operands[self.position(node)]
     }
 
     /// Returns the position of a node in the entry computation.
-    pub(super) fn position(&self, node: u32) -> usize {
+    pub(crate) fn position(&self, node: u32) -> usize {
         (node - self.first) as usize
     }
 
     /// Returns the number of nodes of the entry computation.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 

@@ -5,7 +5,7 @@ const MAX_NUMBERS: usize = 1 << 16;
 
 /// Reads text from left to right. Every reading method skips space and comments first.
 #[derive(Clone, Debug)]
-pub(super) struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     text: &'a str,
     /// Number of bytes that are read.
     at: usize,
@@ -15,10 +15,10 @@ pub(super) struct Lexer<'a> {
 
 /// Maximum depth of computations and instructions inside instructions, and of tuples inside a tuple of which elements are
 /// read.
-pub(super) const MAX_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self {
             text,
             at: 0,
@@ -27,7 +27,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Checks what no token shows: bytes 0, and, once the text is read, comments that are never closed.
-    pub(super) fn check(&self) -> Result<(), GraphError> {
+    pub(crate) fn check(&self) -> Result<(), GraphError> {
         if let Some(position) = self.unclosed_comment {
             return Err(self.error(position, TextError::UnclosedComment));
         }
@@ -37,18 +37,18 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns the position of the next token, in bytes.
-    pub(super) fn position(&mut self) -> usize {
+    pub(crate) fn position(&mut self) -> usize {
         self.skip_space();
         self.at
     }
 
     /// Goes back to a position.
-    pub(super) fn return_to(&mut self, position: usize) {
+    pub(crate) fn return_to(&mut self, position: usize) {
         self.at = position;
     }
 
     /// Reads something at another position, and comes back.
-    pub(super) fn aside<T>(&mut self, position: usize, read: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn aside<T>(&mut self, position: usize, read: impl FnOnce(&mut Self) -> T) -> T {
         let here = self.at;
         self.at = position;
         let result = read(self);
@@ -57,28 +57,28 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns the text from `position` to the end of the last token.
-    pub(super) fn since(&self, position: usize) -> &'a str {
+    pub(crate) fn since(&self, position: usize) -> &'a str {
         self.text.get(position..self.at).unwrap_or_default()
     }
 
     /// Returns the first byte of the next token; 0 at the end of the text.
-    pub(super) fn peek(&mut self) -> u8 {
+    pub(crate) fn peek(&mut self) -> u8 {
         self.skip_space();
         self.next_byte()
     }
 
     /// Returns the next byte, which may be space; 0 at the end of the text.
-    pub(super) fn next_byte(&self) -> u8 {
+    pub(crate) fn next_byte(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 
-    pub(super) fn is_at_end(&mut self) -> bool {
+    pub(crate) fn is_at_end(&mut self) -> bool {
         self.skip_space();
         self.at == self.text.len()
     }
 
     /// Reads a symbol if it is next.
-    pub(super) fn eat(&mut self, symbol: &str) -> bool {
+    pub(crate) fn eat(&mut self, symbol: &str) -> bool {
         self.skip_space();
         // Nearly all symbols are one byte, which is faster compared alone.
         let found = match symbol.as_bytes() {
@@ -92,7 +92,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads a symbol.
-    pub(super) fn expect(&mut self, symbol: &str) -> Result<(), GraphError> {
+    pub(crate) fn expect(&mut self, symbol: &str) -> Result<(), GraphError> {
         if self.eat(symbol) {
             Ok(())
         } else {
@@ -101,12 +101,12 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads letters, digits, `_`, `.` and `-`. The word may be empty.
-    pub(super) fn word(&mut self) -> &'a str {
+    pub(crate) fn word(&mut self) -> &'a str {
         self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
     }
 
     /// Reads the characters before the next space, comma or bracket, such as `1_0x2_2`. The pattern may be empty.
-    pub(super) fn pattern(&mut self) -> Result<&'a str, GraphError> {
+    pub(crate) fn pattern(&mut self) -> Result<&'a str, GraphError> {
         let start = self.position();
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b",(){}".contains(byte);
         let pattern = self.take_while(|byte| !ends(byte));
@@ -129,7 +129,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads the name of an instruction or a computation, without its `%`.
-    pub(super) fn name(&mut self, expected: &str) -> Result<&'a str, GraphError> {
+    pub(crate) fn name(&mut self, expected: &str) -> Result<&'a str, GraphError> {
         let start = self.position();
         self.eat("%");
         match self.word() {
@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads a whole number.
-    pub(super) fn number(&mut self) -> Result<i64, GraphError> {
+    pub(crate) fn number(&mut self) -> Result<i64, GraphError> {
         let start = self.position();
         let word = self.word();
         if word.is_empty() {
@@ -152,7 +152,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Parses a number that stands at `position`.
-    pub(super) fn parse(&self, number: &str, position: usize) -> Result<i64, GraphError> {
+    pub(crate) fn parse(&self, number: &str, position: usize) -> Result<i64, GraphError> {
         number.parse().map_err(|_| {
             self.error(
                 position,
@@ -164,7 +164,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads items separated by commas, up to and including `closing`.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         closing: &str,
         mut item: impl FnMut(&mut Self) -> Result<T, GraphError>,
@@ -184,7 +184,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips a pair of brackets and everything inside.
-    pub(super) fn skip_group(&mut self) -> Result<(), GraphError> {
+    pub(crate) fn skip_group(&mut self) -> Result<(), GraphError> {
         let start = self.position();
         let opening = char::from(self.next_byte());
         let mut closings = Vec::new();
@@ -233,7 +233,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips the value of an attribute: up to a comma, the end of the line or a closing bracket around it.
-    pub(super) fn skip_value(&mut self) -> Result<(), GraphError> {
+    pub(crate) fn skip_value(&mut self) -> Result<(), GraphError> {
         self.skip_space();
         while self.at < self.text.len() {
             match self.next_byte() {
@@ -280,7 +280,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns the error that the next word is not what is expected.
-    pub(super) fn unexpected(&mut self, expected: &str) -> GraphError {
+    pub(crate) fn unexpected(&mut self, expected: &str) -> GraphError {
         const SHOWN: usize = 24;
         let position = self.position();
         let rest = self.text.get(position..).unwrap_or_default();
@@ -300,13 +300,13 @@ impl<'a> Lexer<'a> {
     }
 
     /// Returns an error at a position.
-    pub(super) fn error(&self, position: usize, source: TextError) -> GraphError {
+    pub(crate) fn error(&self, position: usize, source: TextError) -> GraphError {
         error_in(self.text, position, source)
     }
 }
 
 /// Returns an error at a position of a text, in bytes.
-pub(super) fn error_in(text: &str, position: usize, source: TextError) -> GraphError {
+pub(crate) fn error_in(text: &str, position: usize, source: TextError) -> GraphError {
     let before = text.get(..position).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;

@@ -34,22 +34,22 @@ const NAMES: [(&str, i32); 32] = [
     ("f8e8m0fnu", 33),
 ];
 
-pub(super) const PRED: i32 = 1;
-pub(super) const S32: i32 = 4;
-pub(super) const U32: i32 = 8;
+pub(crate) const PRED: i32 = 1;
+pub(crate) const S32: i32 = 4;
+pub(crate) const U32: i32 = 8;
 const F32: i32 = 11;
 const F64: i32 = 12;
 const C64: i32 = 15;
 const C128: i32 = 18;
-pub(super) const TUPLE: i32 = 13;
-pub(super) const OPAQUE: i32 = 14;
-pub(super) const TOKEN: i32 = 17;
-pub(super) const BUFFER: i32 = 34;
+pub(crate) const TUPLE: i32 = 13;
+pub(crate) const OPAQUE: i32 = 14;
+pub(crate) const TOKEN: i32 = 17;
+pub(crate) const BUFFER: i32 = 34;
 /// A type that is newer than the table. It has no feature, like the types of the table that are newer than `TpuGraphs`.
 const NEWER: i32 = i32::MAX;
 
 /// Returns the `xla.PrimitiveType` of a name.
-pub(super) fn element_type(name: &str) -> i32 {
+pub(crate) fn element_type(name: &str) -> i32 {
     NAMES
         .iter()
         .find(|(known, _)| *known == name)
@@ -57,12 +57,12 @@ pub(super) fn element_type(name: &str) -> i32 {
 }
 
 /// Returns whether arrays of a type have a layout.
-pub(super) fn has_layout(element_type: i32) -> bool {
+pub(crate) fn has_layout(element_type: i32) -> bool {
     !matches!(element_type, TUPLE | OPAQUE | TOKEN | BUFFER)
 }
 
 /// Returns the type of the parts of a complex number, or the type itself.
-pub(super) fn real_of(element_type: i32) -> i32 {
+pub(crate) fn real_of(element_type: i32) -> i32 {
     match element_type {
         C64 => F32,
         C128 => F64,
@@ -71,6 +71,6 @@ pub(super) fn real_of(element_type: i32) -> i32 {
 }
 
 /// Returns the type of a complex number with parts of a type.
-pub(super) fn complex_of(element_type: i32) -> i32 {
+pub(crate) fn complex_of(element_type: i32) -> i32 {
     if element_type == F64 { C128 } else { C64 }
 }

@@ -7,16 +7,16 @@ use super::{
 use crate::{GraphError, TextError};
 
 /// XLA's size of a dimension without a bound, which is written `?`.
-pub(super) const UNBOUNDED: i64 = i64::MIN;
+pub(crate) const UNBOUNDED: i64 = i64::MIN;
 
 /// Reads a shape such as `f32[2,3]{1,0:T(8,128)}` or `(f32[2], token[])`. An array without a layout gets the
 /// default one, as in XLA's parser. The elements of a tuple are only counted.
-pub(super) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
+pub(crate) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
     shape_if_next(lexer)?.ok_or_else(|| lexer.unexpected("a shape"))
 }
 
 /// Reads a shape if one is next. Names and opcodes may stand in the same place.
-pub(super) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>, GraphError> {
+pub(crate) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>, GraphError> {
     if lexer.peek() == b'(' {
         return tuple(lexer).map(Some);
     }
@@ -41,7 +41,7 @@ pub(super) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>,
 }
 
 /// Returns the shape of a tuple of `elements`.
-pub(super) fn tuple_of(elements: usize) -> ShapeProto {
+pub(crate) fn tuple_of(elements: usize) -> ShapeProto {
     let tuple_shapes = vec![TupleElement {}; elements];
     ShapeProto {
         element_type: TUPLE,
@@ -79,7 +79,7 @@ fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphEr
 }
 
 /// Returns the default layout of an array.
-pub(super) fn row_major(rank: usize) -> Vec<i64> {
+pub(crate) fn row_major(rank: usize) -> Vec<i64> {
     (0..i64::try_from(rank).unwrap_or(0)).rev().collect()
 }
 

@@ -7,12 +7,12 @@ use crate::{HloModule, hash::CanonicalForm};
 
 /// The computations that the nodes of a module call, as ranges of nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Callees {
+pub(crate) struct Callees {
     calls: BTreeMap<u32, Vec<Range<u32>>>,
 }
 
 impl Callees {
-    pub(super) fn of(module: &HloModule<'_>) -> Self {
+    pub(crate) fn of(module: &HloModule<'_>) -> Self {
         let calls = (0..)
             .take(module.len())
             .map(|node| (node, called_by(module, node)));
@@ -22,18 +22,18 @@ impl Callees {
     }
 
     /// Returns the number of bytes that this holds.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let ranges: usize = self.calls.values().map(Vec::len).sum();
         self.calls.len() * size_of::<(u32, Vec<Range<u32>>)>() + ranges * size_of::<Range<u32>>()
     }
 
     /// Returns the computations that a node calls itself.
-    pub(super) fn of_node(&self, node: u32) -> &[Range<u32>] {
+    pub(crate) fn of_node(&self, node: u32) -> &[Range<u32>] {
         self.calls.get(&node).map_or(&[], Vec::as_slice)
     }
 
     /// Adds every caller with the computations that it calls to a canonical form.
-    pub(super) fn write(&self, form: &mut CanonicalForm) {
+    pub(crate) fn write(&self, form: &mut CanonicalForm) {
         form.count(self.calls.len());
         for (&caller, called) in &self.calls {
             form.numbers([caller].into_iter());
@@ -44,7 +44,7 @@ impl Callees {
 
     /// Returns the computations that some nodes call, directly or through others, in the order of the module. Stops
     /// after more than `most` nodes.
-    pub(super) fn reached(&self, nodes: &[u32], most: usize) -> Vec<Range<u32>> {
+    pub(crate) fn reached(&self, nodes: &[u32], most: usize) -> Vec<Range<u32>> {
         let direct = |node| self.calls.get(node).into_iter().flatten().cloned();
         let mut waiting: Vec<Range<u32>> = nodes.iter().flat_map(direct).collect();
         let (mut reached, mut count) = (BTreeSet::new(), 0);
@@ -72,7 +72,7 @@ fn called_by(module: &HloModule<'_>, node: u32) -> Vec<Range<u32>> {
 }
 
 /// Returns a range of nodes as node numbers. A module has fewer than 2^32 nodes.
-pub(super) fn node_range(nodes: &Range<usize>) -> Range<u32> {
+pub(crate) fn node_range(nodes: &Range<usize>) -> Range<u32> {
     let number = |node| u32::try_from(node).unwrap_or(u32::MAX);
     number(nodes.start)..number(nodes.end)
 }

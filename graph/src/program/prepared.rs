@@ -6,7 +6,7 @@ use crate::{FusionError, shortened};
 const AFTER_FUSION: [&str; 2] = ["bitcast", "fusion"];
 
 /// Checks that an instruction is one of a module before fusion, and that its array is row-major.
-pub(super) fn check_prepared(
+pub(crate) fn check_prepared(
     node: u32,
     instruction: &HloInstructionProto,
 ) -> Result<(), FusionError> {

@@ -69,17 +69,17 @@ const OTHERS: [&str; 12] = [
 const FREE: [&str; 4] = ["constant", "get-tuple-element", "parameter", "tuple"];
 
 /// Returns whether an element of the output needs the elements of the operands at the same index alone.
-pub(super) fn is_elementwise(opcode: &str) -> bool {
+pub(crate) fn is_elementwise(opcode: &str) -> bool {
     ELEMENTWISE.contains(&opcode)
 }
 
 /// Returns whether XLA:CPU can compute the opcode element by element inside a loop fusion. Gather, scatter,
 /// select-and-scatter and sort are absent because its code generator aborts on them there.
-pub(super) fn is_fusible(opcode: &str) -> bool {
+pub(crate) fn is_fusible(opcode: &str) -> bool {
     is_elementwise(opcode) || OTHERS.contains(&opcode)
 }
 
 /// Returns whether the opcode takes no time, so that it is no kernel.
-pub(super) fn is_free(opcode: &str) -> bool {
+pub(crate) fn is_free(opcode: &str) -> bool {
     FREE.contains(&opcode)
 }

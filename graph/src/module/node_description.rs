@@ -1,6 +1,6 @@
 use hlorank_proto::xla::HloInstructionProto;
 
-use crate::HloModule;
+use super::hlo_module::HloModule;
 
 /// Maximum number of dimensions in a description.
 const MAX_SHOWN_DIMENSIONS: usize = 16;

@@ -1,4 +1,5 @@
-use crate::{FusionProgram, Graph, GraphError, HloModule, NodeDescription, Scope, Task, pace};
+use super::checked::Graph;
+use crate::{FusionProgram, GraphError, HloModule, NodeDescription, Scope, Task, pace};
 
 impl HloModule<'_> {
     /// Returns the graph of this module. `configurable` lists the configurable nodes in slot order; those of a program

@@ -8,19 +8,19 @@ const NO_ARRAYS: [i32; 3] = [13, 14, 17];
 /// What forming kernels needs to know of an instruction of the entry computation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// Whether a loop fusion can compute it.
-    pub(super) is_fusible: bool,
+    pub(crate) is_fusible: bool,
     /// Whether an element of its output needs the elements of its operands at the same index alone.
-    pub(super) is_elementwise: bool,
+    pub(crate) is_elementwise: bool,
     /// Whether it takes no time.
-    pub(super) is_free: bool,
+    pub(crate) is_free: bool,
     /// Whether it is a constant of one element, which every kernel that reads it copies.
-    pub(super) is_scalar_constant: bool,
+    pub(crate) is_scalar_constant: bool,
 }
 
 impl Node {
-    pub(super) fn new(opcode: &str, shape: &ShapeProto) -> Self {
+    pub(crate) fn new(opcode: &str, shape: &ShapeProto) -> Self {
         let is_array = !NO_ARRAYS.contains(&shape.element_type) && shape.tuple_shapes.is_empty();
         Self {
             is_fusible: is_array && is_fusible(opcode),
@@ -33,7 +33,7 @@ impl Node {
     }
 
     /// The facts as bits, in the order of the fields.
-    pub(super) fn bits(self) -> u8 {
+    pub(crate) fn bits(self) -> u8 {
         let Self {
             is_fusible,
             is_elementwise,

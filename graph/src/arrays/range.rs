@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use super::arrays::GraphArrays;
+use super::graph_arrays::GraphArrays;
 use crate::{FEATURES, GraphError, opcode_name, pace};
 
 /// Maximum absolute value of a feature, 2^63: features are numbers of 64 bits of an HLO module.
@@ -22,7 +22,7 @@ const FLAGS: [Range<usize>; 3] = [0..1, 2..21, 133..134];
 const SOURCES: [&str; 2] = ["parameter", "constant"];
 
 /// Checks that features and edges are those that a valid HLO module can have. A model may overflow on larger features.
-pub(super) fn check_range(arrays: &GraphArrays) -> Result<(), GraphError> {
+pub(crate) fn check_range(arrays: &GraphArrays) -> Result<(), GraphError> {
     check_features(&arrays.features)?;
     check_sources(arrays)
 }

@@ -1,7 +1,7 @@
 use crate::{GraphError, pace};
 
 /// Checks that every edge joins two nodes of the graph.
-pub(super) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
+pub(crate) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
     for (edge, pair) in edges.iter().enumerate() {
         if let Some(&node) = pair.iter().find(|&&node| node as usize >= nodes) {
             return Err(GraphError::UnknownEdgeNode { edge, node, nodes });
@@ -11,7 +11,7 @@ pub(super) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphEr
 }
 
 /// Checks that edges form no cycle.
-pub(super) fn check_acyclic(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
+pub(crate) fn check_acyclic(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
     // XLA emits producers before consumers. Such a graph has no cycle.
     if edges.iter().all(|[consumer, producer]| consumer > producer) {
         return Ok(());

@@ -61,7 +61,7 @@ impl GraphArrays {
     }
 
     /// Frees the unused capacity of the arrays.
-    pub(super) fn shrink_to_fit(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.opcodes.shrink_to_fit();
         self.features.shrink_to_fit();
         self.sequence_lengths
