@@ -100,9 +100,7 @@ impl<'a> SuggestRequest<'a> {
         };
         let slots = match candidates {
             Configurations::Layout(batch) => u32::try_from(batch.slots()).unwrap_or(u32::MAX),
-            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
-                0
-            }
+            _ => 0,
         };
         Self {
             graph,

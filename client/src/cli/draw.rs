@@ -7,11 +7,11 @@ use std::{
 
 use clap::Args;
 use fastrand::Rng;
-use hlorank_graph::{ConfigurationError, Configurations, MeasuredGraph, Task};
+use hlorank_graph::{Configurations, MeasuredGraph, Task};
 use serde::Serialize;
 
 use crate::cli::{
-    configuration::{DrawnFusions, DrawnLayouts, draw_fusions, draw_layouts},
+    configuration::{DrawnFusions, DrawnLayouts, check_drawable, draw_fusions, draw_layouts},
     error::CommandError,
     output::{counted, grouped},
 };
@@ -67,7 +67,7 @@ impl Draw {
             return Ok(None);
         }
         let name = || path.display().to_string();
-        check(graph, name)?;
+        check_drawable(graph, name)?;
         let (random, mut rng) = (self.random.unwrap_or(RANDOM), Rng::with_seed(self.seed));
         let drawn = if graph.graph.task() == Task::Fusion {
             let drawn = draw_fusions(graph.graph.configurable().len(), random, &mut rng);
@@ -81,26 +81,6 @@ impl Draw {
             source,
         });
         drawn.map(|(report, configurations)| Some((configurations, report)))
-    }
-}
-
-/// Checks that configurations of the graph can be drawn.
-fn check(graph: &MeasuredGraph, path: impl Fn() -> String) -> Result<(), CommandError> {
-    match graph.graph.task() {
-        Task::Tile => Err(CommandError::NoTiles { path: path() }),
-        Task::FeatureSet => Err(CommandError::NoNodeFeatures { path: path() }),
-        Task::Layout if graph.graph.configurable().is_empty() => {
-            Err(CommandError::NothingConfigurable { path: path() })
-        }
-        Task::Fusion if graph.graph.configurable().is_empty() => {
-            let source = ConfigurationError::NothingToFuse;
-            Err(CommandError::Configuration {
-                path: path(),
-                source,
-            })
-        }
-        Task::Layout if graph.nodes.is_empty() => Err(CommandError::NothingToDraw { path: path() }),
-        Task::Layout | Task::Fusion => Ok(()),
     }
 }
 

@@ -92,6 +92,21 @@ impl FusionForm {
     }
 }
 
+/// Returns a fusion, the program without fusion and another fusion.
+pub(super) fn with_unfused(
+    batch: &FusionBatch,
+    best: usize,
+    worst: usize,
+) -> Result<Configurations, ConfigurationError> {
+    let bits = |config| {
+        (0..batch.slots())
+            .map(|slot| batch.is_fused(config, slot))
+            .collect::<Vec<_>>()
+    };
+    let three = [bits(best), vec![false; batch.slots()], bits(worst)];
+    build(batch.slots(), &three)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

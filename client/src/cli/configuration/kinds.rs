@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use hlorank_graph::{ConfigurationError, Configurations, Graph, Task};
+use hlorank_graph::{ConfigurationError, Configurations, Graph, MeasuredGraph, Task};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -125,6 +125,64 @@ pub(crate) fn recombine(
         Configurations::Tile(own) => tile::recombine(own, count, random),
         Configurations::Fusion(own) => fusion::recombine(own, count, random),
         Configurations::FeatureSet(own) => feature_set::recombine(own, count, random),
+    }
+}
+
+/// Returns the node of every slot that a configuration sets.
+pub(crate) fn set_nodes(configurations: &Configurations, slots: &[u32], config: usize) -> Vec<u32> {
+    match configurations {
+        Configurations::Layout(batch) => {
+            let is_set = |slot: &usize| !batch.entry(config, *slot).tensors().is_empty();
+            (0..slots.len())
+                .filter(is_set)
+                .map(|slot| slots[slot])
+                .collect()
+        }
+        Configurations::Fusion(batch) => {
+            batch.fused_slots(config).map(|slot| slots[slot]).collect()
+        }
+        Configurations::Tile(_) | Configurations::FeatureSet(_) => Vec::new(),
+    }
+}
+
+/// Returns two configurations with the one that both are compared with between them, and what it is; `None` if their kind
+/// has no such configuration.
+pub(crate) fn with_reference(
+    all: &Configurations,
+    best: usize,
+    worst: usize,
+) -> Result<Option<(Configurations, &'static str)>, ConfigurationError> {
+    Ok(match all {
+        Configurations::Layout(batch) => {
+            Some((layout::with_default(batch, best, worst)?, "default"))
+        }
+        Configurations::Fusion(batch) => {
+            Some((fusion::with_unfused(batch, best, worst)?, "unfused"))
+        }
+        Configurations::Tile(_) | Configurations::FeatureSet(_) => None,
+    })
+}
+
+/// Checks that configurations of the graph can be drawn.
+pub(crate) fn check_drawable(
+    graph: &MeasuredGraph,
+    path: impl Fn() -> String,
+) -> Result<(), CommandError> {
+    match graph.graph.task() {
+        Task::Tile => Err(CommandError::NoTiles { path: path() }),
+        Task::FeatureSet => Err(CommandError::NoNodeFeatures { path: path() }),
+        Task::Layout if graph.graph.configurable().is_empty() => {
+            Err(CommandError::NothingConfigurable { path: path() })
+        }
+        Task::Fusion if graph.graph.configurable().is_empty() => {
+            let source = ConfigurationError::NothingToFuse;
+            Err(CommandError::Configuration {
+                path: path(),
+                source,
+            })
+        }
+        Task::Layout if graph.nodes.is_empty() => Err(CommandError::NothingToDraw { path: path() }),
+        Task::Layout | Task::Fusion => Ok(()),
     }
 }
 

@@ -139,3 +139,25 @@ impl From<&LayoutForm> for v1::LayoutConfig {
         }
     }
 }
+
+/// Returns a layout, the compiler's default and another layout.
+pub(super) fn with_default(
+    batch: &LayoutBatch,
+    best: usize,
+    worst: usize,
+) -> Result<Configurations, ConfigurationError> {
+    let entries = |config| {
+        (0..batch.slots())
+            .map(|slot| batch.entry(config, slot))
+            .collect::<Vec<_>>()
+    };
+    let mut three = LayoutBatchBuilder::new(batch.slots(), FILE_LIMITS);
+    for layout in [
+        entries(best),
+        vec![LayoutEntry::DEFAULT; batch.slots()],
+        entries(worst),
+    ] {
+        three.push(&layout)?;
+    }
+    Ok(Configurations::Layout(three.build()?))
+}

@@ -1,10 +1,10 @@
 use hlorank_client::Ranking;
-use hlorank_graph::{
-    ConfigurationError, Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
-};
+use hlorank_graph::{ConfigurationError, Configurations};
 
 use crate::cli::{
-    configuration::default_number, input::FILE_LIMITS, job::Job, run_times::RunTimes,
+    configuration::{default_number, with_reference},
+    job::Job,
+    run_times::RunTimes,
 };
 
 /// The configurations that are explained: the best and the worst of a ranking, and between them the one that both are
@@ -31,21 +31,18 @@ impl Compared {
             sent: [Some(best), Some(number), Some(worst)],
             reference,
         };
-        let beside = |configurations, reference| Self {
-            configurations,
-            sent: [Some(best), None, Some(worst)],
-            reference,
-        };
-        Ok(match (own_default.or_else(|| default_number(all)), all) {
-            (Some(number), _) => selected(number, "default"),
-            (None, Configurations::Layout(batch)) => {
-                beside(with_default(batch, best, worst)?, "default")
-            }
-            (None, Configurations::Fusion(batch)) => {
-                beside(with_unfused(batch, best, worst)?, "unfused")
-            }
-            (None, Configurations::Tile(_) | Configurations::FeatureSet(_)) => selected(0, "first"),
-        })
+        if let Some(number) = own_default.or_else(|| default_number(all)) {
+            return Ok(selected(number, "default"));
+        }
+        let known = with_reference(all, best, worst)?;
+        Ok(known.map_or_else(
+            || selected(0, "first"),
+            |(configurations, reference)| Self {
+                configurations,
+                sent: [Some(best), None, Some(worst)],
+                reference,
+            },
+        ))
     }
 }
 
@@ -58,45 +55,6 @@ fn worst(scores: &[f32]) -> Option<usize> {
     finite
         .max_by(|(_, one), (_, other)| one.total_cmp(other))
         .map(|(number, _)| number)
-}
-
-fn with_default(
-    batch: &LayoutBatch,
-    best: usize,
-    worst: usize,
-) -> Result<Configurations, ConfigurationError> {
-    let entries = |config| {
-        (0..batch.slots())
-            .map(|slot| batch.entry(config, slot))
-            .collect::<Vec<_>>()
-    };
-    let mut three = LayoutBatchBuilder::new(batch.slots(), FILE_LIMITS);
-    for layout in [
-        entries(best),
-        vec![LayoutEntry::DEFAULT; batch.slots()],
-        entries(worst),
-    ] {
-        three.push(&layout)?;
-    }
-    Ok(Configurations::Layout(three.build()?))
-}
-
-fn with_unfused(
-    batch: &FusionBatch,
-    best: usize,
-    worst: usize,
-) -> Result<Configurations, ConfigurationError> {
-    let bits = |config| {
-        (0..batch.slots())
-            .map(|slot| batch.is_fused(config, slot))
-            .collect::<Vec<_>>()
-    };
-    let three = [bits(best), vec![false; batch.slots()], bits(worst)];
-    Ok(Configurations::Fusion(FusionBatch::from_bits(
-        batch.slots(),
-        &three,
-        &FILE_LIMITS,
-    )?))
 }
 
 #[cfg(test)]

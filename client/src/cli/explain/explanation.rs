@@ -13,7 +13,7 @@ use super::{
     parts::{Part, Parts, bounds, segments},
 };
 use crate::cli::{
-    configuration::ConfigurationForm,
+    configuration::{ConfigurationForm, set_nodes},
     error::CommandError,
     job::Job,
     score::{score_text, unit_name},
@@ -72,11 +72,13 @@ impl Explanation {
     pub(crate) async fn of(ranked: &Ranked<'_>) -> Result<Self, CommandError> {
         let compared =
             Compared::of(ranked.job, ranked.ranking).map_err(|error| ranked.unsuitable(error))?;
+        if let Configurations::Fusion(_) = &compared.configurations {
+            return Self::of_kernels(ranked, &compared).await;
+        }
         let parts = match &compared.configurations {
             Configurations::Layout(three) => segments(ranked.job.measured, three),
             Configurations::Tile(three) => bounds(three),
-            Configurations::Fusion(_) => return Self::of_kernels(ranked, &compared).await,
-            Configurations::FeatureSet(_) => {
+            _ => {
                 return Err(CommandError::NotExplained {
                     path: ranked.path.display().to_string(),
                 });
@@ -206,21 +208,5 @@ impl Ranked<'_> {
             path: self.path.display().to_string(),
             source,
         }
-    }
-}
-
-fn set_nodes(configurations: &Configurations, slots: &[u32], config: usize) -> Vec<u32> {
-    match configurations {
-        Configurations::Layout(batch) => {
-            let is_set = |slot: &usize| !batch.entry(config, *slot).tensors().is_empty();
-            (0..slots.len())
-                .filter(is_set)
-                .map(|slot| slots[slot])
-                .collect()
-        }
-        Configurations::Fusion(batch) => {
-            batch.fused_slots(config).map(|slot| slots[slot]).collect()
-        }
-        Configurations::Tile(_) | Configurations::FeatureSet(_) => Vec::new(),
     }
 }
