@@ -30,31 +30,29 @@ impl Prior {
 
 impl Prior {
     /// Medians over the measured graphs of each task, for the models that ship. A model of fusions predicts the time itself.
-    /// Scores of a feature set without unit may have any scale, so little is expected of them.
+    /// Other scores without unit may have any scale, so little is expected of them.
     pub(crate) fn of(task: Task, unit: ScoreUnit) -> Self {
-        match task {
-            Task::Layout => Self {
+        match (task, unit) {
+            (Task::Layout, _) => Self {
                 slope: 0.038,
                 spread: 0.2,
             },
-            Task::Tile => Self {
+            (Task::Tile, _) => Self {
                 slope: 0.076,
                 spread: 0.5,
             },
             // The score is ln(seconds).
-            Task::Fusion => Self {
+            (Task::Fusion, _) => Self {
                 slope: 1.0,
                 spread: 0.2,
             },
-            Task::FeatureSet => match unit {
-                ScoreUnit::Seconds => Self {
-                    slope: 1.0,
-                    spread: 0.5,
-                },
-                ScoreUnit::None => Self {
-                    slope: 0.05,
-                    spread: 0.5,
-                },
+            (_, ScoreUnit::Seconds) => Self {
+                slope: 1.0,
+                spread: 0.5,
+            },
+            (_, ScoreUnit::None) => Self {
+                slope: 0.05,
+                spread: 0.5,
             },
         }
     }
