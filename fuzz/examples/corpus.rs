@@ -335,7 +335,7 @@ fn batches() {
     (0..260).for_each(|number| {
         two_bytes
             .push(&[wide(number), wide(0)])
-            .expect("a configuration")
+            .expect("a configuration");
     });
     let two_bytes = two_bytes.build().expect("a batch");
     write(

@@ -31,7 +31,7 @@ fn main() {
                         model
                             .encode(Worker(0), &input, &interrupt)
                             .expect("the encoder runs"),
-                    )
+                    );
                 };
                 encode();
                 let fastest = times(RUNS, encode)[0];

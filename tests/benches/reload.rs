@@ -116,7 +116,7 @@ async fn capacity(client: &Client) -> f64 {
         } = question();
         let request = RankRequest::new(&graph, &configurations).with_scores();
         call_times(CALLS / CALLERS, async || {
-            drop(client.rank(&request).await.expect("a ranking"))
+            drop(client.rank(&request).await.expect("a ranking"));
         })
         .await;
     });

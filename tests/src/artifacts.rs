@@ -87,7 +87,7 @@ impl Artifacts {
         copy_folder(&newest.expect("the model has a version"), elsewhere.path())
             .expect("artifacts can be copied");
         self.edit_manifest(elsewhere.path(), |manifest| {
-            manifest["version"] = version.into()
+            manifest["version"] = version.into();
         });
         change(elsewhere.path());
         let published = folder.join(version.to_string());
@@ -182,9 +182,9 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
         let path = entry?.path();
         let to = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
-            copy_folder(&path, &to)?
+            copy_folder(&path, &to)?;
         } else {
-            fs::copy(&path, &to).map(drop)?
+            fs::copy(&path, &to).map(drop)?;
         }
     }
     Ok(())

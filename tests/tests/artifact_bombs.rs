@@ -74,7 +74,7 @@ async fn files_that_are_too_large_are_rejected_before_they_take_memory() {
     type Spoil = fn(&Artifacts, &Path);
     let cases: [(&str, &str, Spoil); 5] = [
         ("a bomb", "FILE_TOO_LARGE", |artifacts, folder| {
-            with_golden(artifacts, folder, &bomb())
+            with_golden(artifacts, folder, &bomb());
         }),
         (
             "a bomb that lies",
@@ -84,13 +84,13 @@ async fn files_that_are_too_large_are_rejected_before_they_take_memory() {
             },
         ),
         ("golden cases", "FILE_TOO_LARGE", |_, folder| {
-            with_size(folder, "golden.npz", 17 << 20)
+            with_size(folder, "golden.npz", 17 << 20);
         }),
         ("a model", "FILE_TOO_LARGE", |_, folder| {
-            with_size(folder, "head.onnx", 257 << 20)
+            with_size(folder, "head.onnx", 257 << 20);
         }),
         ("a manifest", "FILE_TOO_LARGE", |_, folder| {
-            with_size(folder, "manifest.json", 2 << 20)
+            with_size(folder, "manifest.json", 2 << 20);
         }),
     ];
     let artifacts = Artifacts::copy();

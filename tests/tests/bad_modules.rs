@@ -324,7 +324,7 @@ fn a_module_cut_short_is_refused_or_is_a_smaller_module() {
             }
             Err(GraphError::Empty) => assert!(cut == 0 || ends.contains(&cut), "cut at {cut}"),
             Err(GraphError::Malformed { place, .. }) => {
-                assert_eq!(place, "the module", "cut at {cut}")
+                assert_eq!(place, "the module", "cut at {cut}");
             }
             Err(other) => panic!("cut at {cut}: {other:?}"),
         }

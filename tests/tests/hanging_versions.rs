@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 fn edit_encoder(artifacts: &Artifacts, name: &str, version: u64, edit: impl FnOnce(&mut Vec<u8>)) {
     artifacts.publish(name, version, |folder| {
-        artifacts.edit_file(folder, "encoder.onnx", edit)
+        artifacts.edit_file(folder, "encoder.onnx", edit);
     });
 }
 
@@ -58,7 +58,7 @@ async fn a_run_that_hangs_ends_with_the_calls_that_need_it() {
         Subject::start_with(Artifacts::copy(), &["--workers=2", "--max-run-seconds=600"]).await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
-        loop_above(encoder, LIMIT, STEPS)
+        loop_above(encoder, LIMIT, STEPS);
     });
     subject
         .server
@@ -85,7 +85,7 @@ async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
         Subject::start_with(Artifacts::copy(), &["--workers=1", "--max-run-seconds=1"]).await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
-        loop_above(encoder, LIMIT, STEPS)
+        loop_above(encoder, LIMIT, STEPS);
     });
     subject
         .server
@@ -111,7 +111,7 @@ async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
     let before = subject.ask(MODEL, 12).await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
-        stall_above(encoder, LIMIT)
+        stall_above(encoder, LIMIT);
     });
     subject
         .server
@@ -146,7 +146,7 @@ async fn a_canary_whose_run_cannot_be_stopped_stays_out_of_service_until_an_oper
     let (hangs, admin) = (subject.first + 1, subject.server.admin().await);
     admin.pin(MODEL, subject.first).await.unwrap();
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
-        stall_above(encoder, LIMIT)
+        stall_above(encoder, LIMIT);
     });
     // Loaded already when the second call needs it.
     admin.set_canary(MODEL, hangs, 1).await.unwrap();
@@ -214,7 +214,7 @@ async fn an_endless_version_delays_no_other_and_is_freed_with_its_folder() {
     let subject = Subject::start_with(Artifacts::copy(), &flags).await;
     let (endless, admin) = (subject.first + 1, subject.server.admin().await);
     edit_encoder(&subject.artifacts, MODEL, endless, |encoder| {
-        loop_above(encoder, f32::MIN, STEPS)
+        loop_above(encoder, f32::MIN, STEPS);
     });
     subject
         .server
@@ -260,7 +260,7 @@ async fn loading_a_version_ends_at_its_limit_also_inside_an_operator_and_at_a_st
     let subject = Subject::start_with(Artifacts::copy(), &flags).await;
     let (endless, stalls) = (subject.first + 1, subject.first + 2);
     edit_encoder(&subject.artifacts, MODEL, endless, |encoder| {
-        loop_above(encoder, f32::MIN, STEPS)
+        loop_above(encoder, f32::MIN, STEPS);
     });
     let rejected = subject
         .server

@@ -29,7 +29,7 @@ async fn models_padded_with_minus_one(kernel: &MeasuredGraph) -> Artifacts {
             models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
             let scores = scores(&version, kernel).await;
             models.edit_file(&version, "golden.npz", |golden| {
-                *golden = golden_case(kernel, &scores)
+                *golden = golden_case(kernel, &scores);
             });
         }
     }

@@ -289,7 +289,7 @@ async fn impossible_requests_are_refused_with_their_field() {
     ] {
         match client.suggest(&request).await {
             Err(error @ ClientError::Refused(_)) => {
-                assert!(error.to_string().contains(expected), "{error}")
+                assert!(error.to_string().contains(expected), "{error}");
             }
             other => panic!("{other:?}"),
         }

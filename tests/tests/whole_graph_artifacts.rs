@@ -55,7 +55,7 @@ async fn a_model_says_of_which_kind_it_is() {
 async fn an_artifact_that_is_refused_leaves_the_others_serving() {
     let models = Artifacts::copy();
     models.edit_manifest(Path::new("tile-whole-graph/1"), |manifest| {
-        manifest["chunk_configs"] = 0.into()
+        manifest["chunk_configs"] = 0.into();
     });
     let server = TestServer::start_with(&[&models.flag()]).await;
     assert_eq!(

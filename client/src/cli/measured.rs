@@ -174,7 +174,7 @@ fn since_improvement(outcomes: &[Measured]) -> u32 {
     for outcome in outcomes {
         match outcome {
             Measured::Time { seconds, .. } if *seconds < fastest => {
-                (fastest, since) = (*seconds, 0)
+                (fastest, since) = (*seconds, 0);
             }
             _ => since += 1,
         }

@@ -35,16 +35,16 @@ fn measure(criterion: &mut Criterion, module: &Module) {
     let mut group = criterion.benchmark_group(&module.name);
     group.throughput(Throughput::Elements(nodes as u64));
     group.bench_function(BenchmarkId::new("read", nodes), |bencher| {
-        bencher.iter(|| read(&module.bytes))
+        bencher.iter(|| read(&module.bytes));
     });
     group.bench_function(BenchmarkId::new("hash", nodes), |bencher| {
-        bencher.iter(|| black_box(&graph).hash())
+        bencher.iter(|| black_box(&graph).hash());
     });
     group.bench_function(BenchmarkId::new("cut", nodes), |bencher| {
         bencher.iter(|| SegmentedGraph::new(black_box(&graph)));
     });
     group.bench_function(BenchmarkId::new("whole", nodes), |bencher| {
-        bencher.iter(|| whole(&module.bytes))
+        bencher.iter(|| whole(&module.bytes));
     });
     group.finish();
 }

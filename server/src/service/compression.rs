@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn only_messages_that_get_shorter_are_compressed() {
-        let long = [7; 100_000];
+        let long = vec![7; 100_000];
         let messages = framed(&[b"", b"ab", &long]);
         let written = compressed(messages, Encoding::Gzip).unwrap();
         let unchanged = framed(&[b"", b"ab"]);

@@ -58,7 +58,7 @@ pub(crate) async fn judge() {
     let some = tiles(0..100);
     let request = RankRequest::new(&kernel, &some).adapt(Some(Adapt::new("bench").use_stored()));
     let times = call_times(CALLS, async || {
-        drop(client.rank(&request).await.expect("a ranking"))
+        drop(client.rank(&request).await.expect("a ranking"));
     })
     .await;
     println!(

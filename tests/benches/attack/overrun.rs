@@ -12,7 +12,7 @@ const DEADLINES: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(150),
     Duration::from_millis(400),
-    Duration::from_millis(1_000),
+    Duration::from_secs(1),
 ];
 
 /// Time without any use of the processor after which a server is idle. The system counts in ticks of ten milliseconds.

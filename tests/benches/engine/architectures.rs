@@ -41,7 +41,7 @@ async fn row(client: &Client, model: &Model, graph: &GraphHandle, configurations
         return println!("| `{}` | - | - | - |", model.name);
     };
     let times = call_times(CALLS, async || {
-        drop(client.rank(&request).await.expect("a ranking"))
+        drop(client.rank(&request).await.expect("a ranking"));
     })
     .await;
     let (rows, time) = (first.reuse.rows_evaluated, times[CALLS / 2]);

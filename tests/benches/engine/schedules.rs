@@ -28,7 +28,7 @@ pub(crate) async fn at_once_and_one_by_one() {
     let all = Configurations::FeatureSet(batch.clone());
     let request = RankRequest::new(&graph, &all).top(10);
     let at_once = call_times(CALLS, async || {
-        drop(client.rank(&request).await.expect("a ranking"))
+        drop(client.rank(&request).await.expect("a ranking"));
     })
     .await;
     let each: Vec<Configurations> = (0..SCHEDULES)

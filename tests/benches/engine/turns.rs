@@ -43,7 +43,7 @@ pub(crate) async fn of_small_and_large() {
 async fn percentiles(client: &Client, graph: &GraphHandle, batch: &Configurations) -> [f64; 2] {
     let request = RankRequest::new(graph, batch).top(1);
     let times = call_times(CALLS, async || {
-        drop(client.rank(&request).await.expect("a ranking"))
+        drop(client.rank(&request).await.expect("a ranking"));
     })
     .await;
     [times[CALLS / 2], times[CALLS * 99 / 100]]

@@ -14,7 +14,7 @@ use crate::{Artifacts, onnx};
 pub fn publish_endless(artifacts: &Artifacts, name: &str, version: u64, steps: i64) -> PathBuf {
     artifacts.publish(name, version, |folder| {
         artifacts.edit_file(folder, "encoder.onnx", |model| {
-            onnx::loop_above(model, f32::MIN, steps)
+            onnx::loop_above(model, f32::MIN, steps);
         });
     })
 }
@@ -24,7 +24,7 @@ pub fn publish_endless(artifacts: &Artifacts, name: &str, version: u64, steps: i
 pub fn publish_zip_bomb(artifacts: &Artifacts, name: &str, version: u64, bytes: u64) -> PathBuf {
     artifacts.publish(name, version, |folder| {
         artifacts.edit_file(folder, "golden.npz", |golden| {
-            *golden = swell(golden, bytes)
+            *golden = swell(golden, bytes);
         });
     })
 }

@@ -31,7 +31,7 @@ async fn small_messages_that_decompress_to_empty_elements_take_little_memory() {
         let attack = || bombs(&attacked.aim(), ATTACKERS, sent, PAUSE);
         let outcome = attacked
             .endures(name, attack, async |attack| {
-                until_calls(attack, calls).await
+                until_calls(attack, calls).await;
             })
             .await;
         assert!(outcome.bytes < COMPRESSED_BYTES, "{name}: {outcome:?}");
@@ -45,7 +45,7 @@ async fn a_slow_sender_of_small_messages_delays_nobody() {
     let attack = || slow_bombs(&attacked.aim().from_addresses(2), 2, bomb, 4 << 10);
     attacked
         .endures("slow zstd", attack, async |attack| {
-            until_calls(attack, 6).await
+            until_calls(attack, 6).await;
         })
         .await;
 }

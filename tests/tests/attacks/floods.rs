@@ -20,7 +20,7 @@ async fn floods_of_resets_pings_and_settings_delay_nobody() {
             .endures(&format!("{kind:?}"), attack, async |attack| match kind {
                 Flood::Resets => until_calls(attack, 1_000).await,
                 Flood::Pings | Flood::Settings => {
-                    crate::attacked::until_bytes(attack, 64 << 10).await
+                    crate::attacked::until_bytes(attack, 64 << 10).await;
                 }
             })
             .await;

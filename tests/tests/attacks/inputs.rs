@@ -34,7 +34,7 @@ async fn huge_numbers_are_the_fault_of_the_client() {
     let attack = || huge_graphs(&attacked.aim(), 2, Duration::from_millis(5));
     attacked
         .endures("huge graphs", attack, async |attack| {
-            until_calls(attack, 200).await
+            until_calls(attack, 200).await;
         })
         .await;
     let errors = attacked.server.stop().await.lines();

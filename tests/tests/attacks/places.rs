@@ -21,14 +21,14 @@ async fn calls_that_never_send_their_message_lock_nobody_out() {
         let attack = || silent_calls(&attacked.aim(), 2, CALLS / 2, path);
         attacked
             .endures(path, attack, async |attack| {
-                until_calls(attack, CALLS as u64).await
+                until_calls(attack, CALLS as u64).await;
             })
             .await;
     }
     let attack = || slow_calls(&attacked.aim(), 2, CALLS / 2, Duration::from_millis(20));
     attacked
         .endures("slow calls", attack, async |attack| {
-            until_bytes(attack, 20 << 10).await
+            until_bytes(attack, 20 << 10).await;
         })
         .await;
 }
@@ -54,7 +54,7 @@ async fn health_watches_lock_nobody_out() {
     let attack = || health_watches(&attacked.aim(), 2, CALLS / 2);
     attacked
         .endures("health watches", attack, async |attack| {
-            until_calls(attack, 64).await
+            until_calls(attack, 64).await;
         })
         .await;
 }

@@ -104,7 +104,7 @@ async fn false_times_of_a_stranger_do_not_change_what_a_client_learns_from_its_o
     };
     attacked
         .endures("false times", attack, async |attack| {
-            until_calls(attack, 50).await
+            until_calls(attack, 50).await;
         })
         .await;
     let mut calls = CostModelServiceClient::connect(attacked.endpoint().to_owned())

@@ -58,6 +58,7 @@ async fn tiles_that_xla_refuses_are_refused() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn broken_configurations_are_refused() {
     let cases = vec![
         (

@@ -76,7 +76,7 @@ async fn measured_configurations_are_of_the_graph_and_not_too_many() {
     let server = TestServer::start().await;
     let of = |configs, count: usize| {
         measured(|adapt| {
-            (adapt.batch, adapt.seconds) = (Some(config_batch(configs)), vec![1.0; count])
+            (adapt.batch, adapt.seconds) = (Some(config_batch(configs)), vec![1.0; count]);
         })
     };
     let many = packed(2_001, tables(), &[0; 4_002]);

@@ -148,7 +148,7 @@ async fn an_operator_tries_pins_and_takes_back_a_version() {
     assert_eq!(states(&["models", "unpin", MODEL]), ["retained", "serving"]);
 
     artifacts.publish(MODEL, first + 2, |folder| {
-        fs::remove_file(folder.join("head.onnx")).unwrap()
+        fs::remove_file(folder.join("head.onnx")).unwrap();
     });
     let text = command_line.text(&["models", "reload"]);
     assert!(

@@ -37,7 +37,7 @@ impl Fixture {
         let models = Artifacts::copy();
         for version in models.versions(WHOLE_GRAPH) {
             models.edit_manifest(&version, |manifest| {
-                manifest["chunk_configs"] = TILES.into()
+                manifest["chunk_configs"] = TILES.into();
             });
         }
         // A run may take a quarter of these bytes, so that one run has all configurations.

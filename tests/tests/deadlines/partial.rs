@@ -159,7 +159,7 @@ async fn nothing_is_ranked_where_there_is_no_time_at_all() {
     let models = Artifacts::copy();
     for version in models.versions(WHOLE_GRAPH) {
         models.edit_manifest(&version, |manifest| {
-            manifest["chunk_configs"] = TILES.into()
+            manifest["chunk_configs"] = TILES.into();
         });
     }
     let server = TestServer::start_with(&[&models.flag(), "--workers=1"]).await;

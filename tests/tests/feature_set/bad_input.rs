@@ -102,6 +102,7 @@ async fn accept(subject: &Subject, request: RankConfigsRequest) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn a_graph_is_refused_with_the_place() {
     let flags = ["--max-nodes=3", "--max-edges=2"];
     let subject = Subject::with(FeatureSetModel::of_loops("loops-sum"), &flags).await;
@@ -209,6 +210,7 @@ async fn a_graph_is_refused_with_the_place() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn configurations_are_refused_with_the_place() {
     let flags = ["--max-configs=3", "--max-config-entries=8"];
     let subject = Subject::with(FeatureSetModel::of_loops("loops-sum"), &flags).await;

@@ -391,6 +391,7 @@ async fn tile_graph(client: &Client) -> Digest {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn impossible_reports_are_refused_with_reason_and_field() {
     let folder = folder();
     let (server, client) = start(folder.path(), &[]).await;

@@ -34,7 +34,7 @@ fn bad(
 fn with_head(input: HeadInput<'static>) -> impl Fn(&Artifacts, &Path) {
     move |artifacts, folder| {
         artifacts.edit_file(folder, "head.onnx", |bytes| {
-            *bytes = head(input).encode_to_vec()
+            *bytes = head(input).encode_to_vec();
         });
     }
 }
@@ -51,7 +51,7 @@ fn with_operator(operator: &'static str, domain: &'static str) -> impl Fn(&Artif
 
 fn with_manifest(field: &'static str, value: serde_json::Value) -> impl Fn(&Artifacts, &Path) {
     move |artifacts, folder| {
-        artifacts.edit_manifest(folder, |manifest| manifest[field] = value.clone())
+        artifacts.edit_manifest(folder, |manifest| manifest[field] = value.clone());
     }
 }
 
@@ -94,7 +94,7 @@ fn files() -> Vec<Bad> {
             |artifacts, folder| {
                 let (_, digest) = outside(folder);
                 artifacts.edit_manifest(folder, |manifest| {
-                    manifest["files"]["../outside.onnx"] = digest.into()
+                    manifest["files"]["../outside.onnx"] = digest.into();
                 });
             },
         ),
@@ -143,7 +143,7 @@ fn onnx_models() -> Vec<Bad> {
             "ONNX_MALFORMED",
             |artifacts, folder| {
                 artifacts.edit_file(folder, "encoder.onnx", |bytes| {
-                    bytes.truncate(bytes.len() / 2)
+                    bytes.truncate(bytes.len() / 2);
                 });
             },
         ),
@@ -254,7 +254,7 @@ fn answers() -> Vec<Bad> {
                     .remove(0)
                     .join("golden.npz");
                 artifacts.edit_file(folder, "golden.npz", |bytes| {
-                    *bytes = fs::read(other).unwrap()
+                    *bytes = fs::read(other).unwrap();
                 });
             },
         ),

@@ -82,7 +82,7 @@ async fn a_canary_that_is_rejected_changes_nothing() {
     let subject = Subject::start().await;
     let bad = subject.first + 1;
     let folder = subject.artifacts.publish(MODEL, bad, |folder| {
-        fs::remove_file(folder.join("head.onnx")).unwrap()
+        fs::remove_file(folder.join("head.onnx")).unwrap();
     });
     let admin = subject.server.admin().await;
     for (version, reason) in [(bad, "MODEL_REJECTED"), (bad + 1, "MODEL_NOT_FOUND")] {

@@ -12,7 +12,7 @@ async fn metrics_show_states_loads_and_the_reasons_of_rejections() {
     let (second, bad) = (subject.first + 1, subject.first + 2);
     subject.publish(second).await;
     subject.artifacts.publish(MODEL, bad, |folder| {
-        fs::remove_file(folder.join("head.onnx")).unwrap()
+        fs::remove_file(folder.join("head.onnx")).unwrap();
     });
     subject.server.until(MODEL, bad, ModelState::Rejected).await;
 

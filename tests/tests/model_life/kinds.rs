@@ -54,7 +54,7 @@ async fn no_call_fails_while_the_kinds_of_a_model_change() {
 
     let other = fixture("registry/tile-whole-graph/1");
     artifacts.publish(MODEL, whole_graph, |folder| {
-        replace_files(artifacts, folder, &other)
+        replace_files(artifacts, folder, &other);
     });
     subject
         .server
@@ -79,7 +79,7 @@ async fn no_call_fails_while_the_kinds_of_a_model_change() {
 
     let first = artifacts.versions(MODEL).remove(0);
     artifacts.publish(MODEL, again, |folder| {
-        replace_files(artifacts, folder, &first)
+        replace_files(artifacts, folder, &first);
     });
     admin.unpin(MODEL).await.unwrap();
     subject

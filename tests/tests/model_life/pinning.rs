@@ -104,7 +104,7 @@ async fn a_version_that_is_not_loaded_is_loaded_and_checked_before_it_is_pinned(
 
     let bad = subject.first + 4;
     subject.artifacts.publish(MODEL, bad, |folder| {
-        fs::remove_file(folder.join("head.onnx")).unwrap()
+        fs::remove_file(folder.join("head.onnx")).unwrap();
     });
     let refused = subject
         .server

@@ -63,6 +63,7 @@ async fn mistaken(channel: Channel) -> Code {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn nothing_that_clients_send_is_logged() {
     let server = start(&[
         "--admin-listen=127.0.0.1:0",
