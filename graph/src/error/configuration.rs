@@ -59,9 +59,22 @@ pub enum ConfigurationError {
     NothingToFuse,
     /// Node features without a node or a column.
     #[error(
-        "column_count is 0; set it to the number of configuration columns of the feature set, in both forms"
+        "a configuration has no columns; set column_count to the number of configuration columns of the feature set, or send a \
+         value for each parameter"
     )]
     NoColumns,
+    /// Parameters of different numbers.
+    #[error(
+        "configuration {config} has {found} values, but configuration 0 has {expected}; send a value for every column"
+    )]
+    ParameterCount {
+        /// Number of the configuration.
+        config: usize,
+        /// Number of its values.
+        found: usize,
+        /// Number of values of the first.
+        expected: usize,
+    },
     /// Node features in both forms.
     #[error("the batch sets features and also rows or row_indices; send one of both forms")]
     DenseAndTable,

@@ -1,5 +1,5 @@
 use super::{Found, FusionError, ModuleFault, TextError};
-use crate::{LimitKind, Limits, Task, wire::WireError};
+use crate::{LimitKind, Limits, NamedSetError, Task, wire::WireError};
 
 /// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -74,6 +74,25 @@ pub enum GraphError {
          the manifest of the model"
     )]
     FeatureSetName,
+    /// Names of node columns that are not as many as there are columns.
+    #[error("node_columns has {found} names, but node_features has {expected} columns")]
+    ColumnNames {
+        /// Number of names.
+        found: usize,
+        /// Number of columns.
+        expected: usize,
+    },
+    /// A description of the feature set that is none.
+    #[error("the description of the feature set is wrong: {0}")]
+    SetDescription(NamedSetError),
+    /// A long name of an instance.
+    #[error("instance is {found} bytes long, expected at most {limit} bytes; send a digest of it")]
+    InstanceTooLong {
+        /// Number of bytes.
+        found: usize,
+        /// Maximum number.
+        limit: usize,
+    },
     /// Features that are not as many for every node.
     #[error(
         "node_features has {found} values for {nodes} nodes; every node has the same number of columns, at least 1"

@@ -51,13 +51,24 @@ impl NamedFeatureSet {
         node_features: Vec<String>,
         config_features: Vec<String>,
     ) -> Result<Self, NamedSetError> {
+        check_not_empty("node_features", &node_features)?;
+        Self::described(name, node_features, config_features)
+    }
+
+    /// Checks the names that a call sends with a graph. A flat space of parameters has no node columns.
+    pub fn described(
+        name: String,
+        node_features: Vec<String>,
+        config_features: Vec<String>,
+    ) -> Result<Self, NamedSetError> {
         if !is_set_name(&name) {
             return Err(NamedSetError::Name {
                 what: "the feature set".to_owned(),
             });
         }
-        check_columns("node_features", &node_features)?;
-        check_columns("config_features", &config_features)?;
+        check_names("node_features", &node_features)?;
+        check_not_empty("config_features", &config_features)?;
+        check_names("config_features", &config_features)?;
         Ok(Self {
             name,
             node_features,
@@ -102,8 +113,15 @@ pub(crate) fn is_set_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-fn check_columns(list: &'static str, columns: &[String]) -> Result<(), NamedSetError> {
-    if !(1..=MAX_COLUMNS).contains(&columns.len()) {
+fn check_not_empty(list: &'static str, columns: &[String]) -> Result<(), NamedSetError> {
+    if columns.is_empty() {
+        return Err(NamedSetError::Columns { list, found: 0 });
+    }
+    Ok(())
+}
+
+fn check_names(list: &'static str, columns: &[String]) -> Result<(), NamedSetError> {
+    if columns.len() > MAX_COLUMNS {
         return Err(NamedSetError::Columns {
             list,
             found: columns.len(),
@@ -158,6 +176,9 @@ mod tests {
             );
         }
         assert!(set(&"x".repeat(128), &["a b"], &["~"]).is_ok());
+        let flat = NamedFeatureSet::described("set".to_owned(), vec![], vec!["b".to_owned()]);
+        assert!(flat.is_ok(), "a flat space of parameters");
+        assert!(set("set", &[], &["b"]).is_err(), "a model has node columns");
         let none = set("set", &["a"], &[]);
         assert_eq!(
             none,

@@ -1,16 +1,22 @@
+use std::sync::Arc;
+
 use crate::{
-    GraphArrays, GraphError, Limits,
+    GraphArrays, GraphError, Limits, NamedFeatureSet,
     arrays::{check_acyclic, check_ends},
     features::is_set_name,
     hash::CanonicalForm,
 };
 
-/// A graph of `n` nodes with the columns of a named feature set, which the manifest of a model defines, and `m` edges. Edges
-/// form no cycle.
+/// A graph of `n` nodes with the columns of a named feature set, which the manifest of a model or the sender defines, and `m`
+/// edges. Edges form no cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureGraph {
     /// Name of the feature set.
     set: String,
+    /// The set, if the sender describes it.
+    description: Option<Arc<NamedFeatureSet>>,
+    /// Which instance of the set it is, where features do not tell; may be empty.
+    instance: String,
     nodes: usize,
     /// `[n, columns]` row-major features, all finite.
     features: Vec<f32>,
@@ -18,8 +24,12 @@ pub struct FeatureGraph {
     edges: Vec<[u32; 2]>,
 }
 
+/// Maximum length of the name of an instance.
+const MAX_INSTANCE_BYTES: usize = 256;
+
 impl FeatureGraph {
-    /// Checks a graph: `[nodes, columns]` features of any number of columns, and edges in any order.
+    /// Checks a graph: `[nodes, columns]` features of any number of columns, which may be none if there is one node, and edges in
+    /// any order.
     pub fn new(
         set: String,
         nodes: usize,
@@ -31,7 +41,8 @@ impl FeatureGraph {
             return Err(GraphError::FeatureSetName);
         }
         GraphArrays::check_sizes(nodes, edges.len(), limits)?;
-        if features.is_empty() || !features.len().is_multiple_of(nodes) {
+        let lacks_features = features.is_empty() && nodes > 1;
+        if lacks_features || !features.len().is_multiple_of(nodes) {
             return Err(GraphError::NodeFeatures {
                 found: features.len(),
                 nodes,
@@ -54,10 +65,54 @@ impl FeatureGraph {
         check_acyclic(nodes, &edges)?;
         Ok(Self {
             set,
+            description: None,
+            instance: String::new(),
             nodes,
             features,
             edges,
         })
+    }
+
+    /// Names the instance: a text of at most 256 bytes.
+    pub fn of_instance(self, instance: String) -> Result<Self, GraphError> {
+        if instance.len() > MAX_INSTANCE_BYTES {
+            return Err(GraphError::InstanceTooLong {
+                found: instance.len(),
+                limit: MAX_INSTANCE_BYTES,
+            });
+        }
+        Ok(Self { instance, ..self })
+    }
+
+    /// Describes the feature set by the names of its columns.
+    pub fn described(
+        self,
+        node_columns: Vec<String>,
+        config_columns: Vec<String>,
+    ) -> Result<Self, GraphError> {
+        let found = node_columns.len();
+        let expected = self.columns();
+        if found != expected {
+            return Err(GraphError::ColumnNames { found, expected });
+        }
+        let set = NamedFeatureSet::described(self.set.clone(), node_columns, config_columns)
+            .map_err(GraphError::SetDescription)?;
+        Ok(Self {
+            description: Some(Arc::new(set)),
+            ..self
+        })
+    }
+
+    /// Returns the feature set, if the sender described it.
+    #[must_use]
+    pub fn description(&self) -> Option<&Arc<NamedFeatureSet>> {
+        self.description.as_ref()
+    }
+
+    /// Returns the name of the instance, which may be empty.
+    #[must_use]
+    pub fn instance(&self) -> &str {
+        &self.instance
     }
 
     /// Returns the name of the feature set.
@@ -72,7 +127,7 @@ impl FeatureGraph {
         self.nodes
     }
 
-    /// Returns the number of columns of a node, which is at least 1.
+    /// Returns the number of columns of a node, which is at least 1 if there are several nodes.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.features.len() / self.nodes
@@ -100,7 +155,21 @@ impl FeatureGraph {
         form.count(self.columns());
         form.floats(&self.features);
         form.numbers(self.edges.as_flattened().iter().copied());
+        self.add_description(&mut form);
         form
+    }
+
+    /// What is not sent adds nothing, so that it changes no hash.
+    fn add_description(&self, form: &mut CanonicalForm) {
+        if let Some(set) = &self.description {
+            form.bytes(b"description");
+            form.bytes(&set.digest().0);
+        }
+        if !self.instance.is_empty() {
+            form.bytes(b"instance");
+            form.count(self.instance.len());
+            form.bytes(self.instance.as_bytes());
+        }
     }
 }
 
@@ -145,6 +214,68 @@ mod tests {
             &Limits::default(),
         );
         assert_ne!(Graph::of_features(other.unwrap()).hash(), one);
+    }
+
+    #[test]
+    fn a_description_and_an_instance_tell_graphs_apart() {
+        let space = || {
+            FeatureGraph::new(
+                "gemm".to_owned(),
+                1,
+                Vec::new(),
+                Vec::new(),
+                &Limits::default(),
+            )
+            .unwrap()
+        };
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let described = |columns: &[&str]| space().described(Vec::new(), names(columns)).unwrap();
+        let of = |graph: FeatureGraph, instance: &str| {
+            let graph = graph.of_instance(instance.to_owned()).unwrap();
+            Graph::of_features(graph).hash()
+        };
+        let hashes = [
+            of(space(), ""),
+            of(space(), "1024"),
+            of(described(&["block"]), ""),
+            of(described(&["block"]), "1024"),
+            of(described(&["block", "warps"]), "1024"),
+        ];
+        for (number, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..number].contains(hash), "graph {number}");
+        }
+        assert_eq!(of(described(&["block"]), "1024"), hashes[3]);
+    }
+
+    #[test]
+    fn a_wrong_description_is_refused() {
+        let space = || graph_of_one_node(&[0.5]);
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let described = |nodes: &[&str], configs: &[&str]| {
+            space().described(names(nodes), names(configs)).map(|_| ())
+        };
+        assert_eq!(described(&["depth"], &["tile"]), Ok(()));
+        let count = GraphError::ColumnNames {
+            found: 0,
+            expected: 1,
+        };
+        assert_eq!(described(&[], &["tile"]), Err(count));
+        for configs in [&[][..], &["tile", "tile"], &["\"\""]] {
+            let refused = described(&["depth"], configs);
+            assert!(matches!(refused, Err(GraphError::SetDescription(_))));
+        }
+        let long = space().of_instance("x".repeat(257)).unwrap_err();
+        assert!(long.to_string().contains("257 bytes"), "{long}");
+    }
+
+    fn graph_of_one_node(features: &[f32]) -> FeatureGraph {
+        let limits = Limits::default();
+        FeatureGraph::new("set".to_owned(), 1, features.to_vec(), Vec::new(), &limits).unwrap()
     }
 
     #[test]

@@ -89,21 +89,34 @@ impl GraphArrays {
 impl FeatureGraph {
     /// Reads and checks a graph that was sent.
     pub fn of_message(graph: &v1::FeatureGraph, limits: &Limits) -> Result<Self, GraphError> {
-        let (bytes, nodes) = (&graph.node_features, graph.nodes as usize);
+        let bytes = &graph.node_features;
+        let nodes = match graph.nodes {
+            0 if bytes.is_empty() => 1,
+            nodes => nodes as usize,
+        };
         let values = (bytes.len() / size_of::<f32>()).next_multiple_of(nodes.max(1));
         let features = read_floats("node_features (in bytes)", bytes, values)?;
         let edges = read_edges("edges", &graph.edges)?;
-        Self::new(graph.feature_set.clone(), nodes, features, edges, limits)
+        let read = Self::new(graph.feature_set.clone(), nodes, features, edges, limits)?;
+        let read = read.of_instance(graph.instance.clone())?;
+        if graph.config_columns.is_empty() && graph.node_columns.is_empty() {
+            return Ok(read);
+        }
+        read.described(graph.node_columns.clone(), graph.config_columns.clone())
     }
 
     /// Returns the message of the graph.
     #[must_use]
     pub fn to_message(&self) -> v1::FeatureGraph {
+        let described = self.description();
         v1::FeatureGraph {
             feature_set: self.set().to_owned(),
             nodes: u32::try_from(self.nodes()).unwrap_or(u32::MAX),
             node_features: little_endian(self.features()).into(),
             edges: self.edges().as_flattened().to_vec(),
+            node_columns: described.map_or_else(Vec::new, |set| set.node_features().to_vec()),
+            config_columns: described.map_or_else(Vec::new, |set| set.config_features().to_vec()),
+            instance: self.instance().to_owned(),
         }
     }
 }
@@ -164,6 +177,9 @@ mod tests {
         }
         let columns = vec![0.5, -1.5, 2.0, 3.0];
         let graph = FeatureGraph::new("set".to_owned(), 2, columns, vec![[1, 0]], &limits).unwrap();
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let graph = graph.described(names(["depth", "flops"]), names(["tile", "unroll"]));
+        let graph = graph.unwrap().of_instance("matmul".to_owned()).unwrap();
         let graph = Graph::of_features(graph);
         let message = graph.to_message().unwrap();
         assert_eq!(

@@ -191,7 +191,9 @@ fn graph_reason(error: &GraphError) -> Reason {
         GraphError::Fusion(_) | GraphError::OtherSlots { .. } => Reason::ProgramNotPrepared,
         GraphError::ProgramWithoutModule => Reason::ModuleRequired,
         GraphError::WrongSource { .. } => Reason::GraphTaskMismatch,
-        GraphError::FeatureSetName => Reason::FieldInvalid,
+        GraphError::FeatureSetName
+        | GraphError::SetDescription(_)
+        | GraphError::InstanceTooLong { .. } => Reason::FieldInvalid,
         GraphError::Empty => Reason::GraphEmpty,
         GraphError::DuplicateInstruction { .. } | GraphError::DuplicateComputation { .. } => {
             Reason::DuplicateId
@@ -214,6 +216,7 @@ fn graph_reason(error: &GraphError) -> Reason {
         | GraphError::FeatureNotFinite { .. }
         | GraphError::FeatureTooLarge { .. }
         | GraphError::NodeFeatures { .. }
+        | GraphError::ColumnNames { .. }
         | GraphError::WrongColumns { .. }
         | GraphError::ReversedEdge { .. }
         | GraphError::FeatureImpossible { .. }
@@ -252,9 +255,9 @@ fn configuration_reason(error: &ConfigurationError) -> Reason {
         | ConfigurationError::NotFusible { .. }
         | ConfigurationError::NoSuchSlot { .. } => Reason::NodeNotConfigurable,
         ConfigurationError::SetTwice { .. } => Reason::NodeSetTwice,
-        ConfigurationError::WrongCount { .. } | ConfigurationError::WrongColumns { .. } => {
-            Reason::WrongCount
-        }
+        ConfigurationError::WrongCount { .. }
+        | ConfigurationError::WrongColumns { .. }
+        | ConfigurationError::ParameterCount { .. } => Reason::WrongCount,
         ConfigurationError::TooLong { .. } => Reason::ListTooLong,
         ConfigurationError::DimensionTwice { .. } | ConfigurationError::NoSuchDimension { .. } => {
             Reason::LayoutInvalid

@@ -69,6 +69,8 @@ fn read_adapt(adapt: Adapt, source: &Source, bounds: &Bounds) -> Result<(), Serv
         ids,
         use_stored: _,
         own_only: _,
+        other_targets: _,
+        all_other_targets: _,
     } = adapt;
     let times = SentTimes {
         seconds,

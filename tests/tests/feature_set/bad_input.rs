@@ -239,7 +239,7 @@ async fn configurations_are_refused_with_the_place() {
         subject,
         with_configs(|configs| configs.column_count = 0),
         "WRONG_COUNT",
-        &["column_count is 0"],
+        &["a configuration has no columns"],
     )
     .await;
     refuse(

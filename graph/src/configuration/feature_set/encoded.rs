@@ -1,13 +1,16 @@
-//! Reads the two forms of a batch of node features, which are equal in meaning, from the wire.
+//! Reads the forms of a batch of node features, which are equal in meaning, from the wire.
 
-use hlorank_proto::v1::NodeFeatureConfigs;
+use hlorank_proto::v1::{NodeFeatureConfigs, ParameterConfig};
 use prost::Message as _;
 
 use super::NodeFeatureBatch;
 use crate::{
     ConfigurationError, Limits,
-    configuration::encoded_form::{EncodedForm, EncodedSize, FormFacts},
-    wire::{last_bytes, last_number, uint32},
+    configuration::{
+        checks::{check_count, check_size},
+        encoded_form::{EncodedForm, EncodedSize, FormFacts},
+    },
+    wire::{WireError, count_messages, last_bytes, last_number, messages, uint32},
 };
 
 /// Numbers of the fields.
@@ -28,6 +31,17 @@ pub(super) const NODE_FEATURES: EncodedForm<NodeFeatureBatch> = EncodedForm {
     read: |message, nodes, limits| read(message, nodes.len(), limits),
 };
 
+pub(super) const PARAMETERS: EncodedForm<NodeFeatureBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 10,
+        field: "parameter_configs",
+        count: |message| count_messages(message, 1),
+        columns: Some(parameter_count),
+        read_bytes,
+    },
+    read: |message, nodes, limits| read_parameters(message, nodes.len(), limits),
+};
+
 /// Bytes of a node of a configuration: the number of its row and, at most, an entry in the table of distinct rows.
 const NODE_BYTES: usize = size_of::<u32>() + 16;
 
@@ -43,8 +57,15 @@ fn column_count(message: &[u8]) -> usize {
     last_number(message, COLUMN_COUNT).map_or(0, |count| uint32(count) as usize)
 }
 
+/// Returns the number of values of the first configuration.
+fn parameter_count(message: &[u8]) -> usize {
+    let first = messages(message, 1).next().and_then(Result::ok);
+    let values = first.and_then(|first| values(first).ok());
+    values.map_or(0, |values| values.len())
+}
+
 impl NodeFeatureBatch {
-    /// Reads either form for a graph of `nodes` nodes.
+    /// Reads the dense form or the table for a graph of `nodes` nodes.
     pub fn from_message(
         message: &NodeFeatureConfigs,
         nodes: usize,
@@ -75,9 +96,70 @@ fn read(
     }
 }
 
+/// Reads the values of a configuration of the only node of a graph.
+fn values(config: &[u8]) -> Result<Vec<f32>, WireError> {
+    Ok(ParameterConfig::decode(config)?.values)
+}
+
+fn read_parameters(
+    message: &[u8],
+    nodes: usize,
+    limits: &Limits,
+) -> Result<NodeFeatureBatch, ConfigurationError> {
+    check_count("a parameter configuration (in nodes)", 1, nodes)?;
+    let configs = count_messages(message, 1)?;
+    let columns = parameter_count(message);
+    check_size(configs, columns, limits)?;
+    let mut bytes = Vec::new();
+    for (number, config) in messages(message, 1).enumerate() {
+        let values = values(config?)?;
+        if values.len() != columns {
+            return Err(ConfigurationError::ParameterCount {
+                config: number,
+                found: values.len(),
+                expected: columns,
+            });
+        }
+        bytes.extend(values.into_iter().flat_map(f32::to_le_bytes));
+    }
+    NodeFeatureBatch::from_bytes(configs, [1, columns], &bytes, limits)
+}
+
 #[cfg(test)]
 mod tests {
+    use hlorank_proto::v1::ParameterConfigs;
+
     use super::*;
+
+    fn parameters(
+        configs: &[&[f32]],
+        nodes: usize,
+    ) -> Result<NodeFeatureBatch, ConfigurationError> {
+        let config = |values: &&[f32]| ParameterConfig {
+            values: values.to_vec(),
+        };
+        let message = ParameterConfigs {
+            configs: configs.iter().map(config).collect(),
+        };
+        read_parameters(&message.encode_to_vec(), nodes, &Limits::default())
+    }
+
+    #[test]
+    fn parameters_are_values_of_the_only_node() {
+        let expected =
+            NodeFeatureBatch::from_values([1, 2], &[1.0, 0.0, 3.0, 4.0], &Limits::default());
+        assert_eq!(parameters(&[&[1.0, -0.0], &[3.0, 4.0]], 1), expected);
+        assert!(parameters(&[&[1.0]], 2).is_err(), "several nodes");
+        let differ = ConfigurationError::ParameterCount {
+            config: 1,
+            found: 1,
+            expected: 2,
+        };
+        assert_eq!(parameters(&[&[1.0, 2.0], &[3.0]], 1), Err(differ));
+        assert_eq!(parameters(&[&[]], 1), Err(ConfigurationError::NoColumns));
+        assert_eq!(parameters(&[], 1), Err(ConfigurationError::Empty));
+        assert!(parameters(&[&[f32::NAN]], 1).is_err());
+    }
 
     fn refused(message: &NodeFeatureConfigs) -> ConfigurationError {
         NodeFeatureBatch::from_message(message, 2, &Limits::default()).unwrap_err()

@@ -3,7 +3,10 @@
 use hlorank_proto::v1::config_batch::Configs;
 
 use super::{
-    NodeFeatureBatch, canonical, describe::describe, encoded::NODE_FEATURES, rows::NoRows,
+    NodeFeatureBatch, canonical,
+    describe::describe,
+    encoded::{NODE_FEATURES, PARAMETERS},
+    rows::NoRows,
 };
 use crate::{
     ConfigurationError, Graph, Limits, SegmentedGraph, Task,
@@ -83,11 +86,12 @@ impl Batch for NodeFeatureBatch {
 }
 
 impl ReadBatch for NodeFeatureBatch {
-    const FORMS: &'static [EncodedForm<Self>] = &[NODE_FEATURES];
+    const FORMS: &'static [EncodedForm<Self>] = &[NODE_FEATURES, PARAMETERS];
 
     fn form(configs: &Configs) -> Option<&dyn Form> {
         match configs {
             Configs::NodeFeatureConfigs(message) => Some(message),
+            Configs::ParameterConfigs(message) => Some(message),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hlorank_proto::v1::{NodeFeatureConfigs, config_batch::Configs};
+use hlorank_proto::v1::{NodeFeatureConfigs, ParameterConfigs, config_batch::Configs};
 
 use crate::configuration::{Form, form::cut_rows};
 
@@ -38,6 +38,21 @@ impl Form for NodeFeatureConfigs {
         cut_rows(&self.row_indices, self.config_count, size)
             .map(part)
             .collect()
+    }
+}
+
+impl Form for ParameterConfigs {
+    fn count(&self) -> usize {
+        self.configs.len()
+    }
+
+    fn cut(&self, size: usize) -> Vec<Configs> {
+        let part = |configs: &[_]| {
+            Configs::ParameterConfigs(Self {
+                configs: configs.to_vec(),
+            })
+        };
+        self.configs.chunks(size).map(part).collect()
     }
 }
 
