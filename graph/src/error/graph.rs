@@ -85,6 +85,21 @@ pub enum GraphError {
     /// A description of the feature set that is none.
     #[error("the description of the feature set is wrong: {0}")]
     SetDescription(NamedSetError),
+    /// A description of another set than that of the model.
+    #[error(
+        "the columns of the feature set `{set}` differ from those of model `{model}`: its node columns are {node_columns}, and its \
+         configuration columns are {config_columns}"
+    )]
+    SetDiffers {
+        /// The feature set.
+        set: String,
+        /// The model.
+        model: String,
+        /// The node columns of the model.
+        node_columns: String,
+        /// The configuration columns of the model.
+        config_columns: String,
+    },
     /// A long name of an instance.
     #[error("instance is {found} bytes long, expected at most {limit} bytes; send a digest of it")]
     InstanceTooLong {

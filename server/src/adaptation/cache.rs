@@ -3,7 +3,7 @@ use std::sync::Arc;
 use hlorank_graph::Digest;
 use quick_cache::{Weighter, sync::Cache};
 
-use super::{AdaptedModel, Measurements, Point, Prior};
+use super::{AdaptedModel, Measurements, Point, Prior, StudiedSources};
 
 /// What was learned from sets of measurements, so that the calls of a search learn once.
 pub(crate) struct AdaptedCache(Cache<Digest, Option<Arc<AdaptedModel>>, WeightInBytes>);
@@ -13,6 +13,9 @@ const BYTES: u64 = 64 << 20;
 
 /// Expected number of entries.
 const ENTRIES: usize = 1_024;
+
+/// Expected number of sets of other targets.
+const SOURCES: usize = 64;
 
 /// Bytes of an entry beside what was learned.
 const ENTRY_BYTES: usize = 256;
@@ -51,6 +54,39 @@ impl AdaptedCache {
     }
 }
 
+/// What sets of other targets' measurements say, so that the calls of a search compare them once.
+pub(crate) struct SourcesCache(Cache<Digest, Arc<StudiedSources>, SourceBytes>);
+
+#[derive(Clone)]
+struct SourceBytes;
+
+impl Weighter<Digest, Arc<StudiedSources>> for SourceBytes {
+    fn weight(&self, _: &Digest, studied: &Arc<StudiedSources>) -> u64 {
+        (ENTRY_BYTES + studied.bytes()) as u64
+    }
+}
+
+impl Default for SourcesCache {
+    fn default() -> Self {
+        Self(Cache::with_weighter(SOURCES, BYTES, SourceBytes))
+    }
+}
+
+impl SourcesCache {
+    /// Compares the measurements of other targets, unless that was done before.
+    pub(crate) fn study(&self, prior: Prior, sources: Vec<Measurements>) -> Arc<StudiedSources> {
+        let digests: Vec<Digest> = sources.iter().map(|source| digest(prior, source)).collect();
+        let parts = digests.iter().map(|digest| &digest.0[..]);
+        let digest = Digest::of_parts("hlorank 2026 measurements of other targets", parts);
+        if let Some(studied) = self.0.get(&digest) {
+            return studied;
+        }
+        let studied = Arc::new(StudiedSources::of(prior, sources));
+        self.0.insert(digest, Arc::clone(&studied));
+        studied
+    }
+}
+
 /// Identifies all that learning depends on.
 fn digest(prior: Prior, measurements: &Measurements) -> Digest {
     let Measurements {
@@ -62,16 +98,8 @@ fn digest(prior: Prior, measurements: &Measurements) -> Digest {
     let numbers = |values: &[f64]| bytes(values.iter().map(|value| value.to_bits()));
     let mut parts = vec![numbers(&prior.numbers()), numbers(times), numbers(counts)];
     parts.extend(points.iter().chain(failed).map(|point: &Point| {
-        let orders = point.orders.iter().copied();
-        bytes(
-            orders.chain(
-                point
-                    .bounds
-                    .iter()
-                    .chain([&point.score])
-                    .map(|value| value.to_bits()),
-            ),
-        )
+        let score = [point.score.to_bits()];
+        bytes(point.configuration().into_iter().chain(score))
     }));
     Digest::of_parts(
         "hlorank 2026 measurements that teach",

@@ -1,5 +1,5 @@
 use super::{
-    kernel::{Kernel, ScaledPoint},
+    kernel::{ExpectedVariances, Kernel, ScaledPoint},
     linear_algebra::dot,
     solution::{Covariance, Covariances, Posterior, Solution, Variances},
 };
@@ -51,6 +51,9 @@ const MIN_NOISE: f64 = 2e-4;
 /// Variance of the common offset over the total variance.
 const OFFSET: f64 = 30.0;
 
+/// Number of steps from variances that are nearly right.
+const STEPS_FROM_EXPECTED: usize = 3;
+
 /// Leave-one-out residuals are expected to be this many deviations, which counts as much as this many measurements.
 const EXPECTED_WIDTH: (f64, f64) = (1.5, 5.0);
 
@@ -64,7 +67,14 @@ impl Fit {
         spread: f64,
     ) -> Self {
         let mut learning = Learning::of(kernel, covariance, residuals, counts, spread);
-        for _ in 0..(residuals.len() / 4).clamp(4, 30) {
+        let steps = match kernel.expected() {
+            Some(expected) => {
+                learning.start_at(expected);
+                STEPS_FROM_EXPECTED
+            }
+            None => (residuals.len() / 4).clamp(4, 30),
+        };
+        for _ in 0..steps {
             learning.improve();
         }
         learning.fit(kernel)
@@ -135,6 +145,12 @@ impl<'a> Learning<'a> {
             total,
             trust,
         }
+    }
+
+    /// Begins with variances that are nearly right.
+    fn start_at(&mut self, expected: ExpectedVariances) {
+        self.groups = vec![expected.score, expected.columns];
+        self.noise = expected.noise;
     }
 
     /// The variance of each measurement.

@@ -153,13 +153,14 @@ mod tests {
             orders: orders.to_vec(),
             ..Point::default()
         };
-        Kernel::of(
+        Kernel::of_points(
             &[0.0, 1.0, 2.0, 4.0]
                 .into_iter()
                 .zip(orders)
                 .map(point)
                 .collect::<Vec<_>>(),
             1.0,
+            None,
         )
     }
 

@@ -16,7 +16,7 @@ use super::{
 pub(super) struct Joint<'a> {
     numbers: Vec<usize>,
     kernel: &'a Kernel,
-    conditioned: [ConditionedPoint<'a>; 2],
+    conditioned: Vec<ConditionedPoint<'a>>,
     /// The lowest ln(seconds) that was measured or is believed.
     lowest: f64,
 }
@@ -48,7 +48,7 @@ impl<'a> Joint<'a> {
             .iter()
             .map(|point| Rc::new(kernel.scaled(point)))
             .collect();
-        let conditioned = adapted.hypotheses.each_ref().map(|hypothesis| {
+        let conditioned = adapted.hypotheses.iter().map(|hypothesis| {
             let candidates = pace::in_steps(1, points).zip(&scaled);
             let new = |(point, scaled)| Posterior::of(kernel, hypothesis, point, scaled);
             ConditionedPoint {
@@ -61,7 +61,7 @@ impl<'a> Joint<'a> {
         Self {
             numbers,
             kernel,
-            conditioned,
+            conditioned: conditioned.collect(),
             lowest: adapted.fastest,
         }
     }
@@ -69,9 +69,9 @@ impl<'a> Joint<'a> {
     /// Takes the predicted time of a configuration for its measured one. Means stay as they are, and variances fall.
     pub(super) fn believe(&mut self, point: &Point) {
         let scaled = Rc::new(self.kernel.scaled(point));
-        let means = self.conditioned.each_mut();
+        let means = self.conditioned.iter_mut();
         let means = means.map(|each| each.hypothesis.weight * each.believe(point, &scaled));
-        self.lowest = self.lowest.min(means.iter().sum());
+        self.lowest = self.lowest.min(means.sum());
     }
 
     /// Removes a candidate.
@@ -105,16 +105,13 @@ impl<'a> Joint<'a> {
     }
 
     fn at(&self, place: usize) -> f64 {
-        let parts = self
-            .conditioned
-            .each_ref()
-            .map(|each| (each.hypothesis.weight, &each.candidates[place]));
-        let mean: f64 = parts.iter().map(|(weight, each)| weight * each.mean).sum();
+        let parts = || {
+            let conditioned = self.conditioned.iter();
+            conditioned.map(|each| (each.hypothesis.weight, &each.candidates[place]))
+        };
+        let mean: f64 = parts().map(|(weight, each)| weight * each.mean).sum();
         let spread = |each: &Posterior| each.variance + (each.mean - mean) * (each.mean - mean);
-        let variance: f64 = parts
-            .iter()
-            .map(|(weight, each)| weight * spread(each))
-            .sum();
+        let variance: f64 = parts().map(|(weight, each)| weight * spread(each)).sum();
         expected_improvement(self.lowest - mean, variance.sqrt())
     }
 }

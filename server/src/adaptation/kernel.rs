@@ -1,6 +1,12 @@
 use std::collections::BTreeMap;
 
-use super::{Point, columns::Columns, partitions::Partitions};
+use super::{
+    Measurements, Point, Prior,
+    column_scale::ColumnScale,
+    columns::Columns,
+    lengths::{Lengths, Observations},
+    partitions::Partitions,
+};
 
 /// The groups of properties whose variance is learned, and how alike two configurations are in each.
 ///
@@ -18,13 +24,28 @@ pub(super) struct Kernel {
     partitions: Partitions,
     /// If there are fewer columns than measured configurations, and no bounds.
     columns: Option<Columns>,
+    /// How the columns of a feature set become coordinates; `None` for other tasks.
+    scale: Option<ColumnScale>,
+    /// The variances that were learned together with the scale.
+    expected: Option<ExpectedVariances>,
+}
+
+/// Variances that are nearly right, so that few steps are left to learn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExpectedVariances {
+    /// What the columns explain.
+    pub(super) columns: f64,
+    /// What a line in the score explains.
+    pub(super) score: f64,
+    /// One run.
+    pub(super) noise: f64,
 }
 
 /// A configuration in the units of the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct ScaledPoint {
     score: f64,
-    /// The bounds of a tile and its volumes.
+    /// The bounds of a tile and its volumes, or the columns of a feature set, in the unit of their length.
     coordinates: Vec<f64>,
     orders: Vec<u64>,
 }
@@ -34,8 +55,8 @@ pub(super) struct ScaledPoint {
 enum Dense {
     /// A line in the score.
     Score,
-    /// A Matérn 5/2 function of the bounds of a tile and of its volumes.
-    Bounds,
+    /// A Matérn 5/2 function of the coordinates.
+    Coordinates,
 }
 
 /// Length scale of the Matérn function, in logarithms of bounds and volumes.
@@ -45,16 +66,41 @@ const LENGTH_SCALE: f64 = 3.5;
 /// tiles of equal volume are more alike than their bounds alone say.
 const VOLUME: f64 = 0.75;
 
+/// Maximum number of measurements that lengths of columns are learned from, since that takes many steps.
+const TEACH_LENGTHS: usize = 48;
+
+/// How much a score's slope may differ, relative to it.
+const SLOPE_DIFFERS: f64 = 0.3;
+
 impl Kernel {
-    /// The kernel of these measured configurations, of which there is at least one. Scores count in `score_unit`.
+    /// The kernel of measured configurations, of which there is at least one.
+    pub(super) fn of(measurements: &Measurements, prior: Prior) -> Self {
+        let points = &measurements.points;
+        if points[0].columns.is_empty() {
+            return Self::of_points(points, prior.score_unit(), None);
+        }
+        let mut scale = ColumnScale::of(points, &measurements.times);
+        let teaching = measurements.clone().at_most(TEACH_LENGTHS);
+        let learned = learn_lengths(&scale, &teaching, prior);
+        scale.lengthen(&learned.lengths);
+        let mut kernel = Self::of_points(points, prior.score_unit(), Some(scale));
+        kernel.expected = Some(ExpectedVariances {
+            columns: learned.amplitude,
+            score: (SLOPE_DIFFERS * prior.spread).powi(2),
+            noise: learned.noise,
+        });
+        kernel
+    }
+
+    /// The kernel of points, with a scale if they have columns. Scores count in `score_unit`.
     #[expect(
         clippy::cast_precision_loss,
         reason = "there are far fewer than 2^53 measurements"
     )]
-    pub(super) fn of(points: &[Point], score_unit: f64) -> Self {
+    pub(super) fn of_points(points: &[Point], score_unit: f64, scale: Option<ColumnScale>) -> Self {
         let mut dense = vec![Dense::Score];
-        if !points[0].bounds.is_empty() {
-            dense.push(Dense::Bounds);
+        if scale.is_some() || !points[0].bounds.is_empty() {
+            dense.push(Dense::Coordinates);
         }
         let mut kernel = Self {
             mean_score: points.iter().map(|point| point.score).sum::<f64>() / points.len() as f64,
@@ -69,6 +115,8 @@ impl Kernel {
                     .collect::<Vec<_>>(),
             ),
             columns: None,
+            scale,
+            expected: None,
         };
         kernel.measured = points.iter().map(|point| kernel.scaled(point)).collect();
         if kernel.dense == [Dense::Score] && Columns::count(&kernel.partitions) < points.len() {
@@ -93,6 +141,16 @@ impl Kernel {
 
     pub(super) fn columns(&self) -> Option<&Columns> {
         self.columns.as_ref()
+    }
+
+    /// Whether configurations are alike by the columns of a feature set.
+    pub(super) fn has_scale(&self) -> bool {
+        self.scale.is_some()
+    }
+
+    /// Variances that are nearly right, if they were learned together with the scale of columns.
+    pub(super) fn expected(&self) -> Option<ExpectedVariances> {
+        self.expected
     }
 
     /// Number of rows of the matrices that learning takes: the number of columns or of measured configurations.
@@ -182,14 +240,13 @@ impl Kernel {
     }
 
     pub(super) fn scaled(&self, point: &Point) -> ScaledPoint {
-        let bounds = point.bounds.iter().copied();
-        let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
+        let coordinates = self
+            .scale
+            .as_ref()
+            .map_or_else(|| tile_coordinates(point), |scale| scale.coordinates(point));
         ScaledPoint {
             score: (point.score - self.mean_score) / self.score_unit,
-            coordinates: bounds
-                .chain(volumes)
-                .map(|coordinate| coordinate / LENGTH_SCALE)
-                .collect(),
+            coordinates,
             orders: point.orders.clone(),
         }
     }
@@ -202,7 +259,7 @@ impl Kernel {
     ) -> impl Iterator<Item = f64> + 'a {
         self.dense.iter().map(|group| match group {
             Dense::Score => one.score * other.score,
-            Dense::Bounds => matern(squared_distance(&one.coordinates, &other.coordinates)),
+            Dense::Coordinates => matern(squared_distance(&one.coordinates, &other.coordinates)),
         })
     }
 
@@ -246,6 +303,62 @@ impl Kernel {
     }
 }
 
+/// The bounds of a tile and its volumes; nothing for other tasks.
+fn tile_coordinates(point: &Point) -> Vec<f64> {
+    let bounds = point.bounds.iter().copied();
+    let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
+    bounds
+        .chain(volumes)
+        .map(|coordinate| coordinate / LENGTH_SCALE)
+        .collect()
+}
+
+/// Learns the lengths of columns in units of a scale. Times are expected to rise with the score.
+fn learn_lengths(scale: &ColumnScale, measurements: &Measurements, prior: Prior) -> Lengths {
+    let Measurements {
+        points,
+        times,
+        counts,
+        ..
+    } = measurements;
+    let coordinates: Vec<Vec<f64>> = points
+        .iter()
+        .map(|point| scale.coordinates(point))
+        .collect();
+    let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
+    let expected: Vec<f64> = scores.iter().map(|score| score * prior.slope).collect();
+    let left = times
+        .iter()
+        .zip(&expected)
+        .map(|(time, expected)| time - expected);
+    let residuals = centered(left.collect());
+    let scores = centered(
+        scores
+            .iter()
+            .map(|score| score / prior.score_unit())
+            .collect(),
+    );
+    Lengths::of(&Observations {
+        coordinates: &coordinates,
+        scores: &scores,
+        residuals: &residuals,
+        counts,
+        spread: prior.spread,
+    })
+}
+
+fn centered(mut values: Vec<f64>) -> Vec<f64> {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer than 2^53 measurements"
+    )]
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    for value in &mut values {
+        *value -= mean;
+    }
+    values
+}
+
 fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
     one.iter()
         .zip(other)
@@ -254,9 +367,15 @@ fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// The Matérn 5/2 function of a squared distance.
-fn matern(squared: f64) -> f64 {
+pub(super) fn matern(squared: f64) -> f64 {
     let distance = (5.0 * squared).sqrt();
     (1.0 + distance + 5.0 / 3.0 * squared) * libm::exp(-distance)
+}
+
+/// How the function falls with the squared distance, per unit.
+pub(super) fn matern_slope(squared: f64) -> f64 {
+    let distance = (5.0 * squared).sqrt();
+    -5.0 / 6.0 * (1.0 + distance) * libm::exp(-distance)
 }
 
 #[cfg(test)]
@@ -275,7 +394,7 @@ mod tests {
             bounds: bounds.to_vec(),
             ..Point::default()
         };
-        let kernel = Kernel::of(&[tile(&[1.0, 2.0])], 1.0);
+        let kernel = Kernel::of_points(&[tile(&[1.0, 2.0])], 1.0, None);
         let alike =
             |bounds: &[f64]| kernel.covariances(&kernel.scaled(&tile(bounds)), &[0.0, 1.0])[0];
         assert_eq!(alike(&[1.0, 2.0]), 1.0);
@@ -292,7 +411,7 @@ mod tests {
             orders: orders.to_vec(),
             ..Point::default()
         };
-        let kernel = Kernel::of(&[point(&[1, 2], 0.0), point(&[1, 3], 2.0)], 2.0);
+        let kernel = Kernel::of_points(&[point(&[1, 2], 0.0), point(&[1, 3], 2.0)], 2.0, None);
         assert_eq!(
             (kernel.dense(), kernel.tensors(), kernel.families()),
             (1, 2, 2)

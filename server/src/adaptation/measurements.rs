@@ -25,6 +25,9 @@ pub(crate) struct Measurements {
     pub(super) failed: Vec<Point>,
 }
 
+/// By how many deviations of ln(seconds) a failure counts as slower than the slowest run.
+const SLOWER: f64 = 0.2;
+
 impl Measurements {
     /// Sorts measurements, and combines those of one configuration.
     pub(crate) fn of(mut measured: Vec<Measurement>) -> Self {
@@ -100,6 +103,20 @@ impl Measurements {
         }
     }
 
+    /// Returns the same with a time for each configuration that failed: one that is a little longer than the slowest.
+    pub(super) fn with_failures_slow(mut self) -> Self {
+        if self.failed.is_empty() {
+            return self;
+        }
+        let slowest = self.times.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let time = slowest + SLOWER * deviation(&self.times);
+        let failed = self.failed.len();
+        self.points.extend(self.failed.iter().cloned());
+        self.times.extend(vec![time; failed]);
+        self.counts.extend(vec![1.0; failed]);
+        self
+    }
+
     /// The configurations that have a time, and their mean ln(seconds), in the order of configurations.
     pub(super) fn timed(&self) -> impl Iterator<Item = (&Point, f64)> {
         self.points.iter().zip(self.times.iter().copied())
@@ -110,20 +127,38 @@ impl Measurements {
         self.times.len()
     }
 
+    /// The lowest ln(seconds).
+    pub(super) fn fastest(&self) -> f64 {
+        self.times.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether the model tells configurations apart.
+    pub(super) fn scores_differ(&self) -> bool {
+        let differs = |point: &Point| point.score.to_bits() != self.points[0].score.to_bits();
+        self.points.iter().any(differs)
+    }
+
     /// Whether there is something to learn: at least three configurations, with times that differ.
     pub(super) fn teach(&self) -> bool {
         self.times.len() >= 3 && self.times.iter().any(|time| *time != self.times[0])
     }
 }
 
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 measurements"
+)]
+fn deviation(times: &[f64]) -> f64 {
+    let count = times.len() as f64;
+    let mean = times.iter().sum::<f64>() / count;
+    let squares = times.iter().map(|time| (time - mean) * (time - mean));
+    (squares.sum::<f64>() / count).sqrt()
+}
+
 /// A number that depends on the configuration alone.
 fn draw(point: &Point) -> u64 {
-    let values = point
-        .orders
-        .iter()
-        .copied()
-        .chain(point.bounds.iter().map(|bound| bound.to_bits()));
-    values.fold(0, |state, value| mix(state ^ value))
+    let numbers = point.configuration();
+    numbers.iter().fold(0, |state, value| mix(state ^ value))
 }
 
 #[cfg(test)]
@@ -162,6 +197,18 @@ mod tests {
         ]);
         assert_eq!((all.points.len(), all.failed.len()), (1, 1));
         assert_eq!(all.failed[0].bounds, [2.0]);
+    }
+
+    #[test]
+    fn a_failure_may_count_as_slow() {
+        let all = Measurements::of(vec![
+            measured(1.0, None, 1),
+            measured(2.0, 1.0, 1),
+            measured(3.0, 2.0, 1),
+        ]);
+        let slow = all.with_failures_slow();
+        assert_eq!((slow.times.len(), slow.points[2].bounds[0]), (3, 1.0));
+        assert!(slow.times[2] > libm::log(2.0) && slow.times[2] < libm::log(2.5));
     }
 
     #[test]

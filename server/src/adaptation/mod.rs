@@ -13,14 +13,17 @@
 
 mod agreement;
 mod cache;
+mod column_scale;
 mod columns;
 mod confidence;
 mod effects;
+mod fill;
 mod fit;
 mod gram;
 mod joint;
 mod kendall;
 mod kernel;
+mod lengths;
 mod linear_algebra;
 mod measurements;
 mod model;
@@ -29,10 +32,12 @@ mod point;
 mod pool;
 mod prior;
 mod solution;
+mod sources;
 mod suggest;
+mod trees;
 
 pub(crate) use agreement::{Finding, Verdict, Witness, verdicts};
-pub(crate) use cache::AdaptedCache;
+pub(crate) use cache::{AdaptedCache, SourcesCache};
 pub(crate) use confidence::Confidence;
 pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
@@ -40,4 +45,5 @@ pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE, Prediction};
 pub(crate) use point::Point;
 pub(crate) use pool::{Pool, PoolBasis, PoolRefusal};
 pub(crate) use prior::Prior;
+pub(crate) use sources::{SourceBasis, SourceRefusal, Sources, StudiedSources};
 pub(crate) use suggest::{Candidates, Reason, Suggestion, SuggestionRequest};

@@ -13,8 +13,8 @@ use super::{
 /// A model of the run times of one graph on one target.
 pub(crate) struct AdaptedModel {
     pub(super) kernel: Kernel,
-    /// One with the score as its mean, and one without.
-    pub(super) hypotheses: [Hypothesis; 2],
+    /// One with the score as its mean, and one without; only the latter if all scores are equal.
+    pub(super) hypotheses: Vec<Hypothesis>,
     /// The lowest ln(seconds) that was measured.
     pub(super) fastest: f64,
     /// The mean as a sum over tensors; `None` for tiles, whose mean is no such sum.
@@ -74,15 +74,26 @@ impl AdaptedModel {
         if !measurements.teach() {
             return None;
         }
+        let fastest = measurements.fastest();
         let mut measurements = measurements;
-        let mut kernel = Kernel::of(&measurements.points, prior.score_unit());
+        let has_columns = !measurements.points[0].columns.is_empty();
+        if has_columns {
+            measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
+        }
+        let mut kernel = Kernel::of(&measurements, prior);
         if kernel.size() > MAX_SIZE {
             measurements = measurements.at_most(MAX_SIZE);
-            kernel = Kernel::of(&measurements.points, prior.score_unit());
+            kernel = Kernel::of(&measurements, prior);
         }
-        let hypotheses = |covariance: &dyn Covariance| {
-            [prior.slope, 0.0]
-                .map(|slope| Hypothesis::of(slope, &kernel, covariance, &measurements, prior))
+        let slopes = if measurements.scores_differ() {
+            &[prior.slope, 0.0][..]
+        } else {
+            &[0.0]
+        };
+        let hypotheses = |covariance: &dyn Covariance| -> Vec<Hypothesis> {
+            let of_slope =
+                |&slope| Hypothesis::of(slope, &kernel, covariance, &measurements, prior);
+            slopes.iter().map(of_slope).collect()
         };
         let mut hypotheses = match kernel.columns() {
             Some(columns) => hypotheses(columns),
@@ -91,11 +102,6 @@ impl AdaptedModel {
         weigh(&mut hypotheses);
         let basis = basis(&hypotheses, &measurements);
         let effects = effects(&kernel, &hypotheses);
-        let fastest = measurements
-            .times
-            .iter()
-            .copied()
-            .fold(f64::INFINITY, f64::min);
         Some(Self {
             hypotheses,
             fastest,
@@ -108,6 +114,11 @@ impl AdaptedModel {
 
     pub(crate) fn basis(&self) -> Basis {
         self.basis
+    }
+
+    /// Whether it tells how alike configurations are by their columns.
+    pub(super) fn knows_columns(&self) -> bool {
+        self.kernel.has_scale()
     }
 
     /// Bytes that it takes, given those of an order of dimensions in each of its tables.
@@ -134,10 +145,11 @@ impl AdaptedModel {
             };
         }
         let scaled = self.kernel.scaled(point);
-        let predicted = self
+        let predicted: Vec<(f64, f64)> = self
             .hypotheses
-            .each_ref()
-            .map(|each| each.predict(&self.kernel, point, &scaled));
+            .iter()
+            .map(|each| each.predict(&self.kernel, point, &scaled))
+            .collect();
         let expected = |value: &dyn Fn(&(f64, f64)) -> f64| -> f64 {
             self.hypotheses
                 .iter()
@@ -213,7 +225,7 @@ impl Hypothesis {
 }
 
 /// Sets the probability of each hypothesis after the measurements.
-fn weigh(hypotheses: &mut [Hypothesis; 2]) {
+fn weigh(hypotheses: &mut [Hypothesis]) {
     let best = hypotheses
         .iter()
         .map(|each| each.fit.evidence)
@@ -228,7 +240,7 @@ fn weigh(hypotheses: &mut [Hypothesis; 2]) {
 }
 
 /// Adds up the hypotheses' means of layouts.
-fn effects(kernel: &Kernel, hypotheses: &[Hypothesis; 2]) -> Option<Effects> {
+fn effects(kernel: &Kernel, hypotheses: &[Hypothesis]) -> Option<Effects> {
     if kernel.tensors() == 0 {
         return None;
     }
@@ -259,7 +271,7 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis; 2]) -> Option<Effects> {
     })
 }
 
-fn basis(hypotheses: &[Hypothesis; 2], Measurements { points, times, .. }: &Measurements) -> Basis {
+fn basis(hypotheses: &[Hypothesis], Measurements { points, times, .. }: &Measurements) -> Basis {
     let mut predicted = times.clone();
     for each in hypotheses {
         predicted
@@ -274,7 +286,11 @@ fn basis(hypotheses: &[Hypothesis; 2], Measurements { points, times, .. }: &Meas
         .sum();
     Basis {
         learned: times.len(),
-        trust: hypotheses[0].weight,
+        trust: if let [with_score, _] = hypotheses {
+            with_score.weight
+        } else {
+            0.0
+        },
         noise: noise.sqrt(),
         left_out_tau: tau(times, &predicted),
         score_tau: tau(times, &scores),

@@ -10,10 +10,15 @@ pub(crate) struct Point {
     /// The score of the model; the logarithm of it if it is seconds.
     pub(crate) score: f64,
     /// `[slots * 3]` the order of dimensions of every tensor, as one number; for fusions `[slots]` 1 if the slot is fused;
-    /// for node features the four parts of a digest; empty for tiles.
+    /// else empty.
     pub(crate) orders: Vec<u64>,
     /// `[18]` logarithms of a tile's bounds; else empty.
     pub(crate) bounds: Vec<f64>,
+    /// The columns of a feature set: those of the only node, or of several nodes the mean, least and largest value of each; else
+    /// empty.
+    pub(crate) columns: Vec<f64>,
+    /// Digest of the columns of several nodes, which their means do not tell apart.
+    pub(crate) nodes: Option<Digest>,
 }
 
 /// Number of values of an order of dimensions.
@@ -35,6 +40,7 @@ impl Point {
                 score: score.into(),
                 orders,
                 bounds,
+                ..Self::default()
             }
         });
         points.collect()
@@ -48,33 +54,33 @@ impl Point {
         Self {
             score: log_seconds(seconds),
             orders,
-            bounds: Vec::new(),
+            ..Self::default()
         }
     }
 
-    /// The point of a configuration of a feature set. How alike two of them are is not known, so only equal ones are alike.
+    /// The point of a configuration of a feature set.
     pub(crate) fn of_node_features(
         batch: &NodeFeatureBatch,
         config: usize,
         score: f32,
         unit: ScoreUnit,
     ) -> Self {
-        let bytes: Vec<u8> = batch.values(config).flat_map(f32::to_le_bytes).collect();
-        let Digest(digest) = Digest::of_parts("hlorank 2026 node features", [bytes.as_slice()]);
-        let orders = digest
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|part| u64::from_le_bytes(*part))
-            .collect();
         let score = match unit {
             ScoreUnit::Seconds => log_seconds(score),
             ScoreUnit::None => score.into(),
         };
+        let values: Vec<f32> = batch.values(config).collect();
+        let has_nodes = batch.nodes() > 1;
+        let columns = if has_nodes {
+            aggregated(&values, batch.columns())
+        } else {
+            values.iter().map(|&value| value.into()).collect()
+        };
         Self {
             score,
-            orders,
-            bounds: Vec::new(),
+            columns,
+            nodes: has_nodes.then(|| digest(&values)),
+            ..Self::default()
         }
     }
 
@@ -95,13 +101,58 @@ impl Point {
         self.orders
             .cmp(&other.orders)
             .then_with(|| numbers(&self.bounds, &other.bounds))
+            .then_with(|| numbers(&self.columns, &other.columns))
+            .then_with(|| self.nodes.cmp(&other.nodes))
             .then_with(|| self.score.total_cmp(&other.score))
     }
 
     /// Whether two points are of the same configuration, whatever a model says of it.
     pub(crate) fn is_same_configuration(&self, other: &Self) -> bool {
-        self.orders == other.orders && self.bounds == other.bounds
+        self.orders == other.orders
+            && self.bounds == other.bounds
+            && self.columns == other.columns
+            && self.nodes == other.nodes
     }
+
+    /// Numbers that only points of one configuration share.
+    pub(crate) fn configuration(&self) -> Vec<u64> {
+        let mut numbers = self.orders.clone();
+        let values = self.bounds.iter().chain(&self.columns);
+        numbers.extend(values.map(|value| value.to_bits()));
+        let digest = self
+            .nodes
+            .iter()
+            .flat_map(|digest| digest.0.as_chunks::<8>().0);
+        numbers.extend(digest.map(|part| u64::from_le_bytes(*part)));
+        numbers
+    }
+}
+
+/// The mean, least and largest value of each column.
+fn aggregated(values: &[f32], columns: usize) -> Vec<f64> {
+    let of_column = |column: usize| {
+        let of_nodes = || {
+            values
+                .iter()
+                .skip(column)
+                .step_by(columns)
+                .map(|&value| f64::from(value))
+        };
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "there are far fewer than 2^53 nodes"
+        )]
+        let mean = of_nodes().sum::<f64>() / (values.len() / columns) as f64;
+        let least = of_nodes().fold(f64::INFINITY, f64::min);
+        let largest = of_nodes().fold(f64::NEG_INFINITY, f64::max);
+        [mean, least, largest]
+    };
+    (0..columns).flat_map(of_column).collect()
+}
+
+fn digest(values: &[f32]) -> Digest {
+    let bytes: Vec<u8> = values.iter().copied().flat_map(f32::to_le_bytes).collect();
+    Digest::of_parts("hlorank 2026 node features", [bytes.as_slice()])
 }
 
 fn log_seconds(seconds: f32) -> f64 {
@@ -145,6 +196,8 @@ fn logarithm(bound: f32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use hlorank_graph::Limits;
+
     use super::*;
 
     #[test]
@@ -175,6 +228,23 @@ mod tests {
         assert_eq!(points[0].bounds.len(), 18);
         assert_eq!(points[0].bounds[0], libm::log(4.0));
         assert!(points[0].bounds[1..].iter().all(|&bound| bound == 0.0));
+    }
+
+    #[test]
+    fn columns_of_several_nodes_are_aggregated() {
+        let limits = Limits::default();
+        let point = |nodes: usize, values: &[f32]| {
+            let batch = NodeFeatureBatch::from_values([nodes, 2], values, &limits).unwrap();
+            Point::of_node_features(&batch, 0, 0.5, ScoreUnit::None)
+        };
+        let only = point(1, &[3.0, 4.0]);
+        assert_eq!((&only.columns[..], only.nodes), (&[3.0, 4.0][..], None));
+        let several = point(2, &[3.0, 4.0, 5.0, 8.0]);
+        assert_eq!(several.columns, [4.0, 3.0, 5.0, 6.0, 4.0, 8.0]);
+        let exchanged = point(2, &[5.0, 8.0, 3.0, 4.0]);
+        assert_eq!(exchanged.columns, several.columns);
+        assert!(!exchanged.is_same_configuration(&several));
+        assert_ne!(exchanged.configuration(), several.configuration());
     }
 
     #[test]

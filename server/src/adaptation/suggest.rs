@@ -48,7 +48,7 @@ impl SuggestionRequest {
     }
 
     /// A number below `count`, at random, for the suggestion after this many others.
-    fn draw(&self, others: usize, count: usize) -> usize {
+    pub(super) fn draw(&self, others: usize, count: usize) -> usize {
         let parts = [self.seed, self.since_improvement.into(), others as u64];
         below(
             parts.into_iter().fold(0, |state, part| mix(state ^ part)),
@@ -69,7 +69,7 @@ impl SuggestionRequest {
     }
 
     /// Leaves out what is being measured.
-    fn left(&self, ranking: &[usize]) -> Vec<usize> {
+    pub(super) fn left(&self, ranking: &[usize]) -> Vec<usize> {
         let pending: BTreeSet<usize> = self.pending.iter().copied().collect();
         ranking
             .iter()
@@ -78,24 +78,15 @@ impl SuggestionRequest {
             .collect()
     }
 
-    /// The suggestion after this many others, of which one is `left` at least.
-    fn next(
-        &self,
-        others: usize,
-        left: &[usize],
-        drawn: &Range<usize>,
-        joint: &Joint<'_>,
-    ) -> (usize, Reason) {
-        if self.is_random(others) {
-            let among: Vec<usize> = left
-                .iter()
-                .copied()
-                .filter(|config| drawn.contains(config))
-                .collect();
-            let among = if among.is_empty() { left } else { &among };
-            return (among[self.draw(others, among.len())], Reason::Random);
-        }
-        (joint.best().unwrap_or(left[0]), Reason::ExpectedImprovement)
+    /// A random suggestion after this many others, of which one is `left` at least.
+    fn random(&self, others: usize, left: &[usize], drawn: &Range<usize>) -> (usize, Reason) {
+        let among: Vec<usize> = left
+            .iter()
+            .copied()
+            .filter(|config| drawn.contains(config))
+            .collect();
+        let among = if among.is_empty() { left } else { &among };
+        (among[self.draw(others, among.len())], Reason::Random)
     }
 }
 
@@ -120,15 +111,22 @@ impl AdaptedModel {
         wanted: &SuggestionRequest,
     ) -> Vec<Suggestion> {
         let mut left = wanted.left(candidates.ranking);
-        let considered = &left[..left.len().min(candidates.considered)];
-        let mut joint = Joint::of(self, considered.to_vec(), &(candidates.points)(considered));
+        let considered = self.considered(&left, candidates.considered, wanted);
+        let points = (candidates.points)(&considered);
+        let mut joint = Joint::of(self, considered, &points);
         let mut believed = wanted.pending.clone();
         let mut suggestions = Vec::new();
         while suggestions.len() < wanted.count && !left.is_empty() {
             for point in (candidates.points)(&std::mem::take(&mut believed)) {
                 joint.believe(&point);
             }
-            let (config, reason) = wanted.next(suggestions.len(), &left, &candidates.drawn, &joint);
+            let others = suggestions.len();
+            // In a space of columns, improvement is expected of what is uncertain, too.
+            let (config, reason) = if wanted.is_random(others) && !self.knows_columns() {
+                wanted.random(others, &left, &candidates.drawn)
+            } else {
+                (joint.best().unwrap_or(left[0]), Reason::ExpectedImprovement)
+            };
             suggestions.push(Suggestion {
                 config,
                 reason,
@@ -139,6 +137,18 @@ impl AdaptedModel {
             believed.push(config);
         }
         suggestions
+    }
+
+    /// The numbers of those of which the expected improvement is computed: the first ones and, in a space of columns, as many
+    /// that are drawn from the others, since what lies far from all measurements has a middling prediction.
+    fn considered(&self, left: &[usize], count: usize, wanted: &SuggestionRequest) -> Vec<usize> {
+        let mut considered = left[..left.len().min(count)].to_vec();
+        let others = &left[considered.len()..];
+        if self.knows_columns() && !others.is_empty() {
+            let drawn = (0..count).map(|number| others[wanted.draw(number, others.len())]);
+            considered.extend(drawn.collect::<BTreeSet<usize>>());
+        }
+        considered
     }
 }
 

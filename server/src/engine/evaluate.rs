@@ -1,4 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use hlorank_graph::{Digest, MAX_SEGMENT_NODES, SegmentedGraph};
 use metrics::Gauge;
@@ -15,7 +18,7 @@ use crate::{
     memory::{Held, Memory},
     metrics::{CacheSeries, LoadSeries, Metrics, set},
     model::{LoadedModel, Model, SegmentModel},
-    outcome::{Evaluation, KernelTime},
+    outcome::{Evaluation, KernelTime, Reuse, Stages},
 };
 
 /// Evaluates models on the compute pool.
@@ -118,6 +121,7 @@ impl Engine {
         match model.loaded() {
             LoadedModel::Segment(model) => segment::check(&self.resources, model, graph, terms),
             LoadedModel::WholeGraph(model) => whole_graph::check(&self.resources, model, graph),
+            LoadedModel::Absent => Ok(()),
         }
     }
 
@@ -141,6 +145,7 @@ impl Engine {
             LoadedModel::WholeGraph(model) => {
                 whole_graph::score(&self.resources, model, graph, part, terms).await
             }
+            LoadedModel::Absent => self.score_nothing(part, terms).await,
         }
     }
 
@@ -160,8 +165,40 @@ impl Engine {
                     .kernels(&self.resources, model, graph, part, terms)
                     .await
             }
-            LoadedModel::WholeGraph(_) => Ok(Vec::new()),
+            LoadedModel::WholeGraph(_) | LoadedModel::Absent => Ok(Vec::new()),
         }
+    }
+
+    /// Gives every configuration the score 0, because there is no model.
+    async fn score_nothing(
+        &self,
+        part: BatchPart,
+        terms: Terms,
+    ) -> Result<Evaluation, EngineError> {
+        let evaluate = move |_| {
+            let planned = Instant::now();
+            let configurations = part.into_configurations();
+            let configs = configurations.len();
+            let reuse = Reuse {
+                configs,
+                distinct_configs: configurations.batch().distinct().first.len(),
+                ..Reuse::default()
+            };
+            let scored = Instant::now();
+            Evaluation {
+                scores: vec![0.0; configs],
+                reuse,
+                unscored: None,
+                stages: Stages {
+                    waited: Duration::ZERO,
+                    planned,
+                    encoded: planned,
+                    scored,
+                },
+            }
+        };
+        let computed = self.resources.pool.run(terms.class, evaluate).await?;
+        Ok(computed.value)
     }
 
     /// Returns a graph in segments of the model's size, and the memory that they take. Only a model with larger segments

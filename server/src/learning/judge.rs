@@ -10,7 +10,7 @@ use crate::{
     call::{CallError, Client},
     compute::{Class, ComputePool},
     graphs::Warning,
-    store::Reporter,
+    store::{Outcome, Reporter},
 };
 
 /// What comparing reporters showed.
@@ -97,17 +97,21 @@ pub(super) fn measurements(
     points: &[Point],
     numbers: &[usize],
 ) -> Measurements {
+    measurements_of(
+        numbers
+            .iter()
+            .map(|&number| (points[number].clone(), measured.outcomes[number])),
+    )
+}
+
+/// The measurements of points, and what came of each.
+pub(super) fn measurements_of(measured: impl Iterator<Item = (Point, Outcome)>) -> Measurements {
     // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let finite = numbers
-        .iter()
-        .filter(|number| points[**number].score.is_finite());
-    let measured = finite.map(|&number| {
-        let outcome = measured.outcomes[number];
-        Measurement {
-            point: points[number].clone(),
-            seconds: (outcome.failure == 0).then_some(outcome.seconds),
-            repeats: outcome.repeats,
-        }
+    let finite = measured.filter(|(point, _)| point.score.is_finite());
+    let measured = finite.map(|(point, outcome)| Measurement {
+        point,
+        seconds: (outcome.failure == 0).then_some(outcome.seconds),
+        repeats: outcome.repeats,
     });
     Measurements::of(measured.collect())
 }

@@ -4,14 +4,18 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{
     Lesson,
-    judge::judge,
-    lesson::{Evidence, KernelPool, learn, learning_bytes, prior_of},
+    judge::{judge, measurements},
+    lesson::{Evidence, KernelPool, learn, learning_bytes},
     measured::{MeasuredConfigs, SentConfigs, join},
-    predict::points_of_measured,
+    predict::{Expectation, points_of_measured},
+    sources::{OtherMeasurements, OtherTargets},
 };
 use crate::{
-    adaptation::AdaptedCache,
-    call::{ADAPT, BatchReader, Call, CallError, Deadline, Position, SentMeasurements, class_of},
+    adaptation::{AdaptedCache, Measurements, Prior, SourcesCache},
+    call::{
+        ADAPT, BatchReader, Call, CallError, Deadline, MAX_LEARNED, Position, SentMeasurements,
+        class_of,
+    },
     compute::{Class, ComputePool},
     engine::{Engine, Terms},
     graphs::Warning,
@@ -25,6 +29,8 @@ pub(crate) struct Learning {
     engine: Arc<Engine>,
     /// What earlier calls learned.
     cache: Arc<AdaptedCache>,
+    /// What earlier calls found when they compared other targets.
+    pub(super) sources: Arc<SourcesCache>,
     pub(super) stored: Arc<StoredMeasurements>,
 }
 
@@ -37,15 +43,15 @@ pub(crate) struct Learner<'a> {
     pub(crate) reader: &'a BatchReader,
 }
 
-/// Stored measurements that a call learns from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WantedStored {
-    /// None.
-    Nothing,
-    /// Those of the call's client.
-    Own,
-    /// Those of all clients.
-    All,
+/// What a call learns from, beside the measurements that it sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WantedMeasurements {
+    /// Whether stored measurements of its target count: of the graph, and of others of its structure.
+    pub(crate) stored: bool,
+    /// Other targets whose stored measurements count.
+    pub(crate) others: OtherTargets,
+    /// Whether only those of the call's client count.
+    pub(crate) own_only: bool,
 }
 
 impl Learning {
@@ -54,6 +60,7 @@ impl Learning {
         Self {
             engine,
             cache: Arc::default(),
+            sources: Arc::default(),
             stored,
         }
     }
@@ -63,26 +70,27 @@ impl Learning {
         &self,
         learner: Learner<'_>,
         sent: SentMeasurements,
-        wanted: WantedStored,
+        wanted: WantedMeasurements,
     ) -> Result<Lesson, CallError> {
         let mut warnings = Vec::new();
         let target = sent.target.clone();
         // What the call sent is checked before the store is asked.
         let sent = self.sent_configs(learner, sent).await?;
         let own = &learner.call.client.reporter;
-        let reporter = (wanted == WantedStored::Own).then(|| own.clone());
-        let stored = match wanted {
-            WantedStored::Nothing => None,
-            WantedStored::Own | WantedStored::All => {
-                let stored = self.stored(learner, &target, reporter.clone()).await;
-                unless_failed(stored, &mut warnings)
-            }
+        let reporter = wanted.own_only.then(|| own.clone());
+        let stored = if wanted.stored {
+            let stored = self.stored(learner, &target, reporter.clone()).await;
+            unless_failed(stored, &mut warnings)
+        } else {
+            None
         };
         // A store that failed is not asked again.
         let uses_pool = stored.is_some();
         let measured = self
             .join(learner, sent, stored.unwrap_or_default(), &mut warnings)
             .await?;
+        let others = self.other_measurements(learner, &target, wanted.others, reporter.clone());
+        let others = unless_failed(others.await, &mut warnings).flatten();
         // The kernels of the structure come last, because they are scored behind all other work.
         let pooled = if uses_pool {
             let pooled = self.pooled(learner, &target, reporter).await;
@@ -90,16 +98,15 @@ impl Learning {
         } else {
             None
         };
+        let known = Known {
+            target,
+            pooled,
+            others,
+            warnings,
+        };
         match measured {
-            None => Ok(Lesson::nothing(target, pooled, warnings)),
-            Some(measured) => {
-                let evidence = Evidence {
-                    target,
-                    pooled,
-                    warnings,
-                };
-                self.learn_from(learner, measured, evidence).await
-            }
+            None => self.learn_from_others(known).await,
+            Some(measured) => self.learn_from(learner, measured, known).await,
         }
     }
 
@@ -144,7 +151,7 @@ impl Learning {
         let chosen = Chosen::of_subject(&subject).by(reporter);
         let columns = learner.reader.columns();
         self.stored
-            .read(learner.call, learner.graph, columns, &chosen)
+            .read(learner.call, learner.graph, columns, &chosen, MAX_LEARNED)
             .await
     }
 
@@ -169,12 +176,18 @@ impl Learning {
         Ok(measured)
     }
 
-    /// Learns from measured configurations: scores them, compares their reporters, and fits what they say.
+    /// Learns what other kernels and targets say, if nothing was measured.
+    async fn learn_from_others(&self, known: Known) -> Result<Lesson, CallError> {
+        let given = move |_| Lesson::nothing(known.given(&Measurements::default()));
+        Ok(self.pool().run(Class::Bulk, given).await?.value)
+    }
+
+    /// Learns from measured configurations: scores them, compares other targets and reporters, and fits what they say.
     async fn learn_from(
         &self,
         learner: Learner<'_>,
         measured: MeasuredConfigs,
-        mut evidence: Evidence,
+        known: Known,
     ) -> Result<Lesson, CallError> {
         let scores = self.scores(learner, &measured.configurations).await?;
         let bytes = learning_bytes(measured.configurations.len(), learner.graph.slots());
@@ -182,13 +195,22 @@ impl Learning {
         let unit = learner.model.manifest().unit();
         let measured = Arc::new(measured);
         let own = Arc::clone(&measured);
-        let pool = evidence.pooled.as_ref().and_then(KernelPool::pool);
-        let points = move |_| {
-            let pool = pool.as_deref();
-            points_of_measured(&own.configurations, &scores, unit, pool)
+        let expect = move |_| {
+            let by_score = points_of_measured(&own.configurations, &scores, unit, None);
+            let all: Vec<usize> = (0..by_score.len()).collect();
+            let evidence = known.given(&measurements(&own, &by_score, &all));
+            let points = match &evidence.expectation {
+                None => by_score,
+                expected => {
+                    points_of_measured(&own.configurations, &scores, unit, expected.as_ref())
+                }
+            };
+            (evidence, Arc::new(points))
         };
-        let points = Arc::new(self.pool().run(Class::Bulk, points).await?.value);
-        let prior = prior_of(&measured, unit, evidence.pooled.as_ref());
+        let (mut evidence, points) = self.pool().run(Class::Bulk, expect).await?.value;
+        let prior = Prior::of(learner.graph.task, unit);
+        let expectation = evidence.expectation.as_ref();
+        let prior = expectation.map_or(prior, |expectation| expectation.prior(prior));
         let cache = Arc::clone(&self.cache);
         let judgement = judge(self.pool(), &cache, prior, &measured, &points).await?;
         let contradictions = judgement.warning(&learner.call.client);
@@ -201,7 +223,7 @@ impl Learning {
     }
 
     /// The model's scores of what was measured.
-    async fn scores(
+    pub(super) async fn scores(
         &self,
         learner: Learner<'_>,
         configurations: &Arc<Configurations>,
@@ -217,6 +239,31 @@ impl Learning {
             .score(learner.model, learner.graph, configurations, terms)
             .await?;
         Ok(evaluation.scores)
+    }
+}
+
+/// What is known beside the measurements of the graph on the target.
+struct Known {
+    target: String,
+    pooled: Option<KernelPool>,
+    others: Option<OtherMeasurements>,
+    warnings: Vec<Warning>,
+}
+
+impl Known {
+    /// What it says, given the target's own measurements. Other targets tell more of a graph than other kernels do.
+    fn given(self, own: &Measurements) -> Evidence {
+        let others = self.others.map(|others| others.given(own));
+        let (sources, described) = others.unwrap_or_default();
+        let pool = self.pooled.as_ref().and_then(|pooled| pooled.pool.clone());
+        let of_targets = sources.map(Expectation::OfTargets);
+        Evidence {
+            target: self.target,
+            pooled: self.pooled.map(|pooled| pooled.basis),
+            sources: described,
+            expectation: of_targets.or(pool.map(Expectation::OfKernels)),
+            warnings: self.warnings,
+        }
     }
 }
 

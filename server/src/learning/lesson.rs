@@ -4,27 +4,24 @@ use super::{
     Contradiction,
     judge::{Judgement, measurements},
     measured::MeasuredConfigs,
-    predict::Predictor,
+    predict::{Expectation, Predictor},
+    sources::TargetSource,
 };
 use crate::{
     adaptation::{AdaptedCache, AdaptedModel, Basis, MAX_SIZE, Point, Pool, PoolBasis, Prior},
     call::{Client, MAX_LEARNED},
     graphs::Warning,
     memory::Held,
-    model::ScoreUnit,
     store::Reporter,
 };
 
 /// What a call learned from measurements.
 pub(crate) struct Lesson {
-    target: String,
     fit: Fit,
     /// What comparing the reporters of the measurements showed.
     judgement: Judgement,
-    /// What kernels of the same structure say, if the call asked for it.
-    pooled: Option<KernelPool>,
-    /// What was unusual.
-    warnings: Vec<Warning>,
+    /// What was known before.
+    evidence: Evidence,
     /// The memory that it takes.
     _held: Option<Held>,
 }
@@ -39,6 +36,10 @@ pub(crate) struct Adaptation {
     pub(crate) basis: Option<Basis>,
     /// What a pool of other kernels rests on, if the call asked for it.
     pub(crate) pool: Option<PoolBasis>,
+    /// What other targets taught, if the call asked for them.
+    pub(crate) sources: Vec<TargetSource>,
+    /// What takes the place of the model's scores, if other kernels or targets say something.
+    pub(crate) expectation: Option<Expectation>,
     /// The reporters that contradict others, without those names that the client may not know.
     pub(crate) contradictions: Vec<Contradiction>,
 }
@@ -46,7 +47,13 @@ pub(crate) struct Adaptation {
 /// What a call learns from, beside its measurements.
 pub(super) struct Evidence {
     pub(super) target: String,
-    pub(super) pooled: Option<KernelPool>,
+    /// What kernels of the same structure say, if the call asked for it.
+    pub(super) pooled: Option<PoolBasis>,
+    /// What other targets taught.
+    pub(super) sources: Vec<TargetSource>,
+    /// What takes the place of scores.
+    pub(super) expectation: Option<Expectation>,
+    /// What was unusual.
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -77,27 +84,19 @@ impl Lesson {
     /// What these measurements say.
     pub(super) fn of(evidence: Evidence, judgement: Judgement, fit: Fit, held: Held) -> Self {
         Self {
-            target: evidence.target,
             fit,
             judgement,
-            pooled: evidence.pooled,
-            warnings: evidence.warnings,
+            evidence,
             _held: Some(held),
         }
     }
 
-    /// Nothing was measured.
-    pub(super) fn nothing(
-        target: String,
-        pooled: Option<KernelPool>,
-        warnings: Vec<Warning>,
-    ) -> Self {
+    /// Nothing was measured on the target.
+    pub(super) fn nothing(evidence: Evidence) -> Self {
         Self {
-            target,
             fit: Fit::default(),
             judgement: Judgement::default(),
-            pooled,
-            warnings,
+            evidence,
             _held: None,
         }
     }
@@ -115,21 +114,26 @@ impl Lesson {
             contradiction.reporter = Reporter::named(shown);
         }
         Adaptation {
-            target: self.target.clone(),
+            target: self.evidence.target.clone(),
             measured: self.fit.measured,
             stored: self.fit.stored,
             basis,
-            pool: self.pooled.as_ref().map(|pooled| pooled.basis),
+            pool: self.evidence.pooled,
+            sources: self.evidence.sources.clone(),
+            expectation: self.evidence.expectation.clone(),
             contradictions,
         }
     }
 
     /// What predicts run times; `None` if the model's scores do.
     pub(crate) fn predictor(&self) -> Option<Predictor> {
-        let pool = self.pooled.as_ref().and_then(KernelPool::pool);
+        let expectation = self.evidence.expectation.clone();
         let adapted = self.fit.adapted.clone();
-        let says_something = pool.is_some() || adapted.is_some();
-        says_something.then_some(Predictor { pool, adapted })
+        let says_something = expectation.is_some() || adapted.is_some();
+        says_something.then_some(Predictor {
+            expectation,
+            adapted,
+        })
     }
 
     /// The configurations that were measured or failed.
@@ -139,13 +143,7 @@ impl Lesson {
 
     /// What was unusual, for the first who asks.
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
-        std::mem::take(&mut self.warnings)
-    }
-}
-
-impl KernelPool {
-    pub(super) fn pool(&self) -> Option<Arc<Pool>> {
-        self.pool.clone()
+        std::mem::take(&mut self.evidence.warnings)
     }
 }
 
@@ -156,17 +154,6 @@ pub(super) fn learning_bytes(measurements: usize, slots: usize) -> usize {
         + measurements
             .saturating_mul(slots)
             .saturating_mul(SLOT_BYTES)
-}
-
-/// What is expected before anything is learned from measurements.
-pub(super) fn prior_of(
-    measured: &MeasuredConfigs,
-    unit: ScoreUnit,
-    pooled: Option<&KernelPool>,
-) -> Prior {
-    let prior = Prior::of(measured.configurations.task(), unit);
-    let has_pool = pooled.is_some_and(|pooled| pooled.pool.is_some());
-    if has_pool { prior.pooled() } else { prior }
 }
 
 /// Learns from measured configurations and the point of each. The measurements of reporters that others outvote are left out.

@@ -1,5 +1,5 @@
-//! What calls learn from measured run times: their own, stored ones, and those of kernels of the same structure. What is
-//! learned predicts the run times of configurations in place of the model's scores.
+//! What calls learn from measured run times: their own, stored ones, those of kernels of the same structure, and those of the same
+//! graph on other targets. What is learned predicts the run times of configurations in place of the model's scores.
 
 mod evaluator;
 mod judge;
@@ -8,9 +8,11 @@ mod lesson;
 mod measured;
 mod pool;
 mod predict;
+mod sources;
 
 pub(crate) use evaluator::{Evaluator, PredictedBatch, ScoredConfigs};
 pub(crate) use judge::Contradiction;
-pub(crate) use learn::{Learner, Learning, WantedStored};
+pub(crate) use learn::{Learner, Learning, WantedMeasurements};
 pub(crate) use lesson::{Adaptation, Lesson};
-pub(crate) use predict::{Predictor, Scores, points};
+pub(crate) use predict::{Expectation, Predictor, Scores, points};
+pub(crate) use sources::{OtherTargets, TargetSource};

@@ -76,7 +76,7 @@ fn measurements(list: &MeasuredList, scores: &[f32], unit: ScoreUnit) -> Measure
         &Scores {
             values: scores,
             unit,
-            pool: None,
+            expectation: None,
         },
     );
     let finite = points

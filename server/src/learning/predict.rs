@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hlorank_graph::{Configurations, pace};
 
 use crate::{
-    adaptation::{AdaptedModel, LayoutMeans, Point, Pool, Prediction},
+    adaptation::{AdaptedModel, LayoutMeans, Point, Pool, Prediction, Prior, Sources},
     call::CallError,
     compute::{Class, ComputePool},
     engine::rank,
@@ -15,18 +15,28 @@ use crate::{
 /// What predicts run times in place of the model's scores.
 #[derive(Clone)]
 pub(crate) struct Predictor {
-    /// What takes the place of scores, if other kernels say something.
-    pub(crate) pool: Option<Arc<Pool>>,
-    /// `None` if no measurements of the graph itself say something: the pool then predicts ln(seconds) up to a common number.
+    /// What takes the place of scores, if other kernels or targets say something.
+    pub(crate) expectation: Option<Expectation>,
+    /// `None` if no measurements of the graph on the target say something: the expectation then predicts ln(seconds) up to a
+    /// common number.
     pub(crate) adapted: Option<Arc<AdaptedModel>>,
+}
+
+/// What is expected of ln(seconds), up to a common number, before the graph is measured on the target.
+#[derive(Clone)]
+pub(crate) enum Expectation {
+    /// From other kernels on the target.
+    OfKernels(Arc<Pool>),
+    /// From other targets.
+    OfTargets(Arc<Sources>),
 }
 
 /// The model's scores of some configurations.
 pub(crate) struct Scores<'a> {
     pub(crate) values: &'a [f32],
     pub(crate) unit: ScoreUnit,
-    /// What takes their place, if other kernels say something.
-    pub(crate) pool: Option<&'a Pool>,
+    /// What takes their place, if other kernels or targets say something.
+    pub(crate) expectation: Option<&'a Expectation>,
 }
 
 /// What a model says of a batch, whose run times are predicted.
@@ -49,13 +59,13 @@ pub(super) fn points_of_measured(
     configurations: &Configurations,
     scores: &[f32],
     unit: ScoreUnit,
-    pool: Option<&Pool>,
+    expectation: Option<&Expectation>,
 ) -> Vec<Point> {
     let all: Vec<usize> = (0..configurations.len()).collect();
     let scores = Scores {
         values: scores,
         unit,
-        pool,
+        expectation,
     };
     pace::in_steps(1, all.chunks(AT_ONCE))
         .flat_map(|some| points(configurations, some, &scores))
@@ -77,6 +87,10 @@ impl ModelScores {
     }
 
     fn layout_means(&self) -> Option<LayoutMeans> {
+        // What other targets say is no sum over tensors.
+        if self.predictor.expectation.is_some() {
+            return None;
+        }
         match &*self.configurations {
             Configurations::Layout(batch) => self.predictor.adapted.as_ref()?.layout_means(batch),
             Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
@@ -138,11 +152,10 @@ impl ModelScores {
     ) -> Result<Vec<Prediction>, CallError> {
         let batch = Arc::clone(self);
         let predict = move || {
-            let pool = batch.predictor.pool.as_deref();
             let scores = Scores {
                 values: &batch.scores,
                 unit: batch.unit,
-                pool,
+                expectation: batch.predictor.expectation.as_ref(),
             };
             let points = points(&batch.configurations, &numbers, &scores);
             pace::in_steps(1, &points)
@@ -173,16 +186,33 @@ impl ModelScores {
     }
 }
 
+impl Expectation {
+    fn log_seconds(&self, point: &Point) -> f64 {
+        match self {
+            Self::OfKernels(pool) => pool.score(point),
+            Self::OfTargets(sources) => sources.score(point),
+        }
+    }
+
+    /// What is expected of run times that it has taken the place of scores for.
+    pub(super) fn prior(&self, of_scores: Prior) -> Prior {
+        match self {
+            Self::OfKernels(_) => of_scores.pooled(),
+            Self::OfTargets(sources) => sources.prior(),
+        }
+    }
+}
+
 impl Predictor {
-    /// Predicts the run time of a configuration; without deviation if only other kernels say something.
+    /// Predicts the run time of a configuration; without deviation if only other kernels or targets say something.
     fn predict(&self, point: &Point) -> Prediction {
-        let by_pool = || Prediction {
+        let by_expectation = || Prediction {
             log_seconds: point.score,
             deviation: 0.0,
         };
         self.adapted
             .as_ref()
-            .map_or_else(by_pool, |adapted| adapted.predict(point))
+            .map_or_else(by_expectation, |adapted| adapted.predict(point))
     }
 }
 
@@ -192,8 +222,12 @@ pub(crate) fn points(
     numbers: &[usize],
     scores: &Scores<'_>,
 ) -> Vec<Point> {
-    let Scores { values, unit, pool } = *scores;
-    match configurations {
+    let Scores {
+        values,
+        unit,
+        expectation,
+    } = *scores;
+    let mut points: Vec<Point> = match configurations {
         Configurations::Fusion(batch) => {
             let point = |&number: &usize| Point::of_fusion(batch, number, values[number]);
             numbers.iter().map(point).collect()
@@ -205,15 +239,15 @@ pub(crate) fn points(
         }
         Configurations::Layout(_) | Configurations::Tile(_) => {
             let input = configurations.batch().input(numbers);
-            let mut points = Point::of_input(&input, numbers.iter().map(|&number| values[number]));
-            if let Some(pool) = pool {
-                for point in &mut points {
-                    point.score = pool.score(point);
-                }
-            }
-            points
+            Point::of_input(&input, numbers.iter().map(|&number| values[number]))
+        }
+    };
+    if let Some(expectation) = expectation {
+        for point in &mut points {
+            point.score = expectation.log_seconds(point);
         }
     }
+    points
 }
 
 /// Scores are finite, so a configuration that failed has the largest.

@@ -1,6 +1,6 @@
 use std::{path::Path, sync::Arc};
 
-use hlorank_graph::Digest;
+use hlorank_graph::{Digest, NamedFeatureSet};
 
 use super::{
     Artifact, ArtifactError, Manifest, ModelKind,
@@ -24,6 +24,8 @@ pub enum LoadedModel {
     Segment(Arc<SegmentModel>),
     /// Evaluated with the whole graph.
     WholeGraph(Arc<WholeGraphModel>),
+    /// Nothing is evaluated.
+    Absent,
 }
 
 impl Model {
@@ -60,8 +62,24 @@ impl Model {
                     facts, settings, sessions, growth,
                 )))
             }
+            ModelKind::Absent => LoadedModel::Absent,
         };
         Ok(Self { artifact, loaded })
+    }
+
+    /// What takes the place of a model if none takes graphs of a feature set: every score is 0.
+    #[must_use]
+    pub fn absent(set: Arc<NamedFeatureSet>) -> Self {
+        Self {
+            artifact: Artifact::absent(Manifest::absent(set)),
+            loaded: LoadedModel::Absent,
+        }
+    }
+
+    /// Whether there is a model at all.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        !matches!(self.loaded, LoadedModel::Absent)
     }
 
     /// The artifact that it was loaded from.
@@ -93,7 +111,7 @@ impl Model {
     pub fn segment(&self) -> Option<&Arc<SegmentModel>> {
         match &self.loaded {
             LoadedModel::Segment(model) => Some(model),
-            LoadedModel::WholeGraph(_) => None,
+            LoadedModel::WholeGraph(_) | LoadedModel::Absent => None,
         }
     }
 }

@@ -55,6 +55,8 @@ pub enum ModelKind {
     Segment(SegmentSettings),
     /// `graph`: the whole graph with some configurations at a time.
     WholeGraph(WholeGraphSettings),
+    /// There is no model: every score is 0, and what is known comes from measurements. No manifest on disk says so.
+    Absent,
 }
 
 /// The manifest as it is written.
@@ -129,6 +131,24 @@ impl Manifest {
         written.checked()
     }
 
+    /// What is said of the model that a feature set does not have: neither name nor version.
+    pub(super) fn absent(set: Arc<NamedFeatureSet>) -> Self {
+        Self {
+            name: String::new(),
+            version: 0,
+            architecture: String::new(),
+            files: BTreeMap::new(),
+            measured_quality: MeasuredQuality::new(),
+            licence: String::new(),
+            task: Task::FeatureSet,
+            kind: ModelKind::Absent,
+            features: ModelFeatures::Named(set),
+            pad: Pad::Zero,
+            unit: ScoreUnit::None,
+            training_data_digest: Digest([0; 32]),
+        }
+    }
+
     /// What the model scores.
     #[must_use]
     pub fn task(&self) -> Task {
@@ -146,6 +166,7 @@ impl Manifest {
         match &self.kind {
             ModelKind::Segment(settings) => settings.files(self.task, &self.features),
             ModelKind::WholeGraph(_) => WholeGraphSettings::files(self.task, &self.features),
+            ModelKind::Absent => Vec::new(),
         }
     }
 
@@ -277,7 +298,7 @@ impl ModelKind {
     #[must_use]
     pub fn allows_partial(&self) -> bool {
         match self {
-            Self::Segment(_) => true,
+            Self::Segment(_) | Self::Absent => true,
             Self::WholeGraph(settings) => !settings.needs_whole_batch(),
         }
     }
@@ -289,6 +310,7 @@ impl fmt::Display for ModelKind {
         formatter.write_str(match self {
             Self::Segment(_) => segment,
             Self::WholeGraph(_) => whole_graph,
+            Self::Absent => "none",
         })
     }
 }

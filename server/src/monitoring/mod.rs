@@ -212,7 +212,7 @@ impl Readiness {
             .map(|(_, error)| error.to_string());
         failing.or_else(|| {
             self.registry
-                .serves_nothing()
+                .lacks_models()
                 .then(|| "no model serves".to_owned())
         })
     }

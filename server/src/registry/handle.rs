@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::{
+    fs::{DirEntry, read_dir},
+    sync::Arc,
+};
 
 use crossbeam_channel::bounded;
 use hlorank_graph::Task;
@@ -76,7 +79,8 @@ impl Registry {
 
     fn check_defaults(&self) -> Result<(), RegistryError> {
         match self.failing_default() {
-            None if self.serves_nothing() => Err(self.no_model()),
+            // An empty folder is meant so: what calls describe themselves is answered from measurements.
+            None if self.lacks_models() => Err(self.no_model()),
             None => Ok(()),
             Some((task, source @ SelectError::WrongTask { .. })) => {
                 Err(RegistryError::WrongDefault { task, source })
@@ -97,6 +101,19 @@ impl Registry {
     #[must_use]
     pub fn serves_nothing(&self) -> bool {
         self.shared.serving.load().models.is_empty()
+    }
+
+    /// Whether no model serves although the model folder has folders.
+    #[must_use]
+    pub fn lacks_models(&self) -> bool {
+        let is_folder = |entry: &DirEntry| {
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            !is_hidden && entry.path().is_dir()
+        };
+        self.serves_nothing()
+            && read_dir(&self.shared.folder).map_or(true, |entries| {
+                entries.flatten().any(|entry| is_folder(&entry))
+            })
     }
 
     fn missing_default(&self, task: Task) -> RegistryError {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use hlorank_graph::{Digest, Task};
+use hlorank_graph::{Digest, NamedFeatureSet, Task};
 
 use crate::model::Model;
 
@@ -83,7 +83,8 @@ pub enum SelectError {
     },
     /// No model that serves takes graphs of a feature set.
     #[error(
-        "no model takes graphs of the feature set `{set}`; the served sets are {served}; name one of them, or publish a model of this set"
+        "no model takes graphs of the feature set `{set}`; the served sets are {served}; name one of them, publish a model of this set, or send \
+         config_columns to learn from measurements alone"
     )]
     UnknownFeatureSet {
         /// The feature set of the graph.
@@ -129,6 +130,15 @@ pub enum SelectError {
 }
 
 impl Selection {
+    /// What answers for graphs of a feature set that no model takes.
+    #[must_use]
+    pub fn absent(set: Arc<NamedFeatureSet>) -> Self {
+        Self {
+            stable: Arc::new(Model::absent(set)),
+            canary: None,
+        }
+    }
+
     /// Returns the name of the model.
     #[must_use]
     pub fn name(&self) -> &str {

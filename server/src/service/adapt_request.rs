@@ -7,12 +7,17 @@ use hlorank_proto::{
 
 use super::{CostModel, ServiceError};
 use crate::{
-    adaptation::{PoolBasis, PoolRefusal},
+    adaptation::{PoolBasis, PoolRefusal, SourceBasis, SourceRefusal},
     call::{ADAPT, CallError, MeasurementError, MeasurementFields, SentMeasurements, SentTimes},
-    learning::{Adaptation, Contradiction, WantedStored},
+    learning::{
+        Adaptation, Contradiction, Expectation, OtherTargets, TargetSource, WantedMeasurements,
+    },
     session::{Assessment, Session},
     store::Reporter,
 };
+
+/// Maximum number of other targets that a call names.
+const MAX_OTHER_TARGETS: usize = 16;
 
 /// Maximum length of a target's name.
 const MAX_TARGET_BYTES: usize = 256;
@@ -34,18 +39,23 @@ impl CostModel {
             ids: adapt.ids,
         };
         check_measurements(&ADAPT, &adapt.target, &times)?;
+        check_other_targets(&adapt.other_targets)?;
         let batch = match adapt.batch {
             Some(batch) => self.decoder.batch(batch).await?,
             None => None,
         };
         let sent = SentMeasurements::new(&ADAPT, adapt.target, batch, &times);
         let sent = sent.map_err(CallError::from)?;
-        let stored = match (adapt.use_stored, adapt.own_only) {
-            (false, _) => WantedStored::Nothing,
-            (true, true) => WantedStored::Own,
-            (true, false) => WantedStored::All,
+        let wanted = WantedMeasurements {
+            stored: adapt.use_stored,
+            others: if adapt.all_other_targets {
+                OtherTargets::All
+            } else {
+                OtherTargets::Named(adapt.other_targets)
+            },
+            own_only: adapt.own_only,
         };
-        let lesson = self.learning.learn(session.learner(), sent, stored).await?;
+        let lesson = self.learning.learn(session.learner(), sent, wanted).await?;
         session.adapt_to(lesson);
         Ok(())
     }
@@ -80,6 +90,21 @@ pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), Serv
     }
 }
 
+/// Checks the names of other targets.
+pub(super) fn check_other_targets(targets: &[String]) -> Result<(), ServiceError> {
+    const FIELD: &str = "adapt.other_targets";
+    if targets.len() > MAX_OTHER_TARGETS {
+        return Err(ServiceError::Invalid {
+            field: FIELD,
+            found: format!("{} targets", targets.len()),
+            expected: format!("at most {MAX_OTHER_TARGETS}"),
+        });
+    }
+    targets
+        .iter()
+        .try_for_each(|target| check_target(FIELD, target))
+}
+
 fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), CallError> {
     let found = failure.to_string();
     let expected = "a MeasurementFailure";
@@ -108,26 +133,44 @@ pub(super) fn confidence(assessment: Assessment) -> v1::Confidence {
     }
 }
 
-/// Writes what predictions rest on.
-pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
+/// Writes what the predictions of a session rest on, if its call asked to learn.
+pub(super) fn adaptation_of(session: &Session) -> Option<v1::Adaptation> {
+    let has_model = session.model().is_present();
+    session
+        .adaptation()
+        .map(|adapted| adaptation(adapted, has_model))
+}
+
+fn adaptation(adaptation: Adaptation, has_model: bool) -> v1::Adaptation {
     let Adaptation {
         target,
         measured,
         stored,
         basis,
         pool,
+        sources,
+        expectation,
         contradictions,
     } = adaptation;
     let stored_measurements = u32::try_from(stored).unwrap_or(u32::MAX);
     let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
     let pool = pool.map(|basis| self::pool(&basis));
     let contradictions = contradictions.into_iter().map(contradiction).collect();
+    let measurements = basis.is_some().then_some(v1::Evidence::Measurements);
+    let model = has_model.then_some(v1::Evidence::Model);
+    let others = expectation.map(|expectation| match expectation {
+        Expectation::OfKernels(_) => v1::Evidence::OtherKernels,
+        Expectation::OfTargets(_) => v1::Evidence::OtherTargets,
+    });
+    let rests_on = [model, measurements, others].into_iter().flatten();
     let nothing = v1::Adaptation {
         target,
         measured_configs,
         stored_measurements,
         pool,
         contradictions,
+        sources: sources.into_iter().map(source).collect(),
+        rests_on: rests_on.map(i32::from).collect(),
         ..v1::Adaptation::default()
     };
     let Some(basis) = basis else { return nothing };
@@ -139,6 +182,27 @@ pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
         leave_one_out_tau: basis.left_out_tau,
         zero_shot_tau: basis.score_tau,
         ..nothing
+    }
+}
+
+fn source(source: TargetSource) -> v1::TargetSource {
+    let SourceBasis {
+        measured,
+        agreement,
+        refusal,
+    } = source.basis;
+    let reason = match refusal {
+        None => v1::SourceRefusal::Unspecified,
+        Some(SourceRefusal::TooFewMeasurements) => v1::SourceRefusal::TooFewMeasurements,
+        Some(SourceRefusal::UnlikeOthers) => v1::SourceRefusal::UnlikeOthers,
+        Some(SourceRefusal::Contradicted) => v1::SourceRefusal::Contradicted,
+    };
+    v1::TargetSource {
+        target: source.target,
+        measured_configs: u32::try_from(measured).unwrap_or(u32::MAX),
+        used: refusal.is_none(),
+        agreement,
+        refusal: reason.into(),
     }
 }
 

@@ -194,6 +194,7 @@ fn graph_reason(error: &GraphError) -> Reason {
         GraphError::FeatureSetName
         | GraphError::SetDescription(_)
         | GraphError::InstanceTooLong { .. } => Reason::FieldInvalid,
+        GraphError::SetDiffers { .. } => Reason::FeatureSetMismatch,
         GraphError::Empty => Reason::GraphEmpty,
         GraphError::DuplicateInstruction { .. } | GraphError::DuplicateComputation { .. } => {
             Reason::DuplicateId

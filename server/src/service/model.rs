@@ -217,6 +217,7 @@ fn settings(kind: &ModelKind) -> v1::Model {
             batch_dependent: settings.batch_dependent,
             ..v1::Model::default()
         },
+        ModelKind::Absent => v1::Model::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use hlorank_proto::{received::RankConfigsRequest, v1::RankConfigsResponse};
 
 use super::{
     CostModel, ServiceError,
-    adapt_request::{adaptation, confidence},
+    adapt_request::{adaptation_of, confidence},
     answer::{config_kernels, count, reuse_counts, selector, stage_timings, unit_of, warnings},
 };
 use crate::{call::Call, outcome::Timings, session::answer_bytes};
@@ -79,7 +79,7 @@ impl CostModel {
             scored_configs: count(outcome.configs),
             predicted_seconds: ranked.predicted_seconds,
             log_sd: ranked.log_sd,
-            adaptation: session.adaptation().map(adaptation),
+            adaptation: adaptation_of(&session),
             unit: unit_of(&session).into(),
             kernels: kernels.into_iter().map(config_kernels).collect(),
             confidence: assessment.map(confidence),

@@ -18,7 +18,7 @@ use tonic::{Status, Streaming};
 
 use super::{
     CostModel, ServiceError,
-    adapt_request::adaptation,
+    adapt_request::adaptation_of,
     answer::{reuse_counts, selector, stage_timings, unit_of, warnings},
     deadline::end_at,
     transport::explained,
@@ -138,7 +138,7 @@ impl RankStream {
             graph_hash: found.graph.hash.0.to_vec().into(),
             warnings: warnings.clone(),
             timings: Some(stage_timings(timings)),
-            adaptation: session.adaptation().map(adaptation),
+            adaptation: adaptation_of(&session),
             unit: unit_of(&session).into(),
         };
         let batches = Batches {

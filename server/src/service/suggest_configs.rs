@@ -10,7 +10,7 @@ use hlorank_proto::{
 
 use super::{
     CostModel, ServiceError,
-    adapt_request::adaptation,
+    adapt_request::adaptation_of,
     answer::{reuse_counts, selector, stage_timings, warnings},
 };
 use crate::{
@@ -62,7 +62,7 @@ impl CostModel {
             timings: Some(stage_timings(timings)),
             reuse: Some(reuse_counts(suggestions.scored.reuse)),
             warnings: warnings(found.warnings, &mut session),
-            adaptation: session.adaptation().map(adaptation),
+            adaptation: adaptation_of(&session),
             combinations: combinations.map(LayoutBatch::to_packed),
         })
     }

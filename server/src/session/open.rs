@@ -72,6 +72,16 @@ fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), CallError>
     else {
         return Ok(());
     };
+    if let Some(described) = graph.description()
+        && **described != *set
+    {
+        return Err(CallError::Graph(GraphError::SetDiffers {
+            set: set.name().to_owned(),
+            model: manifest.name.clone(),
+            node_columns: set.node_features().join(", "),
+            config_columns: set.config_features().join(", "),
+        }));
+    }
     let found = graph.columns();
     let expected = set.node_features().len();
     if found == expected {

@@ -6,7 +6,7 @@ use crate::{
     call::CallError,
     metrics::{Metrics, ModelSeries},
     model::Model,
-    registry::{Registry, Selection, Wanted},
+    registry::{Registry, SelectError, Selection, Wanted},
     telemetry::CallRecord,
 };
 
@@ -21,6 +21,9 @@ pub(crate) struct SelectedModel {
     pub(super) selection: Selection,
     pub(super) series: Arc<ModelSeries>,
 }
+
+/// What metrics call the model of calls that no model answers. No folder has this name.
+const NO_MODEL: &str = "(none)";
 
 impl ModelSelection {
     /// Selects among the models of a registry.
@@ -55,12 +58,24 @@ impl ModelSelection {
         let Some(features) = graph.feature_graph() else {
             return self.select(name, wanted, graph.task(), record);
         };
-        let selection = self.registry.select_for_set(name, wanted, features.set())?;
+        let selection = self.registry.select_for_set(name, wanted, features.set());
+        let described = features.description().filter(|_| *wanted == Wanted::Any);
+        let selection = match (selection, described) {
+            // A call that describes its feature set can be answered from measurements alone.
+            (Err(SelectError::UnknownFeatureSet { .. }), Some(set)) => {
+                Selection::absent(Arc::clone(set))
+            }
+            (selection, _) => selection?,
+        };
         Ok(self.selected(selection, record))
     }
 
     fn selected(&self, selection: Selection, record: &CallRecord) -> SelectedModel {
-        let series = self.metrics.model(selection.name());
+        let name = match selection.name() {
+            "" => NO_MODEL,
+            name => name,
+        };
+        let series = self.metrics.model(name);
         record.selected(&series);
         SelectedModel { selection, series }
     }

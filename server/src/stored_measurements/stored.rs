@@ -4,7 +4,7 @@ use hlorank_graph::{Limits, SegmentedGraph};
 
 use super::bytes::measurement_bytes;
 use crate::{
-    call::{Call, CallError, MAX_LEARNED},
+    call::{Call, CallError},
     compute::ComputePool,
     engine::Engine,
     graphs::Graphs,
@@ -45,27 +45,28 @@ impl StoredMeasurements {
         self.engine.pool()
     }
 
-    /// Reads the chosen measurements, which are of one graph, and which the call holds. `columns` is the number of
-    /// configuration columns that the model takes, if it names them.
+    /// Reads the first of the chosen measurements, at most `count`, which are of one graph, and which the call holds. `columns` is
+    /// the number of configuration columns that the model takes, if it names them.
     pub(crate) async fn read(
         &self,
         call: &Call,
         graph: &SegmentedGraph,
         columns: Option<usize>,
         chosen: &Chosen,
+        count: usize,
     ) -> Result<Vec<Measurement>, CallError> {
         let store = self.store()?;
         let mut stored = Vec::new();
         let mut after = None;
         loop {
-            let left = MAX_LEARNED - stored.len();
+            let left = count - stored.len();
             let page = store.list(chosen, after, left).await?;
             let bytes = measurement_bytes(graph, columns, page.measurements.len());
             call.place.hold(bytes)?;
             let measurements = page.measurements.into_iter();
             stored.extend(measurements.map(|(_, measurement)| measurement));
             after = page.next;
-            if after.is_none() || stored.len() >= MAX_LEARNED {
+            if after.is_none() || stored.len() >= count {
                 return Ok(stored);
             }
         }

@@ -77,6 +77,7 @@ impl Choice {
         };
         let suggestions = match adapted {
             Some(adapted) => adapted.suggest(&candidates, wanted),
+            None if self.knows_nothing() => wanted.filling(&candidates, &self.measured),
             None => wanted.by_model(&ranking),
         };
         let described = |suggestion: Suggestion| SuggestedConfig {
@@ -87,15 +88,25 @@ impl Choice {
         suggestions.into_iter().map(described).collect()
     }
 
+    /// Whether nothing tells configurations apart but their columns.
+    fn knows_nothing(&self) -> bool {
+        let scores = &self.from.log_seconds;
+        let has_columns = matches!(&*self.from.configurations, Configurations::FeatureSet(_));
+        has_columns
+            && scores
+                .iter()
+                .all(|score| score.to_bits() == scores[0].to_bits())
+    }
+
     fn scores(&self) -> Scores<'_> {
-        let pool = self
+        let expectation = self
             .predictor
             .as_ref()
-            .and_then(|predictor| predictor.pool.as_deref());
+            .and_then(|predictor| predictor.expectation.as_ref());
         Scores {
             values: &self.from.scores,
             unit: self.unit,
-            pool,
+            expectation,
         }
     }
 
@@ -122,22 +133,14 @@ impl Choice {
                     .for_each(|config| may_be[config] = false);
             }
             Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
-                let bounds = |point: &Point| {
-                    let bounds = point.bounds.iter().map(|bound| bound.to_bits());
-                    point
-                        .orders
-                        .iter()
-                        .copied()
-                        .chain(bounds)
-                        .collect::<Vec<_>>()
-                };
-                let measured: BTreeSet<_> = self.measured.iter().map(bounds).collect();
+                let measured = self.measured.iter().map(Point::configuration);
+                let measured: BTreeSet<Vec<u64>> = measured.collect();
                 let all: Vec<usize> = places.collect();
                 let points = points(&self.from.configurations, &all, &self.scores());
                 points
                     .iter()
                     .zip(may_be)
-                    .filter(|(point, _)| measured.contains(&bounds(point)))
+                    .filter(|(point, _)| measured.contains(&point.configuration()))
                     .for_each(|(_, may_be)| *may_be = false);
             }
         }

@@ -106,6 +106,8 @@ async fn a_server_needs_only_models_that_it_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let models = format!("--models={}", folder.path().display());
     let built_in = "--default-tile-model=tile-iree-cpu";
+    // A folder that is no model's.
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
     let empty = TestServer::try_start_with(&[&models, built_in])
         .await
         .err()

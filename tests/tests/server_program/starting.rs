@@ -104,6 +104,7 @@ fn outside_a_checkout_a_missing_model_folder_is_reported_with_its_whole_path_and
 #[test]
 fn a_missing_artifact_is_reported() {
     let empty = tempfile::tempdir().unwrap();
+    std::fs::create_dir(empty.path().join("tiles")).unwrap();
     let refusal = refusal(&["--models", empty.path().to_str().unwrap()]);
     assert!(
         refusal.contains("no model could be loaded") && refusal.contains("--models"),

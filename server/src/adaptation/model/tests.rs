@@ -320,7 +320,11 @@ fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
         );
     }
     let tiles: Vec<Point> = (0..400).map(tile).collect();
-    assert_eq!(Kernel::of(&tiles, 1.0).size(), 400, "tiles have no columns");
+    assert_eq!(
+        Kernel::of_points(&tiles, 1.0, None).size(),
+        400,
+        "tiles have no columns"
+    );
 }
 
 proptest! {

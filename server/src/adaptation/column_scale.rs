@@ -1,0 +1,152 @@
+use super::Point;
+
+/// How the columns of a feature set become coordinates, in which a distance of 1 means that run times have changed.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnScale(Vec<Column>);
+
+#[derive(Clone, Debug)]
+struct Column {
+    /// Position in a point's columns.
+    place: usize,
+    /// The least value if the logarithm counts, because all values are positive.
+    least: Option<f64>,
+    /// About the deviation of its values, times the length that was learned.
+    unit: f64,
+}
+
+/// Maximum number of columns, since learning takes time with their number.
+const MAX_COLUMNS: usize = 64;
+
+/// Deviation that is expected of the logarithm of a positive column before any value is known, such as of sizes from 1 to 32.
+const EXPECTED_LOGARITHM: f64 = 1.2;
+
+/// The same of a switch, which is 0 or 1.
+const EXPECTED_SWITCH: f64 = 0.5;
+
+impl ColumnScale {
+    /// The scale of points, all with the same number of columns, before lengths are learned. If there are too many columns, those
+    /// are left out whose values go least with the `times`.
+    pub(super) fn of(points: &[Point], times: &[f64]) -> Self {
+        let count = points.first().map_or(0, |point| point.columns.len());
+        let mut columns: Vec<(f64, Column)> = (0..count)
+            .map(|place| Column::of(place, points, times))
+            .collect();
+        if count > MAX_COLUMNS {
+            columns.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            columns.truncate(MAX_COLUMNS);
+            columns.sort_by_key(|(_, column)| column.place);
+        }
+        Self(columns.into_iter().map(|(_, column)| column).collect())
+    }
+
+    /// Makes each column's unit longer by a factor.
+    pub(super) fn lengthen(&mut self, factors: &[f64]) {
+        for (column, factor) in self.0.iter_mut().zip(factors) {
+            column.unit *= factor;
+        }
+    }
+
+    pub(super) fn coordinates(&self, point: &Point) -> Vec<f64> {
+        let coordinate = |column: &Column| column.of_value(point.columns[column.place]);
+        self.0.iter().map(coordinate).collect()
+    }
+}
+
+impl Column {
+    /// A column, and how well its values go with the times.
+    fn of(place: usize, points: &[Point], times: &[f64]) -> (f64, Self) {
+        let values = || points.iter().map(|point| point.columns[place]);
+        let lowest = values().fold(f64::INFINITY, f64::min);
+        let highest = values().fold(f64::NEG_INFINITY, f64::max);
+        let least = (lowest > 0.0).then_some(lowest);
+        let mut column = Self {
+            place,
+            least,
+            unit: 1.0,
+        };
+        let expected = match least {
+            Some(_) => EXPECTED_LOGARITHM,
+            None if highest > lowest => EXPECTED_SWITCH * (highest - lowest),
+            None => EXPECTED_SWITCH,
+        };
+        let coordinates: Vec<f64> = values().map(|value| column.of_value(value)).collect();
+        let spread = squares(&coordinates, &coordinates);
+        let shared = squares(&coordinates, times);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "there are far fewer than 2^53 points"
+        )]
+        let count = points.len() as f64;
+        column.unit = ((expected * expected + spread) / (1.0 + count)).sqrt();
+        let explained = if spread > 0.0 {
+            shared * shared / spread
+        } else {
+            0.0
+        };
+        (explained, column)
+    }
+
+    fn of_value(&self, value: f64) -> f64 {
+        match self.least {
+            // A value that is not positive lies beyond the least that is known.
+            Some(least) => libm::log(value.max(least / 4.0)) / self.unit,
+            None => value / self.unit,
+        }
+    }
+}
+
+/// The sum of the products of two lists, each around its mean.
+fn squares(one: &[f64], other: &[f64]) -> f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are far fewer than 2^53 points"
+    )]
+    let count = one.len().max(1) as f64;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
+    let (of_one, of_other) = (mean(one), mean(other));
+    let products = one.iter().zip(other);
+    products
+        .map(|(one, other)| (one - of_one) * (other - of_other))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(columns: &[&[f64]]) -> Vec<Point> {
+        let point = |columns: &&[f64]| Point {
+            columns: columns.to_vec(),
+            ..Point::default()
+        };
+        columns.iter().map(point).collect()
+    }
+
+    #[test]
+    fn positive_columns_count_by_their_logarithm() {
+        let points = points(&[&[1.0, 0.0], &[2.0, 1.0], &[4.0, 1.0]]);
+        let scale = ColumnScale::of(&points, &[0.0; 3]);
+        let at = |number: usize| scale.coordinates(&points[number]);
+        let step = at(1)[0] - at(0)[0];
+        assert!((at(2)[0] - at(1)[0] - step).abs() < 1e-12 && step > 0.0);
+        assert!(at(1)[1] > at(0)[1] && at(1)[1] == at(2)[1]);
+    }
+
+    #[test]
+    fn of_many_columns_those_that_go_with_the_times_are_kept() {
+        let rows: Vec<Vec<f64>> = (0..8)
+            .map(|row| {
+                let noise = |column: u32| f64::from((row * 5 + column * 3) % 7);
+                let mut columns: Vec<f64> = (0..100).map(noise).collect();
+                columns[70] = f64::from(row);
+                columns
+            })
+            .collect();
+        let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+        let times: Vec<f64> = (0..8).map(f64::from).collect();
+        let scale = ColumnScale::of(&points(&rows), &times);
+        assert_eq!(scale.0.len(), MAX_COLUMNS);
+        assert!(scale.0.iter().any(|column| column.place == 70));
+        assert!(scale.0.is_sorted_by_key(|column| column.place));
+    }
+}

@@ -1,0 +1,129 @@
+//! Chooses what to measure while nothing tells configurations apart: at random, but not close together.
+
+use std::collections::BTreeSet;
+
+use super::{Candidates, Point, Reason, Suggestion, SuggestionRequest, column_scale::ColumnScale};
+
+/// Number of random configurations of which the one is suggested that lies farthest from all others. More of them would lead to
+/// the corners of a space, where configurations are seldom fast.
+const DRAWN: usize = 8;
+
+impl SuggestionRequest {
+    /// Suggests configurations that fill the space around those that were measured.
+    pub(crate) fn filling(
+        &self,
+        candidates: &Candidates<'_>,
+        measured: &[Point],
+    ) -> Vec<Suggestion> {
+        let mut left = self.left(candidates.ranking);
+        let mut known = measured.to_vec();
+        known.extend((candidates.points)(&self.pending));
+        let mut suggestions = Vec::new();
+        while suggestions.len() < self.count && !left.is_empty() {
+            let draws = (0..DRAWN).map(|draw| {
+                let others = (known.len() + suggestions.len()) * DRAWN + draw;
+                left[self.draw(others, left.len())]
+            });
+            let drawn: Vec<usize> = draws.collect::<BTreeSet<usize>>().into_iter().collect();
+            let mut points = (candidates.points)(&drawn);
+            let farthest = farthest(&points, &known);
+            let config = drawn[farthest];
+            known.push(points.swap_remove(farthest));
+            left.retain(|&other| other != config);
+            suggestions.push(Suggestion {
+                config,
+                reason: Reason::Random,
+                improvement: 0.0,
+            });
+        }
+        suggestions
+    }
+}
+
+/// The number of the point whose nearest neighbour among the known ones is farthest.
+fn farthest(points: &[Point], known: &[Point]) -> usize {
+    let all: Vec<Point> = points.iter().chain(known).cloned().collect();
+    let scale = ColumnScale::of(&all, &vec![0.0; all.len()]);
+    let known: Vec<Vec<f64>> = known.iter().map(|point| scale.coordinates(point)).collect();
+    let nearest = |point: &Point| {
+        let own = scale.coordinates(point);
+        let distances = known.iter().map(|other| squared_distance(&own, other));
+        distances.fold(f64::INFINITY, f64::min)
+    };
+    let distances: Vec<f64> = points.iter().map(nearest).collect();
+    let farther = |one: &usize, other: &usize| distances[*one].total_cmp(&distances[*other]);
+    // The first of several that are equally far.
+    (0..points.len()).rev().max_by(farther).unwrap_or(0)
+}
+
+fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
+    let pairs = one.iter().zip(other);
+    pairs
+        .map(|(one, other)| (one - other) * (one - other))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(number: usize) -> Point {
+        let columns = [number % 8, number / 8].map(|each| f64::from(u32::try_from(each).unwrap()));
+        Point {
+            columns: columns.to_vec(),
+            ..Point::default()
+        }
+    }
+
+    fn suggested(measured: &[usize], count: usize, seed: u64) -> Vec<usize> {
+        let wanted = SuggestionRequest {
+            count,
+            pending: Vec::new(),
+            since_improvement: 0,
+            seed,
+        };
+        let ranking: Vec<usize> = (0..64)
+            .filter(|number| !measured.contains(number))
+            .collect();
+        let candidates = Candidates {
+            ranking: &ranking,
+            considered: 64,
+            drawn: 0..64,
+            points: &|numbers: &[usize]| numbers.iter().copied().map(point).collect(),
+        };
+        let measured: Vec<Point> = measured.iter().copied().map(point).collect();
+        let suggestions = wanted.filling(&candidates, &measured);
+        suggestions.iter().map(|each| each.config).collect()
+    }
+
+    #[test]
+    fn suggestions_differ_from_each_other_and_by_seed() {
+        let all = suggested(&[], 64, 1);
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 64);
+        assert_eq!(all, suggested(&[], 64, 1));
+        assert_ne!(all[..8], suggested(&[], 8, 2));
+    }
+
+    #[test]
+    fn suggestions_keep_their_distance() {
+        let mean_of_nearest = |chosen: &[usize]| {
+            let nearest = |one: &usize| {
+                let others = chosen.iter().filter(|other| *other != one);
+                let own = point(*one).columns;
+                others
+                    .map(|other| squared_distance(&own, &point(*other).columns))
+                    .fold(f64::INFINITY, f64::min)
+            };
+            chosen.iter().map(nearest).sum::<f64>()
+        };
+        let by_seed = |of: &dyn Fn(u64) -> f64| (0..20).map(of).sum::<f64>();
+        let filling = by_seed(&|seed| mean_of_nearest(&suggested(&[0, 9], 4, seed)));
+        let random = by_seed(&|seed| {
+            let numbers: BTreeSet<usize> = (0..4)
+                .map(|draw| crate::split_mix::below(crate::split_mix::mix(seed * 8 + draw), 64))
+                .collect();
+            mean_of_nearest(&numbers.into_iter().collect::<Vec<_>>())
+        });
+        assert!(filling > 1.5 * random, "{filling} against {random}");
+    }
+}

@@ -1,0 +1,334 @@
+//! Learns from measured configurations of a feature set over which distance in each column run times change.
+//!
+//! The lengths, the amplitude and the noise of a Matérn 5/2 function of the columns are those that make the measurements most
+//! likely, given what is expected of them beforehand. The search follows signs of the gradient (Rprop), because it takes a fixed
+//! number of steps of fixed cost.
+
+use hlorank_graph::pace;
+
+use super::{
+    kernel::{matern, matern_slope},
+    linear_algebra::{Factor, dot},
+};
+
+/// What was learned.
+#[derive(Clone, Debug)]
+pub(super) struct Lengths {
+    /// Per column.
+    pub(super) lengths: Vec<f64>,
+    /// Variance of what the columns explain.
+    pub(super) amplitude: f64,
+    /// Variance of one run.
+    pub(super) noise: f64,
+}
+
+/// What is to be explained.
+pub(super) struct Observations<'a> {
+    /// `[measured]` the coordinates of each configuration.
+    pub(super) coordinates: &'a [Vec<f64>],
+    /// `[measured]` the scores in their units.
+    pub(super) scores: &'a [f64],
+    /// `[measured]` times around their mean, without what the score explains.
+    pub(super) residuals: &'a [f64],
+    /// `[measured]` number of runs.
+    pub(super) counts: &'a [f64],
+    /// The deviation that was expected of the residuals.
+    pub(super) spread: f64,
+}
+
+/// The measured configurations pair by pair, in units of the residuals' deviation.
+struct Pairs {
+    count: usize,
+    columns: usize,
+    /// `[pairs, columns]` squared differences, where a pair has the larger number first.
+    differences: Vec<f64>,
+    /// `[count, count]` the covariance that is not learned.
+    fixed: Vec<f64>,
+    residuals: Vec<f64>,
+    /// `[count]` the reciprocal of the number of runs.
+    shares: Vec<f64>,
+}
+
+/// The negative logarithm of the probability of some logarithms of lengths, amplitude and noise, and its gradient.
+struct Loss {
+    value: f64,
+    gradient: Vec<f64>,
+}
+
+/// Median of a length, of the amplitude and of the noise before anything is measured, as logarithms. Their deviation is 1.
+const EXPECTED_LENGTH: f64 = 0.693_147_180_559_945_3;
+const EXPECTED_AMPLITUDE: f64 = 0.0;
+const EXPECTED_NOISE: f64 = -2.302_585_092_994_046;
+
+/// Variance of the common offset, and of what the score's slope may differ by, relative to that of the residuals.
+const OFFSET: f64 = 10.0;
+const SLOPE: f64 = 0.09;
+
+/// Number of steps, and the first, longest and shortest of them.
+const STEPS: usize = 24;
+const STEP: [f64; 3] = [0.3, 0.8, 0.01];
+
+/// What a step is multiplied by if the gradient keeps or changes its sign.
+const LONGER: f64 = 1.3;
+const SHORTER: f64 = 0.5;
+
+impl Lengths {
+    pub(super) fn of(observed: &Observations<'_>) -> Self {
+        let deviation = observed.deviation();
+        let pairs = Pairs::of(observed, deviation);
+        let mut at = vec![EXPECTED_LENGTH; pairs.columns];
+        at.extend([EXPECTED_AMPLITUDE, EXPECTED_NOISE]);
+        let at = lowest(&pairs, at);
+        let (lengths, variances) = at.split_at(pairs.columns);
+        let variance = |logarithm: f64| libm::exp(2.0 * logarithm) * deviation * deviation;
+        Self {
+            lengths: lengths.iter().map(|&each| libm::exp(each)).collect(),
+            amplitude: variance(variances[0]),
+            noise: variance(variances[1]),
+        }
+    }
+}
+
+impl Observations<'_> {
+    /// The deviation of the residuals, which few of them hardly change from what was expected.
+    fn deviation(&self) -> f64 {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "there are far fewer than 2^53 measurements"
+        )]
+        let count = self.residuals.len() as f64;
+        let squares = dot(self.residuals, self.residuals);
+        ((self.spread * self.spread + squares) / (1.0 + count)).sqrt()
+    }
+}
+
+/// Returns the place of the lowest loss on the way.
+fn lowest(pairs: &Pairs, mut at: Vec<f64>) -> Vec<f64> {
+    let [first, longest, shortest] = STEP;
+    let mut steps = vec![first; at.len()];
+    let mut before = vec![0.0; at.len()];
+    let mut best = at.clone();
+    let mut lowest = f64::INFINITY;
+    for _ in 0..STEPS {
+        let loss = pairs.loss(&at);
+        if loss.value < lowest {
+            lowest = loss.value;
+            best.clone_from(&at);
+        }
+        let places = at.iter_mut().zip(&mut steps);
+        for ((place, step), (before, slope)) in places.zip(before.iter_mut().zip(loss.gradient)) {
+            let same = *before * slope;
+            if same > 0.0 {
+                *step = (*step * LONGER).min(longest);
+            } else if same < 0.0 {
+                *step = (*step * SHORTER).max(shortest);
+            }
+            *place -= step.copysign(slope);
+            *before = slope;
+        }
+    }
+    best
+}
+
+impl Pairs {
+    fn of(observed: &Observations<'_>, deviation: f64) -> Self {
+        let count = observed.residuals.len();
+        let columns = observed.coordinates.first().map_or(0, Vec::len);
+        let mut differences = Vec::with_capacity(count * count / 2 * columns);
+        for (number, one) in pace::in_steps(1, observed.coordinates.iter().enumerate()) {
+            for other in &observed.coordinates[..number] {
+                let pair = one.iter().zip(other);
+                differences.extend(pair.map(|(one, other)| (one - other) * (one - other)));
+            }
+        }
+        let mut fixed = Vec::with_capacity(count * count);
+        for one in observed.scores {
+            fixed.extend(
+                observed
+                    .scores
+                    .iter()
+                    .map(|other| OFFSET + SLOPE * one * other),
+            );
+        }
+        Self {
+            count,
+            columns,
+            differences,
+            fixed,
+            residuals: observed
+                .residuals
+                .iter()
+                .map(|each| each / deviation)
+                .collect(),
+            shares: observed.counts.iter().map(|count| count.recip()).collect(),
+        }
+    }
+
+    fn loss(&self, at: &[f64]) -> Loss {
+        let (lengths, rest) = at.split_at(self.columns);
+        let weights: Vec<f64> = lengths.iter().map(|each| libm::exp(-2.0 * each)).collect();
+        let [amplitude, noise] = [rest[0], rest[1]].map(|each| libm::exp(2.0 * each));
+        let distances: Vec<f64> = pace::in_steps(64, self.pairs())
+            .map(|differences| dot(differences, &weights))
+            .collect();
+        let factor = Factor::of(self.covariance(&distances, amplitude, noise), self.count);
+        let solved = factor.solve(&self.residuals);
+        let inverse = factor.inverse();
+        let mut gradient = self.gradient_of_lengths(&distances, &weights, &solved, &inverse);
+        gradient.iter_mut().for_each(|each| *each *= amplitude);
+        gradient.extend(self.gradient_of_variances(
+            &distances,
+            [amplitude, noise],
+            &solved,
+            &inverse,
+        ));
+        let value = 0.5 * (dot(&self.residuals, &solved) + factor.log_determinant);
+        let mut loss = Loss { value, gradient };
+        loss.add_expectations(at);
+        loss
+    }
+
+    /// The squared differences of every pair.
+    fn pairs(&self) -> impl Iterator<Item = &[f64]> {
+        self.differences.chunks_exact(self.columns.max(1))
+    }
+
+    /// The lower triangle of the covariance.
+    fn covariance(&self, distances: &[f64], amplitude: f64, noise: f64) -> Vec<f64> {
+        let mut covariance = self.fixed.clone();
+        let mut distances = distances.iter();
+        for row in 0..self.count {
+            let values = &mut covariance[row * self.count..][..=row];
+            for (value, distance) in values.iter_mut().zip(distances.by_ref().take(row)) {
+                *value += amplitude * matern(*distance);
+            }
+            values[row] += amplitude + noise * self.shares[row];
+        }
+        covariance
+    }
+
+    /// How the loss rises with the logarithm of each length, per unit of the amplitude's variance.
+    fn gradient_of_lengths(
+        &self,
+        distances: &[f64],
+        weights: &[f64],
+        solved: &[f64],
+        inverse: &[f64],
+    ) -> Vec<f64> {
+        let mut gradient = vec![0.0; self.columns];
+        let mut pairs = self.pairs().zip(distances);
+        for row in pace::in_steps(1, 0..self.count) {
+            let own = &inverse[row * self.count..];
+            for (column, (differences, &distance)) in pairs.by_ref().take(row).enumerate() {
+                let lack = own[column] - solved[row] * solved[column];
+                // Both halves of the covariance count, which the half before the gradient takes back.
+                let rise = lack * -2.0 * matern_slope(distance);
+                let sums = gradient.iter_mut().zip(differences).zip(weights);
+                sums.for_each(|((sum, difference), weight)| *sum += rise * difference * weight);
+            }
+        }
+        gradient
+    }
+
+    /// How the loss rises with the logarithms of the amplitude and of the noise.
+    fn gradient_of_variances(
+        &self,
+        distances: &[f64],
+        [amplitude, noise]: [f64; 2],
+        solved: &[f64],
+        inverse: &[f64],
+    ) -> [f64; 2] {
+        let mut rises = [0.0, 0.0];
+        let mut distances = distances.iter();
+        for row in 0..self.count {
+            let own = &inverse[row * self.count..];
+            for (column, &distance) in distances.by_ref().take(row).enumerate() {
+                let lack = own[column] - solved[row] * solved[column];
+                rises[0] += 2.0 * lack * amplitude * matern(distance);
+            }
+            let lack = own[row] - solved[row] * solved[row];
+            rises[0] += lack * amplitude;
+            rises[1] += lack * noise * self.shares[row];
+        }
+        rises
+    }
+}
+
+impl Loss {
+    /// Adds how unlikely the logarithms are before anything is measured.
+    fn add_expectations(&mut self, at: &[f64]) {
+        let columns = at.len() - 2;
+        let expected = |place: usize| match place.checked_sub(columns) {
+            None => EXPECTED_LENGTH,
+            Some(0) => EXPECTED_AMPLITUDE,
+            Some(_) => EXPECTED_NOISE,
+        };
+        for (place, (at, slope)) in at.iter().zip(&mut self.gradient).enumerate() {
+            let off = at - expected(place);
+            self.value += 0.5 * off * off;
+            *slope += off;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Configurations on a grid whose time depends on the first of two columns.
+    fn grid() -> (Vec<Vec<f64>>, Vec<f64>) {
+        let coordinates: Vec<Vec<f64>> = (0..25_u32)
+            .map(|number| {
+                [number % 5, number * 7 / 5 % 5]
+                    .map(|each| f64::from(each) / 1.5)
+                    .to_vec()
+            })
+            .collect();
+        let times: Vec<f64> = coordinates
+            .iter()
+            .map(|at| libm::sin(3.0 * at[0]))
+            .collect();
+        let mean = times.iter().sum::<f64>() / 25.0;
+        (coordinates, times.iter().map(|time| time - mean).collect())
+    }
+
+    fn observed<'a>(coordinates: &'a [Vec<f64>], residuals: &'a [f64]) -> Observations<'a> {
+        Observations {
+            coordinates,
+            residuals,
+            scores: &[0.0; 25],
+            counts: &[1.0; 25],
+            spread: 0.5,
+        }
+    }
+
+    #[test]
+    fn a_column_without_effect_gets_a_long_length() {
+        let (coordinates, residuals) = grid();
+        let learned = Lengths::of(&observed(&coordinates, &residuals));
+        println!("{learned:?}");
+        assert!(learned.lengths[1] > 3.0 * learned.lengths[0]);
+        assert!(learned.noise < 0.1 * learned.amplitude);
+    }
+
+    #[test]
+    fn the_gradient_is_how_the_loss_rises() {
+        let (coordinates, residuals) = grid();
+        let observed = observed(&coordinates, &residuals);
+        let pairs = Pairs::of(&observed, observed.deviation());
+        let at = [0.3, 0.9, -0.2, -1.5];
+        let gradient = pairs.loss(&at).gradient;
+        for place in 0..at.len() {
+            let moved = |by: f64| {
+                let mut at = at;
+                at[place] += by;
+                pairs.loss(&at).value
+            };
+            let rise = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!(
+                (rise - gradient[place]).abs() < 1e-4 * rise.abs().max(1.0),
+                "{place}"
+            );
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What the measurements of a graph on other targets say of its run times on a further target.
+//!
+//! Times of different targets are never mixed: what boosted trees learn from the sources is a first expectation of the order, and
+//! the target's own measurements tell the difference. A source is left out if the others do not predict it at all, since it then
+//! says nothing of a further target, or if the target's own measurements contradict it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use hlorank_graph::pace;
+use parking_lot::Mutex;
+
+use super::{
+    Measurements, Point, Prior,
+    kendall::{deviations_from_chance, tau},
+    trees::{Examples, Trees},
+};
+
+/// What other targets teach about the ln(seconds) of a graph's configurations, up to a common number.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    /// How much ln(seconds) rises per unit of the model's score.
+    slope: f64,
+    trees: Trees,
+    /// Deviation of ln(seconds) on a further target from what they say.
+    spread: f64,
+}
+
+/// What one source says, and whether it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SourceBasis {
+    /// Number of distinct configurations that were measured or failed.
+    pub(crate) measured: usize,
+    /// Kendall's tau of its predictions and the times that it is compared with; 0 if there are none.
+    pub(crate) agreement: f64,
+    /// `None` if the source is used.
+    pub(crate) refusal: Option<SourceRefusal>,
+}
+
+/// Why a source is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceRefusal {
+    /// Too few configurations have a time, or all times are equal.
+    TooFewMeasurements,
+    /// The other sources do not predict it better than chance.
+    UnlikeOthers,
+    /// The target's own measurements contradict it.
+    Contradicted,
+}
+
+/// The measurements of some sources, and what each of them says alone.
+pub(crate) struct StudiedSources {
+    prior: Prior,
+    sources: Vec<StudiedSource>,
+    /// What the sources say together, by which of them are used.
+    together: Mutex<BTreeMap<Vec<bool>, Arc<Sources>>>,
+}
+
+struct StudiedSource {
+    examples: Examples,
+    basis: SourceBasis,
+    /// What it says alone.
+    trees: Trees,
+    /// Deviation of its times from what the others say; from their mean if there are no others.
+    spread: f64,
+}
+
+/// Rounds of learning from all sources, and from some of them to compare sources.
+const ROUNDS: usize = 200;
+const ROUNDS_TO_COMPARE: usize = 60;
+
+/// Minimum number of times of a source, and of the target's own that a source is compared with.
+const ENOUGH: usize = 5;
+
+/// How many deviations better than chance the others have to predict a source.
+const SURE: f64 = 2.0;
+
+impl StudiedSources {
+    /// Compares sources with each other.
+    pub(crate) fn of(prior: Prior, sources: Vec<Measurements>) -> Self {
+        let examples: Vec<Option<Examples>> = sources
+            .iter()
+            .map(|source| examples(prior, source))
+            .collect();
+        let studied = sources.iter().zip(&examples).enumerate();
+        let studied = studied.map(|(number, (source, own))| {
+            let measured = source.measured() + source.failed.len();
+            let Some(own) = own else {
+                return StudiedSource::too_few(measured);
+            };
+            let others = examples.iter().enumerate();
+            let others = others.filter(|(other, _)| *other != number);
+            let others: Vec<&Examples> = others.filter_map(|(_, each)| each.as_ref()).collect();
+            StudiedSource::of(measured, own, &others)
+        });
+        Self {
+            prior,
+            sources: studied.collect(),
+            together: Mutex::default(),
+        }
+    }
+
+    /// Returns what the sources say that neither the others nor the target's own measurements speak against.
+    pub(crate) fn given(&self, own: &Measurements) -> (Option<Arc<Sources>>, Vec<SourceBasis>) {
+        let bases: Vec<SourceBasis> = self.sources.iter().map(|each| each.given(own)).collect();
+        let used: Vec<bool> = bases.iter().map(|basis| basis.refusal.is_none()).collect();
+        if !used.contains(&true) {
+            return (None, bases);
+        }
+        if let Some(known) = self.together.lock().get(&used) {
+            return (Some(Arc::clone(known)), bases);
+        }
+        let sources = Arc::new(self.together(&used));
+        self.together.lock().insert(used, Arc::clone(&sources));
+        (Some(sources), bases)
+    }
+
+    fn together(&self, used: &[bool]) -> Sources {
+        let used = self.sources.iter().zip(used).filter(|(_, used)| **used);
+        let used: Vec<&StudiedSource> = used.map(|(source, _)| source).collect();
+        let examples: Vec<&Examples> = used.iter().map(|source| &source.examples).collect();
+        #[expect(clippy::cast_precision_loss, reason = "there are few sources")]
+        let count = used.len() as f64;
+        Sources {
+            slope: self.prior.slope,
+            trees: Trees::of(&joined(&examples), ROUNDS),
+            spread: used.iter().map(|source| source.spread).sum::<f64>() / count,
+        }
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let examples = self.sources.iter().map(|source| &source.examples);
+        let values = examples
+            .map(|each| each.targets.len() * (1 + each.features.first().map_or(0, Vec::len)));
+        size_of::<f64>() * values.sum::<usize>() + TREE_BYTES * (self.sources.len() + 2)
+    }
+}
+
+/// Bytes of the trees of one source at most: `ROUNDS` tables.
+const TREE_BYTES: usize = ROUNDS * (64 + 6 * 2) * size_of::<f64>();
+
+impl StudiedSource {
+    fn too_few(measured: usize) -> Self {
+        Self {
+            examples: Examples::default(),
+            basis: SourceBasis {
+                measured,
+                agreement: 0.0,
+                refusal: Some(SourceRefusal::TooFewMeasurements),
+            },
+            trees: Trees::of(&Examples::default(), 0),
+            spread: 0.0,
+        }
+    }
+
+    fn of(measured: usize, own: &Examples, others: &[&Examples]) -> Self {
+        let mut basis = SourceBasis {
+            measured,
+            ..SourceBasis::default()
+        };
+        let mut left = own.targets.clone();
+        if !others.is_empty() {
+            let trees = Trees::of(&joined(others), ROUNDS_TO_COMPARE);
+            let predicted: Vec<f64> = pace::in_steps(8, &own.features)
+                .map(|features| trees.predict(features))
+                .collect();
+            basis.agreement = tau(&own.targets, &predicted);
+            let sure = deviations_from_chance(basis.agreement, own.targets.len()) > SURE;
+            basis.refusal = (!sure).then_some(SourceRefusal::UnlikeOthers);
+            left.iter_mut()
+                .zip(predicted)
+                .for_each(|(left, predicted)| *left -= predicted);
+        }
+        Self {
+            examples: own.clone(),
+            basis,
+            trees: Trees::of(own, ROUNDS_TO_COMPARE),
+            spread: deviation(&left),
+        }
+    }
+
+    /// What it says, given the target's own measurements.
+    fn given(&self, own: &Measurements) -> SourceBasis {
+        if self.basis.refusal.is_some() || own.measured() < ENOUGH {
+            return self.basis;
+        }
+        let points = pace::in_steps(8, &own.points);
+        let predicted: Vec<f64> = points
+            .map(|point| self.trees.predict(&features(point)))
+            .collect();
+        let agreement = tau(&own.times, &predicted);
+        let contradicts = deviations_from_chance(agreement, own.measured()) < -SURE;
+        SourceBasis {
+            agreement,
+            refusal: contradicts.then_some(SourceRefusal::Contradicted),
+            ..self.basis
+        }
+    }
+}
+
+impl Sources {
+    /// The ln(seconds) of a configuration up to a common number, which is to take the place of its score.
+    pub(crate) fn score(&self, point: &Point) -> f64 {
+        self.slope * point.score + self.trees.predict(&features(point))
+    }
+
+    /// What is expected of run times if it has taken the place of scores.
+    pub(crate) fn prior(&self) -> Prior {
+        Prior {
+            slope: 1.0,
+            spread: self.spread.clamp(LEAST_SPREAD, MOST_SPREAD),
+        }
+    }
+}
+
+/// Bounds of the deviation of ln(seconds) on a further target.
+const LEAST_SPREAD: f64 = 0.05;
+const MOST_SPREAD: f64 = 2.0;
+
+/// What the model does not explain of a source's times, around its mean. A failure counts as slow.
+fn examples(prior: Prior, source: &Measurements) -> Option<Examples> {
+    if source.measured() < ENOUGH || !source.teach() {
+        return None;
+    }
+    let Measurements { points, times, .. } = source.clone().with_failures_slow();
+    let left = times
+        .iter()
+        .zip(&points)
+        .map(|(time, point)| time - prior.slope * point.score);
+    let left: Vec<f64> = left.collect();
+    let mean = mean(&left);
+    Some(Examples {
+        features: points.iter().map(features).collect(),
+        targets: left.iter().map(|each| each - mean).collect(),
+    })
+}
+
+/// Everything that is known of a configuration but its score.
+fn features(point: &Point) -> Vec<f64> {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an order of dimensions is far below 2^53"
+    )]
+    let orders = point.orders.iter().map(|&order| order as f64);
+    let values = point.columns.iter().chain(&point.bounds).copied();
+    values.chain(orders).collect()
+}
+
+fn joined(examples: &[&Examples]) -> Examples {
+    Examples {
+        features: examples
+            .iter()
+            .flat_map(|each| each.features.clone())
+            .collect(),
+        targets: examples
+            .iter()
+            .flat_map(|each| each.targets.clone())
+            .collect(),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 measurements"
+)]
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let center = mean(values);
+    let squares: Vec<f64> = values
+        .iter()
+        .map(|value| (value - center) * (value - center))
+        .collect();
+    mean(&squares).sqrt()
+}

@@ -1,0 +1,166 @@
+//! Learns from stored measurements of the call's graph on other targets.
+
+use std::sync::Arc;
+
+use hlorank_graph::{Configurations, Digest, Limits};
+
+use super::{Learner, Learning, judge::measurements_of, predict::points_of_measured};
+use crate::{
+    adaptation::{Measurements, Prior, SourceBasis, Sources, StudiedSources},
+    call::CallError,
+    compute::Class,
+    store::{Chosen, Measurement, Outcome, Reporter, Subject},
+};
+
+/// Other targets whose measurements a call learns from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OtherTargets {
+    /// Those of these names; may be none.
+    Named(Vec<String>),
+    /// All that have measurements of the graph.
+    All,
+}
+
+/// What another target taught.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TargetSource {
+    pub(crate) target: String,
+    pub(crate) basis: SourceBasis,
+}
+
+/// The measurements of the call's graph on other targets.
+pub(super) struct OtherMeasurements {
+    /// In the order of names.
+    targets: Vec<String>,
+    studied: Arc<StudiedSources>,
+}
+
+/// Maximum number of targets that a call learns from.
+const MAX_TARGETS: usize = 16;
+
+/// Maximum number of targets that are looked through for measurements of the graph.
+const MAX_LOOKED_THROUGH: usize = 256;
+
+/// Maximum number of measurements of each target.
+const MAX_MEASURED: usize = 300;
+
+impl Learning {
+    /// Reads and compares what was measured of the call's graph on other targets, by one reporter if one is given. Returns nothing
+    /// if the call wants none, or if there are none.
+    pub(super) async fn other_measurements(
+        &self,
+        learner: Learner<'_>,
+        target: &str,
+        wanted: OtherTargets,
+        reporter: Option<Reporter>,
+    ) -> Result<Option<OtherMeasurements>, CallError> {
+        let mut targets = match wanted {
+            OtherTargets::Named(names) => names,
+            OtherTargets::All => self.targets_of(learner.graph.hash, target).await?,
+        };
+        targets.retain(|other| other != target);
+        targets.sort_unstable();
+        targets.dedup();
+        targets.truncate(MAX_TARGETS);
+        if targets.is_empty() {
+            return Ok(None);
+        }
+        let mut sources = Vec::new();
+        for target in &targets {
+            sources.push(self.measured_on(learner, target, reporter.clone()).await?);
+        }
+        let prior = Prior::of(learner.graph.task, learner.model.manifest().unit());
+        let cache = Arc::clone(&self.sources);
+        let study = move |_| cache.study(prior, sources);
+        let studied = self.pool().run(Class::Bulk, study).await?.value;
+        Ok(Some(OtherMeasurements { targets, studied }))
+    }
+
+    /// The first other targets that have measurements of a graph, by name.
+    async fn targets_of(&self, graph: Digest, own: &str) -> Result<Vec<String>, CallError> {
+        let store = self.stored.store()?;
+        let mut targets = Vec::new();
+        let mut after = None;
+        for _ in 0..MAX_LOOKED_THROUGH {
+            let next = store.subjects(after, 1).await?.into_iter().next();
+            let Some((Subject { target, .. }, _)) = next else {
+                break;
+            };
+            let subject = Subject {
+                target: target.clone(),
+                graph,
+            };
+            if target != own && store.has_graph(subject).await? {
+                targets.push(target.clone());
+            }
+            if targets.len() == MAX_TARGETS {
+                break;
+            }
+            // No graph has this hash, so the next subject is the first of the next target.
+            let graph = Digest([u8::MAX; 32]);
+            after = Some(Subject { target, graph });
+        }
+        Ok(targets)
+    }
+
+    /// What was measured of the call's graph on another target.
+    async fn measured_on(
+        &self,
+        learner: Learner<'_>,
+        target: &str,
+        reporter: Option<Reporter>,
+    ) -> Result<Measurements, CallError> {
+        let subject = Subject {
+            target: target.to_owned(),
+            graph: learner.graph.hash,
+        };
+        let chosen = Chosen::of_subject(&subject).by(reporter);
+        let columns = learner.reader.columns();
+        let reading = self
+            .stored
+            .read(learner.call, learner.graph, columns, &chosen, MAX_MEASURED);
+        let stored = reading.await?;
+        if stored.is_empty() {
+            return Ok(Measurements::default());
+        }
+        let (configs, outcomes): (Vec<Vec<u8>>, Vec<Outcome>) = stored
+            .into_iter()
+            .map(
+                |Measurement {
+                     config, outcome, ..
+                 }| (config, outcome),
+            )
+            .unzip();
+        let graph = Arc::clone(learner.graph);
+        let read = move |_| {
+            let configs = configs.iter().map(Vec::as_slice);
+            let read = Configurations::from_canonical(graph.task, configs, &Limits::default());
+            read.and_then(|read| read.check(&graph.whole).map(|()| Arc::new(read)))
+        };
+        let read = self.pool().run(Class::Bulk, read).await?.value;
+        let configurations = read.map_err(|source| CallError::Configuration {
+            field: "adapt.other_targets",
+            source,
+        })?;
+        let scores = self.scores(learner, &configurations).await?;
+        let unit = learner.model.manifest().unit();
+        let measurements = move |_| {
+            let points = points_of_measured(&configurations, &scores, unit, None);
+            measurements_of(points.into_iter().zip(outcomes))
+        };
+        Ok(self.pool().run(Class::Bulk, measurements).await?.value)
+    }
+}
+
+impl OtherMeasurements {
+    /// What the other targets say that the target's own measurements do not contradict, and what became of each.
+    pub(super) fn given(&self, own: &Measurements) -> (Option<Arc<Sources>>, Vec<TargetSource>) {
+        let (sources, bases) = self.studied.given(own);
+        let described = self.targets.iter().zip(bases);
+        let described = described.map(|(target, basis)| TargetSource {
+            target: target.clone(),
+            basis,
+        });
+        (sources, described.collect())
+    }
+}
