@@ -67,7 +67,7 @@ const LENGTH_SCALE: f64 = 3.5;
 const VOLUME: f64 = 0.75;
 
 /// Maximum number of measurements that lengths of columns are learned from, since that takes many steps.
-const TEACH_LENGTHS: usize = 48;
+const TEACH_LENGTHS: usize = 64;
 
 /// How much a score's slope may differ, relative to it.
 const SLOPE_DIFFERS: f64 = 0.3;

@@ -1,4 +1,4 @@
-use super::Point;
+use super::{Point, kendall::tau};
 use crate::split_mix::mix;
 
 /// A measured configuration.
@@ -125,6 +125,12 @@ impl Measurements {
     /// Number of configurations that have a time.
     pub(crate) fn measured(&self) -> usize {
         self.times.len()
+    }
+
+    /// Kendall's tau of the times and the scores.
+    pub(super) fn tau_of_scores(&self) -> f64 {
+        let scores: Vec<f64> = self.points.iter().map(|point| point.score).collect();
+        tau(&self.times, &scores)
     }
 
     /// The lowest ln(seconds).

@@ -31,6 +31,7 @@ mod partitions;
 mod point;
 mod pool;
 mod prior;
+mod slow_side;
 mod solution;
 mod sources;
 mod suggest;

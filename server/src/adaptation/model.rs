@@ -5,8 +5,9 @@ use super::{
     effects::Effects,
     fit::Fit,
     gram::Gram,
-    kendall::tau,
+    kendall::{tau, variance_by_chance},
     kernel::{Kernel, ScaledPoint},
+    slow_side::SlowSide,
     solution::Covariance,
 };
 
@@ -20,6 +21,8 @@ pub(crate) struct AdaptedModel {
     /// The mean as a sum over tensors; `None` for tiles, whose mean is no such sum.
     effects: Option<Effects>,
     failed: Vec<Point>,
+    /// How slow times counted; `None` if all counted as they are.
+    slow_side: Option<SlowSide>,
     basis: Basis,
 }
 
@@ -35,12 +38,14 @@ pub(super) struct Hypothesis {
 }
 
 /// What predictions rest on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Basis {
     /// Number of distinct configurations that teach.
     pub(crate) learned: usize,
-    /// Probability that the slope of the score holds here: 0 to 1.
+    /// Probability that the slope of the score holds here, at most what the leave-one-out tau supports: 0 to 1.
     pub(crate) trust: f64,
+    /// Whether the measured times reverse the order of the scores by more than chance. The scores then count for nothing.
+    pub(crate) contradicts: bool,
     /// Standard deviation of the ln(seconds) of a run.
     pub(crate) noise: f64,
     /// Kendall's tau of the measured times and what the other measurements predict.
@@ -65,6 +70,10 @@ pub(crate) const MAX_SIZE: usize = 300;
 /// Number of tables that have an order of each tensor of every measured configuration.
 const TABLES: usize = 6;
 
+/// How many deviations of chance the measured times have to reverse the order of the scores by, and how many more than the
+/// leave-one-out tau a model may be trusted.
+const SURE: f64 = 2.0;
+
 /// How probable each hypothesis is before anything is measured.
 const PROBABILITIES: [f64; 2] = [0.7, 0.3];
 
@@ -77,8 +86,12 @@ impl AdaptedModel {
         let fastest = measurements.fastest();
         let mut measurements = measurements;
         let has_columns = !measurements.points[0].columns.is_empty();
+        let mut slow_side = None;
         if has_columns {
             measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
+            let slow = SlowSide::of(&measurements);
+            measurements = slow.compressed(measurements);
+            slow_side = Some(slow);
         }
         let mut kernel = Kernel::of(&measurements, prior);
         if kernel.size() > MAX_SIZE {
@@ -100,9 +113,20 @@ impl AdaptedModel {
             None => hypotheses(&Gram::of(&kernel, kernel.partitions())),
         };
         weigh(&mut hypotheses);
-        let basis = basis(&hypotheses, &measurements);
+        let score_tau = measurements.tau_of_scores();
+        let chance = variance_by_chance(measurements.times.len()).sqrt();
+        let contradicts = score_tau < -SURE * chance;
+        if let ([with_score, without], true) = (&mut hypotheses[..], contradicts) {
+            (with_score.weight, without.weight) = (0.0, 1.0);
+        }
+        let basis = Basis {
+            score_tau,
+            contradicts,
+            ..basis_of(&hypotheses, &measurements)
+        };
         let effects = effects(&kernel, &hypotheses);
         Some(Self {
+            slow_side,
             hypotheses,
             fastest,
             effects,
@@ -163,6 +187,9 @@ impl AdaptedModel {
             .effects
             .as_ref()
             .map_or(mean, |effects| effects.of_point(point));
+        let log_seconds = self
+            .slow_side
+            .map_or(log_seconds, |slow| slow.restore(log_seconds));
         Prediction {
             log_seconds,
             deviation: variance.sqrt(),
@@ -271,7 +298,7 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis]) -> Option<Effects> {
     })
 }
 
-fn basis(hypotheses: &[Hypothesis], Measurements { points, times, .. }: &Measurements) -> Basis {
+fn basis_of(hypotheses: &[Hypothesis], Measurements { times, .. }: &Measurements) -> Basis {
     let mut predicted = times.clone();
     for each in hypotheses {
         predicted
@@ -279,21 +306,22 @@ fn basis(hypotheses: &[Hypothesis], Measurements { points, times, .. }: &Measure
             .zip(each.fit.left_out())
             .for_each(|(time, error)| *time -= each.weight * error);
     }
-    let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
+    let left_out_tau = tau(times, &predicted);
+    let supported = left_out_tau + SURE * variance_by_chance(times.len()).sqrt();
+    let believed = match hypotheses {
+        [with_score, _] => with_score.weight,
+        _ => 0.0,
+    };
     let noise: f64 = hypotheses
         .iter()
         .map(|each| each.weight * each.fit.noise)
         .sum();
     Basis {
         learned: times.len(),
-        trust: if let [with_score, _] = hypotheses {
-            with_score.weight
-        } else {
-            0.0
-        },
+        trust: believed.min(supported.clamp(0.0, 1.0)),
         noise: noise.sqrt(),
-        left_out_tau: tau(times, &predicted),
-        score_tau: tau(times, &scores),
+        left_out_tau,
+        ..Basis::default()
     }
 }
 

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::{
     Measurements, Point, Prior,
     kendall::{deviations_from_chance, tau},
+    slow_side::SlowSide,
     trees::{Examples, Trees},
 };
 
@@ -222,7 +223,8 @@ fn examples(prior: Prior, source: &Measurements) -> Option<Examples> {
     if source.measured() < ENOUGH || !source.teach() {
         return None;
     }
-    let Measurements { points, times, .. } = source.clone().with_failures_slow();
+    let source = source.clone().with_failures_slow();
+    let Measurements { points, times, .. } = SlowSide::of(&source).compressed(source);
     let left = times
         .iter()
         .zip(&points)
@@ -274,4 +276,114 @@ fn deviation(values: &[f64]) -> f64 {
         .map(|value| (value - center) * (value - center))
         .collect();
     mean(&squares).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptation::Measurement;
+
+    const PRIOR: Prior = Prior {
+        slope: 0.05,
+        spread: 0.5,
+    };
+
+    fn point(number: u32) -> Point {
+        let columns = [number % 8, number / 8].map(f64::from);
+        Point {
+            columns: columns.to_vec(),
+            ..Point::default()
+        }
+    }
+
+    /// Times that fall with the first column and rise with the second, which targets differ in.
+    fn ln_seconds(number: u32, second: f64) -> f64 {
+        let [one, other] = [number % 8, number / 8].map(f64::from);
+        second * other - 0.3 * one
+    }
+
+    fn measured(numbers: impl Iterator<Item = u32>, time: impl Fn(u32) -> f64) -> Measurements {
+        let each = |number| Measurement {
+            point: point(number),
+            seconds: Some(libm::exp(time(number))),
+            repeats: 1,
+        };
+        Measurements::of(numbers.map(each).collect())
+    }
+
+    fn target(second: f64) -> Measurements {
+        measured(0..64, move |number| ln_seconds(number, second))
+    }
+
+    fn shuffled(factor: u32) -> Measurements {
+        measured(0..64, move |number| f64::from(number * factor % 61) / 20.0)
+    }
+
+    fn refusals(bases: &[SourceBasis]) -> Vec<Option<SourceRefusal>> {
+        bases.iter().map(|basis| basis.refusal).collect()
+    }
+
+    #[test]
+    fn targets_that_agree_predict_another_one() {
+        let studied = StudiedSources::of(PRIOR, vec![target(0.2), target(0.1), target(0.3)]);
+        let (sources, bases) = studied.given(&Measurements::default());
+        let sources = sources.unwrap();
+        let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.25)).collect();
+        let predicted: Vec<f64> = (0..64)
+            .map(|number| sources.score(&point(number)))
+            .collect();
+        println!("{bases:?}, tau {}", tau(&times, &predicted));
+        assert!(tau(&times, &predicted) > 0.8);
+        assert_eq!(refusals(&bases), [None; 3]);
+        assert!(
+            bases
+                .iter()
+                .all(|basis| basis.agreement > 0.5 && basis.measured == 64)
+        );
+    }
+
+    #[test]
+    fn a_source_unlike_the_others_is_left_out() {
+        let sources = vec![target(0.2), shuffled(23), target(0.1), target(0.3)];
+        let (used, bases) = StudiedSources::of(PRIOR, sources).given(&Measurements::default());
+        let unlike = Some(SourceRefusal::UnlikeOthers);
+        assert_eq!(refusals(&bases), [None, unlike, None, None]);
+        assert!(used.is_some());
+        let shuffled = vec![shuffled(23), shuffled(37), shuffled(47)];
+        let (used, bases) = StudiedSources::of(PRIOR, shuffled).given(&Measurements::default());
+        assert_eq!(refusals(&bases), [unlike; 3]);
+        assert!(used.is_none());
+    }
+
+    #[test]
+    fn own_measurements_contradict_a_source() {
+        let studied = StudiedSources::of(PRIOR, vec![target(0.2)]);
+        let inverted = |number| -ln_seconds(number, 0.2);
+        let own = measured((0..64).step_by(5), inverted);
+        let (used, bases) = studied.given(&own);
+        assert_eq!(refusals(&bases), [Some(SourceRefusal::Contradicted)]);
+        assert!(used.is_none() && bases[0].agreement < -0.5);
+        let few = measured(0..4, inverted);
+        assert!(studied.given(&few).0.is_some(), "too few to tell");
+    }
+
+    #[test]
+    fn too_few_measurements_are_no_source() {
+        let few = measured(0..4, |number| ln_seconds(number, 0.2));
+        let equal = measured(0..20, |_| 1.0);
+        let failed = Measurements::of(vec![Measurement {
+            point: point(1),
+            seconds: None,
+            repeats: 1,
+        }]);
+        let studied = StudiedSources::of(PRIOR, vec![few, equal, failed, Measurements::default()]);
+        let (used, bases) = studied.given(&Measurements::default());
+        assert!(used.is_none());
+        assert_eq!(
+            refusals(&bases),
+            [Some(SourceRefusal::TooFewMeasurements); 4]
+        );
+        let measured: Vec<usize> = bases.iter().map(|basis| basis.measured).collect();
+        assert_eq!(measured, [4, 20, 1, 0]);
+    }
 }

@@ -216,8 +216,9 @@ impl Learning {
         let contradictions = judgement.warning(&learner.call.client);
         evidence.warnings.extend(contradictions);
         let learn = move |_| {
-            let adapted = learn(&cache, prior, &measured, &points, &judgement);
-            Lesson::of(evidence, judgement, adapted, held)
+            let fit = learn(&cache, prior, &measured, &points, &judgement);
+            evidence.warnings.extend(fit.contradiction());
+            Lesson::of(evidence, judgement, fit, held)
         };
         Ok(self.pool().run(Class::Bulk, learn).await?.value)
     }

@@ -77,6 +77,22 @@ pub(super) struct KernelPool {
     pub(super) basis: PoolBasis,
 }
 
+impl Fit {
+    /// Warns if what was measured reverses the order of what was expected.
+    pub(super) fn contradiction(&self) -> Option<Warning> {
+        let basis = self.adapted.as_ref()?.basis();
+        let message = format!(
+            "the measured times reverse the order of the scores (tau {:.2} over {} configurations), so predictions rest on the \
+             measurements alone; check that the model is for this target and that the target is named right",
+            basis.score_tau, basis.learned
+        );
+        basis.contradicts.then_some(Warning {
+            reason: "MODEL_CONTRADICTED",
+            message,
+        })
+    }
+}
+
 /// Bytes of a measured configuration for each slot: the orders of its tensors in ten tables.
 const SLOT_BYTES: usize = 10 * 3 * size_of::<u64>();
 

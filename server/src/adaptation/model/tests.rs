@@ -19,7 +19,7 @@ fn layout(number: u32) -> Point {
     Point {
         score,
         orders,
-        bounds: Vec::new(),
+        ..Point::default()
     }
 }
 
@@ -296,7 +296,7 @@ fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
         Point {
             score: f64::from(number % 5),
             orders,
-            bounds: Vec::new(),
+            ..Point::default()
         }
     };
     let seconds = |number: u32| {
@@ -358,4 +358,72 @@ proptest! {
             prop_assert!(predicted.is_none_or(|each| each.log_seconds.is_finite() && each.deviation.is_finite()));
         }
     }
+}
+
+/// A tile of a flat space: two sizes and a switch.
+fn parameters(number: u32) -> Point {
+    let [width, height] = [number % 6, number / 6 % 6].map(|exponent| f64::from(1 << exponent));
+    Point {
+        columns: vec![width, height, f64::from(number / 36)],
+        ..Point::default()
+    }
+}
+
+/// Fast where the product of the sizes is 128, and with the switch.
+fn seconds_of(parameters: &Point) -> f64 {
+    let [width, height, switch] = parameters.columns[..] else {
+        panic!("three parameters")
+    };
+    let off = libm::log2(width * height) - 7.0;
+    1e-3 * libm::exp(0.1 * off * off - 0.2 * switch)
+}
+
+fn measured_parameters(numbers: impl Iterator<Item = u32>) -> Vec<Measurement> {
+    let each = |number| {
+        let point = parameters(number);
+        let seconds = Some(seconds_of(&point));
+        Measurement {
+            point,
+            seconds,
+            repeats: 1,
+        }
+    };
+    numbers.map(each).collect()
+}
+
+#[test]
+fn columns_without_a_model_reorder_what_was_not_measured() {
+    let measured = measured_parameters((0..72).filter(|number| number % 5 < 2));
+    let adapted = AdaptedModel::of(PRIOR, Measurements::of(measured)).unwrap();
+    let others: Vec<Point> = (0..72)
+        .filter(|number| number % 5 > 1)
+        .map(parameters)
+        .collect();
+    let times: Vec<f64> = others.iter().map(seconds_of).collect();
+    let predicted: Vec<f64> = others
+        .iter()
+        .map(|point| adapted.predict(point).log_seconds)
+        .collect();
+    let found = tau(&times, &predicted);
+    println!("tau {found:.2}, {:?}", adapted.basis());
+    assert!(found > 0.8);
+    assert_eq!(adapted.basis().trust, 0.0, "there is no model to trust");
+}
+
+#[test]
+fn a_failure_of_parameters_teaches_as_a_slow_run() {
+    let mut measured = measured_parameters((0..72).filter(|number| number % 5 == 0));
+    let slower = |measured: &[Measurement]| {
+        let adapted = AdaptedModel::of(PRIOR, Measurements::of(measured.to_vec())).unwrap();
+        adapted.predict(&parameters(7)).log_seconds
+    };
+    let before = slower(&measured);
+    for number in [1, 6, 8, 13] {
+        measured.push(Measurement {
+            point: parameters(number),
+            seconds: None,
+            repeats: 1,
+        });
+    }
+    assert!(slower(&measured) > before, "all its neighbours failed");
 }
