@@ -458,6 +458,7 @@ fn feature_set_request() {
             .flat_map(|value| value.to_le_bytes())
             .collect(),
         edges: graph.edges().as_flattened().to_vec(),
+        ..v1::FeatureGraph::default()
     };
     let columns = Configs::NodeFeatureConfigs(node_features().to_table());
     request("feature_set", Source::FeatureGraph(message), &[], columns);

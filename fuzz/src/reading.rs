@@ -255,6 +255,7 @@ fn slots_of(batch: &Configs) -> usize {
                 .checked_div(message.config_count as usize * bytes)
                 .unwrap_or_default()
         }
+        Configs::ParameterConfigs(_) => 1,
         Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => 0,
     }
 }

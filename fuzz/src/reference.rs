@@ -8,7 +8,7 @@ use hlorank_graph::{
 use hlorank_proto::v1::{
     DeltaFusionConfigs, DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs,
     LayoutTable, NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs, PackedTileConfigs,
-    TileConfigs, config_batch::Configs,
+    ParameterConfigs, TileConfigs, config_batch::Configs,
 };
 
 /// Reads a decoded batch for a graph of `slots` configurable nodes, which are the nodes from 0. Returns `None` if the
@@ -44,7 +44,33 @@ pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<C
         Configs::NodeFeatureConfigs(message) => {
             node_features(message, slots, limits).map(Configurations::FeatureSet)
         }
+        Configs::ParameterConfigs(message) => {
+            parameters(message, slots, limits).map(Configurations::FeatureSet)
+        }
     }
+}
+
+fn parameters(
+    message: &ParameterConfigs,
+    nodes: usize,
+    limits: &Limits,
+) -> Option<NodeFeatureBatch> {
+    let columns = message.configs.first()?.values.len();
+    let is_alike = message
+        .configs
+        .iter()
+        .all(|config| config.values.len() == columns);
+    let values: Vec<f32> = message
+        .configs
+        .iter()
+        .flat_map(|config| config.values.iter().copied())
+        .collect();
+    let is_within =
+        message.configs.len() <= limits.configs && values.len() <= limits.config_entries;
+    if nodes != 1 || columns == 0 || !is_alike || !is_within {
+        return None;
+    }
+    NodeFeatureBatch::from_values([1, columns], &values, limits).ok()
 }
 
 fn node_features(

@@ -176,6 +176,7 @@ fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
                 assert!(most <= MAX_BLOCK + BESIDE, "{}: {most}", model.facts().name);
                 continue;
             }
+            LoadedModel::Absent => panic!("a folder has a model"),
         };
         let columns = columns(&folder);
         for sizes in [chain(&model, 500, 16), large(&model)] {

@@ -30,6 +30,7 @@ fn check(manifest: &Manifest, input: &[u8]) {
             }
         }
         ModelKind::WholeGraph(settings) => assert!(settings.chunk_configs > 0),
+        ModelKind::Absent => panic!("no manifest on disk says so"),
     }
     // `Value` rejects numbers out of range, also in fields that a manifest ignores.
     if let Ok(value) = serde_json::from_slice::<serde_json::Value>(input) {

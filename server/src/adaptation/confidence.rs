@@ -109,7 +109,7 @@ mod tests {
             trust: 1.0,
             noise: 0.1,
             left_out_tau,
-            score_tau: 0.0,
+            ..Basis::default()
         };
         let number = |basis| Confidence::of(Task::Tile, None, Some(basis)).measure_first;
         assert_eq!(

@@ -72,6 +72,11 @@ const ROUNDS_TO_COMPARE: usize = 60;
 /// Minimum number of times of a source, and of the target's own that a source is compared with.
 const ENOUGH: usize = 5;
 
+/// Number of the target's own times from which on a source has to agree with them, by this many deviations of chance: it then
+/// teaches nothing that they do not.
+const MANY: usize = 20;
+const AGREES_NOT: f64 = 0.5;
+
 /// How many deviations better than chance the others have to predict a source.
 const SURE: f64 = 2.0;
 
@@ -190,7 +195,8 @@ impl StudiedSource {
             .map(|point| self.trees.predict(&features(point)))
             .collect();
         let agreement = tau(&own.times, &predicted);
-        let contradicts = deviations_from_chance(agreement, own.measured()) < -SURE;
+        let deviations = deviations_from_chance(agreement, own.measured());
+        let contradicts = deviations < -SURE || (own.measured() >= MANY && deviations < AGREES_NOT);
         SourceBasis {
             agreement,
             refusal: contradicts.then_some(SourceRefusal::Contradicted),

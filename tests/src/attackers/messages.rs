@@ -72,6 +72,7 @@ pub fn chain_of_halide(nodes: usize) -> Vec<u8> {
         edges: ends
             .map(|node| u32::try_from(node).expect("a small number"))
             .collect(),
+        ..FeatureGraph::default()
     }));
     let columns = set["config_features"].as_array().expect("columns").len();
     let batch = [nodes, columns];

@@ -25,6 +25,7 @@ fn message(graph: &FeatureGraph) -> hlorank_proto::v1::Graph {
             nodes: graph.nodes().try_into().unwrap(),
             node_features: bytes.into(),
             edges: graph.edges().as_flattened().to_vec(),
+            ..hlorank_proto::v1::FeatureGraph::default()
         },
     ))
 }

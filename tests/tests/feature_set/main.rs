@@ -4,6 +4,7 @@ mod answers;
 mod bad_input;
 mod measured;
 mod selection;
+mod without_model;
 
 use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, FeatureGraph, NodeFeatureBatch};

@@ -22,6 +22,7 @@ fn request(set: &str, columns: usize) -> RankConfigsRequest {
         nodes: 2,
         node_features: features.into(),
         edges: vec![1, 0],
+        ..v1::FeatureGraph::default()
     };
     let batch = Loops::batch(2, 3, &mut Rng::with_seed(0));
     let form = Configurations::FeatureSet(batch).to_smallest_form();
