@@ -227,14 +227,14 @@ train-setup: ## install the dependencies of training (about 5 GB)
 	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune,iree]' -e '.[dev]'
 
 # The shipped models, and the options in which they differ.
-MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage tile-iree-cpu fusion-xla-cpu
+MODEL ?= layout-xla-cpu layout-xla-cpu-sage tile-iree-cpu fusion-xla-cpu
 train_task = $(firstword $(subst -, ,$(1)))
 train_data = data/$(train_task)$(if $(findstring -iree-,$(1)),-iree)
 train_options = $(if $(findstring -sage,$(1)),--architecture graphsage-segment)
 TRAIN = cd $(TRAINING) && OMP_NUM_THREADS=1 $(TRAINING_PYTHON) -m hlorank_training
 
 # Trains on the shipped run times unless others were collected: see models/training/README.md.
-train: $(addprefix train-model-,$(MODEL)) ## train the models and export them to models/training/runs/registry (MODEL=tile-xla-cpu picks one)
+train: $(addprefix train-model-,$(MODEL)) ## train the models and export them to models/training/runs/registry (MODEL=tile-iree-cpu picks one)
 
 train-model-%: build
 	cd $(TRAINING) && for runs in measured*.tar.xz; do tar --skip-old-files -xJf $$runs; done

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_reference_is_printed_as_it_is_read() {
-        for text in ["tile-xla-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"] {
+        for text in ["tile-iree-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"] {
             assert_eq!(text.parse::<ModelReference>().unwrap().to_string(), text);
         }
     }

@@ -222,7 +222,7 @@ def test_the_health_check_tells_whether_the_server_answers(container):
 
 
 def test_admin_calls_are_refused_where_the_models_cannot_be_written(container):
-    pinned = container.outside("models", "pin", "tile-xla-cpu@5")
+    pinned = container.outside("models", "pin", "tile-iree-cpu@3")
     assert pinned.returncode != 0
     assert "POLICY_NOT_KEPT" in pinned.stderr
     assert "/models/policy.json" in pinned.stderr

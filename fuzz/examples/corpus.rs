@@ -1,4 +1,4 @@
-//! Writes the corpus from `tests/data` and `models/registry`: `cargo run -p hlorank-fuzz --example corpus`. Inputs that
+//! Writes the corpus from `tests/data`: `cargo run -p hlorank-fuzz --example corpus`. Inputs that
 //! fuzzing found are not touched.
 
 use std::{fs, path::PathBuf};
@@ -596,7 +596,7 @@ fn manifests() {
     for (name, path) in [
         (
             "segment.json",
-            "models/registry/tile-xla-cpu/5/manifest.json",
+            "tests/data/models/tile-xla-cpu/5/manifest.json",
         ),
         (
             "whole_graph.json",

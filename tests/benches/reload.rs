@@ -5,12 +5,12 @@ use std::time::Duration;
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest, v1::ModelState};
 use hlorank_graph::Configurations;
 use hlorank_tests::{
-    Answer, Artifacts, Figure, Load, Question, Scrape, ServerProcess, Target, call_times,
-    grid_tiles, http_get, kernel_of,
+    Answer, Artifacts, Figure, Load, Question, Scrape, ServerProcess, TILE_MODEL, Target,
+    call_times, grid_tiles, http_get, kernel_of,
 };
 use tokio::{runtime::Runtime, time::Instant};
 
-const MODEL: &str = "tile-xla-cpu";
+const MODEL: &str = TILE_MODEL;
 const RELOADS: u64 = 100;
 /// Reloads after which caches and allocators have settled.
 const SETTLED: u64 = 10;

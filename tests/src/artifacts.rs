@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::{
-    fixture,
+    fixture, models,
     onnx::{fail_above, overwrite_row},
     repository,
 };
@@ -22,14 +22,14 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
-    /// Copies the artifacts of the repository and the whole-graph artifacts of `tests/data/registry`.
+    /// Copies the models of [`models`] and the whole-graph artifacts of `tests/data/registry`.
     ///
     /// # Panics
     /// If files cannot be copied.
     #[must_use]
     pub fn copy() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        for registry in [repository("models/registry"), fixture("registry")] {
+        for registry in [models(), fixture("registry")] {
             copy_folder(&registry, folder.path()).expect("artifacts can be copied");
         }
         Self { folder }

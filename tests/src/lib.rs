@@ -35,7 +35,7 @@ pub use figure::{Figure, Target, call_times, times};
 pub use load::{Answer, Load, Question};
 pub use measured::{configurations, forms, measured_graphs, part, read_graphs};
 pub use memory::{peak_bytes, reset_peak, resident_bytes};
-pub use model::load_model;
+pub use model::{SMALL_TILE_MODEL, TILE_MODEL, load_model, models};
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use postgres::Postgres;

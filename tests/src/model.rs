@@ -1,11 +1,23 @@
-//! Models of the repository, loaded without a server.
+//! Models of the tests, and how to load them without a server.
 
-use std::{fs, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use hlorank_graph::Task;
 use hlorank_server::{model::Model, runtime::Runtime};
 
-use crate::{onnxruntime, repository};
+use crate::{fixture, onnxruntime};
+
+/// The tile model of most tests. It ranks tiles of one's own loops on XLA:CPU, which no compiler takes, so it does not ship.
+pub const TILE_MODEL: &str = "tile-xla-cpu";
+
+/// A smaller model of the same tiles, without a Transformer layer.
+pub const SMALL_TILE_MODEL: &str = "tile-xla-cpu-sage";
+
+/// Returns the folder of the models that servers of tests serve: those that ship, as links, and both tile models.
+#[must_use]
+pub fn models() -> PathBuf {
+    fixture("models")
+}
 
 /// Loads the newest version of the default model of a task, with sessions for this number of workers.
 ///
@@ -14,13 +26,13 @@ use crate::{onnxruntime, repository};
 #[must_use]
 pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
     let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));
-    let versions = repository(&format!("models/registry/{task}-xla-cpu"));
-    let versions =
+    let versions = models().join(format!("{task}-xla-cpu"));
+    let entries =
         fs::read_dir(&versions).unwrap_or_else(|error| panic!("{}: {error}", versions.display()));
-    let newest = versions
+    let newest = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok())
         .max()
         .expect("a model has a version");
-    let folder = repository(&format!("models/registry/{task}-xla-cpu/{newest}"));
+    let folder = versions.join(newest.to_string());
     Arc::new(Model::load(&folder, &runtime, workers).unwrap_or_else(|error| panic!("{error}")))
 }

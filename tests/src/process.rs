@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{program, repository};
+use crate::{models, program, repository};
 
 /// Running server process. Dropping it kills the process.
 pub struct ServerProcess {
@@ -52,7 +52,7 @@ impl ServerProcess {
         Self::run(server)
     }
 
-    /// Starts a server with a command. The server logs JSON.
+    /// Starts a server with a command. The server logs JSON, and has the models of the tests unless `--models` is given.
     ///
     /// # Panics
     /// If the server does not start. The message says what to run.
@@ -61,6 +61,7 @@ impl ServerProcess {
         let mut child = program
             .args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"])
             .args(["--log-format", "json"])
+            .env("HLORANK_MODELS", models())
             .current_dir(repository("."))
             .stderr(Stdio::piped())
             .spawn()

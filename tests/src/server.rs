@@ -1,4 +1,4 @@
-//! A server in this process on a free port of loopback, with the models of the repository.
+//! A server in this process on a free port of loopback, with the models of the tests.
 
 use std::{
     net::SocketAddr,
@@ -18,7 +18,7 @@ use hyper_util::{
 };
 use tonic::{body::Body, transport::Channel};
 
-use crate::{Scrape, http_get, onnxruntime, repository};
+use crate::{Scrape, TILE_MODEL, http_get, models, onnxruntime};
 
 /// Gauges that are zero on an idle server: requests in progress and queued work.
 const TAKEN: [&str; 4] = [
@@ -63,14 +63,14 @@ impl TestServer {
     /// # Errors
     /// If the server does not start.
     pub async fn try_start_with(flags: &[&str]) -> Result<Self, StartError> {
-        let models = repository("models/registry").display().to_string();
+        let models = models().display().to_string();
         let library = onnxruntime().display().to_string();
         let mut arguments = vec!["hlorank-server", "--onnxruntime", &library];
         let defaults = [
             ["--listen", "127.0.0.1:0"],
             ["--metrics-listen", "127.0.0.1:0"],
             ["--models", &models],
-            ["--default-tile-model", "tile-xla-cpu"],
+            ["--default-tile-model", TILE_MODEL],
         ];
         let is_given = |[flag, _]: &[&str; 2]| flags.iter().any(|given| given.starts_with(flag));
         arguments.extend(

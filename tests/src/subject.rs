@@ -5,10 +5,10 @@ use std::time::Duration;
 use hlorank_client::{GraphHandle, RankRequest, Ranking, v1::ModelState};
 use hlorank_graph::Configurations;
 
-use crate::{Answer, Artifacts, Load, Question, TestServer, grid_tiles, kernel_of};
+use crate::{Answer, Artifacts, Load, Question, TILE_MODEL, TestServer, grid_tiles, kernel_of};
 
 /// Model whose versions come and go.
-pub const MODEL: &str = "tile-xla-cpu";
+pub const MODEL: &str = TILE_MODEL;
 
 /// Pause between two requests of a load.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -3,7 +3,9 @@
 use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, StreamRequest};
 use hlorank_graph::{MeasuredGraph, Task};
 use hlorank_proto::v1::{MeasurementFailure, ModelState};
-use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part};
+use hlorank_tests::{
+    Artifacts, SMALL_TILE_MODEL, TestServer, configurations, measured_graphs, part,
+};
 
 /// What came of measuring these configurations of a graph.
 fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
@@ -198,7 +200,7 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
 /// Starts a server, and waits until it serves the second models, which nothing else needs.
 async fn start_with_second_models() -> TestServer {
     let (server, artifacts) = (TestServer::start().await, Artifacts::copy());
-    for name in ["layout-xla-cpu-sage", "tile-xla-cpu-sage"] {
+    for name in ["layout-xla-cpu-sage", SMALL_TILE_MODEL] {
         let newest = artifacts
             .versions(name)
             .last()
@@ -228,7 +230,7 @@ async fn a_second_model_of_the_same_data_says_how_far_a_ranking_can_be_trusted()
         let expected = if model.starts_with("layout") {
             "layout-xla-cpu-sage"
         } else {
-            "tile-xla-cpu-sage"
+            SMALL_TILE_MODEL
         };
         assert_eq!(confidence.other_model, expected, "{}", graph.name);
         assert!(

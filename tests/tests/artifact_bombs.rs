@@ -11,10 +11,10 @@ use hlorank_client::{
     Client, Connection,
     v1::{ModelRejection, ModelState},
 };
-use hlorank_tests::{Artifacts, ServerProcess, peak_bytes};
+use hlorank_tests::{Artifacts, SMALL_TILE_MODEL, ServerProcess, peak_bytes};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-const MODEL: &str = "tile-xla-cpu-sage";
+const MODEL: &str = SMALL_TILE_MODEL;
 
 /// Size of the array of a bomb.
 const ARRAY_BYTES: u64 = 512 << 20;

@@ -1,7 +1,7 @@
 //! What grpcurl, a load balancer and a client see of a server: reflection, health, models.
 
 use hlorank_proto::v1::{GetModelRequest, ListModelsRequest, Task};
-use hlorank_tests::TestServer;
+use hlorank_tests::{TILE_MODEL, TestServer};
 use tonic::Code;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -185,14 +185,14 @@ async fn one_model_is_reported_by_name_and_version() {
         version,
     };
     let newest = models
-        .get_model(request("tile-xla-cpu", 0))
+        .get_model(request(TILE_MODEL, 0))
         .await
         .unwrap()
         .into_inner()
         .model
         .unwrap();
     let same = models
-        .get_model(request("tile-xla-cpu", newest.version))
+        .get_model(request(TILE_MODEL, newest.version))
         .await
         .unwrap()
         .into_inner()

@@ -6,7 +6,7 @@ use std::{fs, time::Duration};
 use hlorank_client::{ClientError, GraphHandle, RankRequest, Ranking, v1::ModelState};
 use hlorank_graph::Configurations;
 use hlorank_tests::{
-    Artifacts, Scrape, http_get, kernel_of,
+    Artifacts, SMALL_TILE_MODEL, Scrape, http_get, kernel_of,
     onnx::{loop_above, stall_above, stall_session},
     tiles,
 };
@@ -15,7 +15,7 @@ use tonic::Code;
 use hlorank_tests::subject::{MODEL, Subject};
 
 /// Another model.
-const OTHER: &str = "tile-xla-cpu-sage";
+const OTHER: &str = SMALL_TILE_MODEL;
 
 /// Above the features of golden cases, below the product of [`HANGS`].
 const LIMIT: f32 = 1e15;

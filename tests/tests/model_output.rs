@@ -2,19 +2,19 @@
 
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Artifacts, TestServer, chain_kernel, grid_tiles};
+use hlorank_tests::{Artifacts, SMALL_TILE_MODEL, TestServer, chain_kernel, grid_tiles};
 use tonic::Code;
 
 #[tokio::test]
 async fn a_score_that_is_not_finite_fails_the_call() {
     let models = Artifacts::copy();
-    models.spoil_opcode("tile-xla-cpu-sage", 119);
+    models.spoil_opcode(SMALL_TILE_MODEL, 119);
     let server = TestServer::start_with(&[&models.flag()]).await;
     let graph = GraphHandle::features(&chain_kernel(&[119], &[8]));
     let tiles = Configurations::Tile(grid_tiles(4));
     let request = || RankRequest::new(&graph, &tiles);
     let client = server.client().await;
-    let spoiled = request().model(Some("tile-xla-cpu-sage".parse().unwrap()));
+    let spoiled = request().model(Some(SMALL_TILE_MODEL.parse().unwrap()));
     let error = client.rank(&spoiled).await.unwrap_err();
     let refusal = error.refusal().unwrap();
     assert_eq!(
@@ -23,7 +23,9 @@ async fn a_score_that_is_not_finite_fails_the_call() {
     );
     let message = refusal.message();
     assert!(
-        message.contains("`tile-xla-cpu-sage` gave NaN for configuration 0"),
+        message.contains(&format!(
+            "`{SMALL_TILE_MODEL}` gave NaN for configuration 0"
+        )),
         "{message}"
     );
     assert!(client.rank(&request()).await.is_ok(), "other models go on");

@@ -11,8 +11,8 @@ use hlorank_server::{
     model::Model,
 };
 use hlorank_tests::{
-    Artifacts, block_graph, chain_kernel, fusion_neighbours, grid_tiles, layouts, load_model,
-    onnxruntime, program_graph, random_fusions, score_naively, tiles,
+    Artifacts, TILE_MODEL, block_graph, chain_kernel, fusion_neighbours, grid_tiles, layouts,
+    load_model, onnxruntime, program_graph, random_fusions, score_naively, tiles,
 };
 use proptest::{collection::vec, prelude::*};
 use tokio::runtime::Runtime;
@@ -248,7 +248,7 @@ fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
 fn larger_segments_have_the_scores_of_the_naive_evaluation() {
     const NODES: usize = 1024;
     let models = Artifacts::copy();
-    let version = models.versions("tile-xla-cpu").remove(0);
+    let version = models.versions(TILE_MODEL).remove(0);
     models.edit_manifest(&version, |manifest| {
         manifest["max_segment_nodes"] = NODES.into();
         manifest["buckets"]

@@ -12,14 +12,16 @@ use hlorank_server::{
     model::Model,
     runtime::Runtime,
 };
-use hlorank_tests::{Artifacts, TestServer, configurations, fixture, onnxruntime, read_graphs};
+use hlorank_tests::{
+    Artifacts, TILE_MODEL, TestServer, configurations, fixture, onnxruntime, read_graphs,
+};
 use npyz::{WriteOptions, WriterBuilder as _};
 use tempfile::NamedTempFile;
 use tonic::Code;
 use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 /// One tile model of each kind.
-const MODELS: [&str; 2] = ["tile-xla-cpu", "tile-whole-graph"];
+const MODELS: [&str; 2] = [TILE_MODEL, "tile-whole-graph"];
 
 /// Returns models whose manifests say that they were trained with −1, with golden cases to match.
 async fn models_padded_with_minus_one(kernel: &MeasuredGraph) -> Artifacts {

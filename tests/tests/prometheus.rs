@@ -10,8 +10,8 @@ use std::{
 use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, StreamRequest};
 use hlorank_graph::{Configurations, MeasuredGraph};
 use hlorank_tests::{
-    Prometheus, TestServer, configurations, grid_tiles, kernel_of, measured_graphs, prometheus,
-    repository,
+    Prometheus, TILE_MODEL, TestServer, configurations, grid_tiles, kernel_of, measured_graphs,
+    prometheus, repository,
 };
 use serde_json::Value;
 
@@ -153,7 +153,7 @@ async fn drive(client: &Client, round: u8) {
     stream.send(&tiles).await.unwrap();
     stream.finish().await.unwrap();
     client.list_models().await.unwrap();
-    client.get_model("tile-xla-cpu", None).await.unwrap();
+    client.get_model(TILE_MODEL, None).await.unwrap();
     let unknown = RankRequest::new(&graph, &tiles).model(Some("no-such-model".parse().unwrap()));
     assert!(client.rank(&unknown).await.is_err());
 }

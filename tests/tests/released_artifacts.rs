@@ -46,7 +46,8 @@ async fn artifacts_of_the_last_release_serve() {
         .status()
         .unwrap();
     assert!(status.success());
-    let server = TestServer::start_with(&[&format!("--models={}", unpacked.display())]).await;
+    let models = format!("--models={}", unpacked.display());
+    let server = TestServer::start_with(&[&models, "--default-tile-model=tile-iree-cpu"]).await;
     let mut checked = 0;
     for model in fs::read_dir(&unpacked)
         .unwrap()

@@ -14,7 +14,9 @@ use hlorank_server::{
     },
     runtime::Runtime,
 };
-use hlorank_tests::{fixture, onnxruntime, peak_bytes, repository, reset_peak, resident_bytes};
+use hlorank_tests::{
+    fixture, models, onnxruntime, peak_bytes, repository, reset_peak, resident_bytes,
+};
 
 /// What a process needs beside the run: threads, tables of ONNX Runtime, and pages that are touched for the first time.
 const BESIDE: usize = 24 << 20;
@@ -24,11 +26,7 @@ const MAX_BLOCK: usize = 256 << 20;
 
 /// The folders of the newest version of every whole-graph model that ships, and of those of the tests.
 fn folders() -> Vec<PathBuf> {
-    let registries = [
-        repository("models/registry"),
-        repository("models/papers"),
-        fixture("registry"),
-    ];
+    let registries = [models(), repository("models/papers"), fixture("registry")];
     let folders = |folder: PathBuf| {
         std::fs::read_dir(folder)
             .unwrap()

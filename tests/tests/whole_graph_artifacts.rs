@@ -7,7 +7,7 @@ use hlorank_server::{
     model::{ArtifactError, Model},
     runtime::Runtime,
 };
-use hlorank_tests::{Artifacts, TestServer, onnxruntime};
+use hlorank_tests::{Artifacts, TILE_MODEL, TestServer, onnxruntime};
 use tonic::Code;
 
 async fn get(server: &TestServer, name: &str) -> Result<ModelMessage, tonic::Status> {
@@ -119,7 +119,7 @@ fn a_whole_graph_artifact_needs_its_one_file() {
 
     let models = Artifacts::copy();
     let artifact = models.folder().join("tile-whole-graph/1");
-    let segment = &models.versions("tile-xla-cpu")[0];
+    let segment = &models.versions(TILE_MODEL)[0];
     fs::copy(segment.join("head.onnx"), artifact.join("model.onnx")).unwrap();
     let runtime = Runtime::load(&onnxruntime()).unwrap();
     let replaced = Model::load(&artifact, &runtime, 1).err().unwrap();

@@ -42,7 +42,7 @@ def command_line() -> Path:
 def run_server(*flags: str) -> Iterator[str]:
     """A server with these flags; gives its address."""
     defaults = {"--listen": "127.0.0.1:0", "--metrics-listen": "off"}
-    defaults |= {"--models": str(REPOSITORY / "models/registry"), "--log-format": "json"}
+    defaults |= {"--models": str(DATA / "models"), "--log-format": "json"}
     library = TARGET / "onnxruntime" / "libonnxruntime.so"
     defaults["--onnxruntime"] = os.environ.get("HLORANK_ONNXRUNTIME", str(library))
     given = {flag.partition("=")[0] for flag in flags}

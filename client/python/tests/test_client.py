@@ -205,7 +205,7 @@ def test_a_deadline_of_0_has_passed(server, tile_graph):
             lambda: client.rank(tile_graph.graph, tile_graph.configurations, timeout=0),
             lambda: client.rank_stream(tile_graph.graph, timeout=0),
             lambda: client.list_models(timeout=0),
-            lambda: client.get_model("tile-xla-cpu", timeout=0),
+            lambda: client.get_model("tile-iree-cpu", timeout=0),
         ):
             with pytest.raises(DeadlineError):
                 call()
@@ -259,7 +259,7 @@ def test_the_async_client_ranks_and_streams_alike(server, layout_graph):
             calls = (client.rank(layout_graph.graph, layout_graph.configurations) for _ in range(8))
             rankings = await asyncio.gather(*calls)
             assert await client.put_graph(layout_graph.graph)
-            assert await client.get_model("tile-xla-cpu") in await client.list_models()
+            assert await client.get_model("tile-iree-cpu") in await client.list_models()
             async with await client.rank_stream(layout_graph.graph, top_k=3) as stream:
                 for batch in batches(layout_graph):
                     await stream.send(batch)

@@ -3,7 +3,7 @@ import pytest
 from hlorank import Client, InvalidRequestError, ModelReference, NotFoundError
 
 
-@pytest.mark.parametrize("text", ["tile-xla-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"])
+@pytest.mark.parametrize("text", ["tile-iree-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"])
 def test_a_reference_is_printed_as_it_is_read(text):
     assert str(ModelReference.parse(text)) == text
 

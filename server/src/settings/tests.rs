@@ -116,8 +116,7 @@ fn the_default_models_rank_what_compilers_take() {
 #[test]
 fn a_model_that_the_settings_name_is_required() {
     let settings =
-        Settings::try_parse_from(["hlorank-server", "--default-tile-model", "tile-xla-cpu"])
-            .unwrap();
+        Settings::try_parse_from(["hlorank-server", "--default-tile-model", "tile-mine"]).unwrap();
     assert_eq!(settings.default_models().required, [Task::Tile]);
 }
 

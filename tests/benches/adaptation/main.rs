@@ -38,7 +38,7 @@ struct Subject {
 
 fn main() {
     Runtime::new().expect("a runtime").block_on(async {
-        let server = TestServer::start_with(&["--default-tile-model=tile-xla-cpu"]).await;
+        let server = TestServer::start().await;
         let client = server.client().await;
         pools::judge().await;
         reports::judge().await;

@@ -33,8 +33,7 @@ pub(crate) async fn judge() {
         "--measurements={}",
         folder.path().join("measurements").display()
     );
-    let server =
-        TestServer::start_with(&["--default-tile-model=tile-xla-cpu", &measurements]).await;
+    let server = TestServer::start_with(&[&measurements]).await;
     let client = server.client().await;
     println!(
         "| kernels | number | pool used | tau of model | of pool | after {OWN} own | and pool | until 1 % by model | by pool |"

@@ -18,12 +18,7 @@ pub(crate) async fn judge() {
         "--measurements={}",
         folder.path().join("measurements").display()
     );
-    let server = TestServer::start_with(&[
-        "--default-tile-model=tile-xla-cpu",
-        "--replay-share=0",
-        &measurements,
-    ])
-    .await;
+    let server = TestServer::start_with(&["--replay-share=0", &measurements]).await;
     let (client, kernel) = (server.client().await, GraphHandle::features(&kernel_of(12)));
     let (reports, each) = REPORTS;
     let started = Instant::now();

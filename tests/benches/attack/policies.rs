@@ -12,7 +12,7 @@ use std::{
 
 use futures::future::join_all;
 use hlorank_client::{AdminClient, ClientError, Connection};
-use hlorank_tests::ServerProcess;
+use hlorank_tests::{SMALL_TILE_MODEL, ServerProcess};
 use serde_json::Value;
 use tokio::{task::JoinHandle, time::sleep};
 
@@ -44,7 +44,7 @@ pub(crate) struct Changes {
 }
 
 /// The models that are pinned and unpinned, each at one server.
-const MODELS: [&str; 2] = ["tile-xla-cpu-sage", "layout-xla-cpu-sage"];
+const MODELS: [&str; 2] = [SMALL_TILE_MODEL, "layout-xla-cpu-sage"];
 
 /// Pause between two changes of a model.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use hlorank_tests::attackers::{publish_endless, publish_zip_bomb};
+use hlorank_tests::{
+    TILE_MODEL,
+    attackers::{publish_endless, publish_zip_bomb},
+};
 
 use crate::site::Site;
 
@@ -10,7 +13,7 @@ use crate::site::Site;
 pub(crate) struct PublishedVersion(Vec<PathBuf>);
 
 /// The models get no other version.
-const MODELS: [&str; 2] = ["tile-xla-cpu", "layout-xla-cpu"];
+const MODELS: [&str; 2] = [TILE_MODEL, "layout-xla-cpu"];
 const VERSION: u64 = 1_000;
 
 /// Hours of a loop.

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use hlorank_tests::{program, repository};
+use hlorank_tests::{models, program, repository};
 
 use crate::{process::Process, system::Mode, wire::MODEL};
 
@@ -27,6 +27,7 @@ pub(crate) fn hlorank() -> (Vec<Process>, Vec<u16>) {
             "json",
         ])
         .args(["--workers", &THREADS.to_string()])
+        .env("HLORANK_MODELS", models())
         .current_dir(repository("."));
     let process = Process::start(command, "hlorank");
     let port = process.wait_for(|line| {
@@ -47,7 +48,7 @@ pub(crate) fn python_grpc(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>)
         command
             .arg(repository("tests/baselines/python_server.py"))
             .arg("--registry")
-            .arg(repository("models/registry"))
+            .arg(models())
             .arg("--graphs")
             .arg(graphs)
             .args(["--mode", mode.name(), "--calls", "1", "--threads", "1"]);
@@ -76,7 +77,7 @@ pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
         "name": MODEL,
         "implementation": "mlserver_runtime.RankingModel",
         "parameters": {"extra": {
-            "registry": absolute("models/registry"),
+            "registry": models(),
             "graphs": graphs,
             "mode": mode.name(),
             "threads": 1,

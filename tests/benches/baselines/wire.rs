@@ -5,7 +5,7 @@ use hlorank_proto::v1::{
     PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse,
     config_batch::Configs,
 };
-use hlorank_tests::{graph_by_hash, model_named, rank_request};
+use hlorank_tests::{TILE_MODEL, graph_by_hash, model_named, rank_request};
 use prost::{Message as _, bytes::Bytes};
 use tonic::codegen::http::uri::PathAndQuery;
 
@@ -39,7 +39,7 @@ impl Wire {
                 // The models that `baselines/graphs.py` loads.
                 let model = match configs {
                     Configs::PackedLayoutConfigs(_) => "layout-xla-cpu",
-                    _ => "tile-xla-cpu",
+                    _ => TILE_MODEL,
                 };
                 let request = rank_request(graph_by_hash(graph_hash), configs);
                 RankConfigsRequest {

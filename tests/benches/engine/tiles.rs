@@ -1,6 +1,8 @@
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, call_times, grid_tiles, kernel_of};
+use hlorank_tests::{
+    Figure, SMALL_TILE_MODEL, TILE_MODEL, Target, TestServer, call_times, grid_tiles, kernel_of,
+};
 
 const CALLS: usize = 9;
 const NODES: u8 = 40;
@@ -13,7 +15,7 @@ pub(crate) async fn rank_kernel() {
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let mut times = Vec::new();
-    for model in ["tile-xla-cpu", "tile-xla-cpu-sage"] {
+    for model in [TILE_MODEL, SMALL_TILE_MODEL] {
         let request = RankRequest::new(&graph, &configurations)
             .model(Some(model.parse().expect("a name")))
             .top(10);

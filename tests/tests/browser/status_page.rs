@@ -7,7 +7,7 @@ use std::{
 
 use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{TestServer, grid_tiles, kernel_of};
+use hlorank_tests::{TILE_MODEL, TestServer, grid_tiles, kernel_of};
 
 use crate::browser::Browser;
 
@@ -36,7 +36,7 @@ async fn the_page_shows_models_calls_sharing_and_refusals_at_every_width_and_in_
         "document.readyState === 'complete' && {} === 'ready'",
         text_of("ready")
     ));
-    for model in ["layout-xla-cpu", "tile-iree-cpu", "tile-xla-cpu"] {
+    for model in ["layout-xla-cpu", "tile-iree-cpu", TILE_MODEL] {
         browser.until(&format!("{}.includes('{model}version')", text_of("models")));
     }
     browser.until(&format!("{}.includes('serving')", text_of("models")));

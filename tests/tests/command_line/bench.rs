@@ -6,7 +6,7 @@ use std::{
 };
 
 use hlorank_client::trace;
-use hlorank_tests::{TestServer, fixture};
+use hlorank_tests::{TILE_MODEL, TestServer, fixture};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -189,7 +189,8 @@ async fn refusals_are_counted_by_code_and_do_not_stop_the_load() {
     let server = TestServer::start().await;
     let files = MeasuredFile::both();
     // The layouts of the other file do not belong to this graph.
-    let flags = ["--model=tile-xla-cpu", "--rate=100", "--duration=1s"];
+    let model = format!("--model={TILE_MODEL}");
+    let flags = [model.as_str(), "--rate=100", "--duration=1s"];
     let report = CommandLine::of(&server).json(&arguments(&files, &flags));
     let [failure] = list(&report["failures"]) else {
         panic!("{report}")
@@ -348,7 +349,7 @@ async fn a_part_of_the_calls_is_streamed_and_told_apart() {
         ("RankConfigsStream", streamed),
         ("RankConfigs", all - streamed),
     ] {
-        let calls = ["tile-xla-cpu", "layout-xla-cpu"].map(|model| {
+        let calls = [TILE_MODEL, "layout-xla-cpu"].map(|model| {
             let labels = [("method", method), ("model", model), ("code", "OK")];
             scrape.value("hlorank_requests_total", &labels)
         });

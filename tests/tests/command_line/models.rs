@@ -2,19 +2,16 @@
 
 use std::fs;
 
-use hlorank_tests::{Artifacts, TestServer, repository};
+use hlorank_tests::{Artifacts, TILE_MODEL, TestServer, models};
 use serde_json::Value;
 
 use crate::{command_line::CommandLine, table::rows};
 
 /// Returns the manifest that a model was loaded from.
 fn manifest(model: &Value) -> Value {
-    let folder = format!(
-        "models/registry/{}/{}",
-        model["name"].as_str().unwrap(),
-        model["version"]
-    );
-    let text = fs::read_to_string(repository(&folder).join("manifest.json")).unwrap();
+    let versions = models().join(model["name"].as_str().unwrap());
+    let folder = versions.join(model["version"].to_string());
+    let text = fs::read_to_string(folder.join("manifest.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
@@ -39,7 +36,7 @@ async fn the_default_models_are_listed() {
         ("fusion", "fusion-xla-cpu"),
         ("feature-set", "halide-adams2019"),
         ("layout", "layout-xla-cpu"),
-        ("tile", "tile-xla-cpu"),
+        ("tile", TILE_MODEL),
     ];
     assert_eq!(defaults, expected);
 }
@@ -111,7 +108,7 @@ async fn the_table_of_models_agrees_with_the_json_document() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_tries_pins_and_takes_back_a_version() {
-    const MODEL: &str = "tile-xla-cpu";
+    const MODEL: &str = TILE_MODEL;
     let artifacts = Artifacts::copy();
     let server = TestServer::start_with(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0"]).await;
     let command_line = CommandLine::of(&server);

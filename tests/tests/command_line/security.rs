@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hlorank_tests::{
-    Artifacts, TestServer,
+    Artifacts, TILE_MODEL, TestServer,
     security::{Authority, Files, over_tls, token_line},
 };
 
@@ -13,7 +13,7 @@ use crate::{
     table::rows,
 };
 
-const MODEL: &str = "tile-xla-cpu";
+const MODEL: &str = TILE_MODEL;
 
 /// A server with TLS and tokens, and the files of its clients.
 struct Secured {

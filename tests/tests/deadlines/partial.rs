@@ -9,8 +9,8 @@ use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsResponse};
 use hlorank_tests::{
-    Artifacts, MANY_TILES, RankRequestBuilder as _, TestServer, fixture, golden_cases, grid_tiles,
-    kernel_of, part,
+    Artifacts, MANY_TILES, RankRequestBuilder as _, TILE_MODEL, TestServer, fixture, golden_cases,
+    grid_tiles, kernel_of, part,
 };
 use tonic::Status;
 
@@ -62,10 +62,7 @@ async fn in_time<T, E: Display>(ask: impl AsyncFn() -> Result<T, E>) -> T {
 /// Returns the counter of partial rankings.
 async fn partial_rankings(server: &TestServer) -> f64 {
     let scrape = server.scrape().await;
-    scrape.value(
-        "hlorank_partial_rankings_total",
-        &[("model", "tile-xla-cpu")],
-    )
+    scrape.value("hlorank_partial_rankings_total", &[("model", TILE_MODEL)])
 }
 
 #[tokio::test]

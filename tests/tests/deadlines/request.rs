@@ -6,14 +6,14 @@ use hlorank_client::GraphHandle;
 use hlorank_graph::{Digest, FEATURES, Graph};
 use hlorank_proto::v1::{GraphFeatures, PutGraphRequest, RankConfigsRequest, graph::Source};
 use hlorank_tests::{
-    Scrape, TestServer, graph_by_hash, graph_of, grid_tiles, kernel_graph, packed_tiles,
-    rank_request,
+    Scrape, TILE_MODEL, TestServer, graph_by_hash, graph_of, grid_tiles, kernel_graph,
+    packed_tiles, rank_request,
 };
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
 /// Default model of tiles.
-pub(crate) const MODEL: &str = "tile-xla-cpu";
+pub(crate) const MODEL: &str = TILE_MODEL;
 
 /// Returns a request to rank this number of tiles of a cached graph with the default model.
 pub(crate) fn of_tiles(hash: Digest, tiles: i64) -> RankConfigsRequest {

@@ -2,7 +2,7 @@ use fastrand::Rng;
 use hlorank_client::Configurations;
 use hlorank_graph::{FeatureGraph, Limits};
 use hlorank_proto::v1::{self, GetModelRequest, ListModelsRequest, ModelState, RankConfigsRequest};
-use hlorank_tests::{Loops, RankRequestBuilder as _, graph_of, http_get, rank_request};
+use hlorank_tests::{Loops, RankRequestBuilder as _, TILE_MODEL, graph_of, http_get, rank_request};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -93,7 +93,7 @@ async fn the_set_of_the_graph_selects_the_model() {
         reason(&refused),
         (Code::InvalidArgument, "FEATURE_SET_MISMATCH".to_owned())
     );
-    let tiles = model_of(&subject, request("loops", 3).with_model("tile-xla-cpu"))
+    let tiles = model_of(&subject, request("loops", 3).with_model(TILE_MODEL))
         .await
         .unwrap_err();
     assert_eq!(

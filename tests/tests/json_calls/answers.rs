@@ -1,7 +1,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{HLO_FIXTURES, TestServer, fixture, grid_tiles, kernel_of};
+use hlorank_tests::{HLO_FIXTURES, TILE_MODEL, TestServer, fixture, grid_tiles, kernel_of};
 use serde_json::json;
 
 use crate::curl::{call, call_with};
@@ -57,7 +57,7 @@ async fn an_answer_equals_that_of_grpc_over_both_versions_of_http() {
         assert_eq!(answer["ranking"], json!(ranking), "{version}");
         let scores: Vec<f32> = serde_json::from_value(answer["scores"].clone()).unwrap();
         assert_eq!(scores, expected.scores, "bit for bit");
-        assert_eq!(answer["model"]["name"], "tile-xla-cpu");
+        assert_eq!(answer["model"]["name"], TILE_MODEL);
         assert!(
             answer["timings"]["total"].as_str().unwrap().ends_with('s'),
             "{answer}"

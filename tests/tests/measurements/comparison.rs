@@ -1,13 +1,14 @@
 //! Two versions are compared on kept measurements.
 
 use hlorank_client::v1::{CompareModelsRequest, ModelSelector, Verdict};
+use hlorank_tests::{SMALL_TILE_MODEL, TILE_MODEL};
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::*;
 
-const TILES: &str = "tile-xla-cpu";
-const OTHER_TILES: &str = "tile-xla-cpu-sage";
+const TILES: &str = TILE_MODEL;
+const OTHER_TILES: &str = SMALL_TILE_MODEL;
 
 /// Kernels whose measured times have the order of a model's scores.
 async fn kernels_that_a_model_knows(client: &Client, model: &str) -> Vec<Kernel> {
@@ -117,7 +118,7 @@ async fn versions_that_cannot_be_compared_are_named() {
         "{message}"
     );
     assert!(
-        message.contains("a model of layout") && message.contains("`tile-xla-cpu`"),
+        message.contains("a model of layout") && message.contains(&format!("`{TILE_MODEL}`")),
         "{message}"
     );
     let (code, reason, message) = refused(&server, selector(TILES, 77)).await;

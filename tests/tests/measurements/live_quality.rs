@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use hlorank_client::{Client, v1::LiveQuality};
-use hlorank_tests::{Artifacts, program_graph, program_module, random_fusions};
+use hlorank_tests::{Artifacts, TILE_MODEL, program_graph, program_module, random_fusions};
 
 use super::*;
 
-const MODEL: &str = "tile-xla-cpu";
+const MODEL: &str = TILE_MODEL;
 
 /// Maximum time until everything was replayed.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -2,7 +2,7 @@
 
 use hlorank_client::Connection;
 use hlorank_tests::{
-    Postgres, ServerProcess, onnxruntime, program,
+    Postgres, ServerProcess, TILE_MODEL, onnxruntime, program,
     security::{Authority, Files},
 };
 
@@ -14,11 +14,8 @@ use super::{
 /// A command that runs a server with a database. `authorities` is what takes the place of the system's.
 fn command(database: &str, authorities: &Path) -> std::process::Command {
     let mut command = program("hlorank-server");
-    command.args([
-        "--default-tile-model=tile-xla-cpu",
-        "--models=models/registry",
-    ]);
     command
+        .env("HLORANK_DEFAULT_TILE_MODEL", TILE_MODEL)
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
         .env("ORT_DISABLE_TELEMETRY", "1");
     command.env("HLORANK_MEASUREMENTS", database);

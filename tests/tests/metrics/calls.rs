@@ -6,11 +6,12 @@ use hlorank_client::{Client, Connection, GraphHandle, RankRequest, StreamRequest
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsStreamRequest};
 use hlorank_tests::{
-    Artifacts, MANY_TILES, Scrape, TestServer, chain_kernel, grid_tiles, kernel_of,
+    Artifacts, MANY_TILES, SMALL_TILE_MODEL, Scrape, TILE_MODEL, TestServer, chain_kernel,
+    grid_tiles, kernel_of,
 };
 use tonic::Code;
 
-const MODEL: &str = "tile-xla-cpu";
+const MODEL: &str = TILE_MODEL;
 const REQUESTS: &str = "hlorank_requests_total";
 
 fn tiles(count: i64) -> Configurations {
@@ -64,7 +65,7 @@ async fn calls_are_counted_by_method_model_and_code() {
     for _ in 0..3 {
         assert_eq!(rank(&client, &graph, None).await, None);
     }
-    assert_eq!(rank(&client, &graph, Some("tile-xla-cpu-sage")).await, None);
+    assert_eq!(rank(&client, &graph, Some(SMALL_TILE_MODEL)).await, None);
     let mut stream = client
         .rank_stream(&StreamRequest::new(&graph))
         .await
@@ -78,7 +79,7 @@ async fn calls_are_counted_by_method_model_and_code() {
         ("PutGraph", "none", 1.0),
         ("ListModels", "none", 1.0),
         ("RankConfigs", MODEL, 3.0),
-        ("RankConfigs", "tile-xla-cpu-sage", 1.0),
+        ("RankConfigs", SMALL_TILE_MODEL, 1.0),
         ("RankConfigsStream", MODEL, 1.0),
     ] {
         assert_eq!(
@@ -214,18 +215,18 @@ async fn a_refusal_for_load_is_counted_beside_what_is_in_progress() {
 #[tokio::test]
 async fn an_invalid_output_is_counted() {
     let models = Artifacts::copy();
-    models.spoil_opcode("tile-xla-cpu-sage", 119);
+    models.spoil_opcode(SMALL_TILE_MODEL, 119);
     let server = TestServer::start_with(&[&models.flag()]).await;
     let graph = GraphHandle::features(&chain_kernel(&[119], &[8]));
     let client = server.client().await;
     assert_eq!(
-        rank(&client, &graph, Some("tile-xla-cpu-sage")).await,
+        rank(&client, &graph, Some(SMALL_TILE_MODEL)).await,
         Some(Code::Internal)
     );
     let scrape = server.scrape().await;
     assert_eq!(errors(&scrape, "MODEL_OUTPUT_INVALID"), 1.0);
     assert_eq!(
-        requests(&scrape, "RankConfigs", "tile-xla-cpu-sage", "INTERNAL"),
+        requests(&scrape, "RankConfigs", SMALL_TILE_MODEL, "INTERNAL"),
         1.0
     );
 }

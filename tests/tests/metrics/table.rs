@@ -8,7 +8,9 @@ use std::{
 };
 
 use hlorank_proto::methods::METHODS;
-use hlorank_tests::{Artifacts, Sample, TestServer, http_get, prometheus, repository};
+use hlorank_tests::{
+    Artifacts, SMALL_TILE_MODEL, Sample, TILE_MODEL, TestServer, http_get, prometheus, repository,
+};
 
 /// Metrics that are not zero before traffic, except those of the process and the models.
 const SET_AT_START: [&str; 7] = [
@@ -43,8 +45,8 @@ async fn every_series_is_there_at_zero_before_traffic() {
     let models = [
         "layout-xla-cpu",
         "layout-xla-cpu-sage",
-        "tile-xla-cpu",
-        "tile-xla-cpu-sage",
+        TILE_MODEL,
+        SMALL_TILE_MODEL,
         "none",
     ];
     for method in ["RankConfigs", "RankConfigsStream", "SuggestConfigs"] {
@@ -81,7 +83,7 @@ async fn series_of_ten_models_are_at_most_2600() {
         .collect();
     // The models that calls get by default are two of them.
     folders.sort_by_key(|folder| {
-        !["layout-xla-cpu", "tile-xla-cpu"]
+        !["layout-xla-cpu", TILE_MODEL]
             .iter()
             .any(|name| folder.ends_with(name))
     });

@@ -3,9 +3,11 @@
 use hlorank_client::{GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::ReuseCounts;
-use hlorank_tests::{Scrape, TestServer, configurations, fixture, kernel_of, read_graphs, tiles};
+use hlorank_tests::{
+    Scrape, TILE_MODEL, TestServer, configurations, fixture, kernel_of, read_graphs, tiles,
+};
 
-const MODEL: &str = "tile-xla-cpu";
+const MODEL: &str = TILE_MODEL;
 
 /// Names of all counts of an answer.
 const COUNTS: [&str; 5] = [

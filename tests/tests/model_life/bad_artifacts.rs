@@ -10,7 +10,7 @@ use hlorank_client::v1::ModelState;
 use hlorank_graph::Digest;
 use hlorank_proto::onnx::{GraphProto, StringStringEntryProto, TensorProto};
 use hlorank_tests::{
-    Artifacts,
+    Artifacts, SMALL_TILE_MODEL,
     onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite_row},
     repository,
 };
@@ -299,7 +299,7 @@ async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_is_too_slow_is_rejected() {
     // No version takes less than half the time of another.
-    const FAST: &str = "tile-xla-cpu-sage";
+    const FAST: &str = SMALL_TILE_MODEL;
     let subject = Subject::start_with(Artifacts::copy(), &["--max-slowdown=0.5"]).await;
     let serving = subject
         .server

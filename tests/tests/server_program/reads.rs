@@ -6,8 +6,8 @@ use fastrand::Rng;
 use hlorank_client::{Adapt, Client, Connection, GraphHandle, Measured, RankRequest};
 use hlorank_graph::{Configurations, Task};
 use hlorank_tests::{
-    Artifacts, ServerProcess, configurations, measured_graphs, onnxruntime, part, program,
-    program_graph, program_module, random_fusions,
+    Artifacts, ServerProcess, TILE_MODEL, configurations, measured_graphs, onnxruntime, part,
+    program, program_graph, program_module, random_fusions,
 };
 use serde_json::Value;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ fn start(artifacts: &Artifacts) -> ServerProcess {
     server
         .args([&artifacts.flag(), "--log=info,hlorank_server=trace"])
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
-        .env("HLORANK_DEFAULT_TILE_MODEL", "tile-xla-cpu");
+        .env("HLORANK_DEFAULT_TILE_MODEL", TILE_MODEL);
     ServerProcess::run(server)
 }
 

@@ -132,9 +132,9 @@ fn an_artifact_whose_digest_does_not_hold_is_reported() {
 #[test]
 fn a_version_without_a_manifest_does_not_exist_yet() {
     let copy = copied_registry();
-    std::fs::create_dir(copy.path().join("tile-xla-cpu/999")).unwrap();
+    std::fs::create_dir(copy.path().join("tile-iree-cpu/999")).unwrap();
     std::fs::write(
-        copy.path().join("tile-xla-cpu/999/encoder.onnx"),
+        copy.path().join("tile-iree-cpu/999/encoder.onnx"),
         b"half written",
     )
     .unwrap();
@@ -147,7 +147,7 @@ fn a_version_without_a_manifest_does_not_exist_yet() {
     assert!(
         !lines
             .iter()
-            .any(|line| line.contains("rejected") || line.contains("tile-xla-cpu/999")),
+            .any(|line| line.contains("rejected") || line.contains("tile-iree-cpu/999")),
         "{lines:?}"
     );
     server.kill().unwrap();

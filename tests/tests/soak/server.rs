@@ -5,7 +5,7 @@ use std::{env, fs, process::Command, time::Duration};
 use clap::Parser as _;
 use hlorank_client::{Client, v1::ModelState};
 use hlorank_server::settings::Settings;
-use hlorank_tests::{Artifacts, ServerProcess, onnxruntime};
+use hlorank_tests::{Artifacts, ServerProcess, TILE_MODEL, onnxruntime};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -21,7 +21,7 @@ const FLAGS: [&str; 2] = [
     "--embedding-cache-bytes=16000000",
 ];
 
-const MODELS: [&str; 2] = ["tile-xla-cpu", "layout-xla-cpu"];
+const MODELS: [&str; 2] = [TILE_MODEL, "layout-xla-cpu"];
 
 /// Number of versions whose files are kept.
 const KEPT: usize = 3;

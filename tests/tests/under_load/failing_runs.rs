@@ -3,7 +3,9 @@
 use futures::future::join_all;
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Artifacts, RankRequestBuilder as _, TestServer, packed_tiles, tiles};
+use hlorank_tests::{
+    Artifacts, RankRequestBuilder as _, SMALL_TILE_MODEL, TestServer, packed_tiles, tiles,
+};
 use tonic::{Code, Request};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -12,7 +14,7 @@ use tonic_types::StatusExt as _;
 
 use crate::requests::{alone, bits, kernels, of_tiles};
 
-const MODEL: &str = "tile-xla-cpu-sage";
+const MODEL: &str = SMALL_TILE_MODEL;
 
 /// Above the features of golden cases, below the product of [`TOO_LARGE`].
 const LIMIT: f32 = 1e15;

@@ -184,7 +184,7 @@ def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(tmp_
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [("tile-xla-cpu", "tile"), ("layout-xla-cpu@999", "999")]
+    ("model", "words"), [("tile-iree-cpu", "tile"), ("layout-xla-cpu@999", "999")]
 )
 def test_a_model_that_refuses_is_an_error_before_anything_is_measured(
     server, tmp_path, model, words

@@ -29,7 +29,7 @@ Examples:
   hlorank rank --graph module.hlo.txt --random 1000 --seed 1
   hlorank rank --graph module.hlo.txt --configs candidates.json --json
   hlorank rank --graph program.hlo.txt --task fusion --random 1000 --explain
-  hlorank rank --graph kernels.pb --module 3 --model tile-xla-cpu@canary
+  hlorank rank --graph kernels.pb --module 3 --model tile-iree-cpu@canary
   hlorank rank --graph module.hlo.txt --random 1000 --measured measured.json
   hlorank rank --graph module.hlo.txt --html report.html";
 

@@ -14,13 +14,13 @@ use hlorank_proto::v1::{
     rank_configs_stream_response::Part as AnswerPart,
 };
 use hlorank_tests::{
-    RankRequestBuilder as _, Scrape, ServerProcess, graph_of_text, grid_tiles, http_get,
-    kernel_graph, onnxruntime, packed_tiles, rank_request, stream_batch, stream_start,
+    RankRequestBuilder as _, Scrape, ServerProcess, TILE_MODEL, graph_of_text, grid_tiles,
+    http_get, kernel_graph, onnxruntime, packed_tiles, rank_request, stream_batch, stream_start,
 };
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tonic::{Request, Status, transport::Channel};
 
-pub(crate) const MODEL: &str = "tile-xla-cpu";
+pub(crate) const MODEL: &str = TILE_MODEL;
 
 /// Maximum wait for background work on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);

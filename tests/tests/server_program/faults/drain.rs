@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_tests::{Figure, ServerProcess, Stopped, Target, http_get};
+use hlorank_tests::{Figure, ServerProcess, Stopped, TILE_MODEL, Target, http_get};
 use serde_json::Value;
 use tokio::{net::TcpStream, task::JoinSet};
 use tonic::{Code, Status};
@@ -177,7 +177,7 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let mut client = cost_model(&server).await;
     let expected = ask(&mut client, QUESTION).await.unwrap();
     let mut health = HealthClient::new(channel(&server.endpoint).await);
-    let watched = ["", "hlorank.v1.CostModelService", "tile-xla-cpu"];
+    let watched = ["", "hlorank.v1.CostModelService", TILE_MODEL];
     let mut watching = Vec::new();
     for service in watched {
         let request = HealthCheckRequest {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use hlorank_proto::v1::PinRequest;
-use hlorank_tests::{Artifacts, ServerProcess, repository};
+use hlorank_tests::{Artifacts, ServerProcess, models};
 use rustix::process::Resource;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -101,7 +101,7 @@ async fn a_policy_over_the_allowed_size_of_a_file_is_refused_whole() {
 /// Starts a server whose models are on its own small file system. Returns `None` if the test lacks the rights for that.
 fn on_small_disk(mounted: &Path) -> Option<ServerProcess> {
     const OWN_MOUNTS: [&str; 3] = ["--user", "--map-root-user", "--mount"];
-    const SCRIPT: &str = r#"mount -t tmpfs -o size=4m none "$MOUNTED" && cp -r "$REGISTRY/." "$MOUNTED" && exec "$@""#;
+    const SCRIPT: &str = r#"mount -t tmpfs -o size=4m none "$MOUNTED" && cp -rL "$REGISTRY/." "$MOUNTED" && exec "$@""#;
     let mut unshare = Command::new("unshare");
     unshare.args(OWN_MOUNTS);
     let mut trial = Command::new("unshare");
@@ -126,9 +126,7 @@ fn on_small_disk(mounted: &Path) -> Option<ServerProcess> {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    unshare
-        .env("MOUNTED", mounted)
-        .env("REGISTRY", repository("models/registry"));
+    unshare.env("MOUNTED", mounted).env("REGISTRY", models());
     unshare
         .arg("--models")
         .arg(mounted)

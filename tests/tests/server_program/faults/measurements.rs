@@ -12,8 +12,8 @@ use hlorank_proto::v1::{
     cost_model_service_client::CostModelServiceClient,
 };
 use hlorank_tests::{
-    RankRequestBuilder as _, config_batch, graph_of_text, grid_tiles, kernel_graph, packed_tiles,
-    rank_request,
+    RankRequestBuilder as _, TILE_MODEL, config_batch, graph_of_text, grid_tiles, kernel_graph,
+    packed_tiles, rank_request,
 };
 use rustix::process::Resource;
 use tempfile::TempDir;
@@ -151,7 +151,7 @@ fn using_stored() -> RankConfigsRequest {
         use_stored: true,
         ..Adapt::default()
     };
-    let request = rank_request(graph(), packed_tiles(&grid_tiles(10))).with_model("tile-xla-cpu");
+    let request = rank_request(graph(), packed_tiles(&grid_tiles(10))).with_model(TILE_MODEL);
     RankConfigsRequest {
         adapt: Some(adapt),
         ..request

@@ -7,7 +7,7 @@ use hlorank_proto::v1::{
     cost_model_service_client::CostModelServiceClient, model_service_client::ModelServiceClient,
 };
 use hlorank_tests::{
-    ServerProcess, graph_of_text, grid_tiles, kernel_graph, onnxruntime, packed_tiles,
+    ServerProcess, TILE_MODEL, graph_of_text, grid_tiles, kernel_graph, onnxruntime, packed_tiles,
     rank_request, stream_batch, stream_start,
 };
 use serde_json::Value;
@@ -21,7 +21,7 @@ use tonic::{
 pub(crate) const KERNEL: &str = "HloModule kernel\n\nENTRY %entry {\n  %input = f32[16,8] parameter(0)\n  \
                                  ROOT %result = f32[16,8] negate(%input)\n}\n";
 
-pub(crate) const MODEL: &str = "tile-xla-cpu";
+pub(crate) const MODEL: &str = TILE_MODEL;
 
 /// Returns a command that runs the server with these flags.
 pub(crate) fn program(flags: &[&str]) -> Command {
