@@ -249,12 +249,12 @@ fn mean(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::Task;
-
     use super::*;
-    use crate::{
-        adaptation::{Measurement, Point},
-        model::ScoreUnit,
+    use crate::adaptation::{Measurement, Point};
+
+    const PRIOR: Prior = Prior {
+        slope: 0.076,
+        spread: 0.5,
     };
 
     fn tile(number: u32) -> Point {
@@ -283,8 +283,7 @@ mod tests {
             }
         };
         let measurements = Measurements::of(tiles.into_iter().map(measured).collect());
-        let prior = Prior::of(Task::Tile, ScoreUnit::None);
-        Witness::of(&AdaptedCache::default(), prior, measurements, is_own).unwrap()
+        Witness::of(&AdaptedCache::default(), PRIOR, measurements, is_own).unwrap()
     }
 
     fn right(seconds: f64) -> f64 {
@@ -368,7 +367,6 @@ mod tests {
             repeats: 1,
         };
         let few = Measurements::of((0..4).map(measured).collect());
-        let prior = Prior::of(Task::Tile, ScoreUnit::None);
-        assert!(Witness::of(&AdaptedCache::default(), prior, few, false).is_none());
+        assert!(Witness::of(&AdaptedCache::default(), PRIOR, few, false).is_none());
     }
 }

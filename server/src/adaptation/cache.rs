@@ -113,10 +113,8 @@ fn bytes(values: impl Iterator<Item = u64>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::Task;
-
     use super::*;
-    use crate::{adaptation::Measurement, model::ScoreUnit};
+    use crate::adaptation::Measurement;
 
     fn learned(cache: &AdaptedCache, seconds: [f64; 3]) -> Option<Arc<AdaptedModel>> {
         let measurement = |(score, seconds)| {
@@ -132,10 +130,11 @@ mod tests {
             }
         };
         let measured = [1.0, 2.0, 4.0].into_iter().zip(seconds).map(measurement);
-        cache.learn(
-            Prior::of(Task::Tile, ScoreUnit::None),
-            Measurements::of(measured.collect()),
-        )
+        let prior = Prior {
+            slope: 0.076,
+            spread: 0.5,
+        };
+        cache.learn(prior, Measurements::of(measured.collect()))
     }
 
     #[test]

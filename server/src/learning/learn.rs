@@ -11,7 +11,7 @@ use super::{
     sources::{OtherMeasurements, OtherTargets},
 };
 use crate::{
-    adaptation::{AdaptedCache, Measurements, Prior, SourcesCache},
+    adaptation::{AdaptedCache, Measurements, SourcesCache},
     call::{
         ADAPT, BatchReader, Call, CallError, Deadline, MAX_LEARNED, Position, SentMeasurements,
         class_of,
@@ -208,7 +208,7 @@ impl Learning {
             (evidence, Arc::new(points))
         };
         let (mut evidence, points) = self.pool().run(Class::Bulk, expect).await?.value;
-        let prior = Prior::of(learner.graph.task, unit);
+        let prior = learner.model.manifest().prior();
         let expectation = evidence.expectation.as_ref();
         let prior = expectation.map_or(prior, |expectation| expectation.prior(prior));
         let cache = Arc::clone(&self.cache);

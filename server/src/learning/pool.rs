@@ -6,7 +6,7 @@ use hlorank_graph::Task;
 
 use super::{Learner, Learning, Scores, lesson::KernelPool, predict::points};
 use crate::{
-    adaptation::{Measurement, Measurements, Pool, Prior},
+    adaptation::{Measurement, Measurements, Pool},
     call::CallError,
     compute::Class,
     model::ScoreUnit,
@@ -59,7 +59,8 @@ impl Learning {
                 measured.push(measurements(&list, &scores, unit));
             }
         }
-        let learn = move |_| Pool::of(Prior::of(Task::Tile, unit), &measured);
+        let prior = learner.model.manifest().prior();
+        let learn = move |_| Pool::of(prior, &measured);
         let (pool, basis) = self.pool().run(Class::Bulk, learn).await?.value;
         Ok(KernelPool {
             pool: pool.map(Arc::new),

@@ -6,7 +6,7 @@ use hlorank_graph::{Configurations, Digest, Limits};
 
 use super::{Learner, Learning, judge::measurements_of, predict::points_of_measured};
 use crate::{
-    adaptation::{Measurements, Prior, SourceBasis, Sources, StudiedSources},
+    adaptation::{Measurements, SourceBasis, Sources, StudiedSources},
     call::CallError,
     compute::Class,
     store::{Chosen, Measurement, Outcome, Reporter, Subject},
@@ -69,7 +69,7 @@ impl Learning {
         for target in &targets {
             sources.push(self.measured_on(learner, target, reporter.clone()).await?);
         }
-        let prior = Prior::of(learner.graph.task, learner.model.manifest().unit());
+        let prior = learner.model.manifest().prior();
         let cache = Arc::clone(&self.sources);
         let study = move |_| cache.study(prior, sources);
         let studied = self.pool().run(Class::Bulk, study).await?.value;

@@ -8,6 +8,7 @@ use super::{
     features::ModelFeatures,
     interface::Interface,
     manifest_error::{ManifestError, SCHEMA, check_absent, check_field, require_field, unreadable},
+    prior::Prior,
     segment::{SegmentSettings, WrittenSegment},
     whole_graph::{WholeGraphSettings, WrittenWholeGraph},
 };
@@ -35,6 +36,7 @@ pub struct Manifest {
     features: ModelFeatures,
     pad: Pad,
     unit: ScoreUnit,
+    prior: Prior,
     training_data_digest: Digest,
 }
 
@@ -73,6 +75,7 @@ struct Written {
     pad_value: Option<Value>,
     #[serde(default)]
     unit: Option<String>,
+    prior: Option<Value>,
     files: BTreeMap<String, String>,
     training_data_digest: String,
     #[serde(default)]
@@ -145,6 +148,7 @@ impl Manifest {
             features: ModelFeatures::Named(set),
             pad: Pad::Zero,
             unit: ScoreUnit::None,
+            prior: Prior::of_unit(ScoreUnit::None),
             training_data_digest: Digest([0; 32]),
         }
     }
@@ -188,6 +192,12 @@ impl Manifest {
         self.unit
     }
 
+    /// What its scores say of run times before any is measured.
+    #[must_use]
+    pub fn prior(&self) -> Prior {
+        self.prior
+    }
+
     /// SHA-256 of the training data.
     #[must_use]
     pub fn training_data_digest(&self) -> Digest {
@@ -212,6 +222,10 @@ impl Written {
                 let seconds = (written == "seconds").then_some(ScoreUnit::Seconds);
                 require_field(seconds, "unit", &written, "seconds, or not set")?
             }
+        };
+        let prior = match &self.prior {
+            None => Prior::of_unit(unit),
+            Some(written) => Prior::read(written)?,
         };
         let kind = match self.kind {
             WrittenKind::Segment(written) => {
@@ -239,6 +253,7 @@ impl Written {
             features,
             pad,
             unit,
+            prior,
             training_data_digest,
         })
     }

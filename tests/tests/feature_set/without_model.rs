@@ -1,6 +1,6 @@
 //! A server without models answers from measurements alone, of its target and of others.
 
-use hlorank_client::{Code, v1};
+use hlorank_proto::v1;
 use hlorank_proto::v1::{
     Adapt, ConfigBatch, Evidence, FeatureGraph, Graph, ParameterConfig, ParameterConfigs,
     RankConfigsRequest, RankConfigsResponse, ReportMeasurementsRequest, SourceRefusal,

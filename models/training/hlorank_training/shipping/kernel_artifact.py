@@ -65,6 +65,7 @@ def export_kernel_model(
         "architecture": model.architecture,
         "kind": model.kind,
         "unit": "seconds",
+        "prior": {"slope": 1.0, "spread": 0.2},
         "pad_value": PAD_VALUE,
         "embedding_size": model.embedding,
         "buckets": list(BUCKETS),

@@ -44,6 +44,30 @@ fn a_sound_manifest_is_read() {
 }
 
 #[test]
+fn what_is_expected_of_run_times_is_the_models_or_follows_from_the_unit() {
+    let prior = |slope, spread| Prior { slope, spread };
+    let mut written = manifest();
+    assert_eq!(read(&written).unwrap().prior(), prior(0.05, 0.5));
+    written["unit"] = json!("seconds");
+    assert_eq!(read(&written).unwrap().prior(), prior(1.0, 0.5));
+    written["prior"] = json!({"slope": 0.076, "spread": 0.2});
+    assert_eq!(read(&written).unwrap().prior(), prior(0.076, 0.2));
+    for wrong in [
+        json!(1),
+        json!({"slope": 1}),
+        json!({"slope": 0, "spread": 1}),
+        json!({"slope": 1, "spread": 1, "mean": 0}),
+    ] {
+        written["prior"] = wrong;
+        let error = read(&written).unwrap_err().to_string();
+        assert!(
+            error.contains("`prior`") && error.contains("slope and spread"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_newer_format_is_told_before_its_fields_are_read() {
     let newer = Manifest::read(br#"{"schema": 2, "task": 5}"#);
     assert_eq!(newer.unwrap_err(), ManifestError::NewerSchema { found: 2 });

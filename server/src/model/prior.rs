@@ -1,0 +1,40 @@
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    ManifestError, ScoreUnit,
+    manifest_error::{check_field, require_field},
+};
+
+/// What is expected of the run times of a graph before any is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prior {
+    /// How much ln(seconds) rises per unit of score.
+    pub slope: f64,
+    /// Standard deviation of what the score does not explain of ln(seconds).
+    pub spread: f64,
+}
+
+impl Prior {
+    /// What is expected of a model whose manifest does not say it. Scores without unit may have any scale, so little is expected
+    /// of them.
+    pub(super) fn of_unit(unit: ScoreUnit) -> Self {
+        // The logarithm of seconds is what a score in seconds is learned from.
+        let slope = match unit {
+            ScoreUnit::Seconds => 1.0,
+            ScoreUnit::None => 0.05,
+        };
+        Self { slope, spread: 0.5 }
+    }
+
+    /// Reads the manifest's field `prior`.
+    pub(super) fn read(written: &Value) -> Result<Self, ManifestError> {
+        const EXPECTED: &str = "an object with slope and spread, numbers above 0";
+        let prior = Self::deserialize(written).ok();
+        let prior = require_field(prior, "prior", written, EXPECTED)?;
+        let holds = prior.slope > 0.0 && prior.spread > 0.0;
+        check_field(holds, "prior", written, EXPECTED)?;
+        Ok(prior)
+    }
+}
