@@ -11,8 +11,11 @@ use ort::session::Session;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ArtifactError, MemoryGrowth, interface::Interface, manifest::Manifest,
-    manifest_error::MANIFEST_FILE, onnx, whole_graph::MODEL,
+    ArtifactError, MemoryGrowth,
+    interface::Interface,
+    manifest::{MODEL, Manifest},
+    manifest_error::MANIFEST_FILE,
+    onnx,
 };
 use crate::runtime::Runtime;
 

@@ -5,9 +5,10 @@ use hlorank_graph::{Digest, NamedFeatureSet};
 use super::{
     Artifact, ArtifactError, Manifest, ModelKind,
     facts::ModelFacts,
+    manifest::MODEL,
     segment::{SegmentModel, Sessions},
     sessions::{PerWorker, RunReports},
-    whole_graph::{MODEL, WholeGraphModel},
+    whole_graph::WholeGraphModel,
 };
 use crate::runtime::Runtime;
 

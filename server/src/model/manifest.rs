@@ -8,10 +8,20 @@ use super::{
     features::ModelFeatures,
     interface::Interface,
     manifest_error::{ManifestError, SCHEMA, check_absent, check_field, require_field, unreadable},
-    prior::Prior,
-    segment::{SegmentSettings, WrittenSegment},
-    whole_graph::{WholeGraphSettings, WrittenWholeGraph},
+    score::{Prior, ScoreUnit},
 };
+
+mod permutations;
+mod segment;
+mod whole_graph;
+
+pub use permutations::Permutations;
+pub use segment::SegmentSettings;
+use segment::WrittenSegment;
+pub(super) use segment::{ENCODER, HEAD, SEGMENT};
+pub(super) use whole_graph::MODEL;
+use whole_graph::WrittenWholeGraph;
+pub use whole_graph::{Chunking, ModelNodes, WholeGraphSettings};
 
 /// Figures on held-out data: numbers by name, and how the data were held out.
 pub type MeasuredQuality = BTreeMap<String, Value>;
@@ -38,16 +48,6 @@ pub struct Manifest {
     unit: ScoreUnit,
     prior: Prior,
     training_data_digest: Digest,
-}
-
-/// The unit of a model's scores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ScoreUnit {
-    /// Scores only order configurations.
-    #[default]
-    None,
-    /// Scores are seconds of run time.
-    Seconds,
 }
 
 /// How a model is evaluated, with the settings of that kind.

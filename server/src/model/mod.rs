@@ -3,8 +3,8 @@
 //! Everything that can be checked without running a model is checked when its artifact is read. The registry compares
 //! the scores of the loaded model with the golden cases before the model serves.
 //!
-//! Each kind of model is one folder here (`segment`, `whole_graph`) for its settings, files and sessions, and one in
-//! `engine` for its evaluation.
+//! Each kind of model is one file of `manifest` for its settings and files, one folder here (`segment`, `whole_graph`) for its
+//! sessions, and one in `engine` for its evaluation.
 
 mod artifact;
 mod artifact_error;
@@ -16,7 +16,7 @@ mod loaded;
 mod manifest;
 mod manifest_error;
 mod onnx;
-mod prior;
+mod score;
 mod segment;
 mod sessions;
 mod state;
@@ -29,12 +29,13 @@ pub use facts::ModelFacts;
 pub use features::ModelFeatures;
 pub use growth::{MemoryGrowth, RunSizes};
 pub use loaded::{LoadedModel, Model};
-pub use manifest::{Manifest, MeasuredQuality, ModelKind, ScoreUnit};
+pub use manifest::{
+    Chunking, Manifest, MeasuredQuality, ModelKind, ModelNodes, Permutations, SegmentSettings,
+    WholeGraphSettings,
+};
 pub use manifest_error::{MANIFEST_FILE, ManifestError};
-pub use prior::Prior;
-pub use segment::{EncoderInput, SegmentModel, SegmentSettings, SegmentTensors};
+pub use score::{Prior, ScoreUnit};
+pub use segment::{EncoderInput, SegmentModel, SegmentTensors};
 pub use sessions::{ModelFailed, RunReports};
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
-pub use whole_graph::{
-    Chunking, ModelNodes, Permutations, WholeGraphInput, WholeGraphModel, WholeGraphSettings,
-};
+pub use whole_graph::{WholeGraphInput, WholeGraphModel};

@@ -5,7 +5,7 @@ use tonic::Code::{
     self, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted,
 };
 
-use super::{DeliveryError, reason::Reason};
+use super::{delivery_error::DeliveryError, reason::Reason};
 use crate::{
     admission::{AdmissionError, AdmissionLimit},
     call::{CallError, MeasurementError},

@@ -12,7 +12,7 @@ use hlorank_graph::Task;
 
 pub use self::polynomial::RunSizes;
 use self::{polynomial::Fit, probe::Probe, traced::Traced};
-use super::{ArtifactError, ModelFeatures, whole_graph::MODEL};
+use super::{ArtifactError, ModelFeatures, manifest::MODEL};
 use crate::runtime::Runtime;
 
 /// How the memory of a run grows with the sizes of its inputs.

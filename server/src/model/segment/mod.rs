@@ -2,11 +2,8 @@
 
 mod entries;
 mod model;
-mod settings;
 mod tensors;
 
 pub(super) use model::Sessions;
 pub use model::{EncoderInput, SegmentModel};
-pub use settings::SegmentSettings;
-pub(super) use settings::WrittenSegment;
 pub use tensors::SegmentTensors;

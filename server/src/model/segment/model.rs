@@ -7,9 +7,8 @@ use ort::{
 };
 
 use super::{
-    SegmentSettings, SegmentTensors,
+    SegmentTensors,
     entries::Entries,
-    settings::{ENCODER, HEAD, SEGMENT},
     tensors::{KnownShapes, RowTensors},
 };
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     model::{
         ArtifactError,
         facts::ModelFacts,
+        manifest::{ENCODER, HEAD, SEGMENT, SegmentSettings},
         sessions::{ModelFailed, PerWorker},
         tensor::config_value,
     },

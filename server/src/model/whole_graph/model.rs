@@ -1,12 +1,12 @@
 use hlorank_graph::{ConfigInput, Scope};
 use ort::{session::Session, value::TensorRef};
 
-use super::{WholeGraphSettings, settings::MODEL};
 use crate::{
     compute::Worker,
     model::{
         MemoryGrowth,
         facts::ModelFacts,
+        manifest::{MODEL, WholeGraphSettings},
         sessions::{ModelFailed, PerWorker},
         tensor::config_value,
     },

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use tonic::{Status, body::Body};
 
 use super::{
-    DeliveryError, DeliverySettings,
+    DeliverySettings,
     call::DeliveredCall,
     decompression::{Decompression, Encoding, GRPC},
     fields::FieldCount,
@@ -20,7 +20,10 @@ use crate::{
     admission::{AdmissionError, AdmissionLimit, Arrival},
     call::CallError,
     compute::Class,
-    service::json::{JsonMessage, JsonMethod},
+    service::{
+        delivery_error::DeliveryError,
+        json::{JsonMessage, JsonMethod},
+    },
 };
 
 /// Receives the messages of a call.

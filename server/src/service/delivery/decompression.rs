@@ -5,12 +5,12 @@ use std::io::{Cursor, Read};
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::{DeliveryError, DeliverySettings};
+use super::DeliverySettings;
 use crate::{
     admission::Place,
     call::CallError,
     compute::{Class, ComputePool},
-    service::{ServiceError, header::read_header},
+    service::{ServiceError, delivery_error::DeliveryError, header::read_header},
 };
 
 /// How the messages of a call are compressed.

@@ -1,7 +1,7 @@
 //! Counts the fields of a message while it arrives, because a decoder takes time for each, however small it is.
 
-use super::DeliveryError;
 use crate::call::MAX_REPORT;
+use crate::service::delivery_error::DeliveryError;
 
 /// Counts the fields of a message outside its submessages, and those in groups. Messages that are not protobuf are left
 /// to the decoder.

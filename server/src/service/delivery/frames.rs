@@ -3,7 +3,7 @@
 
 use bytes::{Buf as _, Bytes};
 
-use super::DeliveryError;
+use crate::service::delivery_error::DeliveryError;
 
 /// Splits bytes into messages.
 #[derive(Debug)]

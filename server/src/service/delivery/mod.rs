@@ -4,7 +4,6 @@
 mod body;
 mod call;
 mod decompression;
-mod error;
 mod fields;
 mod frames;
 mod kind;
@@ -14,7 +13,6 @@ mod settings;
 pub(super) use body::{OpenedCall, deliver};
 pub(super) use call::DeliveredCall;
 pub(super) use decompression::{Encoding, GRPC as GRPC_ENCODING};
-pub use error::DeliveryError;
 pub(super) use frames::PREFIX;
 pub(super) use kind::Kind;
 pub use settings::DeliverySettings;

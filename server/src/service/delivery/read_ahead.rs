@@ -14,7 +14,7 @@ use tokio::{
 };
 use tonic::body::Body;
 
-use super::DeliveryError;
+use crate::service::delivery_error::DeliveryError;
 
 /// The bytes of a call.
 pub(super) enum Incoming {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_path_to_error::Track;
 
-use crate::service::delivery::DeliveryError;
+use crate::service::delivery_error::DeliveryError;
 
 /// Reads a value for its keys alone.
 struct Keys;

@@ -6,7 +6,7 @@ use prost_reflect::DynamicMessage;
 use serde_path_to_error::Track;
 
 use super::{duplicates::check_keys, method::JsonMethod};
-use crate::service::delivery::DeliveryError;
+use crate::service::delivery_error::DeliveryError;
 
 /// A message that arrives as JSON.
 pub(in crate::service) struct JsonMessage {

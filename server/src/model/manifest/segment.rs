@@ -41,9 +41,9 @@ pub(in crate::model) struct WrittenSegment {
 }
 
 /// Names of the ONNX files.
-pub(super) const SEGMENT: &str = "segment.onnx";
-pub(super) const ENCODER: &str = "encoder.onnx";
-pub(super) const HEAD: &str = "head.onnx";
+pub(in crate::model) const SEGMENT: &str = "segment.onnx";
+pub(in crate::model) const ENCODER: &str = "encoder.onnx";
+pub(in crate::model) const HEAD: &str = "head.onnx";
 
 /// Limits on the nodes of the largest bucket and on the numbers of an embedding, and so on what one run of the encoder
 /// takes.

@@ -127,7 +127,7 @@ pub enum DeliveryError {
 
 impl DeliveryError {
     /// The exceeded limit, if it has a number.
-    pub(in crate::service) fn limit(&self) -> Option<Limit> {
+    pub(super) fn limit(&self) -> Option<Limit> {
         let message_bytes = |found, limit| Some(Limit::of("--max-message-bytes", found, limit));
         match *self {
             Self::TooLarge { found, limit } => message_bytes(Some(found), limit),

@@ -1,10 +1,17 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    ManifestError, ScoreUnit,
-    manifest_error::{check_field, require_field},
-};
+use super::manifest_error::{ManifestError, check_field, require_field};
+
+/// The unit of a model's scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScoreUnit {
+    /// Scores only order configurations.
+    #[default]
+    None,
+    /// Scores are seconds of run time.
+    Seconds,
+}
 
 /// What is expected of the run times of a graph before any is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
