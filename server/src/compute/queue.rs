@@ -1,10 +1,11 @@
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Receiver, select};
+use parking_lot::Mutex;
 
 use super::work::{Class, Work};
 
@@ -102,10 +103,7 @@ impl WorkQueue {
 
     /// Takes the right to do long work beside small calls; returns whether no other worker has it.
     fn begin_long(&mut self) -> bool {
-        let mut since = self
-            .long_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.long_since.lock();
         let is_free = since.is_none_or(|since| since.elapsed() > MAX_LONG);
         if is_free {
             *since = Some(Instant::now());
@@ -116,10 +114,7 @@ impl WorkQueue {
 
     fn end_long(&mut self) {
         if std::mem::take(&mut self.is_long) {
-            *self
-                .long_since
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = None;
+            *self.long_since.lock() = None;
         }
     }
 

@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// Sends the result of work to the task that waits for it. Only the first of its clones that sends does.
@@ -23,31 +24,29 @@ impl<T> Reply<T> {
 
     /// Whether the result is not sent yet, and the task still waits for it.
     pub(super) fn is_awaited(&self) -> bool {
-        self.sender()
+        self.0
+            .lock()
             .as_ref()
             .is_some_and(|sender| !sender.is_closed())
     }
 
     pub(super) fn send(&self, value: T) {
-        let sender = self.sender().take();
+        let sender = self.0.lock().take();
         // An error means that the caller no longer waits.
         let _ = sender.map(|sender| sender.send(value));
-    }
-
-    fn sender(&self) -> MutexGuard<'_, Option<oneshot::Sender<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Send> Caller for Reply<T> {
     fn is_gone(&self) -> bool {
-        self.sender()
+        self.0
+            .lock()
             .as_ref()
             .is_some_and(oneshot::Sender::is_closed)
     }
 
     fn abandon(&self) {
-        drop(self.sender().take());
+        drop(self.0.lock().take());
     }
 }
 

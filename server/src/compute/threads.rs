@@ -2,13 +2,14 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
 };
 
 use foldhash::HashMap;
+use parking_lot::Mutex;
 
 use super::{
     activity::Activity,
@@ -79,7 +80,7 @@ impl Threads {
     /// Starts the thread of a worker.
     pub(super) fn start(self: &Arc<Self>, worker: Worker, name: String) -> io::Result<()> {
         let thread = Thread::named(name);
-        self.current().insert(worker.0, thread.clone());
+        self.current.lock().insert(worker.0, thread.clone());
         self.start_thread(worker, thread, false)
     }
 
@@ -141,7 +142,7 @@ impl Threads {
     /// Starts a thread that takes over the worker of the calling thread, which ends after its work. Returns whether that
     /// succeeded.
     pub(super) fn hand_over(self: &Arc<Self>, worker: Worker) -> bool {
-        let mut current = self.current();
+        let mut current = self.current.lock();
         let Some(before) = current.get(&worker.0).cloned() else {
             return false;
         };
@@ -158,7 +159,7 @@ impl Threads {
 
     /// Takes the right to run beside the workers; returns whether there was one left.
     pub(super) fn displace(&self) -> bool {
-        let workers = self.current().len();
+        let workers = self.current.lock().len();
         let more = |displaced: usize| (displaced < workers).then_some(displaced + 1);
         self.displaced
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
@@ -185,7 +186,7 @@ impl Threads {
 
     /// Leaves the thread of a worker behind, and starts another one.
     fn replace(self: &Arc<Self>, worker: Worker) {
-        let mut current = self.current();
+        let mut current = self.current.lock();
         let Some(before) = current.get(&worker.0).cloned() else {
             return;
         };
@@ -203,10 +204,5 @@ impl Threads {
             Ok(()) => tracing::error!("a run hangs: its thread was left behind and replaced"),
             Err(error) => tracing::error!(%error, "a run hangs, and its thread cannot be replaced"),
         }
-    }
-
-    /// Ignores poisoning, because no panic leaves the map inconsistent.
-    fn current(&self) -> MutexGuard<'_, HashMap<usize, Thread>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,12 +10,13 @@
 use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Sender, bounded};
 use hlorank_graph::pace;
+use parking_lot::Mutex;
 
 use super::{
     at_once,
@@ -129,7 +130,7 @@ impl Turns {
             self.wait_for_turn();
             self.check_needed();
         } else {
-            self.holder.held().since = Instant::now();
+            self.holder.held.lock().since = Instant::now();
         }
         self.began.set(Instant::now());
     }
@@ -167,7 +168,7 @@ impl Turns {
         let _ = self.next_queue().send(Box::new(next));
         self.holder.give_up();
         if let Ok(turn) = woken.recv() {
-            *self.holder.held() = Held {
+            *self.holder.held.lock() = Held {
                 since: Instant::now(),
                 place: Place::Turn(turn),
             };
@@ -179,7 +180,7 @@ impl TakesTurns for TurnHolder {
     /// Takes the place of a computation away whose step is too long, if other work waits. No more computations run beside
     /// the workers than there are workers, so that many of them do not take the processor from small calls.
     fn check(&self) {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let is_late = held.since.elapsed() >= LONGEST_STEP && self.threads.has_work();
         if !is_late
             || matches!(held.place, Place::Displaced | Place::None)
@@ -199,7 +200,7 @@ impl TakesTurns for TurnHolder {
 impl TurnHolder {
     /// Hands over the worker that the thread is. Returns whether the thread is none now.
     fn hand_over_worker(&self) -> bool {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         if !matches!(held.place, Place::Worker) {
             return true;
         }
@@ -212,7 +213,7 @@ impl TurnHolder {
 
     /// Leaves its place to others.
     fn give_up(&self) {
-        match std::mem::replace(&mut self.held().place, Place::None) {
+        match std::mem::replace(&mut self.held.lock().place, Place::None) {
             Place::Turn(worker_waits) => drop(worker_waits),
             Place::Displaced => self.threads.end_displaced(),
             Place::Worker | Place::None => {}
@@ -220,11 +221,6 @@ impl TurnHolder {
     }
 
     fn is_displaced(&self) -> bool {
-        matches!(self.held().place, Place::Displaced)
-    }
-
-    /// Ignores poisoning, because nothing panics while it holds the lock.
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        matches!(self.held.lock().place, Place::Displaced)
     }
 }

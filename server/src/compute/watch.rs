@@ -1,7 +1,7 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
@@ -9,6 +9,7 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
+use parking_lot::Mutex;
 
 use crate::runtime::Interrupt;
 
@@ -106,7 +107,7 @@ impl RunWatch {
             started: Instant::now(),
             stopped: None,
         };
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         let number = runs.next;
         runs.next += 1;
         runs.active.insert(number, active);
@@ -119,7 +120,7 @@ impl RunWatch {
 
     /// Watches a computation that takes turns, until it is dropped.
     pub(super) fn watch_turns(&self, computation: Weak<dyn TakesTurns>) {
-        self.turns().push(computation);
+        self.turns.lock().push(computation);
     }
 
     /// Takes the right to leave a thread behind; returns whether there is one left.
@@ -135,18 +136,10 @@ impl RunWatch {
         self.left_behind.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn turns(&self) -> MutexGuard<'_, Vec<Weak<dyn TakesTurns>>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lets the computations leave their places, and forgets those that have ended.
     fn check_turns(&self) {
         let mut running = Vec::new();
-        self.turns().retain(|computation| {
+        self.turns.lock().retain(|computation| {
             let found = computation.upgrade();
             let is_running = found.is_some();
             running.extend(found);
@@ -161,7 +154,7 @@ impl RunWatch {
     fn check(&self) {
         let max = Duration::from_millis(self.max_run.load(Ordering::Relaxed));
         let abandoned: Vec<Active> = {
-            let mut runs = self.runs();
+            let mut runs = self.runs.lock();
             let hang = runs.active.extract_if(|_, active| active.hangs(max));
             hang.map(|(_, active)| active).collect()
         };
@@ -196,7 +189,7 @@ impl Active {
 
 impl Drop for WatchedRun {
     fn drop(&mut self) {
-        let ended = self.watch.runs().active.remove(&self.number);
+        let ended = self.watch.runs.lock().active.remove(&self.number);
         // Dropped after the lock is released, since it may free much memory.
         drop(ended);
     }

@@ -34,7 +34,7 @@ pub(crate) async fn overrun(site: &Site, stage: &Stage) -> Duration {
     let mut longest = Duration::ZERO;
     let bombs = (stage.requests)();
     for (bomb, deadline) in bombs.iter().cycle().zip(DEADLINES) {
-        let attacker = Attacker::alone(site.address());
+        let attacker = Attacker::alone(site.aim().target());
         let mut client = attacker
             .client(WINDOW_BYTES)
             .await

@@ -91,12 +91,7 @@ impl Site {
     }
 
     pub(crate) fn aim(&self) -> Aim {
-        Aim::at(self.address())
-    }
-
-    pub(crate) fn address(&self) -> SocketAddr {
-        let endpoint = self.server.endpoint.trim_start_matches("http://");
-        endpoint.parse().expect("an address with a port")
+        Aim::at_endpoint(&self.server.endpoint)
     }
 
     pub(crate) fn metrics(&self) -> SocketAddr {

@@ -54,6 +54,12 @@ impl Aim {
         )
     }
 
+    /// Returns the address of the listener.
+    #[must_use]
+    pub fn target(&self) -> SocketAddr {
+        self.target
+    }
+
     /// Attacks from this number of addresses instead, none of which is that of well-behaved clients.
     #[must_use]
     pub fn from_addresses(self, addresses: u8) -> Self {

@@ -214,7 +214,7 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
         );
         assert!(
             statuses.message().await.unwrap().is_none(),
-            "those who watch are told that it was all"
+            "the stream of a health watch ends after NOT_SERVING"
         );
     }
     assert_eq!(long.await.unwrap().unwrap().len(), 4_000);

@@ -1,0 +1,44 @@
+//! Invalid and hostile HLO text is rejected with an error that says what is wrong and where, and nothing panics.
+
+mod limits;
+mod mutated;
+mod syntax;
+
+use hlorank_graph::{GraphError, HloModule, Limits};
+
+/// Returns a text whose entry computation has these lines, from line 4 on.
+fn text(lines: &[&str]) -> String {
+    format!("HloModule m\n\nENTRY %e {{\n  {}\n}}\n", lines.join("\n  "))
+}
+
+const PARAMETER: &str = "%p = f32[2,3] parameter(0)";
+
+fn refused(text: &str) -> GraphError {
+    match HloModule::read_text(text, &Limits::default()) {
+        Err(error) => error,
+        Ok(module) => panic!("a module of {} nodes was read", module.len()),
+    }
+}
+
+#[track_caller]
+fn refuse(text: &str, [line, column]: [usize; 2], words: &[&str]) {
+    let error = refused(text);
+    let message = error.to_string();
+    match error {
+        GraphError::Text {
+            line: found,
+            column: at,
+            ..
+        } => {
+            assert_eq!([found, at], [line, column], "{message}");
+        }
+        other => panic!("{other:?} has no place"),
+    }
+    for word in words {
+        assert!(message.contains(word), "{message:?} does not name {word:?}");
+    }
+}
+
+fn read_within(text: &str, limits: &Limits) -> Result<usize, GraphError> {
+    HloModule::read_text(text, limits).map(|module| module.len())
+}
