@@ -5,6 +5,7 @@ use std::{
 };
 
 use tokio::time::timeout;
+use tonic_health::pb::health_server::Health;
 
 use crate::{
     admission::Admission,
@@ -14,7 +15,7 @@ use crate::{
     graphs::{GraphCache, Graphs},
     health::HealthReporting,
     learning::Learning,
-    listening::{Addresses, Listening},
+    listening::{Addresses, BoundAddress, Listening},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
     quality::{LiveQuality, Replays, RunningReplays},
@@ -73,18 +74,12 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         metrics: &metrics,
     };
     let cost_model = parts.cost_model(&settings);
-    let quality = Arc::new(LiveQuality::new(
-        Arc::clone(&registry),
-        Arc::clone(&cost_model.stored),
-        Arc::clone(&metrics),
-    ));
+    let quality = parts.quality(&cost_model);
     let replays = start_replays(&settings, store.clone(), &quality);
     let hosts = settings.security.allowed_hosts.clone();
     let monitored = Monitored::new(&metrics, &engine, &cost_model, &readiness);
-    let monitoring = addresses
-        .metrics
-        .map(|address| Monitoring::start(address, monitored, hosts))
-        .transpose()?;
+    let monitor = |address| Monitoring::start(address, monitored, hosts);
+    let monitoring = addresses.metrics.map(monitor).transpose()?;
     let tracing = Tracing::start(&settings.traces)?;
     let routers = Routers {
         settings: &settings.security,
@@ -97,10 +92,8 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         quality: &quality,
         health: health_service,
     };
-    let gate = credentials.gate(&metrics.security.admin);
     let admin = addresses.admin;
-    let admin =
-        admin.map(|address| Listening::start(address, gate, routers.http(), routers.admin()?));
+    let admin = admin.map(|address| listen_to_admins(&routers, &metrics, address));
     let admin = admin.transpose()?;
     // Calls come last: everything that answers them is there.
     let gate = credentials.gate(&metrics.security.calls);
@@ -120,6 +113,15 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     };
     server.log_addresses();
     Ok(server)
+}
+
+fn listen_to_admins(
+    routers: &Routers<'_, impl Health>,
+    metrics: &Metrics,
+    address: BoundAddress,
+) -> Result<Listening, StartError> {
+    let gate = routers.credentials.gate(&metrics.security.admin);
+    Listening::start(address, gate, routers.http(), routers.admin()?)
 }
 
 /// Starts to replay stored measurements, if there are some and replays may take time.
@@ -147,7 +149,7 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     /// Gives each part of a call what it needs.
-    fn cost_model(self, settings: &Settings) -> CostModel {
+    fn cost_model(&self, settings: &Settings) -> CostModel {
         let engine = || Arc::clone(self.engine);
         let metrics = || Arc::clone(self.metrics);
         let pool = || Arc::clone(self.engine.pool());
@@ -155,7 +157,8 @@ impl Parts<'_> {
         let limits = bounds.limits;
         let cache = GraphCache::new(settings.graph_cache_bytes, self.metrics);
         let graphs = Arc::new(Graphs::new(cache, pool(), bounds, metrics()));
-        let stored = StoredMeasurements::new(self.store, engine(), Arc::clone(&graphs), limits);
+        let stored =
+            StoredMeasurements::new(self.store.clone(), engine(), Arc::clone(&graphs), limits);
         let stored = Arc::new(stored);
         let admission = Admission::new(
             engine(),
@@ -172,6 +175,14 @@ impl Parts<'_> {
             stored,
             bounds,
         }
+    }
+
+    fn quality(&self, cost_model: &CostModel) -> Arc<LiveQuality> {
+        Arc::new(LiveQuality::new(
+            Arc::clone(self.registry),
+            Arc::clone(&cost_model.stored),
+            Arc::clone(self.metrics),
+        ))
     }
 }
 

@@ -69,16 +69,14 @@ impl SegmentedGraph {
     #[must_use]
     pub fn cut(graph: &Graph, max_segment_nodes: usize) -> Self {
         let pruned = prune(graph);
-        match graph.task().kind().scope {
+        let pieces = match graph.task().kind().scope {
             Scope::Program => return Self::of_program(graph, &pruned),
             Scope::EveryNode => return Self::uncut(graph, &pruned),
-            Scope::Kernel | Scope::Nodes => {}
-        }
-        let mut cutter = Cutter::new(graph, &pruned);
-        let pieces = match graph.task().kind().scope {
             Scope::Nodes => connected_pieces(&pruned),
-            _ => vec![(0..).take(pruned.nodes.len()).collect()],
+            // A kernel is one piece, connected or not.
+            Scope::Kernel => vec![(0..).take(pruned.nodes.len()).collect()],
         };
+        let mut cutter = Cutter::new(graph, &pruned);
         let runs = pieces
             .iter()
             .flat_map(|piece| piece.chunks(max_segment_nodes));

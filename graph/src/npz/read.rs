@@ -224,17 +224,45 @@ impl Section<'_> {
     }
 
     fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
-        if task.kind().scope == Scope::EveryNode {
-            return self.feature_graph();
+        match task.kind().scope {
+            Scope::EveryNode => self.feature_graph(),
+            Scope::Program => self.program(task),
+            Scope::Kernel => {
+                let arrays = self.graph_arrays()?;
+                self.graph_of(task, arrays, Vec::new())
+            }
+            Scope::Nodes => {
+                let arrays = self.graph_arrays()?;
+                let configurable = if self.has("node_config_ids") {
+                    self.check_shape("node_config_ids", &[("slots", None)])?;
+                    self.small_integers("node_config_ids", self.limits.nodes)?
+                } else {
+                    arrays.default_configurable()
+                };
+                self.graph_of(task, arrays, configurable)
+            }
         }
-        if task.kind().scope == Scope::Program {
-            let bytes: Vec<u8> = self.small_integers(MODULE, MAX_GOLDEN_MODULE)?;
-            let module =
-                HloModule::read(&bytes, self.limits).map_err(|error| self.graph_error(error))?;
-            return module
-                .into_graph(task, Vec::new())
-                .map_err(|error| self.graph_error(error));
-        }
+    }
+
+    fn graph_of(
+        &self,
+        task: Task,
+        arrays: GraphArrays,
+        configurable: Vec<u32>,
+    ) -> Result<Graph, FileError> {
+        Graph::new(task, arrays, configurable).map_err(|error| self.graph_error(error))
+    }
+
+    /// Reads the serialized module of a program before fusion, which its features alone do not give.
+    fn program(&mut self, task: Task) -> Result<Graph, FileError> {
+        let bytes: Vec<u8> = self.small_integers(MODULE, MAX_GOLDEN_MODULE)?;
+        let module = HloModule::read(&bytes, self.limits);
+        module
+            .and_then(|module| module.into_graph(task, Vec::new()))
+            .map_err(|error| self.graph_error(error))
+    }
+
+    fn graph_arrays(&mut self) -> Result<GraphArrays, FileError> {
         self.check_shape("node_opcode", &[("nodes", None)])?;
         let opcodes: Vec<u8> = self.small_integers("node_opcode", self.limits.nodes)?;
         self.check_shape(
@@ -245,16 +273,7 @@ impl Section<'_> {
         let edges = self.edges()?;
         let pad = Pad::of_features(&features);
         let arrays = GraphArrays::from_features(opcodes, features, edges, pad, self.limits);
-        let arrays = arrays.map_err(|error| self.graph_error(error))?;
-        let configurable = match task.kind().scope {
-            Scope::Kernel | Scope::Program | Scope::EveryNode => Vec::new(),
-            Scope::Nodes if self.has("node_config_ids") => {
-                self.check_shape("node_config_ids", &[("slots", None)])?;
-                self.small_integers("node_config_ids", self.limits.nodes)?
-            }
-            Scope::Nodes => arrays.default_configurable(),
-        };
-        Graph::new(task, arrays, configurable).map_err(|error| self.graph_error(error))
+        arrays.map_err(|error| self.graph_error(error))
     }
 
     fn feature_graph(&mut self) -> Result<Graph, FileError> {

@@ -169,51 +169,52 @@ fn check_outlets(
 
 impl Outlet {
     fn check(&self, file: &'static str, found: &ValueInfoProto) -> Result<(), ArtifactError> {
-        let Self {
-            name,
-            element,
-            ref shape,
-        } = *self;
         let tensor = found.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
-        let found_element = tensor.map_or(0, |tensor| tensor.elem_type);
-        if found_element != element as i32 {
-            let (found, expected) = (element_name(found_element), element_name(element as i32));
-            return Err(ArtifactError::Type {
-                file,
-                name,
-                found: found.to_owned(),
-                expected,
-            });
+        self.check_element(file, tensor.map_or(0, |tensor| tensor.elem_type))?;
+        let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
+        let sizes = shape.map(|shape| shape.dim.iter().map(|found| found.dim_value).collect());
+        self.check_sizes(file, sizes)
+    }
+
+    fn check_element(&self, file: &'static str, found: i32) -> Result<(), ArtifactError> {
+        let expected = self.element as i32;
+        if found == expected {
+            return Ok(());
         }
-        let dimensions = tensor
-            .and_then(|tensor| tensor.shape.as_ref())
-            .map(|shape| &shape.dim);
-        let Some(dimensions) = dimensions.filter(|dimensions| dimensions.len() == shape.len())
-        else {
-            let found =
-                dimensions.map_or("any number of".to_owned(), |found| found.len().to_string());
+        Err(ArtifactError::Type {
+            file,
+            name: self.name,
+            found: element_name(found).to_owned(),
+            expected: element_name(expected),
+        })
+    }
+
+    /// Checks the sizes of the dimensions; `None` if the file does not say how many there are.
+    fn check_sizes(
+        &self,
+        file: &'static str,
+        sizes: Option<Vec<i64>>,
+    ) -> Result<(), ArtifactError> {
+        let name = self.name;
+        let rank = self.shape.len();
+        let found_rank = sizes.as_ref().map(Vec::len);
+        let Some(sizes) = sizes.filter(|sizes| sizes.len() == rank) else {
             return Err(ArtifactError::Rank {
                 file,
                 name,
-                found,
-                expected: shape.len(),
+                found: found_rank.map_or("any number of".to_owned(), |found| found.to_string()),
+                expected: rank,
             });
         };
-        for (dimension, (found, expected)) in dimensions
-            .iter()
-            .map(|found| found.dim_value)
-            .zip(shape)
-            .enumerate()
-        {
+        for (dimension, (found, expected)) in sizes.into_iter().zip(&self.shape).enumerate() {
             // 0 is a size that is not fixed, which fits any.
             if found != 0 && usize::try_from(found).ok() != *expected {
-                let expected = expected.map_or("any size".to_owned(), |size| size.to_string());
                 return Err(ArtifactError::Shape {
                     file,
                     name,
                     dimension,
                     found,
-                    expected,
+                    expected: expected.map_or("any size".to_owned(), |size| size.to_string()),
                 });
             }
         }

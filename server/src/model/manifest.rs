@@ -216,13 +216,7 @@ impl Written {
             self.feature_set.as_ref(),
             self.pad_value.as_ref(),
         )?;
-        let unit = match self.unit {
-            None => ScoreUnit::None,
-            Some(written) => {
-                let seconds = (written == "seconds").then_some(ScoreUnit::Seconds);
-                require_field(seconds, "unit", &written, "seconds, or not set")?
-            }
-        };
+        let unit = read_unit(self.unit.as_deref())?;
         let prior = match &self.prior {
             None => Prior::of_unit(unit),
             Some(written) => Prior::read(written)?,
@@ -233,14 +227,7 @@ impl Written {
             }
             WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
         };
-        let written = &self.training_data_digest;
-        let digest = Digest::from_hex(written);
-        let training_data_digest = require_field(
-            digest,
-            "training_data_digest",
-            written,
-            "64 hexadecimal digits",
-        )?;
+        let training_data_digest = read_data_digest(&self.training_data_digest)?;
         Ok(Manifest {
             name: self.name,
             version: self.version,
@@ -257,6 +244,20 @@ impl Written {
             training_data_digest,
         })
     }
+}
+
+fn read_unit(written: Option<&str>) -> Result<ScoreUnit, ManifestError> {
+    let Some(written) = written else {
+        return Ok(ScoreUnit::None);
+    };
+    let seconds = (written == "seconds").then_some(ScoreUnit::Seconds);
+    require_field(seconds, "unit", &written, "seconds, or not set")
+}
+
+fn read_data_digest(written: &str) -> Result<Digest, ManifestError> {
+    let digest = Digest::from_hex(written);
+    let expected = "64 hexadecimal digits";
+    require_field(digest, "training_data_digest", &written, expected)
 }
 
 /// Reads the features of a model: the name and the columns of a set for `feature-set`, and the padding of sequences for all

@@ -6,9 +6,9 @@ use std::{
 
 use rustls::{
     InconsistentKeys, RootCertStore, ServerConfig,
-    crypto::ring,
+    crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::WebPkiClientVerifier,
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use x509_cert::{Certificate, der::Decode};
 
@@ -97,17 +97,11 @@ impl Source for TlsFiles {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| self.unusable(error))?;
+        // The authorities come third in `paths`, if there are some.
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
-                let authorities = Arc::new(authorities(path, &contents[2])?);
-                let verifier = WebPkiClientVerifier::builder_with_provider(authorities, provider)
-                    .build()
-                    .map_err(|error| CredentialError::ClientAuthority {
-                        path: path.clone(),
-                        detail: error.to_string(),
-                    })?;
-                builder.with_client_cert_verifier(verifier)
+                builder.with_client_cert_verifier(client_verifier(path, &contents[2], provider)?)
             }
         };
         let mut config = builder
@@ -119,6 +113,21 @@ impl Source for TlsFiles {
             expiry,
         })
     }
+}
+
+/// Returns what accepts the clients whose certificates these authorities have signed.
+fn client_verifier(
+    path: &Path,
+    pem: &[u8],
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, CredentialError> {
+    let authorities = Arc::new(authorities(path, pem)?);
+    WebPkiClientVerifier::builder_with_provider(authorities, provider)
+        .build()
+        .map_err(|error| CredentialError::ClientAuthority {
+            path: path.to_owned(),
+            detail: error.to_string(),
+        })
 }
 
 /// Returns the certificates of a file, at least one.

@@ -2,14 +2,21 @@
 
 use std::time::Instant;
 
-use hlorank_proto::{received::RankConfigsRequest, v1::RankConfigsResponse};
+use hlorank_proto::{
+    received::RankConfigsRequest,
+    v1::{ConfigKernels, RankConfigsResponse},
+};
 
 use super::{
     CostModel, ServiceError,
     adapt_request::{adaptation_of, confidence},
     answer::{config_kernels, count, reuse_counts, selector, stage_timings, unit_of, warnings},
 };
-use crate::{call::Call, outcome::Timings, session::answer_bytes};
+use crate::{
+    call::Call,
+    outcome::Timings,
+    session::{Session, answer_bytes},
+};
 
 /// Maximum number of configurations whose kernels an answer has.
 const MAX_EXPLAINED: u32 = 16;
@@ -38,17 +45,11 @@ impl CostModel {
         } else {
             session.score(batch).await?
         };
-        let ranked = session.rank().await?;
-        let kernels = if explained > 0 {
-            let best = ranked.order.iter().take(explained);
-            let best: Vec<u32> = best.copied().collect();
-            session.explain(&best).await?
-        } else {
-            Vec::new()
-        };
-        let assessment = if request.assess_confidence {
+        let mut ranked = session.rank().await?;
+        let kernels = explain(&session, &ranked.order, explained).await?;
+        let confidence = if request.assess_confidence {
             let other = self.models.second_opinion(session.model());
-            Some(session.assess(other).await?)
+            Some(confidence(session.assess(other).await?))
         } else {
             None
         };
@@ -59,18 +60,17 @@ impl CostModel {
         };
         session.record_scored(&timings);
         session.record_ranked(&timings);
-        let scores = if request.include_scores {
-            ranked.scores
-        } else {
-            Vec::new()
-        };
+        if !request.include_scores {
+            ranked.scores = Vec::new();
+        }
+        // From here on, the call holds the memory of its answer alone.
         let values = ranked.order.len() + ranked.log_sd.len();
-        let place = &session.call().place;
-        place.hold_only(answer_bytes(values, scores.len()));
+        let answer_bytes = answer_bytes(values, ranked.scores.len());
+        session.call().place.hold_only(answer_bytes);
         Ok(RankConfigsResponse {
             ranking: ranked.order,
             ranking_scores: ranked.ordered_scores,
-            scores,
+            scores: ranked.scores,
             model: Some(selector(session.model())),
             graph_hash: found.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
@@ -81,10 +81,24 @@ impl CostModel {
             log_sd: ranked.log_sd,
             adaptation: adaptation_of(&session),
             unit: unit_of(&session).into(),
-            kernels: kernels.into_iter().map(config_kernels).collect(),
-            confidence: assessment.map(confidence),
+            kernels,
+            confidence,
         })
     }
+}
+
+/// Returns the kernels of the first `count` configurations of a ranking.
+async fn explain(
+    session: &Session,
+    ranking: &[u32],
+    count: usize,
+) -> Result<Vec<ConfigKernels>, ServiceError> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let best = &ranking[..count.min(ranking.len())];
+    let kernels = session.explain(best).await?;
+    Ok(kernels.into_iter().map(config_kernels).collect())
 }
 
 fn read_explain_top(configs: u32) -> Result<usize, ServiceError> {

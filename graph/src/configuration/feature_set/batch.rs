@@ -84,7 +84,8 @@ impl NodeFeatureBatch {
             let expected = table.len().next_multiple_of(row_bytes);
             check_count("rows (in bytes)", table.len(), expected)?;
         }
-        let (entries, mut row) = (table.len() / row_bytes, Vec::with_capacity(columns));
+        let entries = table.len() / row_bytes;
+        let mut row = Vec::with_capacity(columns);
         let mut rows = DistinctRows::new(columns);
         // Rows of the table may be equal or unused.
         let mut number_of_entry = vec![u32::MAX; entries];

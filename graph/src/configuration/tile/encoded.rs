@@ -108,16 +108,15 @@ fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, Configurati
             expected,
         });
     }
-    let (mut batch, mut row) = (TileBatch::default(), Vec::with_capacity(width));
+    let mut batch = TileBatch::default();
+    let mut row = Vec::with_capacity(width);
     let [kernel, output, _] = counts;
+    let (quads, _) = bounds.as_chunks::<4>();
     for config in 0..configs {
-        let (quads, _) = bounds[config * width * size_of::<i32>()..].as_chunks::<4>();
+        let quads = &quads[config * width..][..width];
+        let values = quads.iter().map(|quad| i32::from_le_bytes(*quad));
         row.clear();
-        row.extend(
-            quads[..width]
-                .iter()
-                .map(|quad| i64::from(i32::from_le_bytes(*quad))),
-        );
+        row.extend(values.map(i64::from));
         let (kernel_bounds, rest) = row.split_at(kernel);
         let (output_bounds, input_bounds) = rest.split_at(output);
         batch.push(

@@ -93,20 +93,7 @@ impl SegmentEvaluator {
             .embeddings
             .complete(model, graph, &plan, looked_up, terms)
             .await?;
-        let own = Arc::clone(model);
-        let multiple = resources.device().row_multiple;
-        let score = move |worker, interrupt: &Interrupt| {
-            let mut sums = completed.embeddings;
-            let size = own.settings().embedding_size;
-            let rows = sums.len() / size;
-            sums.resize(rows.next_multiple_of(multiple) * size, 0.0);
-            own.score(worker, &sums, interrupt)
-        };
-        let interrupt = Arc::new(model.interrupt()?);
-        let seconds = resources
-            .pool
-            .run_session(terms.class, interrupt, score)
-            .await??;
+        let seconds = score_rows(resources, model, completed.embeddings, terms.class).await?;
         drop(held);
         let timed = kernels
             .iter()
@@ -181,6 +168,26 @@ fn kernels_of(graph: &SegmentedGraph, configurations: &Configurations) -> Vec<Ve
     (0..batch.len()).map(kernels).collect()
 }
 
+/// Scores every row by itself, as if a configuration had no other.
+async fn score_rows(
+    resources: &Resources,
+    model: &Arc<SegmentModel>,
+    mut embeddings: Vec<f32>,
+    class: Class,
+) -> Result<Vec<f32>, EngineError> {
+    let size = model.settings().embedding_size;
+    let rows = embeddings.len() / size;
+    let padded = rows.next_multiple_of(resources.device().row_multiple);
+    embeddings.resize(padded * size, 0.0);
+    let interrupt = Arc::new(model.interrupt()?);
+    let model = Arc::clone(model);
+    let score = move |worker, interrupt: &Interrupt| model.score(worker, &embeddings, interrupt);
+    Ok(resources
+        .pool
+        .run_session(class, interrupt, score)
+        .await??)
+}
+
 /// Sums the embeddings of every distinct configuration, and scores the sums.
 async fn score_sums(
     resources: &Resources,
@@ -194,6 +201,7 @@ async fn score_sums(
     let device = resources.device();
     let count = plan.distinct_configs();
     let size = model.settings().embedding_size;
+    // A chunk reads about as many embeddings as fit the processor's cache, however many rows a configuration has.
     let rows_per_config = (plan.rows_of_configs() / count.max(1)).max(1);
     let at_once =
         (device.head_embeddings / rows_per_config).clamp(device.row_multiple, device.head_configs);

@@ -43,6 +43,7 @@ impl Batch {
         if taken.nodes.is_empty() {
             return Err(EngineError::nothing_kept(facts));
         }
+        // Everything is counted before it is built: the inputs, the order of the passes, then the runs at one time.
         let memory = room.memory;
         let held = memory.hold(graph_input_bytes(graph, &taken))?;
         let graph =

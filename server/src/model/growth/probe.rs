@@ -1,5 +1,8 @@
 use hlorank_graph::{Element, Scope, Task};
-use ort::{session::SessionInputs, value::Tensor};
+use ort::{
+    session::SessionInputs,
+    value::{DynTensor, Tensor},
+};
 
 use super::RunSizes;
 use crate::model::ModelFeatures;
@@ -30,51 +33,55 @@ impl Probe {
         self.task.kind().scope == Scope::Nodes
     }
 
-    /// Returns the inputs of `model.onnx`. No two edges are equal, as an operator may leave out repetitions.
+    /// Returns the inputs of `model.onnx`.
     pub(super) fn inputs(&self, sizes: RunSizes) -> ort::Result<SessionInputs<'static, 'static>> {
+        let RunSizes { nodes, slots, .. } = sizes;
+        let columns = vec![f32::from(VALUE); nodes * self.node_columns];
+        let features = Tensor::from_array(([nodes, self.node_columns], columns))?;
+        let mut inputs = ort::inputs! { "features" => features, "edges" => edges(sizes)? };
+        inputs.push(("config".into(), self.config(sizes)?.into()));
+        if self.task.kind().scope != Scope::EveryNode {
+            let opcode = Tensor::from_array(([nodes], vec![i64::from(VALUE); nodes]))?;
+            inputs.push(("opcode".into(), opcode.into()));
+        }
+        if self.has_slots() {
+            let numbers: Vec<i64> = (0..slots).map(index).collect();
+            let configurable = Tensor::from_array(([slots], numbers))?;
+            inputs.push(("configurable".into(), configurable.into()));
+        }
+        Ok(inputs.into())
+    }
+
+    fn config(&self, sizes: RunSizes) -> ort::Result<DynTensor> {
         let RunSizes {
             nodes,
-            edges,
             slots,
             configs,
+            ..
         } = sizes;
-        let features = Tensor::from_array((
-            [nodes, self.node_columns],
-            vec![f32::from(VALUE); nodes * self.node_columns],
-        ))?;
-        let ends =
-            |end: fn(usize, usize) -> usize| (0..edges).map(move |edge| index(end(edge, nodes)));
-        let consumers = ends(|edge, nodes| edge % nodes);
-        let producers = ends(|edge, nodes| (edge / nodes + edge + 1) % nodes);
-        let edges =
-            Tensor::from_array(([2, edges], consumers.chain(producers).collect::<Vec<_>>()))?;
-        let mut inputs = ort::inputs! { "features" => features, "edges" => edges };
         let shape = match self.task.kind().scope {
             Scope::Kernel | Scope::Program => vec![configs, self.config_columns],
             Scope::Nodes => vec![configs, slots, self.config_columns],
             Scope::EveryNode => vec![configs, nodes, self.config_columns],
         };
         let count = shape.iter().product();
-        let config = match self.task.kind().element {
+        Ok(match self.task.kind().element {
             Element::Float32 => {
-                Tensor::from_array((shape, vec![f32::from(VALUE); count]))?.into_dyn()
+                Tensor::from_array((shape, vec![f32::from(VALUE); count]))?.upcast()
             }
-            Element::Int64 => {
-                Tensor::from_array((shape, vec![i64::from(VALUE); count]))?.into_dyn()
-            }
-        };
-        inputs.push(("config".into(), config.into()));
-        if self.task.kind().scope != Scope::EveryNode {
-            let opcode = Tensor::from_array(([nodes], vec![i64::from(VALUE); nodes]))?;
-            inputs.push(("opcode".into(), opcode.into()));
-        }
-        if self.has_slots() {
-            let configurable =
-                Tensor::from_array(([slots], (0..slots).map(index).collect::<Vec<_>>()))?;
-            inputs.push(("configurable".into(), configurable.into()));
-        }
-        Ok(inputs.into())
+            Element::Int64 => Tensor::from_array((shape, vec![i64::from(VALUE); count]))?.upcast(),
+        })
     }
+}
+
+/// Returns edges, no two of which are equal, as an operator may leave out repetitions.
+fn edges(sizes: RunSizes) -> ort::Result<Tensor<i64>> {
+    let RunSizes { nodes, edges, .. } = sizes;
+    let consumers = (0..edges).map(|edge| edge % nodes);
+    // The distance of the ends grows by one when every node has been a consumer.
+    let producers = (0..edges).map(|edge| (edge / nodes + edge + 1) % nodes);
+    let ends: Vec<i64> = consumers.chain(producers).map(index).collect();
+    Tensor::from_array(([2, edges], ends))
 }
 
 fn index(number: usize) -> i64 {

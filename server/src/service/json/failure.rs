@@ -1,7 +1,9 @@
 //! Writes errors as JSON, in the form of the Connect protocol, with reason, fields and retry beside it.
 
+use std::time::Duration;
+
 use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use prost::Message as _;
 use serde::Serialize;
@@ -44,51 +46,52 @@ pub fn failure(status: &Status) -> Response<Body> {
     let reason = status.get_details_error_info().map(|info| info.reason);
     let (code, http) = code(status.code());
     let http = reason.as_deref().and_then(http_status).unwrap_or(http);
-    let retry = status
-        .get_details_retry_info()
-        .and_then(|retry| retry.retry_delay);
-    let fields = status
-        .get_details_bad_request()
-        .into_iter()
-        .flat_map(|bad| bad.field_violations);
-    let details = tonic_types::pb::Status::decode(status.details())
-        .unwrap_or_default()
-        .details;
+    let retry = status.get_details_retry_info();
+    let retry = retry.and_then(|retry| retry.retry_delay);
+    let details = tonic_types::pb::Status::decode(status.details()).unwrap_or_default();
     let failure = Failure {
         code,
         message: status.message(),
         reason,
-        fields: fields.map(|violation| violation.field).collect(),
+        fields: fields(status),
         retry_after_seconds: retry.map(|delay| delay.as_secs_f64()),
-        details: details.iter().map(Detail::of).collect(),
+        details: details.details.iter().map(Detail::of).collect(),
     };
     let json = serde_json::to_vec(&failure).expect("texts and numbers are valid JSON");
     let mut response = Response::new(Body::new(Full::from(json)));
     *response.status_mut() = http;
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    match http {
-        StatusCode::METHOD_NOT_ALLOWED => {
-            headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
-        }
+    add_headers(response.headers_mut(), http, retry);
+    response
+}
+
+/// Returns the fields to blame.
+fn fields(status: &Status) -> Vec<String> {
+    let violations = status
+        .get_details_bad_request()
+        .into_iter()
+        .flat_map(|bad| bad.field_violations);
+    violations.map(|violation| violation.field).collect()
+}
+
+/// Adds the headers of an error. HTTP has one of its own for what a status allows instead.
+fn add_headers(headers: &mut HeaderMap, http: StatusCode, retry: Option<Duration>) {
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, json);
+    let allowed = match http {
+        StatusCode::METHOD_NOT_ALLOWED => Some((header::ALLOW, "POST")),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            headers.insert(
-                header::ACCEPT_ENCODING,
-                HeaderValue::from_static("gzip, zstd, identity"),
-            );
+            Some((header::ACCEPT_ENCODING, "gzip, zstd, identity"))
         }
-        _ => {}
+        _ => None,
+    };
+    if let Some((name, values)) = allowed {
+        headers.insert(name, HeaderValue::from_static(values));
     }
     if let Some(delay) = retry {
-        response.headers_mut().insert(
-            header::RETRY_AFTER,
-            HeaderValue::from(delay.as_secs().max(1)),
-        );
+        // The header counts whole seconds, of which 0 would mean at once.
+        let seconds = delay.as_secs().max(1);
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    response
 }
 
 impl<'a> Detail<'a> {

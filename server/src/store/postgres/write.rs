@@ -29,6 +29,14 @@ struct Added<'a> {
     graph: Option<&'a KeptGraph>,
 }
 
+/// What a report has that the database does not have yet.
+struct New<'a> {
+    records: Records<'a>,
+    graph: Option<&'a KeptGraph>,
+    /// Bytes that it takes.
+    bytes: u64,
+}
+
 /// Deletes some measurements of a range, of one reporter if one is given. Returns the number and bytes of each reporter.
 const DELETE_MEASUREMENTS: &str = "
     WITH gone AS (
@@ -102,67 +110,90 @@ impl Shared {
     }
 }
 
+/// Adds in one transaction. The totals are locked first, so that the reports of all servers come one after the other.
 async fn add(
     client: &mut Client,
     added: &Added<'_>,
     limit: u64,
 ) -> Result<Result<Reported, StoreError>, Error> {
-    let &Added {
-        subject,
-        reporter,
-        report,
-        graph,
-    } = added;
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
-    let kept = kept(&transaction, report).await?;
-    let is_kept_as = |key: &[u8], record: &[u8]| {
-        Ok::<_, Infallible>(kept.get(key).map(|kept: &Vec<u8>| kept == record))
-    };
-    let Ok(new) = new_records(report, is_kept_as);
-    let new = match new {
+    let new = match added.missing(&transaction).await? {
         Ok(new) => new,
         Err(refused) => return Ok(Err(refused)),
     };
-    let graph = match graph {
-        Some(graph) if !has_graph(&transaction, subject).await? => Some(graph),
-        _ => None,
-    };
-    let needed = bytes_of(&new) + graph.map_or(0, |graph| graph.bytes_for(subject));
-    let accepted = new.len() as u64;
     let reported = Reported {
-        accepted,
-        known: report.len() as u64 - accepted,
+        accepted: new.records.len() as u64,
+        known: (added.report.len() - new.records.len()) as u64,
     };
-    match room(&transaction, (&totals, limit), reporter)
-        .await?
-        .check(needed)
-    {
-        Err(refused) if !new.is_empty() => return Ok(Err(refused)),
+    let room = room(&transaction, (&totals, limit), added.reporter).await?;
+    match room.check(new.bytes) {
+        Err(refused) if !new.records.is_empty() => return Ok(Err(refused)),
         // A report without new measurements is not refused for its graph.
         Err(_) => return Ok(Ok(reported)),
         Ok(()) => {}
     }
-    insert(&transaction, &new, reporter).await?;
-    if let Some(graph) = graph {
-        insert_graph(&transaction, subject, graph).await?;
-    }
-    let bytes = i64::try_from(needed).unwrap_or(i64::MAX);
-    let totals = Totals {
-        measurements: totals.measurements + number(new.len()),
-        bytes: totals.bytes + bytes,
-    };
-    totals.write(&transaction).await?;
-    if let Some(reporter) = reporter.filter(|_| needed > 0) {
-        transaction
-            .execute(ADD_TO_REPORTER, &[&reporter.name().as_bytes(), &bytes])
-            .await?;
-    }
-    if !new.is_empty() {
-        notify(&transaction, &note_of(subject)).await?;
-    }
+    added.insert(&transaction, &new, totals).await?;
     transaction.commit().await?;
     Ok(Ok(reported))
+}
+
+impl Added<'_> {
+    /// Returns what the database does not have yet, or refuses a measurement that it has with another outcome.
+    async fn missing(
+        &self,
+        transaction: &Transaction<'_>,
+    ) -> Result<Result<New<'_>, StoreError>, Error> {
+        let kept = kept(transaction, self.report).await?;
+        let is_kept_as = |key: &[u8], record: &[u8]| {
+            Ok::<_, Infallible>(kept.get(key).map(|kept: &Vec<u8>| kept == record))
+        };
+        let Ok(new) = new_records(self.report, is_kept_as);
+        let records = match new {
+            Ok(records) => records,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let graph = match self.graph {
+            Some(graph) if !has_graph(transaction, self.subject).await? => Some(graph),
+            _ => None,
+        };
+        let of_graph = graph.map_or(0, |graph| graph.bytes_for(self.subject));
+        Ok(Ok(New {
+            bytes: bytes_of(&records) + of_graph,
+            records,
+            graph,
+        }))
+    }
+
+    /// Inserts what is new, and counts it in the totals and for its reporter.
+    async fn insert(
+        &self,
+        transaction: &Transaction<'_>,
+        new: &New<'_>,
+        totals: Totals,
+    ) -> Result<(), Error> {
+        insert(transaction, &new.records, self.reporter).await?;
+        if let Some(graph) = new.graph {
+            insert_graph(transaction, self.subject, graph).await?;
+        }
+        let bytes = i64::try_from(new.bytes).unwrap_or(i64::MAX);
+        let totals = Totals {
+            measurements: totals.measurements + number(new.records.len()),
+            bytes: totals.bytes + bytes,
+        };
+        totals.write(transaction).await?;
+        if let Some(reporter) = self.reporter.filter(|_| new.bytes > 0) {
+            let name = reporter.name().as_bytes();
+            transaction
+                .execute(ADD_TO_REPORTER, &[&name, &bytes])
+                .await?;
+        }
+        // The other servers hear of it when the transaction is committed.
+        if !new.records.is_empty() {
+            notify(transaction, &note_of(self.subject)).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns how much of the database is taken.

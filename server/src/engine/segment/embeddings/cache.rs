@@ -81,12 +81,9 @@ impl EmbeddingCache {
         self.segments.get(key)
     }
 
-    /// Keeps what models computed of segments alone.
-    pub(super) fn insert_segments<'a>(
-        &self,
-        segments: impl Iterator<Item = (&'a RowKey, &'a Arc<[f32]>)>,
-    ) {
-        segments.for_each(|(key, values)| self.segments.insert(*key, Arc::clone(values)));
+    /// Keeps what a model computed of a segment alone.
+    pub(super) fn insert_segment(&self, key: RowKey, values: &Arc<[f32]>) {
+        self.segments.insert(key, Arc::clone(values));
     }
 
     /// Counts rows that were looked up, and how many of them were missing.

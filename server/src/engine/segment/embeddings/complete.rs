@@ -107,6 +107,7 @@ impl Embeddings {
                 continue;
             }
             misses += 1;
+            // Zeros keep the place of the row until it is evaluated.
             embeddings.resize(embeddings.len() + size, 0.0);
             let nodes = model.settings().bucket(planned.facts().nodes);
             let queue = Queue::new(model, nodes, self.0.device());

@@ -2,7 +2,7 @@ use std::{mem::take, sync::Arc, time::Instant};
 
 use super::{
     call::{Queue, RowKey, Waiter},
-    encode::encode,
+    encode::EncoderRun,
     shared::EmbeddingState,
     waiting::{NextRows, Waiters},
 };
@@ -86,7 +86,14 @@ impl RunningBlock {
         let block = Block::new(&rows, nodes, self.shared.device());
         let interrupt = Arc::new(model.interrupt()?);
         let watched = self.watch(worker, Arc::clone(&interrupt));
-        let embeddings = encode(&self.shared.cache, &block, model, worker, &interrupt);
+        let run = EncoderRun {
+            model,
+            block: &block,
+            worker,
+            interrupt: &interrupt,
+        };
+        let embeddings = run.embeddings(&self.shared.cache);
+        // A failed run is over, too, so nothing watches it any more.
         drop(watched);
         let embeddings = embeddings?;
         let padded = rows.len().next_multiple_of(self.queue.multiple) * nodes;
