@@ -9,6 +9,7 @@ import numpy as np
 from hlorank_training.measuring.describe_kernels import describe_kernels
 from hlorank_training.measuring.measured import Measured, MeasuredCollection, measured_collections
 from hlorank_training.reports.plots import Panel, Scale, plot_families
+from hlorank_training.reports.tables import markdown
 
 TOTAL = "total"
 
@@ -44,7 +45,7 @@ def describe(data: Path, out: Path) -> str:
 
 
 def _section(collection: MeasuredCollection) -> str:
-    table = _table([["family", *_COLUMNS], *_rows(collection)])
+    table = markdown(["family", *_COLUMNS], _rows(collection), words=1)
     return f"### {collection.name}\n\n{table}\n\n{_origin(collection)}"
 
 
@@ -53,19 +54,6 @@ def _rows(collection: MeasuredCollection) -> list[list[str]]:
     return [
         [name, *(column(graphs) for column in _COLUMNS.values())] for name, graphs in groups.items()
     ]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Returns a Markdown table; the first row is its heading, the first column is text."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    lines = [rows[0], rule, *rows[1:]]
-    return "\n".join(_line(line, widths) for line in lines)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    numbers = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return f"| {' | '.join([cells[0].ljust(widths[0]), *numbers])} |"
 
 
 def _range(values: Sequence[float]) -> str:

@@ -1,19 +1,16 @@
-"""Markdown tables whose columns are aligned in the source too."""
+"""Markdown tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tabulate import tabulate
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table of text cells."""
-    lines = [list(head), ["---"] * len(head), *map(list, rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join(
-        "| "
-        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        + " |"
-        for line in lines
-    )
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], words: int | None = None) -> str:
+    """Returns a table of text cells; columns after the first ``words`` are numbers."""
+    texts = len(head) if words is None else words
+    sides = ["left"] * texts + ["right"] * (len(head) - texts)
+    return tabulate(rows, head, "pipe", disable_numparse=True, colalign=sides)
 
 
 QUALITY_HEAD = ("tau", "pairs in order", "top 1", "top 5", "top 10")
