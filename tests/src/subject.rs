@@ -24,12 +24,12 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Starts a server with the models that ship.
+    /// Starts a server with both tile models.
     ///
     /// # Panics
     /// If it does not serve them.
     pub async fn start() -> Self {
-        Self::start_with(Artifacts::copy(), &[]).await
+        Self::start_with(Artifacts::tiles(), &[]).await
     }
 
     /// Starts a server with these models and flags.

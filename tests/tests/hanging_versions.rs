@@ -54,8 +54,11 @@ fn abandoned(scrape: &Scrape) -> f64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_hangs_ends_with_the_calls_that_need_it() {
-    let subject =
-        Subject::start_with(Artifacts::copy(), &["--workers=2", "--max-run-seconds=600"]).await;
+    let subject = Subject::start_with(
+        Artifacts::tiles(),
+        &["--workers=2", "--max-run-seconds=600"],
+    )
+    .await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
         loop_above(encoder, LIMIT, STEPS);
@@ -82,7 +85,7 @@ async fn a_run_that_hangs_ends_with_the_calls_that_need_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
     let subject =
-        Subject::start_with(Artifacts::copy(), &["--workers=1", "--max-run-seconds=1"]).await;
+        Subject::start_with(Artifacts::tiles(), &["--workers=1", "--max-run-seconds=1"]).await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
         loop_above(encoder, LIMIT, STEPS);
@@ -107,7 +110,7 @@ async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
     let subject =
-        Subject::start_with(Artifacts::copy(), &["--workers=1", "--max-run-seconds=1"]).await;
+        Subject::start_with(Artifacts::tiles(), &["--workers=1", "--max-run-seconds=1"]).await;
     let before = subject.ask(MODEL, 12).await;
     let hangs = subject.first + 1;
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
@@ -142,7 +145,7 @@ async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_canary_whose_run_cannot_be_stopped_stays_out_of_service_until_an_operator_asks() {
     let flags = ["--workers=1", "--max-run-seconds=1", "--poll-seconds=0.1"];
-    let subject = Subject::start_with(Artifacts::copy(), &flags).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &flags).await;
     let (hangs, admin) = (subject.first + 1, subject.server.admin().await);
     admin.pin(MODEL, subject.first).await.unwrap();
     edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| {
@@ -211,7 +214,7 @@ async fn a_canary_whose_run_cannot_be_stopped_stays_out_of_service_until_an_oper
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_version_delays_no_other_and_is_freed_with_its_folder() {
     let flags = ["--max-load-seconds=600", "--max-run-seconds=600"];
-    let subject = Subject::start_with(Artifacts::copy(), &flags).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &flags).await;
     let (endless, admin) = (subject.first + 1, subject.server.admin().await);
     edit_encoder(&subject.artifacts, MODEL, endless, |encoder| {
         loop_above(encoder, f32::MIN, STEPS);
@@ -257,7 +260,7 @@ async fn an_endless_version_delays_no_other_and_is_freed_with_its_folder() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn loading_a_version_ends_at_its_limit_also_inside_an_operator_and_at_a_start() {
     let flags = ["--max-load-seconds=3", "--max-run-seconds=600"];
-    let subject = Subject::start_with(Artifacts::copy(), &flags).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &flags).await;
     let (endless, stalls) = (subject.first + 1, subject.first + 2);
     edit_encoder(&subject.artifacts, MODEL, endless, |encoder| {
         loop_above(encoder, f32::MIN, STEPS);

@@ -10,7 +10,7 @@ use hlorank_client::v1::ModelState;
 use hlorank_graph::Digest;
 use hlorank_proto::onnx::{GraphProto, StringStringEntryProto, TensorProto};
 use hlorank_tests::{
-    Artifacts, SMALL_TILE_MODEL,
+    Artifacts, SMALL_TILE_MODEL, fixture,
     onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite_row},
     repository,
 };
@@ -249,10 +249,7 @@ fn answers() -> Vec<Bad> {
             "the golden cases of the other task",
             "TASK_MISMATCH",
             |artifacts, folder| {
-                let other = artifacts
-                    .versions("layout-xla-cpu")
-                    .remove(0)
-                    .join("golden.npz");
+                let other = fixture("registry/layout-whole-graph/1/golden.npz");
                 artifacts.edit_file(folder, "golden.npz", |bytes| {
                     *bytes = fs::read(other).unwrap();
                 });
@@ -300,7 +297,7 @@ async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
 async fn a_version_that_is_too_slow_is_rejected() {
     // No version takes less than half the time of another.
     const FAST: &str = SMALL_TILE_MODEL;
-    let subject = Subject::start_with(Artifacts::copy(), &["--max-slowdown=0.5"]).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &["--max-slowdown=0.5"]).await;
     let serving = subject
         .server
         .client()

@@ -46,7 +46,7 @@ async fn assert_answers(subject: &Subject, version: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_while_the_kinds_of_a_model_change() {
     // A whole-graph model may take many times as long.
-    let subject = Subject::start_with(Artifacts::copy(), &["--max-slowdown=1000"]).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &["--max-slowdown=1000"]).await;
     let (artifacts, admin) = (&subject.artifacts, subject.server.admin().await);
     let [segment, whole_graph, again] = [0, 1, 2].map(|later| subject.first + later);
     let load = subject.load().await;

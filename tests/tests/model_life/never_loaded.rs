@@ -28,7 +28,7 @@ async fn until_ignored(subject: &Subject, count: usize) -> Vec<IgnoredPath> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_other_servers_would_load_is_listed_with_the_reason() {
-    let subject = Subject::start_with(Artifacts::copy(), &["--poll-seconds=0.2"]).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &["--poll-seconds=0.2"]).await;
     assert_eq!(until_ignored(&subject, 0).await, []);
     let folder = subject.artifacts.folder();
     let (model, version) = (folder.join(MODEL), subject.first.to_string());

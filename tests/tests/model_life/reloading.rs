@@ -30,14 +30,14 @@ async fn no_call_fails_over_a_hundred_reloads() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_version_is_seen_at_once() {
     // Polling alone would find the version after an hour.
-    let subject = Subject::start_with(Artifacts::copy(), &["--poll-seconds=3600"]).await;
+    let subject = Subject::start_with(Artifacts::tiles(), &["--poll-seconds=3600"]).await;
     subject.publish(subject.first + 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_version_is_found_by_polling_where_the_disk_tells_nothing() {
     // A link to another folder replaces the first link, so the watched folder does not change.
-    let (old, new) = (Artifacts::copy(), Artifacts::copy());
+    let (old, new) = (Artifacts::tiles(), Artifacts::tiles());
     let link = old.folder().with_extension("link");
     symlink(old.folder(), &link).unwrap();
     let models = format!("--models={}", link.display());

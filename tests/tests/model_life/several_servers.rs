@@ -15,7 +15,7 @@ const ROUNDS: u64 = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_acknowledged_pin_is_lost() {
-    let artifacts = Artifacts::copy();
+    let artifacts = Artifacts::tiles();
     let first: u64 = artifacts.versions(MODEL)[0]
         .file_name()
         .unwrap()
