@@ -13,6 +13,8 @@ pub(super) struct EndedCall<'a> {
     pub(super) reason: Option<&'a str>,
     pub(super) duration: Duration,
     pub(super) id: &'a RequestId,
+    /// The address that the client connected to.
+    pub(super) server: Option<SocketAddr>,
     pub(super) peer: Option<SocketAddr>,
     pub(super) request_bytes: u64,
     pub(super) answer_bytes: u64,

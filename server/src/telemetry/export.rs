@@ -1,6 +1,7 @@
 //! Sends spans to a collector over OTLP.
 
 use std::{
+    env,
     error::Error as _,
     fs, io,
     mem::take,
@@ -8,11 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use opentelemetry::{KeyValue, trace::TracerProvider as _};
+use opentelemetry::{InstrumentationScope, KeyValue, trace::TracerProvider as _};
 use opentelemetry_otlp::{ExporterBuildError, RetryPolicy, SpanExporter, WithTonicConfig as _};
 use opentelemetry_sdk::{
     Resource,
     error::{OTelSdkError, OTelSdkResult},
+    resource::{EnvResourceDetector, TelemetryResourceDetector},
     trace::{Sampler, SdkTracer, SdkTracerProvider, SpanData},
 };
 use parking_lot::Mutex;
@@ -63,6 +65,9 @@ struct LostSpans {
 /// Name of the service, and of the instrumentation library.
 const SERVICE: &str = "hlorank-server";
 
+/// Version of OpenTelemetry's conventions that attributes follow.
+const SCHEMA: &str = "https://opentelemetry.io/schemas/1.45.0";
+
 /// Timeout for a connection to the collector.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -104,7 +109,10 @@ impl Tracing {
     }
 
     pub(crate) fn tracer(&self) -> SdkTracer {
-        self.0.tracer(SERVICE)
+        let scope = InstrumentationScope::builder(SERVICE)
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .with_schema_url(SCHEMA);
+        self.0.tracer_with_scope(scope.build())
     }
 
     /// Sends the remaining spans, within `remaining` or the time that a collector may take, whichever is shorter.
@@ -117,15 +125,20 @@ impl Tracing {
     }
 }
 
-/// Returns the attributes of this server. `OTEL_RESOURCE_ATTRIBUTES` may add more.
+/// Returns the attributes of this server. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` may add more and replace these.
 fn resource() -> Resource {
     let attributes = [
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         KeyValue::new("service.instance.id", Uuid::new_v4().to_string()),
     ];
-    Resource::builder()
+    let name = env::var("OTEL_SERVICE_NAME").ok();
+    let name = name.filter(|name| !name.is_empty());
+    Resource::builder_empty()
         .with_service_name(SERVICE)
         .with_attributes(attributes)
+        .with_detector(Box::new(TelemetryResourceDetector))
+        .with_detector(Box::new(EnvResourceDetector::new()))
+        .with_attributes(name.map(|name| KeyValue::new("service.name", name)))
         .build()
 }
 

@@ -26,8 +26,7 @@ pub(super) struct CallSpan(Span);
 impl CallSpan {
     /// Starts a span in the trace of the caller's headers, or in a new trace.
     pub(super) fn start(tracer: &SdkTracer, method: &Method, headers: &HeaderMap) -> Self {
-        let span = SpanBuilder::from_name(format!("{}/{}", method.service, method.name))
-            .with_kind(SpanKind::Server);
+        let span = SpanBuilder::from_name(full_name(method)).with_kind(SpanKind::Server);
         Self(
             tracer.build_with_context(span, &caller(headers).map_or_else(Context::new, context_of)),
         )
@@ -37,7 +36,7 @@ impl CallSpan {
         self.0.span_context().trace_id()
     }
 
-    /// Ends the span, with the attributes of OpenTelemetry's conventions for gRPC and some of our own.
+    /// Ends the span, with the attributes of OpenTelemetry's stable conventions for gRPC and some of our own.
     pub(super) fn end(&mut self, tracer: &SdkTracer, call: &EndedCall<'_>, facts: &Facts) {
         if !self.0.is_recording() {
             return;
@@ -84,14 +83,24 @@ fn context_of(span: SpanContext) -> Context {
     Context::new().with_remote_span_context(span)
 }
 
+fn full_name(method: &Method) -> String {
+    format!("{}/{}", method.service, method.name)
+}
+
 fn call_attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
     let mut attributes = vec![
-        KeyValue::new("rpc.system", "grpc"),
-        KeyValue::new("rpc.service", call.method.service),
-        KeyValue::new("rpc.method", call.method.name),
-        KeyValue::new("rpc.grpc.status_code", i64::from(i32::from(call.code))),
+        KeyValue::new("rpc.system.name", "grpc"),
+        KeyValue::new("rpc.method", full_name(call.method)),
+        KeyValue::new("rpc.response.status_code", code_name(call.code)),
         KeyValue::new("hlorank.request_id", call.id.as_str().to_owned()),
     ];
+    if is_server_error(call.code) {
+        attributes.push(KeyValue::new("error.type", code_name(call.code)));
+    }
+    if let Some(server) = call.server {
+        attributes.push(KeyValue::new("server.address", server.ip().to_string()));
+        attributes.push(KeyValue::new("server.port", i64::from(server.port())));
+    }
     if let Some(peer) = call.peer {
         attributes.push(KeyValue::new("network.peer.address", peer.ip().to_string()));
         attributes.push(KeyValue::new("network.peer.port", i64::from(peer.port())));

@@ -65,10 +65,11 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
     assert_eq!(call.status.unwrap_or_default().code(), StatusCode::Unset);
     let found = attributes(&call.attributes);
     for (name, value) in [
-        ("rpc.system", "grpc"),
-        ("rpc.service", "hlorank.v1.CostModelService"),
-        ("rpc.method", "RankConfigs"),
-        ("rpc.grpc.status_code", "0"),
+        ("rpc.system.name", "grpc"),
+        ("rpc.method", "hlorank.v1.CostModelService/RankConfigs"),
+        ("rpc.response.status_code", "OK"),
+        ("server.address", "127.0.0.1"),
+        ("server.port", server.endpoint.rsplit(':').next().unwrap()),
         ("network.peer.address", "127.0.0.1"),
         ("hlorank.request_id", "tune-21"),
         ("hlorank.model", MODEL),
@@ -136,11 +137,20 @@ async fn failures_and_streams_are_spans_too() {
     let found = attributes(&call.attributes);
     assert_eq!(
         (
-            found["rpc.grpc.status_code"].as_str(),
+            found["rpc.response.status_code"].as_str(),
             found["hlorank.reason"].as_str()
         ),
-        ("3", "HLO_MALFORMED")
+        ("INVALID_ARGUMENT", "HLO_MALFORMED")
     );
+    assert!(!found.contains_key("error.type"), "{found:?}");
+
+    let late = with(putting(KERNEL), &[("connect-timeout-ms", "1")]);
+    cost_model.put_graph(late).await.unwrap_err();
+    let call = collector.calls(2).await.remove(1);
+    let found = attributes(&call.attributes);
+    assert_eq!(call.status.unwrap_or_default().code(), StatusCode::Error);
+    assert_eq!(found["rpc.response.status_code"], "DEADLINE_EXCEEDED");
+    assert_eq!(found["error.type"], "DEADLINE_EXCEEDED");
 
     let messages = tokio_stream::iter(streamed(KERNEL, &[2, 3]));
     let mut answers = cost_model
@@ -149,7 +159,7 @@ async fn failures_and_streams_are_spans_too() {
         .unwrap()
         .into_inner();
     while answers.message().await.unwrap().is_some() {}
-    let call = collector.calls(2).await.remove(1);
+    let call = collector.calls(3).await.remove(2);
     let found = attributes(&call.attributes);
     assert_eq!(
         (
@@ -205,6 +215,29 @@ async fn callers_decide_which_of_their_traces_are_sent() {
     let spans = collector.spans();
     assert_eq!(spans.len(), 1, "{spans:?}");
     assert_eq!(hex(&spans[0].trace_id), TRACE);
+}
+
+#[tokio::test]
+async fn variables_of_opentelemetry_describe_the_server() {
+    let collector = Collector::start(Manner::Takes).await;
+    let mut program = sending(&[&collector.flag()]);
+    program.env("OTEL_SERVICE_NAME", "ranking").env(
+        "OTEL_RESOURCE_ATTRIBUTES",
+        "service.name=other,service.instance.id=7,deployment.environment.name=test",
+    );
+    let server = ServerProcess::run(program);
+    let mut models = models(&server).await;
+    models.list_models(ListModelsRequest {}).await.unwrap();
+    collector.calls(1).await;
+    let sender = collector.sender();
+    for (name, value) in [
+        ("service.name", "ranking"),
+        ("service.instance.id", "7"),
+        ("service.version", env!("CARGO_PKG_VERSION")),
+        ("deployment.environment.name", "test"),
+    ] {
+        assert_eq!(sender[name], value, "{name}");
+    }
 }
 
 #[tokio::test]
