@@ -18,10 +18,10 @@ def read(file: Path) -> list[dict]:
     return [document for document in yaml.safe_load_all(file.read_text()) if document]
 
 
-def validate(documents: list[dict]) -> None:
+def validate(documents: list[dict], versions: list[str] = KUBERNETES_VERSIONS) -> None:
     """Validates documents by Kubernetes' schemas, in which unknown fields are errors."""
     for document in documents:
-        for version in KUBERNETES_VERSIONS:
+        for version in versions:
             kubernetes_validate.validate(document, version, strict=True)
 
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from manifests import CHART, by_kind, container, environment, read, rendered, validate
+from manifests import (
+    CHART,
+    KUBERNETES_VERSIONS,
+    by_kind,
+    container,
+    environment,
+    read,
+    rendered,
+    validate,
+)
 from sources import DEPLOY, IMAGE, NO_TELEMETRY, server_settings
 
 Render = Callable[[str], dict[str, dict]]
@@ -25,7 +34,8 @@ def render(tmp_path: Path) -> Render:
         file = tmp_path / "values.yaml"
         file.write_text(values)
         documents = rendered(HELM, file)
-        validate(documents)
+        # Kubernetes' own schemas do not have those of extensions.
+        validate([each for each in documents if not each["apiVersion"].startswith("keda.sh/")])
         return by_kind(documents)
 
     return render
@@ -49,7 +59,8 @@ def test_values_are_settings_of_the_server():
 def test_every_manifest_has_a_template():
     templates = {file.name for file in (CHART / "templates").glob("*.yaml")}
     manifests = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")}
-    assert templates == manifests - {"kustomization.yaml"}
+    # Both scale one deployment, so that only one of them can be there.
+    assert templates - {"scaled-object.yaml"} == manifests - {"kustomization.yaml"}
 
 
 @needs_helm
@@ -78,6 +89,26 @@ def test_models_are_filled_in_by_containers(render):
     assert [container["name"] for container in filled["initContainers"]] == ["fetch"]
     with pytest.raises(ValueError, match="exclude each other"):
         render(f"models: {{existingClaim: shared, initContainers: [{fetch}]}}")
+
+
+@needs_helm
+def test_models_are_mounted_from_an_image(tmp_path):
+    values = tmp_path / "values.yaml"
+    values.write_text("models: {image: {reference: 'registry.example/models@sha256:12'}}")
+    documents = rendered(HELM, values)
+    validate(documents, KUBERNETES_VERSIONS[-1:])
+    deployment = by_kind(documents)["Deployment/hlorank"]
+    [volume] = deployment["spec"]["template"]["spec"]["volumes"]
+    image = {"reference": "registry.example/models@sha256:12", "pullPolicy": "IfNotPresent"}
+    assert volume == {"name": "models", "image": image}
+    [mount] = container(deployment)["volumeMounts"]
+    assert mount["mountPath"] == environment(deployment)["HLORANK_MODELS"]
+    values.write_text("models: {existingClaim: shared, image: {reference: models}}")
+    with pytest.raises(ValueError, match="exclude each other"):
+        rendered(HELM, values)
+    values.write_text("{models: {image: {reference: models}}, admin: {enabled: true}}")
+    with pytest.raises(ValueError, match="choices are stored in the model folder"):
+        rendered(HELM, values)
 
 
 @needs_helm
@@ -112,6 +143,26 @@ def test_parts_can_be_left_out(render):
     assert objects["Deployment/hlorank"]["spec"]["replicas"] == 2
     kinds = {kind.partition("/")[0] for kind in objects}
     assert kinds == {"Deployment", "Service", "PodDisruptionBudget"}
+
+
+@needs_helm
+def test_keda_scales_by_the_queue_in_place_of_the_autoscaler(render):
+    url = "http://prometheus.monitoring:9090"
+    objects = render(f"autoscaling: {{prometheus: '{url}', maxReplicas: 5, queueSeconds: 0.5}}")
+    scaled = objects.pop("ScaledObject/hlorank")["spec"]
+    assert objects.keys() == render("{}").keys() - {"HorizontalPodAutoscaler/hlorank"}
+    assert scaled["scaleTargetRef"] == {"name": "hlorank"}
+    assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (2, 5)
+    autoscaler = render("{}")["HorizontalPodAutoscaler/hlorank"]["spec"]
+    behavior = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    assert behavior == autoscaler["behavior"]
+    [trigger] = scaled["triggers"]
+    assert trigger["metadata"]["serverAddress"] == url
+    assert trigger["metadata"]["threshold"] == "0.5"
+    assert "`hlorank_stage_duration_seconds`" in (DEPLOY / "METRICS.md").read_text()
+    assert trigger["metadata"]["query"].startswith(
+        'sum(rate(hlorank_stage_duration_seconds_sum{stage="queue",namespace="default",'
+    )
 
 
 @needs_helm

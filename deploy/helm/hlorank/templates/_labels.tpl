@@ -12,13 +12,16 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 
 {{- /* Renders text if the model folder is a volume. */}}
 {{- define "hlorank.volume" -}}
-{{- if and .Values.models.existingClaim .Values.models.initContainers }}
-{{- fail "models.existingClaim and models.initContainers exclude each other" }}
+{{- with .Values.models }}
+{{- $filled := and .initContainers "initContainers" }}
+{{- if gt (len (compact (list .existingClaim .image.reference ($filled | default "")))) 1 }}
+{{- fail "models.existingClaim, models.image and models.initContainers exclude each other" }}
 {{- end }}
-{{- if and .Values.admin.enabled (not (or .Values.models.existingClaim .Values.models.initContainers)) }}
+{{- if and $.Values.admin.enabled (not (or .existingClaim .initContainers)) }}
 {{- fail "admin.enabled needs models.existingClaim or models.initContainers: choices are stored in the model folder" }}
 {{- end }}
-{{- if or .Values.models.existingClaim .Values.models.initContainers }}yes{{ end }}
+{{- if or .existingClaim .initContainers .image.reference }}yes{{ end }}
+{{- end }}
 {{- end }}
 
 {{- /* Renders text if the pod has volumes. */}}
