@@ -17,6 +17,7 @@ use crate::{
     learning::Learning,
     listening::{Addresses, BoundAddress, Listening},
     metrics::Metrics,
+    model::ModelKeys,
     monitoring::{Monitored, Monitoring, Readiness},
     quality::{LiveQuality, Replays, RunningReplays},
     registry::{Registry, RegistrySettings},
@@ -210,8 +211,10 @@ async fn open_registry(
     metrics: Arc<Metrics>,
 ) -> Result<Arc<Registry>, StartError> {
     let library = settings.onnxruntime.clone();
+    let keys = settings.models_key.0.as_deref();
     let settings = RegistrySettings {
         folder: settings.models.clone(),
+        keys: keys.map(ModelKeys::read).transpose()?,
         defaults: settings.default_models(),
         workers: settings.workers.get(),
         retain: settings.retain_versions,

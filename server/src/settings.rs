@@ -10,6 +10,7 @@ use hlorank_arguments::{bytes, duration, matches_of_process, positive_duration};
 use hlorank_graph::{Limits, Task};
 
 use crate::{
+    file_or_off::FileOrOff,
     manual::{run_if_asked, with_manual},
     registry::Defaults,
     security::SecuritySettings,
@@ -66,6 +67,19 @@ pub struct Settings {
     )]
     #[arg(help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
     pub models: PathBuf,
+
+    /// PEM file of public keys, one of which must have signed each version
+    ///
+    /// `model_signing sign key` makes the signature `model.sig` of a version. The keys are of ECDSA on P-256 or P-384. `off`
+    /// serves versions without signatures.
+    #[arg(
+        long,
+        env = "HLORANK_MODELS_KEY",
+        value_name = "FILE",
+        default_value = "off"
+    )]
+    #[arg(help_heading = MODELS)]
+    pub models_key: FileOrOff,
 
     /// ONNX Runtime library, version 1.24 or newer
     ///

@@ -1,8 +1,8 @@
 use std::{io, net::SocketAddr};
 
 use crate::{
-    registry::RegistryError, runtime::RuntimeError, security::CredentialError,
-    store::OpenStoreError, telemetry::SpansError,
+    model::ModelKeysError, registry::RegistryError, runtime::RuntimeError,
+    security::CredentialError, store::OpenStoreError, telemetry::SpansError,
 };
 
 /// Why the server did not start.
@@ -14,6 +14,9 @@ pub enum StartError {
     /// There are no models to serve.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// The keys of models cannot be used.
+    #[error(transparent)]
+    ModelKeys(#[from] ModelKeysError),
     /// The compute threads cannot be started.
     #[error("cannot start the compute threads: {0}")]
     Threads(#[from] io::Error),

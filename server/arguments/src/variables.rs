@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// Every variable that a program, a client or a test of hlorank reads. All programs know all of them, because they often
 /// share an environment.
-pub const VARIABLES: [&str; 68] = [
+pub const VARIABLES: [&str; 69] = [
     "HLORANK_ACCESS_LOG_SAMPLE",
     "HLORANK_ADMIN_ENDPOINT",
     "HLORANK_ADMIN_LISTEN",
@@ -52,6 +52,7 @@ pub const VARIABLES: [&str; 68] = [
     "HLORANK_MEASUREMENTS",
     "HLORANK_METRICS_LISTEN",
     "HLORANK_MODELS",
+    "HLORANK_MODELS_KEY",
     "HLORANK_ONNXRUNTIME",
     "HLORANK_OTLP_CA",
     "HLORANK_OTLP_ENDPOINT",

@@ -16,6 +16,7 @@ use super::{
     manifest::{MODEL, Manifest},
     manifest_error::MANIFEST_FILE,
     onnx,
+    signature::{ModelKeys, SIGNATURE_FILE, SignatureError},
 };
 use crate::runtime::Runtime;
 
@@ -32,7 +33,7 @@ pub struct Artifact {
 
 const GOLDEN: &str = "golden.npz";
 
-/// Maximum size of the manifest.
+/// Maximum size of the manifest, and of its signature.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Maximum size of the golden cases, which are compressed.
@@ -42,9 +43,14 @@ const MAX_GOLDEN_BYTES: u64 = 16 << 20;
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
 impl Artifact {
-    /// Reads and checks a version's folder.
-    pub fn read(folder: &Path) -> Result<Self, ArtifactError> {
+    /// Reads and checks a version's folder. With keys, one of them must have signed the manifest.
+    pub fn read(folder: &Path, keys: Option<&ModelKeys>) -> Result<Self, ArtifactError> {
         let manifest_bytes = read(folder, MANIFEST_FILE)?;
+        if let Some(keys) = keys {
+            let signature = read(folder, SIGNATURE_FILE)
+                .map_err(|error| SignatureError::Malformed(error.to_string()))?;
+            keys.check(&signature, &manifest_bytes)?;
+        }
         let manifest = Manifest::read(&manifest_bytes)?;
         check_place(folder, &manifest)?;
         let files = Files {
@@ -218,7 +224,7 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
 
 fn max_bytes(file: &str) -> u64 {
     match file {
-        MANIFEST_FILE => MAX_MANIFEST_BYTES,
+        MANIFEST_FILE | SIGNATURE_FILE => MAX_MANIFEST_BYTES,
         GOLDEN => MAX_GOLDEN_BYTES,
         _ => MAX_FILE_BYTES,
     }

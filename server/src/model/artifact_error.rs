@@ -1,7 +1,10 @@
 use hlorank_graph::Digest;
 use rustix::io::Errno;
 
-use super::ManifestError;
+use super::{
+    ManifestError,
+    signature::{SIGNATURE_FILE, SignatureError},
+};
 use crate::runtime::RuntimeError;
 
 /// The reason why an artifact was refused before it was run.
@@ -34,6 +37,11 @@ pub enum ArtifactError {
     /// The manifest was refused.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// No key has signed the version.
+    #[error(
+        "{SIGNATURE_FILE}: {0}; --models-key accepts only versions that `model_signing sign key` has signed with one of its keys"
+    )]
+    Signature(#[from] SignatureError),
     /// The folder and the manifest disagree.
     #[error("manifest.json names {named}, but is in {folder}")]
     Misplaced {
@@ -191,6 +199,7 @@ impl ArtifactError {
             }
             Self::File { .. } => "FILE_UNREADABLE",
             Self::FileTooLarge { .. } => "FILE_TOO_LARGE",
+            Self::Signature(_) => "SIGNATURE_INVALID",
             Self::OutsideFolder { .. } => "FILE_OUTSIDE_FOLDER",
             Self::Manifest(error) => error.reason(),
             Self::Misplaced { .. } => "MISPLACED",

@@ -34,7 +34,7 @@ impl Model {
     /// reported.
     pub fn load(folder: &Path, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
         Self::new(
-            Artifact::read(folder)?,
+            Artifact::read(folder, None)?,
             runtime,
             workers,
             RunReports::none(),

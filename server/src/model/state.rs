@@ -54,7 +54,7 @@ impl fmt::Display for ModelState {
 }
 
 /// Every reason for which a version can be rejected.
-pub const REJECTION_REASONS: [&str; 32] = [
+pub const REJECTION_REASONS: [&str; 33] = [
     "CUSTOM_OPERATOR",
     "DIGEST_MISMATCH",
     "EVALUATION_FAILED",
@@ -84,6 +84,7 @@ pub const REJECTION_REASONS: [&str; 32] = [
     "SCORE_NOT_FINITE",
     "SERVER_FAILED",
     "SESSION_FAILED",
+    "SIGNATURE_INVALID",
     "TASK_MISMATCH",
     "TOO_SLOW",
     "WEIGHT_NOT_A_NUMBER",

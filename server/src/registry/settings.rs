@@ -2,11 +2,15 @@ use std::{path::PathBuf, time::Duration};
 
 use hlorank_graph::Task;
 
+use crate::model::ModelKeys;
+
 /// Where models come from, and what a version must pass before it serves.
 #[derive(Clone, Debug)]
 pub struct RegistrySettings {
     /// The folder with `NAME/VERSION/manifest.json` and `policy.json`.
     pub folder: PathBuf,
+    /// Keys of which one must have signed each version; `None` if no version needs a signature.
+    pub keys: Option<ModelKeys>,
     /// The models of requests that name none.
     pub defaults: Defaults,
     /// Number of workers of the compute pool. Each has a session of every loaded model.

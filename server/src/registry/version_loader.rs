@@ -244,8 +244,9 @@ impl Preparation<'_> {
 
     fn read(&self, version: u64) -> Result<(Artifact, GoldenCases), ValidationError> {
         let folder = version_folder(&self.loader.settings.folder, self.name, version);
+        let keys = self.loader.settings.keys.clone();
         self.engines[0].run(&self.limit, move || {
-            let artifact = Artifact::read(&folder)?;
+            let artifact = Artifact::read(&folder, keys.as_ref())?;
             let golden = GoldenCases::read(&artifact)?;
             Ok((artifact, golden))
         })?

@@ -9,3 +9,4 @@ mod pinning;
 mod reloading;
 mod removing;
 mod several_servers;
+mod signed;

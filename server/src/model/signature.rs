@@ -1,0 +1,289 @@
+//! Who made a version: an OpenSSF model signature by a key, as the package `model-signing` writes it: a bundle of Sigstore, whose
+//! DSSE envelope holds an in-toto statement with the digests of files.
+
+use std::{fs, io, path::Path};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use hlorank_graph::Digest;
+use rustls::{
+    crypto::ring::default_provider,
+    pki_types::{
+        AlgorithmIdentifier, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, alg_id,
+        pem::PemObject as _,
+    },
+};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use x509_cert::{
+    der::{Decode as _, Encode as _},
+    spki::SubjectPublicKeyInfoRef,
+};
+
+use super::manifest_error::MANIFEST_FILE;
+
+/// Keys of those who may make models.
+#[derive(Clone, Debug)]
+pub struct ModelKeys(Vec<PublicKey>);
+
+#[derive(Clone, Debug)]
+struct PublicKey {
+    algorithm: &'static dyn SignatureVerificationAlgorithm,
+    /// The point on the curve.
+    point: Vec<u8>,
+}
+
+/// Why the keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot use the keys in `{file}`: {detail}; --models-key names a PEM file with public keys of ECDSA on P-256 or P-384"
+)]
+pub struct ModelKeysError {
+    file: String,
+    detail: String,
+}
+
+/// Why a signature is not one of the manifest by one of the keys.
+#[derive(Debug, thiserror::Error)]
+pub enum SignatureError {
+    /// The file or its statement has another form.
+    #[error("it cannot be read: {0}")]
+    Malformed(String),
+    /// No key has made the signature.
+    #[error("none of the keys has signed it")]
+    OtherKey,
+    /// The statement is about other files.
+    #[error("it is not about this {MANIFEST_FILE}, whose SHA-256 is {0}")]
+    OtherManifest(Digest),
+}
+
+/// A bundle of Sigstore.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bundle {
+    dsse_envelope: Envelope,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope {
+    payload: String,
+    payload_type: String,
+    signatures: Vec<EnvelopeSignature>,
+}
+
+#[derive(Deserialize)]
+struct EnvelopeSignature {
+    sig: String,
+}
+
+/// A statement of in-toto.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Statement {
+    predicate_type: String,
+    predicate: Predicate,
+}
+
+#[derive(Deserialize)]
+struct Predicate {
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    name: String,
+    algorithm: String,
+    digest: String,
+}
+
+/// The file of a signature, as `model-signing` names it.
+pub(super) const SIGNATURE_FILE: &str = "model.sig";
+
+const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+const PREDICATE_TYPE: &str = "https://model_signing/signature/v1.0";
+
+/// The curves of keys, and the algorithm of the signatures of each.
+const CURVES: [(AlgorithmIdentifier, AlgorithmIdentifier); 2] = [
+    (alg_id::ECDSA_P256, alg_id::ECDSA_SHA256),
+    (alg_id::ECDSA_P384, alg_id::ECDSA_SHA384),
+];
+
+impl ModelKeys {
+    /// Reads a PEM file of public keys.
+    pub fn read(file: &Path) -> Result<Self, ModelKeysError> {
+        let failed = |detail| ModelKeysError {
+            file: file.display().to_string(),
+            detail,
+        };
+        let pem = fs::read(file).map_err(|error: io::Error| failed(error.to_string()))?;
+        let keys = SubjectPublicKeyInfoDer::pem_slice_iter(&pem).map(|key| {
+            let key = key.map_err(|error| error.to_string())?;
+            PublicKey::of(&key).ok_or_else(|| "a key has another algorithm".to_owned())
+        });
+        let keys: Vec<PublicKey> = keys.collect::<Result<_, _>>().map_err(failed)?;
+        if keys.is_empty() {
+            return Err(failed("it has no public key".to_owned()));
+        }
+        Ok(Self(keys))
+    }
+
+    /// Checks that a signature is about a manifest, and was made with one of the keys. A manifest has the digests of all files of
+    /// its version.
+    pub(super) fn check(&self, signature: &[u8], manifest: &[u8]) -> Result<(), SignatureError> {
+        let malformed = |error: &dyn ToString| SignatureError::Malformed(error.to_string());
+        let bundle: Bundle =
+            serde_json::from_slice(signature).map_err(|error| malformed(&error))?;
+        let Envelope {
+            payload,
+            payload_type,
+            signatures,
+        } = bundle.dsse_envelope;
+        let payload = BASE64_STANDARD
+            .decode(payload)
+            .map_err(|error| malformed(&error))?;
+        let signed = signed_bytes(&payload_type, &payload);
+        let is_by = |key: &PublicKey| {
+            signatures
+                .iter()
+                .any(|made| key.has_made(&made.sig, &signed))
+        };
+        if payload_type != PAYLOAD_TYPE || !self.0.iter().any(is_by) {
+            return Err(SignatureError::OtherKey);
+        }
+        // Nothing of it is read before it is known whose it is.
+        let statement: Statement =
+            serde_json::from_slice(&payload).map_err(|error| malformed(&error))?;
+        let digest = Digest(Sha256::digest(manifest).into());
+        if statement.is_about(&digest) {
+            Ok(())
+        } else {
+            Err(SignatureError::OtherManifest(digest))
+        }
+    }
+}
+
+impl PublicKey {
+    /// Reads a key; `None` if it has an algorithm that is not known.
+    fn of(key: &SubjectPublicKeyInfoDer<'_>) -> Option<Self> {
+        let key = SubjectPublicKeyInfoRef::from_der(key.as_ref()).ok()?;
+        let curve = key.algorithm.to_der().ok()?;
+        // The identifiers of known algorithms begin behind tag and length.
+        let curve = curve.get(2..)?;
+        let (curve, signatures) = CURVES.iter().find(|(known, _)| known.as_ref() == curve)?;
+        let mut algorithms = default_provider()
+            .signature_verification_algorithms
+            .all
+            .iter();
+        let algorithm = algorithms.find(|algorithm| {
+            algorithm.public_key_alg_id() == *curve && algorithm.signature_alg_id() == *signatures
+        })?;
+        Some(Self {
+            algorithm: *algorithm,
+            point: key.subject_public_key.raw_bytes().to_vec(),
+        })
+    }
+
+    fn has_made(&self, signature: &str, signed: &[u8]) -> bool {
+        let signature = BASE64_STANDARD.decode(signature).unwrap_or_default();
+        let verified = self
+            .algorithm
+            .verify_signature(&self.point, signed, &signature);
+        verified.is_ok()
+    }
+}
+
+impl Statement {
+    fn is_about(&self, manifest: &Digest) -> bool {
+        let mut resources = self.predicate.resources.iter();
+        let manifest = resources
+            .find(|resource| resource.name == MANIFEST_FILE)
+            .filter(|resource| {
+                resource.algorithm == "sha256"
+                    && Digest::from_hex(&resource.digest) == Some(*manifest)
+            });
+        self.predicate_type == PREDICATE_TYPE && manifest.is_some()
+    }
+}
+
+/// Returns what an envelope signs: the pre-authentication encoding of DSSE.
+fn signed_bytes(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let prefix = format!(
+        "DSSEv1 {} {payload_type} {} ",
+        payload_type.len(),
+        payload.len()
+    );
+    [prefix.as_bytes(), payload].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The keys, or the signature, of the files that `model-signing` 1.1.1 has written.
+    fn signed(file: &str) -> Vec<u8> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/signed");
+        fs::read(folder.join(file)).unwrap()
+    }
+
+    fn keys(file: &str) -> Result<ModelKeys, ModelKeysError> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/signed");
+        ModelKeys::read(&folder.join(file))
+    }
+
+    #[test]
+    fn a_signature_of_the_reference_tool_is_valid_for_its_key_and_files_alone() {
+        let manifest = signed("p256/manifest.json");
+        for curve in ["p256", "p384"] {
+            let signature = signed(&format!("{curve}/model.sig"));
+            let (own, both) = (
+                keys(&format!("{curve}.pem")).unwrap(),
+                keys("both.pem").unwrap(),
+            );
+            own.check(&signature, &manifest).unwrap();
+            both.check(&signature, &manifest).unwrap();
+            let other = own.check(&signature, b"{}").unwrap_err();
+            assert!(matches!(other, SignatureError::OtherManifest(_)), "{other}");
+        }
+        let other = keys("p384.pem")
+            .unwrap()
+            .check(&signed("p256/model.sig"), &manifest);
+        assert!(matches!(other, Err(SignatureError::OtherKey)));
+    }
+
+    #[test]
+    fn a_changed_signature_is_refused() {
+        let (keys, manifest) = (keys("p256.pem").unwrap(), signed("p256/manifest.json"));
+        let text = String::from_utf8(signed("p256/model.sig")).unwrap();
+        let bundle: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let payload = bundle["dsseEnvelope"]["payload"].as_str().unwrap();
+        let statement = String::from_utf8(BASE64_STANDARD.decode(payload).unwrap()).unwrap();
+        let forged = statement.replace("manifest.json", "manifest.jsom");
+        for changed in [
+            text.replace(payload, &BASE64_STANDARD.encode(forged)),
+            text.replace("vnd.in-toto+json", "vnd.in-toto+JSON"),
+            text.replace("\"sig\":\"M", "\"sig\":\"N")
+                .replace("\"sig\": \"M", "\"sig\": \"N"),
+            text.replace("dsseEnvelope", "envelope"),
+            text[..text.len() / 2].to_owned(),
+            String::new(),
+        ] {
+            assert_ne!(changed, text);
+            assert!(
+                keys.check(changed.as_bytes(), &manifest).is_err(),
+                "{changed}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_without_keys_is_refused() {
+        for (file, words) in [
+            ("nothing.pem", "No such file"),
+            ("p256/manifest.json", "it has no public key"),
+            ("ed25519.pem", "another algorithm"),
+        ] {
+            let refused = keys(file).unwrap_err().to_string();
+            assert!(refused.contains(words), "{refused}");
+        }
+    }
+}
