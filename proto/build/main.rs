@@ -13,18 +13,19 @@ use std::{
 use prost::Message as _;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet,
-    field_descriptor_proto::Type,
+    field_descriptor_proto::{Label, Type},
 };
 use protox::Compiler;
 
-use methods::PACKAGE;
+use methods::PACKAGES;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "hlorank/v1/cost_model_service.proto",
     "hlorank/v1/model_service.proto",
     "hlorank/v1/model_admin_service.proto",
     "hlorank/v1/configuration.proto",
     "hlorank/v1/trace.proto",
+    "inference/service.proto",
     "onnx/model.proto",
     "tpu_graphs/tuning.proto",
     "xla/hlo.proto",
@@ -33,14 +34,17 @@ const FILES: [&str; 8] = [
 /// Files that declare options, which only the build reads.
 const OPTIONS: [&str; 2] = [methods::FILE, "google/protobuf/descriptor.proto"];
 
-/// The file of the service whose messages may be large.
-const COST_MODEL: &str = "hlorank/v1/cost_model_service.proto";
+/// The files of the services whose messages may be large.
+const LARGE: [&str; 2] = [
+    "hlorank/v1/cost_model_service.proto",
+    "inference/service.proto",
+];
 
 /// Message and name of each field that the server receives encoded, and decodes with limits.
 type EncodedFields = HashSet<(String, String)>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for folder in ["build", "hlorank", "onnx", "tpu_graphs", "xla"] {
+    for folder in ["build", "hlorank", "inference", "onnx", "tpu_graphs", "xla"] {
         println!("cargo:rerun-if-changed={folder}");
     }
     let mut compiler = Compiler::new(["."])?;
@@ -80,8 +84,8 @@ fn without_options(mut descriptors: FileDescriptorSet) -> FileDescriptorSet {
     descriptors
 }
 
-/// Generates the cost model service as the server sees it: its requests hold their encoded fields as bytes. All other
-/// messages are those of the module `v1`.
+/// Generates the services of [`LARGE`] as the server sees them: their requests hold their encoded fields as bytes. All other
+/// messages are those of the modules `v1` and `inference`.
 fn generate_received(
     mut descriptors: FileDescriptorSet,
     encoded: &EncodedFields,
@@ -90,20 +94,28 @@ fn generate_received(
     fs::create_dir_all(out)?;
     descriptors
         .file
-        .retain(|file| file.package() == PACKAGE || file.name().starts_with("google/"));
+        .retain(|file| PACKAGES.contains(&file.package()) || file.name().starts_with("google/"));
     let mut config = tonic_prost_build::configure()
         .build_client(false)
         .bytes(".")
         .out_dir(out);
     for file in &mut descriptors.file {
-        if file.name() != COST_MODEL {
+        if !LARGE.contains(&file.name()) {
             file.service.clear();
         }
-        if file.package() != PACKAGE {
+        let package = file.package().to_owned();
+        let Some(module) = PACKAGES
+            .contains(&&*package)
+            .then(|| package.rsplit('.').next())
+            .flatten()
+        else {
             continue;
-        }
+        };
         for name in shared_types(file, encoded) {
-            config = config.extern_path(format!(".{PACKAGE}.{name}"), format!("crate::v1::{name}"));
+            config = config.extern_path(
+                format!(".{package}.{name}"),
+                format!("crate::{module}::{name}"),
+            );
         }
         for message in &mut file.message_type {
             keep_fields_encoded(message, encoded);
@@ -129,7 +141,8 @@ fn keep_fields_encoded(message: &mut DescriptorProto, encoded: &EncodedFields) {
             field.set_type(Type::Bytes);
             field.type_name = None;
             // A message may be absent; so may these bytes.
-            field.proto3_optional = field.oneof_index.is_none().then_some(true);
+            let is_single = field.label() == Label::Optional && field.oneof_index.is_none();
+            field.proto3_optional = is_single.then_some(true);
         }
     }
 }

@@ -19,11 +19,12 @@ struct ReportedStatuses {
     statuses: BTreeMap<String, ServingStatus>,
 }
 
-const SERVICES: [&str; 4] = [
+const SERVICES: [&str; 5] = [
     "",
     "hlorank.v1.CostModelService",
     "hlorank.v1.ModelAdminService",
     "hlorank.v1.ModelService",
+    "inference.GRPCInferenceService",
 ];
 
 impl HealthReporting {

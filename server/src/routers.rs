@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use hlorank_proto::{
+    inference::received::grpc_inference_service_server::GrpcInferenceServiceServer,
     received::cost_model_service_server::CostModelServiceServer,
     v1::{
         model_admin_service_server::ModelAdminServiceServer,
@@ -23,7 +24,7 @@ use crate::{
     serve_connection::Http,
     service::{
         AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
-        DeliverySettings, Explain, JsonCalls, ModelAdmin, Models, Reflection,
+        DeliverySettings, Explain, Inference, JsonCalls, ModelAdmin, Models, Reflection,
     },
     start_error::StartError,
     telemetry::{ObserveCallsLayer, Observer},
@@ -48,6 +49,7 @@ pub(crate) type CallService =
 
 const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
+const INFERENCE: &str = "inference.GRPCInferenceService";
 const MODEL_ADMIN: &str = "hlorank.v1.ModelAdminService";
 const HEALTH: &str = "grpc.health.v1.Health";
 
@@ -79,11 +81,19 @@ impl<H: Health> Routers<'_, H> {
         let service = CostModelServiceServer::new(self.cost_model.clone())
             .max_decoding_message_size(self.delivery.max_message_bytes)
             .max_encoding_message_size(usize::MAX);
+        let inference = GrpcInferenceServiceServer::new(Inference {
+            cost_model: self.cost_model.clone(),
+            models: self.models(),
+        })
+        .max_decoding_message_size(self.delivery.max_message_bytes)
+        .max_encoding_message_size(usize::MAX);
         let routes = Routes::default()
             .add_service(service)
+            .add_service(inference)
             .add_service(ModelServiceServer::new(self.models()))
             .add_service(self.health.clone());
-        Ok(self.layered(with_reflection(routes, &[COST_MODEL, MODELS, HEALTH])?))
+        let services = [COST_MODEL, MODELS, INFERENCE, HEALTH];
+        Ok(self.layered(with_reflection(routes, &services)?))
     }
 
     /// Returns the services of the admin listener.

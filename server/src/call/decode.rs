@@ -58,13 +58,19 @@ impl Decoder {
         encoded: Bytes,
         decode: impl FnOnce(Bytes) -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, CallError> {
-        if encoded.len() <= SMALL_PART_BYTES {
-            return decode(encoded);
+        self.run(encoded.len(), move || decode(encoded)).await
+    }
+
+    /// Reads or writes a part of a message of this size: on a worker if the part is large.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        if bytes <= SMALL_PART_BYTES {
+            return work();
         }
-        self.pool
-            .run(Class::Bulk, move |_| decode(encoded))
-            .await?
-            .value
+        self.pool.run(Class::Bulk, move |_| work()).await?.value
     }
 }
 

@@ -58,7 +58,8 @@ impl Models {
         }
     }
 
-    fn find(&self, name: &str, version: u64) -> Result<ModelReport, ServiceError> {
+    /// Finds a version of a model; 0 for the stable version.
+    pub(super) fn find(&self, name: &str, version: u64) -> Result<ModelReport, ServiceError> {
         let mut versions = self.registry.models();
         versions.retain(|report| report.name == name);
         if versions.is_empty() {

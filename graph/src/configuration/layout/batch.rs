@@ -257,7 +257,8 @@ impl LayoutBatchBuilder {
                 self.tables.len(),
             )?;
         }
-        for (slot, (table, &entry)) in self.tables.iter_mut().zip(entries).enumerate() {
+        let slots = self.tables.iter_mut().zip(entries).enumerate();
+        for (slot, (table, &entry)) in pace::in_steps(pace::STEPS, slots) {
             self.indices.push(table.intern(entry));
             check_table(slot, table.entries.len())?;
         }
