@@ -1,5 +1,5 @@
-//! Who made a version: an OpenSSF model signature by a key, as the package `model-signing` writes it: a bundle of Sigstore, whose
-//! DSSE envelope holds an in-toto statement with the digests of files.
+//! Who made a version: a signature by a key in the format of the Open Source Security Foundation, as the package `model-signing`
+//! writes it. It is a bundle of Sigstore, whose DSSE envelope holds an in-toto statement with the digests of files.
 
 use std::{fs, io, path::Path};
 
