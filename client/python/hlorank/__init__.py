@@ -6,7 +6,7 @@
 ...     print("measure these first:", ranking.best)
 """
 
-from hlorank.adapt import Adapt, Adaptation, Confidence, Contradiction, Pool
+from hlorank.adapt import Adapt, Adaptation, Confidence, Contradiction, Pool, TargetSource
 from hlorank.aio import AsyncClient, AsyncRankStream
 from hlorank.client import Client
 from hlorank.comparison import ComparedMean, Comparison
@@ -45,6 +45,8 @@ from hlorank.ranking import (
     Timings,
     Warning,
 )
+from hlorank.space import Space
+from hlorank.space_search import AsyncSpaceSearch, SpaceSearch
 from hlorank.suggest import Suggestion, Suggestions
 from hlorank.task import Task
 from hlorank.tiles import Tiles
@@ -57,6 +59,7 @@ __all__ = [
     "ArgumentError",
     "AsyncClient",
     "AsyncRankStream",
+    "AsyncSpaceSearch",
     "BatchScores",
     "BatchTooLongError",
     "CachedGraph",
@@ -93,8 +96,11 @@ __all__ = [
     "RefusedError",
     "Reported",
     "Reuse",
+    "Space",
+    "SpaceSearch",
     "Suggestion",
     "Suggestions",
+    "TargetSource",
     "Task",
     "Tiles",
     "Timings",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hlorank.arguments import (
     content,
@@ -21,6 +21,13 @@ from hlorank.messages import ConfigBatch
 
 FAILURES = ("compile", "crash", "wrong_result", "timeout")
 """What a measurement may fail by, in the order of ``MeasurementFailure``."""
+
+SOURCE_REFUSALS = ("", "too_few_measurements", "unlike_others", "contradicted")
+"""Why another target is not used, in the order of ``SourceRefusal``."""
+
+Evidence = Literal["model", "measurements", "other_kernels", "other_targets"]
+_EVIDENCE: tuple[Evidence, ...] = ("model", "measurements", "other_kernels", "other_targets")
+"""In the order of ``Evidence``, from 1."""
 
 POOL_REFUSALS = ("", "too_few_kernels", "no_better_than_model", "no_better_than_chance")
 """Why a pool is not used, in the order of ``PoolRefusal``."""
@@ -53,6 +60,11 @@ class Adapt:
     """Whether to learn also from what the server keeps of this graph and target."""
     own_only: bool = False
     """With ``use_stored``, whether to read only what this client reported: its token or address."""
+    other_targets: Sequence[str] = ()
+    """At most 16 targets whose stored measurements of this graph say what to expect on this one.
+    They are never mixed with those of ``target``, from which the server learns the difference."""
+    all_other_targets: bool = False
+    """Whether to use all other targets that have measurements of this graph: 16, by name."""
 
     def __post_init__(self) -> None:
         """Checks types where the caller passes them."""
@@ -66,6 +78,7 @@ class Adapt:
         times = several(self.seconds, "seconds", "numbers")
         failures = several(self.failures, "failures", "texts")
         ids = several(self.ids, "ids", "bytes")
+        others = several(self.other_targets, "other_targets", "names of targets")
         return {
             "target": text(self.target, "target", "the name of what times were measured on"),
             "seconds": [_seconds_of(time, f"seconds[{i}]") for i, time in enumerate(times)],
@@ -74,6 +87,8 @@ class Adapt:
             "ids": [content(one, f"ids[{i}]") for i, one in enumerate(ids)],
             "use_stored": flag(self.use_stored, "use_stored"),
             "own_only": flag(self.own_only, "own_only"),
+            "other_targets": [text(name, f"other_targets[{i}]") for i, name in enumerate(others)],
+            "all_other_targets": flag(self.all_other_targets, "all_other_targets"),
         }
 
     @property
@@ -111,6 +126,26 @@ class Adaptation:
     """What other kernels of the same structure taught; None without ``use_stored``"""
     contradictions: "tuple[Contradiction, ...]"
     """The reporters whose measurements contradict those of others"""
+    sources: "tuple[TargetSource, ...]"
+    """What each other target taught, by name; empty unless the call asked for other targets"""
+    rests_on: tuple[Evidence, ...]
+    """What scores rest on; empty if the server knows nothing, and then all scores are 0"""
+
+
+@dataclass(frozen=True)
+class TargetSource:
+    """What the measurements of the graph on another target taught."""
+
+    target: str
+    measured_configs: int
+    """Distinct configurations that were read, at most 300"""
+    used: bool
+    """Whether scores rest on it"""
+    agreement: float
+    """Kendall's tau of what it predicts and the times that are known: the target's own if at least
+    5 configurations of it are measured, else those of the other sources; 0 if there are neither"""
+    refusal: str
+    """Why it is not used: one of ``SOURCE_REFUSALS``; empty if it is"""
 
 
 @dataclass(frozen=True)
@@ -164,14 +199,30 @@ def adaptation_of(message: Any) -> Adaptation:
     contradictions = tuple(
         Contradiction(**_values(each, Contradiction)) for each in message.contradictions
     )
-    return Adaptation(
-        **_values(message, Adaptation) | {"pool": pool, "contradictions": contradictions}
-    )
+    parts = {
+        "pool": pool,
+        "contradictions": contradictions,
+        "sources": tuple(map(_source_of, message.sources)),
+        "rests_on": tuple(_EVIDENCE[each - 1] for each in message.rests_on if _is_known(each)),
+    }
+    return Adaptation(**_values(message, Adaptation) | parts)
+
+
+def _is_known(evidence: int) -> bool:
+    return 0 < evidence <= len(_EVIDENCE)
 
 
 def _pool_of(message: Any) -> Pool:
-    refusal = POOL_REFUSALS[message.refusal] if message.refusal < len(POOL_REFUSALS) else "unknown"
-    return Pool(**_values(message, Pool) | {"refusal": refusal})
+    return Pool(**_values(message, Pool) | {"refusal": _refusal(message.refusal, POOL_REFUSALS)})
+
+
+def _source_of(message: Any) -> TargetSource:
+    refusal = _refusal(message.refusal, SOURCE_REFUSALS)
+    return TargetSource(**_values(message, TargetSource) | {"refusal": refusal})
+
+
+def _refusal(number: int, known: Sequence[str]) -> str:
+    return known[number] if number < len(known) else "unknown"
 
 
 def confidence_of(message: Any) -> Confidence:
@@ -181,7 +232,7 @@ def confidence_of(message: Any) -> Confidence:
 
 
 def _values(
-    message: Any, of: type[Adaptation | Contradiction | Pool | Confidence]
+    message: Any, of: type[Adaptation | Contradiction | Pool | TargetSource | Confidence]
 ) -> dict[str, Any]:
     return {field: getattr(message, field) for field in of.__dataclass_fields__}
 

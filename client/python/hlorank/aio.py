@@ -23,6 +23,9 @@ from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import retry_of
 from hlorank.session import Session
+from hlorank.space import Space
+from hlorank.space_search import AsyncSpaceSearch
+from hlorank.space_session import SpaceSession, Target
 from hlorank.stream_session import StreamSession
 from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.token_header import authorization
@@ -113,6 +116,20 @@ class AsyncClient:
         """Works like ``Client.suggest``."""
         wanted = Wanted(count, pending, since_improvement, seed, source)
         return await self._session.suggest(graph, candidates, wanted, model, adapt, timeout)
+
+    def search(
+        self,
+        space: Space,
+        target: str,
+        *,
+        other_targets: Sequence[str] = (),
+        all_other_targets: bool = False,
+        model: ModelReference | str | None = None,
+        seed: int = 0,
+    ) -> AsyncSpaceSearch:
+        """Works like ``Client.search``."""
+        measured_on = Target(target, other_targets, all_other_targets, model)
+        return AsyncSpaceSearch(SpaceSession(self._session, space, measured_on, seed))
 
     async def report_measurements(
         self, graph: Graph, measurements: Adapt, *, timeout: float | None = None
@@ -210,8 +227,8 @@ class AsyncRankStream:
         self._stream = stream
 
     @property
-    def model(self) -> ModelReference:
-        """The model version that scores."""
+    def model(self) -> ModelReference | None:
+        """The model version that scores; None if none does, but measurements alone."""
         return self._stream.model
 
     async def send(self, configurations: Configurations) -> None:

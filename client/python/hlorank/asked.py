@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hlorank.errors import AnswerError
+from hlorank.model import ModelReference
 from hlorank.ranking import BatchScores, Ranking
 from hlorank.task import Task
 
@@ -39,6 +40,7 @@ class Asked:
             ranking.scores[ranking.best], ranking.best_scores
         ):
             raise AnswerError("the server's ranking and its list of scores differ")
+        check_model(ranking.model, self.task)
 
     def _check_kernels(self, ranking: Ranking) -> None:
         found = len(ranking.kernels)
@@ -70,6 +72,12 @@ class Asked:
             )
         if found != scores:
             raise AnswerError(f"the server sent {scores} scores for {found} ranked configurations")
+
+
+def check_model(model: ModelReference | None, task: Task) -> None:
+    """Checks that a model answered; a feature set needs none. Raises AnswerError."""
+    if model is None and task != "feature-set":
+        raise AnswerError("the server's answer does not name the model")
 
 
 def check_batch(batch: BatchScores, first: int, configs: int, task: Task) -> None:

@@ -19,6 +19,9 @@ from hlorank.rank_stream import RankStream
 from hlorank.ranking import CachedGraph, Ranking
 from hlorank.retry import retry_of
 from hlorank.session import Session
+from hlorank.space import Space
+from hlorank.space_search import SpaceSearch
+from hlorank.space_session import SpaceSession, Target
 from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.token_header import authorization
 from hlorank.transport import channel_options
@@ -165,6 +168,34 @@ class Client:
         """
         wanted = Wanted(count, pending, since_improvement, seed, source)
         return run_to_end(self._session.suggest(graph, candidates, wanted, model, adapt, timeout))
+
+    def search(
+        self,
+        space: Space,
+        target: str,
+        *,
+        other_targets: Sequence[str] = (),
+        all_other_targets: bool = False,
+        model: ModelReference | str | None = None,
+        seed: int = 0,
+    ) -> SpaceSearch:
+        """Starts a search for a fast configuration of a space, for which no model is needed.
+
+        Args:
+            space: What to choose from.
+            target: What run times are measured on: hardware, compiler and flags. Never mix targets.
+            other_targets: At most 16 targets whose stored measurements of the space say what to
+                expect on this one.
+            all_other_targets: Whether to use all other targets that have measurements of it.
+            model: As in ``rank``; None for one that serves the space's feature set, if there is
+                one.
+            seed: Seed of random suggestions.
+
+        Raises:
+            ArgumentError: if an argument cannot be used; the message names it.
+        """
+        measured_on = Target(target, other_targets, all_other_targets, model)
+        return SpaceSearch(SpaceSession(self._session, space, measured_on, seed))
 
     def report_measurements(
         self, graph: Graph, measurements: Adapt, *, timeout: float | None = None

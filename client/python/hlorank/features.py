@@ -1,21 +1,27 @@
 """Feature arrays of graphs as messages, normalized so that every client sends equal bytes."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.arguments import several, text
 from hlorank.arrays import array_of, finite_floats
 from hlorank.errors import GraphFileError
 from hlorank.messages import FeatureGraph, GraphFeatures
+from hlorank.model import FeatureSet
 
 FEATURES = 140
 _OPCODES = 120
 _SEQUENCES = ((31, 6), (95, 4), (101, 4), (134, 6))
 """First column and width of the lists that the pad value fills up."""
 _TRANSPOSED = "; transpose it, and swap the rows if they are source and target"
-_SET_NAME = re.compile(r'(?!.*["\\])[ -~]{1,128}')
+_NAME = re.compile(r'(?!.*["\\])[ -~]{1,128}')
+"""Of a feature set, or of a column of one."""
+_INSTANCE_BYTES = 256
+"""Maximum length of the name of an instance."""
 
 
 def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: np.ndarray) -> Any:
@@ -41,25 +47,72 @@ def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: 
     )
 
 
-def feature_graph_message(feature_set: str, node_features: ArrayLike, edge_index: ArrayLike) -> Any:
-    """Returns ``FeatureGraph`` of a set's name, columns [n, columns] and edges [m, 2].
+def described_set(
+    name: str, node_columns: Sequence[str] = (), config_columns: Sequence[str] = ()
+) -> FeatureSet:
+    """Checks the names of a feature set and of its columns; no columns leave them to a model.
 
     Raises:
-        GraphFileError: if the name or a shape is invalid, or a value is out of range.
+        GraphFileError: if a name is invalid, or a column is named twice.
     """
-    if not _SET_NAME.fullmatch(feature_set):
-        raise GraphFileError(
-            f"the name of the feature set is {feature_set!r}, expected 1 to 128 "
-            'printable ASCII characters without `"` and `\\`'
-        )
-    features = finite_floats(node_features, "node_features", ("node", "column"), GraphFileError)
-    nodes = len(features)
+    _check_name(text(name, "feature_set", "the name of a feature set"), "the feature set")
+    return FeatureSet(
+        name,
+        _column_names(node_columns, "node_columns"),
+        _column_names(config_columns, "config_columns"),
+    )
+
+
+def feature_graph_message(
+    feature_set: FeatureSet, node_features: ArrayLike | None, edge_index: ArrayLike, instance: str
+) -> Any:
+    """Returns ``FeatureGraph`` of a set, columns [n, columns], edges [m, 2] and an instance.
+
+    Without ``node_features``, it has one node.
+
+    Raises:
+        GraphFileError: if a shape is invalid, a value is out of range, the names are not those of
+            the columns, or the instance is too long.
+    """
+    axes = ("node", "column")
+    features = np.zeros((1, 0), "<f4")
+    if node_features is not None:
+        features = finite_floats(node_features, "node_features", axes, GraphFileError)
+    nodes, columns = features.shape
+    names = feature_set.node_features
+    if (names or feature_set.config_features) and len(names) != columns:
+        raise GraphFileError(f"node_columns has {len(names)} names for {columns} columns of a node")
+    if names and not feature_set.config_features:
+        raise GraphFileError("node_columns are given, but config_columns are not")
+    length = len(text(instance, "instance").encode())
+    if length > _INSTANCE_BYTES:
+        raise GraphFileError(f"instance has {length} bytes, at most {_INSTANCE_BYTES} are possible")
     return FeatureGraph(
-        feature_set=feature_set,
+        feature_set=feature_set.name,
         nodes=nodes,
         node_features=features.tobytes(),
         edges=_edges(edge_index, nodes).ravel().tolist(),
+        node_columns=names,
+        config_columns=feature_set.config_features,
+        instance=instance,
     )
+
+
+def _column_names(names: Sequence[str], what: str) -> tuple[str, ...]:
+    columns = several(names, what, "names of columns")
+    for number, name in enumerate(columns):
+        _check_name(text(name, f"{what}[{number}]", "the name of a column"), f"column {number}")
+    if len(set(columns)) < len(columns):
+        raise GraphFileError(f"{what} names a column twice: {', '.join(columns)}")
+    return tuple(columns)
+
+
+def _check_name(name: str, of: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise GraphFileError(
+            f"the name of {of} is {name!r}, expected 1 to 128 "
+            'printable ASCII characters without `"` and `\\`'
+        )
 
 
 def _edges(edge_index: ArrayLike, nodes: int) -> np.ndarray:

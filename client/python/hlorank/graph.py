@@ -1,6 +1,6 @@
 """Graphs as a client holds them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -12,6 +12,7 @@ from hlorank import arguments
 from hlorank.arguments import instance, shown, whole_number
 from hlorank.arrays import array_of
 from hlorank.errors import GraphFileError
+from hlorank.features import described_set
 from hlorank.graph_file import file_graph
 from hlorank.graph_source import (
     GraphSource,
@@ -103,15 +104,34 @@ class Graph:
 
     @classmethod
     def from_feature_set(
-        cls, feature_set: str, node_features: ArrayLike, edge_index: ArrayLike
+        cls,
+        feature_set: str,
+        node_features: ArrayLike | None = None,
+        edge_index: ArrayLike = (),
+        *,
+        node_columns: Sequence[str] = (),
+        config_columns: Sequence[str] = (),
+        instance: str = "",
     ) -> "Graph":
         """Takes a graph of any compiler.
 
-        ``node_features`` [n, columns] are the columns of the nodes in the named feature set, sent
-        as f32. ``edge_index`` [m, 2] has pairs of (consumer, producer), without cycles.
+        Args:
+            feature_set: The name of the set.
+            node_features: [n, columns]: the columns of the nodes, sent as f32; None for one node
+                without columns.
+            edge_index: [m, 2]: pairs of (consumer, producer), without cycles.
+            node_columns: The names of the columns of a node; only with ``config_columns``.
+            config_columns: The names of the columns of a configuration. With them the server needs
+                no model of the set: it then answers from measurements. If a model serves, its
+                columns must have these names.
+            instance: What tells graphs of equal features apart, such as a kernel and its problem
+                size; at most 256 bytes. Graphs of different instances share no measurements.
+
+        Raises:
+            GraphFileError: if an array or a name is invalid.
         """
-        arguments.text(feature_set, "feature_set", "the name of a feature set")
-        return cls(feature_graph_source(feature_set, node_features, edge_index))
+        columns = described_set(feature_set, node_columns, config_columns)
+        return cls(feature_graph_source(columns, node_features, edge_index, instance))
 
     @classmethod
     def from_file(

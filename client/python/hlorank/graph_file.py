@@ -15,6 +15,7 @@ from hlorank.arrays import NUMBERS, checked_numbers
 from hlorank.config_features import ConfigFeatures
 from hlorank.configurations import Configurations
 from hlorank.errors import ConfigurationError, GraphFileError, HlorankError
+from hlorank.features import described_set
 from hlorank.fusions import Fusions
 from hlorank.graph_source import (
     GraphSource,
@@ -344,7 +345,8 @@ def _feature_graph(name: str, arrays: _Arrays) -> FileGraph:
     """Reads the graph of a feature set, whose name is the bytes of an array."""
     characters = whole_numbers(arrays["feature_set"], "feature_set")
     feature_set = "".join(chr(max(number, 0)) for number in characters.ravel().tolist())
-    source = feature_graph_source(feature_set, arrays["node_features"], arrays["edge_index"])
+    columns = described_set(feature_set)
+    source = feature_graph_source(columns, arrays["node_features"], arrays["edge_index"])
     configurations = None
     if "config_features" in arrays:
         configurations = ConfigFeatures(arrays["config_features"])

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from hlorank.errors import AnswerError
 from hlorank.features import feature_graph_message, feature_message
+from hlorank.model import FeatureSet
 from hlorank.task import Task, task_of
 
 
@@ -54,15 +55,19 @@ def _features_parts(features: Any) -> tuple[bytes, ...]:
 
 
 def feature_graph_source(
-    feature_set: str, node_features: ArrayLike, edge_index: ArrayLike
+    feature_set: FeatureSet,
+    node_features: ArrayLike | None,
+    edge_index: ArrayLike,
+    instance: str = "",
 ) -> GraphSource:
     """Returns the source of a graph of a feature set: columns [n, columns], and edges [m, 2]."""
-    graph = feature_graph_message(feature_set, node_features, edge_index)
+    graph = feature_graph_message(feature_set, node_features, edge_index, instance)
     return GraphSource({"feature_graph": graph}, _feature_graph_parts(graph), "feature-set")
 
 
 def _feature_graph_parts(graph: Any) -> tuple[bytes, ...]:
-    return graph.feature_set.encode(), graph.node_features, _edge_bytes(graph.edges)
+    parts = graph.feature_set.encode(), graph.node_features, _edge_bytes(graph.edges)
+    return (*parts, graph.instance.encode()) if graph.instance else parts
 
 
 def _edge_bytes(edges: Iterable[int]) -> bytes:

@@ -23,8 +23,8 @@ class RankStream:
         self._stream = stream
 
     @property
-    def model(self) -> ModelReference:
-        """The model version that scores."""
+    def model(self) -> ModelReference | None:
+        """The model version that scores; None if none does, but measurements alone."""
         return self._stream.model
 
     def send(self, configurations: Configurations) -> None:

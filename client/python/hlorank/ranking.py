@@ -107,8 +107,8 @@ class Ranking:
         self.graph_hash = graph_hash_of(answer)
 
     @cached_property
-    def model(self) -> ModelReference:
-        """The model version that answered."""
+    def model(self) -> ModelReference | None:
+        """The model version that answered; None if none did, but measurements alone."""
         return model_of_answer(self._answer)
 
     @cached_property
@@ -240,9 +240,9 @@ def scores_of(scores: Any) -> np.ndarray:
     return np.array(scores, np.float32)
 
 
-def model_of_answer(answer: Any) -> ModelReference:
-    """Returns the model version that answered."""
-    return answered_reference(answer.model)
+def model_of_answer(answer: Any) -> ModelReference | None:
+    """Returns the model version that answered, if the answer names one."""
+    return answered_reference(answer.model) if answer.model.name else None
 
 
 def graph_hash_of(answer: Any) -> bytes:

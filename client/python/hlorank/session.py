@@ -8,7 +8,7 @@ import grpc
 
 from hlorank.adapt import Adapt
 from hlorank.arguments import flag, instance, seconds, text, whole_number
-from hlorank.asked import Asked
+from hlorank.asked import Asked, check_model
 from hlorank.batch import Batch
 from hlorank.comparison import Comparison, compare_message, comparison_of
 from hlorank.configurations import Configurations
@@ -165,6 +165,7 @@ class Session:
 
         answer = await _by_hash_or_whole(graph, ask)
         suggestions = suggestions_of(answer, wanted, len(candidates))
+        check_model(suggestions.model, graph.task)
         graph.learn(suggestions.graph_hash)
         return suggestions
 
@@ -311,12 +312,14 @@ class Session:
             await exchange.write(RankConfigsStreamRequest(start=start).SerializeToString())
             started = await next_part(exchange, "started")
             graph.learn(graph_hash_of(started))
+            model = model_of_answer(started)
+            check_model(model, graph.task)
             return StreamSession(
                 exchange,
                 self.message_bytes,
                 graph.task,
                 start.top_k,
-                model_of_answer(started),
+                model,
                 timings_of(started.timings),
                 started,
             )

@@ -25,7 +25,7 @@ class StreamSession:
     task: Task
     top_k: int
     """Maximum length of the ranking; 0 for all."""
-    model: ModelReference
+    model: ModelReference | None
     timings: Timings
     """The sum so far."""
     started: Any

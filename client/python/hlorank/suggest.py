@@ -31,7 +31,8 @@ class Suggestion:
     """Number of the configuration among the candidates, or in ``Suggestions.combinations``."""
     reason: Reason
     """``model`` ranks it first, and too little was measured to learn from; the
-    ``expected_improvement`` of the fastest time is the largest; or it was drawn at ``random``."""
+    ``expected_improvement`` of the fastest time is the largest; or it was drawn at ``random``, as
+    without a model until three are measured."""
     score: float
     """Predicted natural logarithm of seconds; the model's score if nothing was learned."""
     predicted_seconds: float
@@ -52,8 +53,8 @@ class Suggestions:
     """Their configurations in the same order, if the server combined them."""
     adaptation: Adaptation | None
     """What the predictions rest on; None if no measurements were sent."""
-    model: ModelReference
-    """The model version that answered."""
+    model: ModelReference | None
+    """The model version that answered; None if none did, but measurements alone."""
     graph_hash: bytes
     timings: Timings
     """Seconds spent in each stage on the server."""

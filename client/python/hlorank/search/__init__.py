@@ -1,13 +1,12 @@
 """What the adapter of another tuner needs; it imports neither a compiler nor ``hlorank.tune``.
 
 * ``connection.connect`` returns a client of a server that answers
-* ``space.Space`` says how the tuner's candidates are configurations of a graph
 * ``experience.Experience`` predicts candidates, learns from what was measured, and suggests what to
   measure next
 * ``reports`` has results, and reports them to a server that keeps them
 * ``target.default_target`` names what run times are measured on
 
->>> experience = Experience(client, space.graph, space.configurations, Kept("my laptop"))
+>>> experience = Experience(client, graph, convert, Kept("my laptop"))
 >>> order, _ = experience.order(candidates, 4)
 >>> experience.add(measured, [Result(seconds) for seconds in times])
 """
@@ -15,7 +14,6 @@
 from hlorank.search.connection import ServerError, connect
 from hlorank.search.experience import Experience, Predicted
 from hlorank.search.reports import Kept, Result
-from hlorank.search.space import Space
 from hlorank.search.target import default_target
 
 __all__ = [
@@ -24,7 +22,6 @@ __all__ = [
     "Predicted",
     "Result",
     "ServerError",
-    "Space",
     "connect",
     "default_target",
 ]

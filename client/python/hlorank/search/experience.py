@@ -39,8 +39,8 @@ class Predicted:
     """f64 [candidates]; lower is predicted faster"""
     unit: Unit | None
     """``seconds``, or None if scores only order candidates."""
-    model: ModelReference
-    """The model version that predicts."""
+    model: ModelReference | None
+    """The model version that predicts; None if none does, but measurements alone."""
     is_learned: bool
     """Whether what was measured of this graph decides, too."""
 
