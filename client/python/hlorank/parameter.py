@@ -31,13 +31,15 @@ class Parameter:
         are_texts = {isinstance(value, str) for value in self.values}
         if len(are_texts) > 1:
             raise ArgumentError(f"the parameter {self.name!r} has text beside numbers")
-        first: dict[float, Value] = {}
-        for value, number in zip(self.values, self.numbers.tolist(), strict=True):
-            known = first.setdefault(number, value)
-            if known is not value:
+        sent = self.values if are_texts == {True} else self.numbers.tolist()
+        first: dict[Value, Value] = {}
+        for value, number in zip(self.values, sent, strict=True):
+            if number in first:
                 raise ArgumentError(
-                    f"the parameter {self.name!r} has {known!r} and {value!r}, which are equal"
+                    f"the parameter {self.name!r} has {first[number]!r} and {value!r}, "
+                    "which a server cannot tell apart"
                 )
+            first[number] = value
 
     @cached_property
     def numbers(self) -> np.ndarray:

@@ -5,14 +5,14 @@ the same file, so that what is wrong here does not pass there.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from blake3 import blake3
 
-from hlorank import ConfigFeatures, Fusions, Graph, Layouts, Tiles
+from hlorank import ConfigFeatures, Fusions, Graph, Layouts, Space, Tiles
 from hlorank.configurations import Configurations
 from hlorank.messages import ConfigBatch
 
@@ -113,6 +113,13 @@ def feature_graph_cases() -> Iterable[tuple[str, str, list[list[float]], list[li
     )
 
 
+def space_cases() -> Iterable[tuple[str, Space]]:
+    """Flat spaces of parameters, with and without an instance."""
+    yield "a space", Space("gemm", {"block_m": [16, 32], "vectorize": [False, True]})
+    instance = "1024, carré"
+    yield "an instance of it", Space("gemm", {"block_m": [16], "vectorize": [1]}, instance=instance)
+
+
 def graph_hash(graph: Graph) -> str:
     """The hash that a server gives a graph of a feature set (graph/README.md)."""
     sent = graph.whole().feature_graph
@@ -121,7 +128,18 @@ def graph_hash(graph: Graph) -> str:
     counts = np.array([sent.nodes, len(edges) // 2, columns], "<u8")
     parts = [b"hlorank-feature-graph", b"\1\0\0\0", len(name).to_bytes(8, "little"), name]
     parts += [counts.tobytes(), sent.node_features, edges.tobytes()]
+    if sent.config_columns:
+        columns = [sent.feature_set, list(sent.node_columns), list(sent.config_columns)]
+        parts += [b"description", bytes.fromhex(set_digest(columns))]
+    if sent.instance:
+        instance = sent.instance.encode()
+        parts += [b"instance", len(instance).to_bytes(8, "little"), instance]
     return blake3(b"".join(parts)).hexdigest()
+
+
+def set_digest(columns: Sequence[Any]) -> str:
+    """The digest of a feature set: its name, columns of nodes, and columns of configurations."""
+    return blake3(json.dumps(columns, separators=(",", ":")).encode()).hexdigest()
 
 
 def node_feature_cases() -> Iterable[tuple[str, list[list[list[float]]]]]:
@@ -147,7 +165,7 @@ def feature_set_vectors() -> dict[str, list[dict[str, Any]]]:
         "feature_sets": [
             {
                 **dict(zip(names, columns, strict=True)),
-                "digest": blake3(json.dumps(columns, separators=(",", ":")).encode()).hexdigest(),
+                "digest": set_digest(columns),
             }
             for columns in SETS
         ],
@@ -161,6 +179,17 @@ def feature_set_vectors() -> dict[str, list[dict[str, Any]]]:
                 "hash": graph_hash(graph),
             }
             for (name, feature_set, node_features, edges), graph in graphs
+        ],
+        "spaces": [
+            {
+                "name": name,
+                "feature_set": space.name,
+                "parameters": list(space.parameters),
+                "instance": space.instance,
+                "route": space.graph.route,
+                "hash": graph_hash(space.graph),
+            }
+            for name, space in space_cases()
         ],
         "node_features": [
             {"name": name, "values": values, "sent": config_batch(ConfigFeatures(values)).hex()}

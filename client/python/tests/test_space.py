@@ -1,0 +1,195 @@
+import numpy as np
+import pytest
+
+from hlorank import ArgumentError, Graph, GraphFileError, Space
+from hlorank.space import MAX_COMBINATIONS, MAX_CONFIGURATIONS
+
+GEMM = {"block_m": [16, 32, 64], "vectorize": [False, True], "optimize": ["-O2", "-O3"]}
+
+
+def values(space, chosen=None):
+    """What is sent of configurations: a row each."""
+    return space.configurations(chosen).values()[:, 0].tolist()
+
+
+def test_configurations_are_all_combinations_the_last_parameter_changing_fastest():
+    space = Space("gemm", GEMM)
+    assert len(space) == 12 and len(list(space)) == 12
+    assert space[0] == {"block_m": 16, "vectorize": False, "optimize": "-O2"}
+    assert space[1]["optimize"] == "-O3" and space[2]["vectorize"] is True
+    assert space.parameters["block_m"] == (16, 32, 64)
+    assert [space.number(configuration) for configuration in space] == list(range(12))
+    assert space.number({"optimize": "-O3", "vectorize": True, "block_m": 64}) == 11
+    assert space.number(np.int64(5)) == 5
+
+
+def test_numbers_and_booleans_are_sent_as_they_are_and_text_by_its_place():
+    space = Space("gemm", GEMM)
+    assert values(space)[:3] == [[16, 0, 0], [16, 0, 1], [16, 1, 0]]
+    chosen = [3, {"block_m": 64, "vectorize": False, "optimize": "-O3"}]
+    assert values(space, chosen) == [[16, 1, 1], [64, 0, 1]]
+
+
+def test_the_graph_is_one_node_with_the_names_of_the_parameters():
+    sent = Space("gemm", GEMM, instance="1024").graph.whole()
+    named = Graph.from_feature_set("gemm", config_columns=list(GEMM), instance="1024")
+    assert sent == named.whole() and sent.task == 4
+    graph = sent.feature_graph
+    assert (graph.feature_set, graph.nodes, graph.node_features) == ("gemm", 1, b"")
+    assert list(graph.config_columns) == list(GEMM) and graph.instance == "1024"
+
+
+def test_instances_have_routes_of_their_own_and_without_one_the_route_stays():
+    routes = {Space("gemm", GEMM, instance=instance).graph.route for instance in ("", "1", "2")}
+    assert len(routes) == 3
+    assert Space("gemm", GEMM).graph.route == Graph.from_feature_set("gemm").route
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        lambda one: one["block_m"] < 64 and one["optimize"] == "-O3",
+        [lambda one: one["block_m"] < 64, lambda one: one["optimize"] == "-O3"],
+    ],
+)
+def test_constraints_leave_what_all_of_them_allow(constraints):
+    space = Space("gemm", GEMM, constraints=constraints)
+    assert [one["block_m"] for one in space] == [16, 16, 32, 32]
+    assert {one["optimize"] for one in space} == {"-O3"}
+    assert [space.number(one) for one in space] == [0, 1, 2, 3]
+    with pytest.raises(ArgumentError, match="expected one that the constraints"):
+        space.number({"block_m": 64, "vectorize": True, "optimize": "-O3"})
+
+
+def test_a_list_of_configurations_is_a_space_whatever_its_order():
+    rows = [
+        {"tile": 64, "order": "kji", "fast": True},
+        {"order": "ijk", "fast": False, "tile": 0.5},
+    ]
+    space = Space.from_configs("loops", rows)
+    assert list(space) == rows and values(space) == [[64, 1, 1], [0.5, 0, 0]]
+    turned = Space.from_configs("loops", [{name: row[name] for name in rows[0]} for row in rows])
+    assert values(turned) == values(space)
+    assert values(Space.from_configs("loops", rows[:1] + rows[1:])) == values(space)
+    backwards = Space.from_configs("loops", [dict(sorted(row.items())) for row in rows[::-1]])
+    assert [row[1] for row in values(backwards)] == [0, 1], "text in alphabetical order"
+
+
+def test_values_of_numpy_come_back_as_those_of_python():
+    space = Space("gemm", {"block": np.array([16, 32]), "order": np.array(["ij", "ji"])})
+    assert list(map(type, space[0].values())) == [int, str]
+    assert Space("gemm", {"block": range(1, 4)})[2] == {"block": 3}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({}, "the space has no parameters"),
+        ([16, 32], "parameters is .* expected the values of every parameter"),
+        ({"block": []}, "the parameter 'block' has no values"),
+        ({"block": 16}, "block is 16"),
+        ({"block": "16"}, "block is '16', expected a list"),
+        ({"block": [None]}, "block is None, expected finite f32 numbers, booleans or text"),
+        ({"block": [float("nan")]}, "block is nan"),
+        ({"block": [1e39]}, r"block is 1e\+39"),
+        ({"block": [16, "auto"]}, "'block' has text beside numbers"),
+        ({"block": [16, 16]}, "'block' has 16 and 16, which a server cannot tell apart"),
+        ({"block": [True, 1]}, "'block' has True and 1, which a server cannot tell apart"),
+        (
+            {"block": [1 << 24, (1 << 24) + 1]},
+            "16777216 and 16777217, which a server cannot tell apart",
+        ),
+        ({"block": ["a", "a"]}, "'block' has 'a' and 'a', which a server cannot tell apart"),
+    ],
+)
+def test_values_that_cannot_be_told_apart_or_sent_are_refused(parameters, words):
+    with pytest.raises(ArgumentError, match=words):
+        Space("gemm", parameters)
+
+
+@pytest.mark.parametrize(
+    ("configs", "words"),
+    [
+        ([], "configs is empty"),
+        ([{}], r"configs\[0\] has no parameters"),
+        ([{"a": 1}, 2], r"configs\[1\] is 2"),
+        ([{"a": 1}, {"b": 1}], "configuration 1 has the parameters b, but configuration 0 has a"),
+        ([{"a": 1}, {"a": "x"}], "'a' has text beside numbers"),
+        ([{"a": 1}, {"a": 2}, {"a": 1}], "configuration 2 is listed twice: {'a': 1}"),
+    ],
+)
+def test_lists_that_are_no_space_are_refused(configs, words):
+    with pytest.raises(ArgumentError, match=words):
+        Space.from_configs("gemm", configs)
+
+
+@pytest.mark.parametrize("name", ["", "é", "x" * 129, 'a"b'])
+def test_names_that_a_server_refuses_are_refused(name):
+    with pytest.raises(GraphFileError, match="printable ASCII"):
+        Space(name, GEMM)
+    with pytest.raises(GraphFileError, match="printable ASCII"):
+        Space("gemm", {name: [1]})
+
+
+def test_an_instance_of_more_than_256_bytes_is_refused():
+    assert Space("gemm", GEMM, instance="é" * 128).instance == "é" * 128
+    with pytest.raises(GraphFileError, match="instance has 258 bytes, at most 256"):
+        Space("gemm", GEMM, instance="é" * 129)
+
+
+def test_spaces_without_configurations_or_with_too_many_are_refused_before_they_are_built():
+    with pytest.raises(ArgumentError, match="the constraints exclude every combination"):
+        Space("gemm", GEMM, constraints=lambda one: False)
+    huge = {f"p{number}": range(1000) for number in range(30)}
+    for constraints, limit in ((None, MAX_CONFIGURATIONS), (bool, MAX_COMBINATIONS)):
+        with pytest.raises(ArgumentError, match=rf"at most {limit:,} are possible: .*from_configs"):
+            Space("gemm", huge, constraints=constraints)
+    with pytest.raises(ArgumentError, match=r"500,001 configurations"):
+        Space("gemm", {"a": range(500_002)}, constraints=lambda one: one["a"] > 0)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "words"),
+    [
+        ({"block_m": 16}, "expected the parameters block_m, vectorize, optimize"),
+        ({**dict.fromkeys(GEMM, 1), "block_m": 17}, "block_m is 17 .*expected one of 16, 32, 64"),
+        ({**dict.fromkeys(GEMM, 1), "block_m": []}, r"block_m is \[\]"),
+        (12, "expected a value for each parameter, or a number below 12"),
+        (-1, "a number below 12"),
+        ("first", "the configuration is 'first'"),
+    ],
+)
+def test_what_a_space_does_not_have_is_refused_with_the_reason(configuration, words):
+    space = Space("gemm", GEMM)
+    with pytest.raises(ArgumentError, match=words):
+        space.number(configuration)
+    with pytest.raises(ArgumentError, match=words):
+        space.configurations([configuration])
+    with pytest.raises(IndexError, match="configuration 12 does not exist, the space has 12"):
+        space[12]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"config_columns": ["a", "a"]}, "config_columns names a column twice: a, a"),
+        ({"config_columns": ['"']}, "the name of column 0"),
+        ({"node_columns": ["a"]}, "node_columns has 1 names for 0 columns of a node"),
+        ({"node_features": [[1.0]], "node_columns": ["a"]}, "config_columns are not"),
+        (
+            {"node_features": [[1.0]], "config_columns": ["a"]},
+            "node_columns has 0 names for 1 columns",
+        ),
+    ],
+)
+def test_names_that_do_not_fit_a_graph_are_refused(changed, words):
+    with pytest.raises(GraphFileError, match=words):
+        Graph.from_feature_set("gemm", **changed)
+
+
+def test_a_graph_with_columns_is_described_with_their_names():
+    graph = Graph.from_feature_set(
+        "loops", [[1.0], [2.0]], [[1, 0]], node_columns=["depth"], config_columns=["tile"]
+    ).whole()
+    assert list(graph.feature_graph.node_columns) == ["depth"]
+    assert list(graph.feature_graph.config_columns) == ["tile"]

@@ -1,0 +1,301 @@
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import numpy as np
+import pytest
+from conftest import run_server
+from recording_server import answering_server, recording_server
+
+from hlorank import (
+    Adapt,
+    AnswerError,
+    ArgumentError,
+    AsyncClient,
+    Client,
+    Graph,
+    Layouts,
+    RefusedError,
+    Space,
+)
+from hlorank.messages import (
+    RankConfigsRequest,
+    RankConfigsResponse,
+    ReportMeasurementsRequest,
+    SuggestConfigsRequest,
+)
+
+SPACE = Space(
+    "stencil",
+    {"tile": [4, 8, 16, 32, 64, 128], "unroll": [1, 2, 4, 8], "vectorize": [False, True]},
+    constraints=lambda one: one["unroll"] <= one["tile"],
+)
+TARGET = "a board"
+
+
+def seconds_of(one, best_tile=32):
+    """The run time of a configuration on a board that likes some tile best."""
+    far = abs(np.log2(one["tile"] / best_tile)) + abs(np.log2(one["unroll"] / 4))
+    return 0.001 * 1.5**far * (1 if one["vectorize"] else 3)
+
+
+def fastest(best_tile=32):
+    return min(range(len(SPACE)), key=lambda number: seconds_of(SPACE[number], best_tile))
+
+
+@pytest.fixture(scope="module", params=["with a store", "without a store"])
+def empty(request, tmp_path_factory):
+    """A server without models."""
+    folder = tmp_path_factory.mktemp("empty")
+    kept = str(folder / "measurements") if request.param == "with a store" else "off"
+    with run_server(f"--models={folder}", f"--measurements={kept}") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A server without models that keeps measurements."""
+    folder = tmp_path_factory.mktemp("store")
+    with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
+        yield address
+
+
+def test_requests_have_the_space_what_was_measured_and_what_is_asked():
+    with (
+        recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
+        Client(server.address) as client,
+    ):
+        search = client.search(SPACE, TARGET, other_targets=["b", "c"], seed=5)
+        everything = client.search(SPACE, TARGET, all_other_targets=True, model="stencils@2")
+        measured = {"tile": 8, "unroll": 2, "vectorize": True}
+        for call in (
+            lambda: search.suggest(3),
+            lambda: search.report(measured, 0.25, repeats=7),
+            lambda: everything.rank(top_k=2),
+        ):
+            with pytest.raises(RefusedError):
+                call()
+        suggested, reported, ranked = (message for _, _, message in server.calls)
+    suggested = SuggestConfigsRequest.FromString(suggested)
+    reported = ReportMeasurementsRequest.FromString(reported)
+    ranked = RankConfigsRequest.FromString(ranked)
+    for request in (suggested, ranked):
+        assert request.graph == SPACE.graph.whole()
+        assert request.batch.node_feature_configs == SPACE.configurations().wire[1]
+        assert request.adapt.target == TARGET and request.adapt.use_stored
+    assert (suggested.count, suggested.seed, list(suggested.pending)) == (3, 5, [])
+    assert list(suggested.adapt.other_targets) == ["b", "c"]
+    assert not suggested.adapt.all_other_targets and ranked.adapt.all_other_targets
+    assert (ranked.top_k, ranked.model.name, ranked.model.version) == (2, "stencils", 2)
+    assert (reported.target, list(reported.seconds), list(reported.repeats)) == (
+        TARGET,
+        [0.25],
+        [7],
+    )
+    assert reported.batch.node_feature_configs == SPACE.configurations([measured]).wire[1]
+
+
+def test_a_report_that_fails_is_known_to_the_search_all_the_same():
+    with (
+        recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
+        Client(server.address) as client,
+    ):
+        search = client.search(SPACE, TARGET)
+        with pytest.raises(RefusedError):
+            search.report(3, 0.5)
+        assert search.best == (SPACE[3], 0.5)
+        with pytest.raises(RefusedError):
+            search.suggest()
+        request = SuggestConfigsRequest.FromString(server.calls[1][2])
+    assert list(request.adapt.seconds) == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"space": {"tile": [1]}}, "space is .* expected a hlorank.Space"),
+        ({"target": None}, "target is None"),
+        ({"other_targets": "b"}, "other_targets is b|other_targets is 'b'"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_searches_that_cannot_be_are_refused_where_they_are_made(arguments, words):
+    with Client("127.0.0.1:1") as client, pytest.raises(ArgumentError, match=words):
+        client.search(**{"space": SPACE, "target": TARGET} | arguments)
+
+
+@pytest.mark.parametrize("outcome", [{}, {"seconds": 1.0, "failure": "crash"}, {"failure": "fire"}])
+def test_a_report_has_either_a_time_or_a_known_failure(outcome):
+    with Client("127.0.0.1:1") as client:
+        search = client.search(SPACE, TARGET)
+        with pytest.raises(ArgumentError):
+            search.report(0, **outcome)
+        assert search.best is None
+
+
+def test_only_an_answer_about_a_feature_set_may_lack_a_model():
+    answer = RankConfigsResponse(
+        ranking=[0], ranking_scores=[0.0], scored_configs=1, graph_hash=bytes(32)
+    ).SerializeToString()
+    for graph, configurations in (
+        (SPACE.graph, SPACE.configurations([0])),
+        (Graph.from_hlo_proto(b"module"), Layouts(np.full((1, 1, 18), -1))),
+    ):
+        with answering_server(answer) as server, Client(server.address) as client:
+            if graph is SPACE.graph:
+                assert client.rank(graph, configurations).model is None
+            else:
+                with pytest.raises(AnswerError, match="does not name the model"):
+                    client.rank(graph, configurations)
+
+
+def test_what_an_answer_rests_on_is_named():
+    sources = [
+        {"target": "b", "measured_configs": 40, "used": True, "agreement": 0.5},
+        {"target": "c", "refusal": 3},
+        {"target": "d", "refusal": 99},
+    ]
+    adaptation = {"target": TARGET, "sources": sources, "rests_on": [1, 2, 4, 99]}
+    answer = RankConfigsResponse(
+        ranking=[0],
+        ranking_scores=[0.0],
+        scored_configs=1,
+        graph_hash=bytes(32),
+        adaptation=adaptation,
+    )
+    with answering_server(answer.SerializeToString()) as server, Client(server.address) as client:
+        found = client.rank(SPACE.graph, SPACE.configurations([0])).adaptation
+    assert found.rests_on == ("model", "measurements", "other_targets")
+    assert [source.refusal for source in found.sources] == ["", "contradicted", "unknown"]
+    used = found.sources[0]
+    assert (used.target, used.measured_configs, used.used, used.agreement) == ("b", 40, True, 0.5)
+
+
+def test_a_search_from_nothing_finds_the_fastest_configuration(empty):
+    with Client(empty) as client:
+        search = client.search(SPACE, "from nothing")
+        for _ in range(15):
+            (configuration,) = search.suggest()
+            search.report(configuration, seconds_of(configuration))
+        ranking = search.rank(top_k=3)
+        assert search.best == (SPACE[fastest()], pytest.approx(0.001))
+        assert search.adaptation.rests_on == ("measurements",)
+    assert ranking.best[0] == fastest() and ranking.unit == "log_seconds"
+    assert ranking.model is None
+    assert ranking.predicted_seconds[0] == pytest.approx(0.001, rel=0.3)
+
+
+def test_both_clients_search_alike(empty):
+    async def search(address):
+        async with AsyncClient(address) as client:
+            search = client.search(SPACE, "asyncio")
+            for _ in range(6):
+                (configuration,) = await search.suggest()
+                await search.report(configuration, seconds_of(configuration))
+            ranking = await search.rank()
+            assert search.adaptation.adapted
+            return search.best, ranking.best.tolist()
+
+    with Client(empty) as client:
+        again = client.search(SPACE, "blocking")
+        for _ in range(6):
+            (configuration,) = again.suggest()
+            again.report(configuration, seconds_of(configuration))
+        ranking = again.rank()
+    assert asyncio.run(search(empty)) == (again.best, ranking.best.tolist())
+
+
+def test_before_any_measurement_nothing_is_known(empty):
+    with Client(empty) as client:
+        search = client.search(SPACE, "nothing")
+        ranking = search.rank(top_k=3)
+        assert search.best is None and search.adaptation.rests_on == ()
+    assert ranking.best.tolist() == [0, 1, 2] and not ranking.best_scores.any()
+    assert ranking.model is None and ranking.unit is None
+
+
+def test_what_was_suggested_or_measured_is_not_suggested_again(empty):
+    with Client(empty) as client:
+        search = client.search(SPACE, "every configuration")
+        first = search.suggest(4)
+        assert len({SPACE.number(one) for one in first}) == 4
+        for one in first[:3]:
+            search.report(one, seconds_of(one))
+        search.report(first[3], failure="crash")
+        rest = search.suggest(64)
+        assert sorted(map(SPACE.number, [*first, *rest])) == list(range(len(SPACE)))
+        assert search.suggest() == []
+
+
+def test_a_failure_is_ranked_last(empty):
+    with Client(empty) as client:
+        search = client.search(SPACE, "failing")
+        for number in range(0, 20, 4):
+            search.report(number, seconds_of(SPACE[number]))
+        search.report(fastest(), failure="wrong_result")
+        assert search.rank(top_k=0).best[-1] == fastest()
+
+
+def test_threads_that_share_a_search_measure_different_configurations(empty):
+    with Client(empty) as client, ThreadPoolExecutor(4) as threads:
+        search = client.search(SPACE, "threads")
+
+        def work(_):
+            (configuration,) = search.suggest()
+            search.report(configuration, seconds_of(configuration))
+            return SPACE.number(configuration)
+
+        assert len(set(threads.map(work, range(16)))) == 16
+
+
+def test_a_later_search_on_the_same_target_goes_on(store):
+    with Client(store) as client:
+        for number in range(0, 16, 2):
+            client.search(SPACE, "kept").report(number, seconds_of(SPACE[number]))
+        later = client.search(SPACE, "kept")
+        suggested = {SPACE.number(one) for one in later.suggest(8)}
+        assert not suggested & set(range(0, 16, 2))
+        assert later.adaptation.stored_measurements == 8 and later.best is None
+
+
+def test_instances_of_a_space_share_no_measurements(store):
+    def space(instance):
+        return Space("copy", {"tile": [1, 2, 4, 8]}, instance=instance)
+
+    with Client(store) as client:
+        small, large = space("small"), space("large")
+        for number in range(4):
+            client.search(small, TARGET).report(number, 0.1 + number)
+        assert client.search(small, TARGET).rank().adaptation.measured_configs == 4
+        assert client.search(large, TARGET).rank().adaptation.measured_configs == 0
+    assert small.graph.hash != large.graph.hash
+
+
+def test_another_board_says_what_to_expect_and_the_answer_lists_it(store):
+    with Client(store) as client:
+        others = {"board of 16": 16, "board of 8": 8}
+        for target, tile in others.items():
+            times = [seconds_of(one, tile) for one in SPACE]
+            client.report_measurements(
+                SPACE.graph, Adapt(target, SPACE.configurations(range(len(SPACE))), times)
+            )
+        alone = client.search(SPACE, "new board").rank(top_k=1)
+        named = client.search(SPACE, "new board", other_targets=["board of 16"])
+        every = client.search(SPACE, "new board", all_other_targets=True)
+        ranking = named.rank(top_k=1)
+        every.rank()
+        assert not alone.adaptation.sources and not alone.best_scores.any()
+        assert ranking.best.tolist() == [fastest(16)]
+        (source,) = named.adaptation.sources
+        assert source.target == "board of 16" and source.used and source.refusal == ""
+        assert named.adaptation.rests_on == ("other_targets",)
+        assert {source.target for source in every.adaptation.sources} >= set(others)
+
+
+def test_a_space_whose_columns_differ_from_those_of_a_model_is_refused():
+    with run_server() as address, Client(address) as client:
+        (model,) = (each for each in client.list_models() if each.feature_set is not None)
+        space = Space(model.feature_set.name, {"tile": [1, 2]})
+        with pytest.raises(RefusedError) as error:
+            client.search(space, TARGET).suggest()
+    assert error.value.reason == "FEATURE_SET_DIFFERS"
