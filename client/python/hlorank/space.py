@@ -34,8 +34,9 @@ class Space:
     >>> len(space), space[1], space.number({"block_m": 64, "vectorize": False})
     (6, {'block_m': 16, 'vectorize': True}, 4)
 
-    A server learns from numbers: True counts as 1, False as 0, and text as its place in the list,
-    from 0. So append further texts at the end of a list: the server keeps the numbers.
+    A server learns from a column of numbers for every parameter, in alphabetical order: True counts
+    as 1, False as 0, and text as its place in the list, from 0. So append further texts at the end
+    of a list: a server that keeps measurements keeps the numbers.
 
     Args:
         name: The name of the feature set: 1 to 128 printable ASCII characters.
@@ -69,7 +70,7 @@ class Space:
     ) -> "Space":
         """Takes a list of configurations, each with the same parameters.
 
-        Text is numbered in alphabetical order, so that the order of the list does not matter.
+        Texts are numbered in alphabetical order, so that the order of the list does not matter.
 
         Raises:
             ArgumentError: if configurations differ in their parameters, or one is listed twice.
@@ -96,7 +97,7 @@ class Space:
     ) -> None:
         if not 0 < len(places) <= MAX_CONFIGURATIONS:
             raise _wrong_size(len(places), MAX_CONFIGURATIONS, "configurations")
-        columns = [parameter.name for parameter in parameters]
+        columns = sorted(parameter.name for parameter in parameters)
         self.name = name
         self.instance = instance
         self.graph = Graph.from_feature_set(name, config_columns=columns, instance=instance)
@@ -175,8 +176,11 @@ class Space:
         return self._packed(self._places)
 
     def _packed(self, places: np.ndarray) -> ConfigFeatures:
-        columns = zip(self._parameters, places.T, strict=True)
-        values = np.stack([parameter.numbers[column] for parameter, column in columns], axis=1)
+        columns = {
+            parameter.name: parameter.numbers[column]
+            for parameter, column in zip(self._parameters, places.T, strict=True)
+        }
+        values = np.stack([columns[name] for name in sorted(columns)], axis=1)
         return ConfigFeatures(values[:, None, :])
 
 

@@ -184,7 +184,7 @@ def feature_set_vectors() -> dict[str, list[dict[str, Any]]]:
             {
                 "name": name,
                 "feature_set": space.name,
-                "parameters": list(space.parameters),
+                "parameters": sorted(space.parameters),
                 "instance": space.instance,
                 "route": space.graph.route,
                 "hash": graph_hash(space.graph),
