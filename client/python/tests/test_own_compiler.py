@@ -1,7 +1,6 @@
 """docs/bring-your-own-compiler.md as printed, on fewer programs, and without what needs torch."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -9,24 +8,17 @@ from pathlib import Path
 
 import pytest
 from conftest import DATA, REPOSITORY, command_line, run_server
+from page_commands import commands, partition
 
 PAGE = REPOSITORY / "docs/bring-your-own-compiler.md"
 ARTIFACT = DATA / "loop_nests/registry"
 """What the page's training wrote."""
-INSTALLS = ("make ", "python3 -m venv ", "pip install ")
 SHORTER = {
     "python tune.py measure measured": " --programs 2 --schedules 4",
     "python tune.py compare": " --programs 2 --schedules 16",
     "python tune.py optimize 0": " --schedules 200",
 }
 """Commands, and what the test adds to them so that they take seconds."""
-
-
-def commands(page: Path) -> list[str]:
-    """The commands in the code blocks of a page, without their comments."""
-    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    return [line.removeprefix("$ ").split("#")[0].strip() for line in lines]
 
 
 @pytest.fixture
@@ -73,10 +65,3 @@ def test_every_command_of_the_page_works_from_an_empty_folder(shell, tmp_path):
     assert len(printed["python tune.py compare"].splitlines()) == 2 + 2 + 1
     assert "after 5 measurements" in printed["python tune.py optimize 0"]
     assert set(SHORTER) <= {*before, *after}
-
-
-def partition(found: list[str]) -> tuple[list[str], str, list[str]]:
-    """What comes before the server, the server, and what comes after it, without installations."""
-    found = [command for command in found if not command.startswith(INSTALLS)]
-    (at,) = (number for number, command in enumerate(found) if command.startswith("hlorank-server"))
-    return found[:at], found[at], found[at + 1 :]

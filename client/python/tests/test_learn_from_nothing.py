@@ -1,0 +1,73 @@
+"""docs/learn-from-nothing.md as printed, with fewer measurements."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, run_server
+from page_commands import commands, partition
+
+PAGE = REPOSITORY / "docs/learn-from-nothing.md"
+EXAMPLE = REPOSITORY / "client/python/examples/c_kernel"
+MEASUREMENTS = 20
+
+
+def quoted(language: str) -> str:
+    """The only block of the page in a language."""
+    (block,) = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return block
+
+
+def test_the_page_quotes_the_example_which_has_fewer_than_fifty_lines():
+    program = (EXAMPLE / "tune.py").read_text()
+    assert quoted("python") == program and len(program.splitlines()) < 50
+    assert quoted("c") in (EXAMPLE / "matmul.c").read_text()
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Runs a command of the page in an empty folder; returns what it printed."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    known = {
+        "HLORANK": str(REPOSITORY),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+
+    def run(command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euc", command],
+            cwd=tmp_path,
+            env=os.environ | known,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def seconds_of(shell, flags: str) -> float:
+    """The run time of the kernel with flags of our own."""
+    return float(shell(f"gcc {flags} matmul.c -o untuned && ./untuned"))
+
+
+def test_an_empty_server_tunes_the_kernel(shell, tmp_path):
+    before, serve, (tune,) = partition(commands(PAGE))
+    assert serve == "hlorank-server --models models --measurements measurements"
+    for command in before:
+        shell(command)
+    assert not list((tmp_path / "models").iterdir())
+    flags = f"--models={tmp_path / 'models'}", f"--measurements={tmp_path / 'measurements'}"
+    with run_server(*flags) as address:
+        *measured, found = shell(f"{tune} {address} {MEASUREMENTS}").splitlines()
+        again = shell(f"{tune} {address} 1").splitlines()
+    assert len(measured) == MEASUREMENTS and len(again) == 2
+    tuned = float(found.split()[0])
+    untuned = seconds_of(shell, "-O1 -DTILE_I=8 -DTILE_J=8 -DTILE_K=8")
+    assert tuned < untuned / 3, "the slowest of the space takes ten times as long as the fastest"
