@@ -235,7 +235,7 @@ def _row(config: Any, number: int) -> dict[str, Value]:
 
 def _sorted_parameter(name: str, values: list[Value]) -> Parameter:
     try:
-        return Parameter(name, tuple(sorted(set(values))))  # type: ignore[type-var]
+        return Parameter(name, tuple(sorted(set(values))))
     except TypeError as error:  # text and numbers have no order
         raise ArgumentError(f"the parameter {name!r} has text beside numbers") from error
 

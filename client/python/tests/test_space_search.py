@@ -256,6 +256,8 @@ def test_a_later_search_on_the_same_target_goes_on(store):
         suggested = {SPACE.number(one) for one in later.suggest(8)}
         assert not suggested & set(range(0, 16, 2))
         assert later.adaptation.stored_measurements == 8 and later.best is None
+        kept = client.get_measured_graph("kept", SPACE.graph.hash)
+        assert kept.whole() == SPACE.graph.whole() and kept.route == SPACE.graph.route
 
 
 def test_instances_of_a_space_share_no_measurements(store):
