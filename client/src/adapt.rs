@@ -88,6 +88,26 @@ impl Adapt {
         })
     }
 
+    /// Learns also from what the server keeps of this graph on other targets, at most 16. It says what to expect on this one,
+    /// and is never mixed with what was measured on it. Default: from none.
+    #[must_use]
+    pub fn other_targets(self, targets: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let other_targets = targets.into_iter().map(Into::into).collect();
+        Self(v1::Adapt {
+            other_targets,
+            ..self.0
+        })
+    }
+
+    /// Learns also from all other targets that have measurements of this graph, the first 16 by name. Default: from none.
+    #[must_use]
+    pub fn all_other_targets(self) -> Self {
+        Self(v1::Adapt {
+            all_other_targets: true,
+            ..self.0
+        })
+    }
+
     pub(crate) fn message(&self) -> v1::Adapt {
         self.0.clone()
     }

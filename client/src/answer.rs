@@ -147,6 +147,8 @@ pub(crate) struct Asked {
     pub(crate) partial: bool,
     /// Maximum number of configurations whose kernels are returned.
     pub(crate) explained: u32,
+    /// Whether only a model can answer.
+    pub(crate) needs_model: bool,
 }
 
 impl Asked {
@@ -276,12 +278,16 @@ pub(crate) fn graph_hash(bytes: &[u8]) -> Result<Digest, InvalidAnswer> {
         .map_err(|_| InvalidAnswer::GraphHash(bytes.len()))
 }
 
-/// Reads the model version that answered.
-pub(crate) fn model(selector: Option<ModelSelector>) -> Result<ModelReference, InvalidAnswer> {
-    let named = selector.filter(|selector| !selector.name.is_empty());
-    named
-        .map(ModelReference::from)
-        .ok_or(InvalidAnswer::Lacks("the name of the model"))
+/// Reads the model version that answered, which has no name if measurements alone answered.
+pub(crate) fn model(
+    selector: Option<ModelSelector>,
+    needs_model: bool,
+) -> Result<ModelReference, InvalidAnswer> {
+    let selector = selector.unwrap_or_default();
+    if needs_model && selector.name.is_empty() {
+        return Err(InvalidAnswer::Lacks("the name of the model"));
+    }
+    Ok(selector.into())
 }
 
 #[cfg(test)]
@@ -294,6 +300,7 @@ mod tests {
         scores: true,
         partial: false,
         explained: 0,
+        needs_model: true,
     };
 
     fn answer() -> RankConfigsResponse {
@@ -423,6 +430,8 @@ mod tests {
     fn an_answer_names_its_model_and_graph() {
         assert_eq!(graph_hash(&[9; 31]), Err(InvalidAnswer::GraphHash(31)));
         assert_eq!(graph_hash(&[9; 32]), Ok(Digest([9; 32])));
-        assert!(model(None).is_err() && model(Some(ModelSelector::default())).is_err());
+        assert!(model(None, true).is_err() && model(Some(ModelSelector::default()), true).is_err());
+        let unnamed = model(None, false).unwrap();
+        assert_eq!(unnamed.to_string(), "no model", "measurements answered");
     }
 }

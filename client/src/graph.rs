@@ -113,6 +113,11 @@ impl GraphHandle {
         *self.hash.lock().unwrap_or_else(PoisonError::into_inner) = Some(hash);
     }
 
+    /// Returns whether only a model can answer calls about the graph; a graph of a feature set may describe its set instead.
+    pub(crate) fn needs_model(&self) -> bool {
+        !matches!(self.whole.source, Some(Source::FeatureGraph(_)))
+    }
+
     /// Returns the route key, the value of [`ROUTE_HEADER`].
     pub(crate) fn route(&self) -> &MetadataValue<Ascii> {
         &self.route
@@ -143,11 +148,13 @@ fn route_of(source: &Source) -> MetadataValue<Ascii> {
         }
         Source::FeatureGraph(graph) => {
             let edges = little_endian(&graph.edges);
-            route_key([
+            let graph_bytes = [
                 graph.feature_set.as_bytes(),
                 &graph.node_features[..],
                 &edges,
-            ])
+            ];
+            let instance = Some(graph.instance.as_bytes()).filter(|name| !name.is_empty());
+            route_key(graph_bytes.into_iter().chain(instance))
         }
     };
     route

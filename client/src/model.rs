@@ -5,7 +5,7 @@ use hlorank_proto::v1::ModelSelector;
 /// A model and one of its versions: `NAME`, `NAME@VERSION`, `NAME@stable` or `NAME@canary`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelReference {
-    /// Name in the registry.
+    /// Name in the registry; empty only in an answer without a model.
     pub name: String,
     /// Version of the model.
     pub version: ModelVersion,
@@ -60,6 +60,9 @@ impl FromStr for ModelReference {
 impl fmt::Display for ModelReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
+        if name.is_empty() {
+            return write!(formatter, "no model");
+        }
         match self.version {
             ModelVersion::Serving => write!(formatter, "{name}"),
             ModelVersion::Stable => write!(formatter, "{name}@stable"),

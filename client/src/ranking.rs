@@ -34,7 +34,7 @@ pub struct Ranking {
     /// Number of configurations that were scored and ranked: the first ones in the order sent, and all of them unless
     /// the request allows partial answers.
     pub scored: usize,
-    /// The model version that answered.
+    /// The model version that answered. It has no name, and is printed as `no model`, if measurements alone answered.
     pub model: ModelReference,
     /// The graph hash.
     pub graph_hash: Digest,
@@ -115,7 +115,7 @@ impl Ranking {
             confidence: answer.confidence,
             scores: answer.scores,
             scored: answer.scored_configs as usize,
-            model: answer::model(answer.model)?,
+            model: answer::model(answer.model, asked.needs_model)?,
             graph_hash: answer::graph_hash(&answer.graph_hash)?,
             timings: answer.timings.map(Timings::from).unwrap_or_default(),
             reuse: answer.reuse.unwrap_or_default(),
@@ -163,6 +163,7 @@ mod tests {
         scores: false,
         partial: false,
         explained: 0,
+        needs_model: true,
     };
 
     fn answer() -> RankConfigsResponse {

@@ -157,6 +157,7 @@ impl<'a> RankRequest<'a> {
             scores: *scores,
             partial: *partial,
             explained: *explained,
+            needs_model: self.graph.needs_model(),
         }
     }
 

@@ -161,7 +161,8 @@ impl RankStream {
             adaptation,
             ..
         } = started;
-        let model = answer::model(model).map_err(|invalid| attempt.invalid(invalid))?;
+        let model = answer::model(model, request.graph.needs_model());
+        let model = model.map_err(|invalid| attempt.invalid(invalid))?;
         let hash = answer::graph_hash(&graph_hash).map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(hash);
         Ok(Self {
@@ -180,7 +181,7 @@ impl RankStream {
         })
     }
 
-    /// Returns the model version that scores.
+    /// Returns the model version that scores. It has no name, and is printed as `no model`, if measurements alone score.
     #[must_use]
     pub fn model(&self) -> &ModelReference {
         &self.model
@@ -268,6 +269,7 @@ impl RankStream {
             scores: false,
             partial: false,
             explained: 0,
+            needs_model: !self.model.name.is_empty(),
         };
         let ranking = Ranking::of_answer(unary(ranking), asked);
         let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;

@@ -32,7 +32,7 @@ pub struct Suggestions {
     pub combinations: Option<LayoutBatch>,
     /// What the predictions rest on, if measurements were sent.
     pub adaptation: Option<Adaptation>,
-    /// The model version that answered.
+    /// The model version that answered. It has no name, and is printed as `no model`, if measurements alone answered.
     pub model: ModelReference,
     /// The graph hash.
     pub graph_hash: Digest,
@@ -81,7 +81,8 @@ pub enum SuggestionReason {
     Model,
     /// It improves the fastest time most, as expected over what is not known of it.
     ExpectedImprovement,
-    /// Drawn at random, since the last measurements did not improve the fastest time.
+    /// Drawn at random, since the last measurements did not improve the fastest time, or without a model too little was
+    /// measured to learn from.
     Random,
     /// A reason that this client does not know.
     Other,
@@ -212,7 +213,7 @@ impl<'a> SuggestRequest<'a> {
                 .collect(),
             combinations,
             adaptation: answer.adaptation,
-            model: model(answer.model)?,
+            model: model(answer.model, self.graph.needs_model())?,
             graph_hash: graph_hash(&answer.graph_hash)?,
             timings: answer.timings.map(Timings::from).unwrap_or_default(),
             reuse: answer.reuse.unwrap_or_default(),

@@ -173,6 +173,20 @@ fn graphs_of_feature_sets_equal_those_of_every_client() {
 }
 
 #[test]
+fn spaces_equal_those_of_every_client() {
+    for case in cases("spaces") {
+        let text = |field: &str| case[field].as_str().unwrap().to_owned();
+        let limits = Limits::default();
+        let graph = FeatureGraph::new(text("feature_set"), 1, vec![], vec![], &limits).unwrap();
+        let graph = graph.of_instance(text("instance")).unwrap();
+        let graph = graph.described(vec![], list(&case["parameters"])).unwrap();
+        assert_route(&GraphHandle::feature_graph(&graph), &case);
+        let hash = Graph::of_features(graph).hash().to_string();
+        assert_eq!(hash, text("hash"), "{case}");
+    }
+}
+
+#[test]
 fn columns_of_feature_sets_are_encoded_as_by_every_client() {
     for case in cases("node_features") {
         let configs: Vec<Vec<Vec<f32>>> = list(&case["values"]);

@@ -3,7 +3,7 @@ use std::{io, path::Path};
 use hlorank_client::{ClientError, ParseTokenError, Refusal, trace::TraceError};
 use hlorank_graph::{ConfigurationError, FileError};
 
-use super::exit::Exit;
+use super::{exit::Exit, table_error::TableError};
 
 /// The error of a failed command.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,14 @@ pub(crate) enum CommandError {
     NoTarget {
         /// Path of the file.
         path: String,
+    },
+    /// A table of configurations cannot be used.
+    #[error("{path}: {source}")]
+    Table {
+        /// Path of the file.
+        path: String,
+        /// Cause.
+        source: TableError,
     },
     /// A file of certificates, a key or a token cannot be read.
     #[error("{path}: {source}")]

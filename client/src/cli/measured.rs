@@ -7,11 +7,15 @@ use std::{
 };
 
 use clap::Args;
-use hlorank_client::{Adapt, Measured, v1};
+use hlorank_client::{Adapt, Measured, Ranking, v1};
 use hlorank_graph::Graph;
 use serde::{Deserialize, Serialize, de::Error as _};
 
-use super::{configuration, error::CommandError, output::counted};
+use super::{
+    configuration,
+    error::CommandError,
+    output::{counted, printable},
+};
 
 const MEASURED_LONG: &str = r#"JSON list of measured configurations of the graph, in the order measured, from which the server learns for this
 call: {"configuration": {...}, "seconds": 0.0021} or {"configuration": {...}, "failure": "crash"}, with configurations
@@ -49,18 +53,18 @@ pub(crate) struct Learned {
 }
 
 /// One measured configuration as JSON.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MeasuredForm {
-    configuration: serde_json::Value,
-    seconds: Option<f64>,
-    failure: Option<Failure>,
-    repeats: Option<u32>,
+pub(crate) struct MeasuredForm {
+    pub(crate) configuration: serde_json::Value,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) repeats: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Failure {
+pub(crate) enum Failure {
     Compile,
     Crash,
     WrongResult,
@@ -82,6 +86,22 @@ pub(crate) struct Lesson {
     stored_measurements: u32,
     pool: Option<Pool>,
     contradictions: Vec<Contradiction>,
+    /// What each other target taught.
+    sources: Vec<Source>,
+    /// What scores rest on.
+    rests_on: Vec<&'static str>,
+}
+
+/// What the measurements on another target taught.
+#[derive(Debug, Serialize)]
+struct Source {
+    target: String,
+    measured_configurations: u32,
+    /// Whether scores rest on it.
+    used: bool,
+    agreement: f64,
+    /// Why they do not; `None` if they do.
+    refusal: Option<&'static str>,
 }
 
 /// A reporter whose measurements contradict those of others.
@@ -113,6 +133,17 @@ pub(crate) struct Prediction {
     pub(crate) seconds: f32,
     /// Standard deviation of ln(seconds).
     pub(crate) log_sd: f32,
+}
+
+impl Prediction {
+    /// Returns the prediction of the configuration at this place of a ranking, if scores are adapted.
+    pub(crate) fn of(ranking: &Ranking, place: usize) -> Option<Self> {
+        let (&seconds, &log_sd) = (
+            ranking.predicted_seconds.get(place)?,
+            ranking.log_sd.get(place)?,
+        );
+        Some(Self { seconds, log_sd })
+    }
 }
 
 impl Measurements {
@@ -182,8 +213,16 @@ fn since_improvement(outcomes: &[Measured]) -> u32 {
     since
 }
 
+impl Failure {
+    /// Returns the failure of a name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        serde_json::from_value(name.into()).ok()
+    }
+}
+
 impl MeasuredForm {
-    fn outcome(&self) -> Measured {
+    /// Returns what came of measuring it.
+    pub(crate) fn outcome(&self) -> Measured {
         match self.failure {
             Some(failure) => Measured::Failed(failure.into()),
             None => Measured::Time {
@@ -222,6 +261,8 @@ impl From<&v1::Adaptation> for Lesson {
                 .iter()
                 .map(Contradiction::from)
                 .collect(),
+            sources: adaptation.sources.iter().map(Source::from).collect(),
+            rests_on: adaptation.rests_on().filter_map(evidence).collect(),
         }
     }
 }
@@ -247,6 +288,37 @@ impl From<v1::Pool> for Pool {
             zero_shot_tau: pool.zero_shot_tau,
             refusal: refusal(pool.refusal()),
         }
+    }
+}
+
+impl From<&v1::TargetSource> for Source {
+    fn from(source: &v1::TargetSource) -> Self {
+        Self {
+            target: source.target.clone(),
+            measured_configurations: source.measured_configs,
+            used: source.used,
+            agreement: source.agreement,
+            refusal: source_refusal(source.refusal()),
+        }
+    }
+}
+
+fn source_refusal(refusal: v1::SourceRefusal) -> Option<&'static str> {
+    match refusal {
+        v1::SourceRefusal::Unspecified => None,
+        v1::SourceRefusal::TooFewMeasurements => Some("too little was measured"),
+        v1::SourceRefusal::UnlikeOthers => Some("the other targets do not predict it"),
+        v1::SourceRefusal::Contradicted => Some("the measurements of this target contradict it"),
+    }
+}
+
+fn evidence(evidence: v1::Evidence) -> Option<&'static str> {
+    match evidence {
+        v1::Evidence::Unspecified => None,
+        v1::Evidence::Model => Some("model"),
+        v1::Evidence::Measurements => Some("measurements"),
+        v1::Evidence::OtherKernels => Some("other kernels"),
+        v1::Evidence::OtherTargets => Some("other targets"),
     }
 }
 
@@ -281,8 +353,32 @@ impl Display for Pool {
     }
 }
 
+impl Display for Source {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let measured = counted(
+            self.measured_configurations as usize,
+            "measured configuration",
+        );
+        let target = printable(&self.target);
+        match self.refusal {
+            None => write!(
+                formatter,
+                "Learned from {measured} of `{target}`, which agrees by a tau of {:.2}.",
+                self.agreement
+            ),
+            Some(refusal) => write!(
+                formatter,
+                "Learned nothing from {measured} of `{target}`: {refusal}."
+            ),
+        }
+    }
+}
+
 impl Display for Lesson {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        for source in &self.sources {
+            writeln!(formatter, "{source}")?;
+        }
         if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
             writeln!(formatter, "{pool}")?;
         }
@@ -298,9 +394,14 @@ impl Display for Lesson {
         }
         write!(
             formatter,
-            "Learned from {measured} of `{}`: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
-            self.target, self.leave_one_out_tau, self.zero_shot_tau,
-        )
+            "Learned from {measured} of `{}`: tau {:.2} when each is predicted by the others",
+            self.target, self.leave_one_out_tau,
+        )?;
+        let is_without_model = !self.rests_on.is_empty() && !self.rests_on.contains(&"model");
+        if is_without_model {
+            return write!(formatter, ".");
+        }
+        write!(formatter, ", {:.2} by the model alone.", self.zero_shot_tau)
     }
 }
 

@@ -24,9 +24,11 @@ mod rank;
 mod run_times;
 mod score;
 mod server;
+mod space;
 mod style;
 mod subject;
 mod suggest;
+mod table_error;
 
 use std::{env, process::ExitCode};
 
@@ -61,6 +63,9 @@ enum Command {
     Explain(explain::Explain),
     /// Propose which configurations of a graph to measure next
     Suggest(suggest::Suggest),
+    /// Suggest, rank and report the rows of a table of configurations and run times
+    #[command(subcommand)]
+    Space(space::SpaceCommand),
     /// Compare rankings with measured run times
     Eval(eval::Eval),
     /// Send load to a server and measure its latency
@@ -115,6 +120,7 @@ impl Command {
             Self::Rank(rank) => Box::pin(rank.run(format)).await,
             Self::Explain(explain) => Box::pin(explain.run(format)).await,
             Self::Suggest(suggest) => Box::pin(suggest.run(format)).await,
+            Self::Space(command) => Box::pin(command.run(format)).await,
             Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Bench(bench) => bench.run(format).await,
             Self::Models(models) => models.run(format).await,

@@ -176,17 +176,6 @@ impl RankedConfiguration {
     }
 }
 
-impl Prediction {
-    /// The prediction of the configuration at this place of a ranking, if scores are adapted.
-    fn of(ranking: &Ranking, place: usize) -> Option<Self> {
-        let (&seconds, &log_sd) = (
-            ranking.predicted_seconds.get(place)?,
-            ranking.log_sd.get(place)?,
-        );
-        Some(Self { seconds, log_sd })
-    }
-}
-
 impl MeasuredSummary {
     fn of(times: &RunTimes<'_>, best: &[Ranked]) -> Option<Self> {
         let (fastest, best_ns) = times.best()?;

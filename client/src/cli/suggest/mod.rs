@@ -7,6 +7,7 @@ use hlorank_client::{GraphHandle, SuggestRequest, SuggestionSource};
 use hlorank_graph::Configurations;
 
 use self::report::SuggestReport;
+pub(crate) use self::report::reason;
 use super::{
     configuration,
     draw::{CONFIGURATIONS, Drawn},

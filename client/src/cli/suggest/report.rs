@@ -73,7 +73,8 @@ impl SuggestReport {
     }
 }
 
-fn reason(reason: SuggestionReason) -> &'static str {
+/// Returns the words for a reason.
+pub(crate) fn reason(reason: SuggestionReason) -> &'static str {
     match reason {
         SuggestionReason::Model => "model",
         SuggestionReason::ExpectedImprovement => "expected improvement",
