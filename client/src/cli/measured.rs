@@ -1,4 +1,4 @@
-//! Measurements that a user gives, and what a server learned from them.
+//! Measurements that a user gives, and predicted run times.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -11,11 +11,7 @@ use hlorank_client::{Adapt, Measured, Ranking, v1};
 use hlorank_graph::Graph;
 use serde::{Deserialize, Serialize, de::Error as _};
 
-use super::{
-    configuration,
-    error::CommandError,
-    output::{counted, printable},
-};
+use super::{configuration, error::CommandError};
 
 const MEASURED_LONG: &str = r#"JSON list of measured configurations of the graph, in the order measured, from which the server learns for this
 call: {"configuration": {...}, "seconds": 0.0021} or {"configuration": {...}, "failure": "crash"}, with configurations
@@ -69,62 +65,6 @@ pub(crate) enum Failure {
     Crash,
     WrongResult,
     Timeout,
-}
-
-/// What the server learned from measurements.
-#[derive(Debug, Serialize)]
-pub(crate) struct Lesson {
-    target: String,
-    measured_configurations: u32,
-    /// Whether scores are predicted logarithms of seconds.
-    adapted: bool,
-    trust: f64,
-    noise: f64,
-    leave_one_out_tau: f64,
-    zero_shot_tau: f64,
-    /// Stored measurements among them.
-    stored_measurements: u32,
-    pool: Option<Pool>,
-    contradictions: Vec<Contradiction>,
-    /// What each other target taught.
-    sources: Vec<Source>,
-    /// What scores rest on.
-    rests_on: Vec<&'static str>,
-}
-
-/// What the measurements on another target taught.
-#[derive(Debug, Serialize)]
-struct Source {
-    target: String,
-    measured_configurations: u32,
-    /// Whether scores rest on it.
-    used: bool,
-    agreement: f64,
-    /// Why they do not; `None` if they do.
-    refusal: Option<&'static str>,
-}
-
-/// A reporter whose measurements contradict those of others.
-#[derive(Debug, Serialize)]
-struct Contradiction {
-    /// Empty if this client may not know it.
-    reporter: String,
-    measured_configurations: u32,
-    agreement: f64,
-    left_out: bool,
-}
-
-/// What the server learned from kernels of the same structure.
-#[derive(Debug, Serialize)]
-struct Pool {
-    kernels: u32,
-    measured_configurations: u32,
-    /// Whether scores rest on them.
-    used: bool,
-    leave_one_out_tau: f64,
-    zero_shot_tau: f64,
-    /// Why they do not; `None` if they do.
-    refusal: Option<&'static str>,
 }
 
 /// A predicted run time.
@@ -241,167 +181,6 @@ impl From<Failure> for v1::MeasurementFailure {
             Failure::WrongResult => Self::WrongResult,
             Failure::Timeout => Self::Timeout,
         }
-    }
-}
-
-impl From<&v1::Adaptation> for Lesson {
-    fn from(adaptation: &v1::Adaptation) -> Self {
-        Self {
-            target: adaptation.target.clone(),
-            measured_configurations: adaptation.measured_configs,
-            adapted: adaptation.adapted,
-            trust: adaptation.trust,
-            noise: adaptation.noise,
-            leave_one_out_tau: adaptation.leave_one_out_tau,
-            zero_shot_tau: adaptation.zero_shot_tau,
-            stored_measurements: adaptation.stored_measurements,
-            pool: adaptation.pool.map(Pool::from),
-            contradictions: adaptation
-                .contradictions
-                .iter()
-                .map(Contradiction::from)
-                .collect(),
-            sources: adaptation.sources.iter().map(Source::from).collect(),
-            rests_on: adaptation.rests_on().filter_map(evidence).collect(),
-        }
-    }
-}
-
-impl From<&v1::Contradiction> for Contradiction {
-    fn from(contradiction: &v1::Contradiction) -> Self {
-        Self {
-            reporter: contradiction.reporter.clone(),
-            measured_configurations: contradiction.measured_configs,
-            agreement: contradiction.agreement,
-            left_out: contradiction.left_out,
-        }
-    }
-}
-
-impl From<v1::Pool> for Pool {
-    fn from(pool: v1::Pool) -> Self {
-        Self {
-            kernels: pool.graphs,
-            measured_configurations: pool.measured_configs,
-            used: pool.used,
-            leave_one_out_tau: pool.leave_one_out_tau,
-            zero_shot_tau: pool.zero_shot_tau,
-            refusal: refusal(pool.refusal()),
-        }
-    }
-}
-
-impl From<&v1::TargetSource> for Source {
-    fn from(source: &v1::TargetSource) -> Self {
-        Self {
-            target: source.target.clone(),
-            measured_configurations: source.measured_configs,
-            used: source.used,
-            agreement: source.agreement,
-            refusal: source_refusal(source.refusal()),
-        }
-    }
-}
-
-fn source_refusal(refusal: v1::SourceRefusal) -> Option<&'static str> {
-    match refusal {
-        v1::SourceRefusal::Unspecified => None,
-        v1::SourceRefusal::TooFewMeasurements => Some("too little was measured"),
-        v1::SourceRefusal::UnlikeOthers => Some("the other targets do not predict it"),
-        v1::SourceRefusal::Contradicted => Some("the measurements of this target contradict it"),
-    }
-}
-
-fn evidence(evidence: v1::Evidence) -> Option<&'static str> {
-    match evidence {
-        v1::Evidence::Unspecified => None,
-        v1::Evidence::Model => Some("model"),
-        v1::Evidence::Measurements => Some("measurements"),
-        v1::Evidence::OtherKernels => Some("other kernels"),
-        v1::Evidence::OtherTargets => Some("other targets"),
-    }
-}
-
-fn refusal(refusal: v1::PoolRefusal) -> Option<&'static str> {
-    match refusal {
-        v1::PoolRefusal::Unspecified => None,
-        v1::PoolRefusal::TooFewKernels => Some("two kernels are needed"),
-        v1::PoolRefusal::NoBetterThanModel => Some("the model does as well"),
-        v1::PoolRefusal::NoBetterThanChance => Some("chance may do as well"),
-    }
-}
-
-impl Display for Pool {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let (kernels, measured) = (self.kernels as usize, self.measured_configurations as usize);
-        let verb = if self.used {
-            "Learned"
-        } else {
-            "Learned nothing"
-        };
-        write!(
-            formatter,
-            "{verb} from {} in {} of this structure: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
-            counted(measured, "measured configuration"),
-            counted(kernels, "other kernel"),
-            self.leave_one_out_tau,
-            self.zero_shot_tau,
-        )?;
-        self.refusal.map_or(Ok(()), |refusal| {
-            write!(formatter, " They are not used: {refusal}.")
-        })
-    }
-}
-
-impl Display for Source {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let measured = counted(
-            self.measured_configurations as usize,
-            "measured configuration",
-        );
-        let target = printable(&self.target);
-        match self.refusal {
-            None => write!(
-                formatter,
-                "Learned from {measured} of `{target}`, which agrees by a tau of {:.2}.",
-                self.agreement
-            ),
-            Some(refusal) => write!(
-                formatter,
-                "Learned nothing from {measured} of `{target}`: {refusal}."
-            ),
-        }
-    }
-}
-
-impl Display for Lesson {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        for source in &self.sources {
-            writeln!(formatter, "{source}")?;
-        }
-        if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
-            writeln!(formatter, "{pool}")?;
-        }
-        let measured = counted(
-            self.measured_configurations as usize,
-            "measured configuration",
-        );
-        if !self.adapted {
-            return write!(
-                formatter,
-                "Nothing was learned from {measured}: at least three different times are needed."
-            );
-        }
-        write!(
-            formatter,
-            "Learned from {measured} of `{}`: tau {:.2} when each is predicted by the others",
-            self.target, self.leave_one_out_tau,
-        )?;
-        let is_without_model = !self.rests_on.is_empty() && !self.rests_on.contains(&"model");
-        if is_without_model {
-            return write!(formatter, ".");
-        }
-        write!(formatter, ", {:.2} by the model alone.", self.zero_shot_tau)
     }
 }
 

@@ -14,6 +14,7 @@ mod failure;
 mod graph;
 mod input;
 mod job;
+mod lesson;
 mod man;
 mod measured;
 mod measurements;

@@ -9,7 +9,8 @@ use crate::cli::{
     draw::Drawn,
     explain::Kernels,
     job::Job,
-    measured::{Lesson, Prediction},
+    lesson::Lesson,
+    measured::Prediction,
     run_times::RunTimes,
     score::{score_text, unit_name},
 };

@@ -106,7 +106,7 @@ mod tests {
         for (second, expected) in [
             (r#"{"a":"x"}"#, "`a` has text beside numbers"),
             (r#"{"a":null}"#, "row 1: `a` is null, expected"),
-            (r#"{"a":1e39}"#, "row 1: `a` is 1e39"),
+            (r#"{"a":1e39}"#, "row 1: `a` is 1e"),
             (r#"{"b":1}"#, "row 1 has the parameters b, but row 0 has a"),
         ] {
             let message = columns(&list(second)).unwrap_err().to_string();

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::subject::Rows;
 use crate::cli::{
-    measured::{Lesson, Prediction},
+    lesson::Lesson,
+    measured::Prediction,
     output::{Align, Table, counted, printable},
     suggest::reason,
 };

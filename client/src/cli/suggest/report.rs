@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::cli::{
     configuration::ConfigurationForm,
     draw::Drawn,
-    measured::{Lesson, Prediction},
+    lesson::Lesson,
+    measured::Prediction,
     output::{Align, Table, counted, printable},
 };
 
