@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hlorank.arguments import instance as checked_instance
-from hlorank.arguments import several, text, wrong
+from hlorank.arguments import several, text, whole_number, wrong
 from hlorank.config_features import ConfigFeatures
 from hlorank.errors import ArgumentError
 from hlorank.graph import Graph
@@ -136,14 +136,11 @@ class Space:
         """
         if isinstance(configuration, Mapping):
             return self._number_of(configuration)
-        expected = f"a value for each parameter, or a number below {len(self)}"
         try:
-            number = operator.index(configuration)
-        except TypeError as error:
+            return whole_number(configuration, "the configuration", most=len(self) - 1)
+        except ArgumentError as error:
+            expected = f"a value for each parameter, or a number below {len(self)}"
             raise wrong("the configuration", configuration, expected) from error
-        if not 0 <= number < len(self):
-            raise wrong("the configuration", configuration, expected)
-        return number
 
     def _number_of(self, configuration: Configuration) -> int:
         if configuration.keys() != self.parameters.keys():
@@ -203,7 +200,10 @@ def _combinations(lists: list[Parameter], constraints: list[Constraint]) -> np.n
 
 
 def _is_possible(configuration: dict[str, Value], constraints: list[Constraint]) -> bool:
-    return all(constraint(configuration) for constraint in constraints)
+    try:
+        return all(constraint(configuration) for constraint in constraints)
+    except Exception as error:  # the caller's function may raise anything
+        raise ArgumentError(f"a constraint failed for {configuration}: {error!r}") from error
 
 
 def _constraints_of(constraints: Any) -> list[Constraint]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hlorank.adapt import Adapt, Adaptation
-from hlorank.arguments import instance
+from hlorank.arguments import instance, number
 from hlorank.errors import ArgumentError, RefusedError
 from hlorank.model import ModelReference
 from hlorank.parameter import Value
@@ -142,4 +142,5 @@ def outcome_of(
     """Checks a measurement, which has either a time or a failure. Raises ArgumentError."""
     if (seconds is None) == (failure is None):
         raise ArgumentError("a measurement has either seconds or a failure")
-    return Outcome(space.number(configuration), seconds or 0.0, failure, repeats)
+    time = 0.0 if seconds is None else number(seconds, "seconds")
+    return Outcome(space.number(configuration), time, failure, repeats)

@@ -16,6 +16,7 @@ from hlorank import (
     Adapt,
     ArgumentError,
     AsyncClient,
+    AsyncSpaceSearch,
     Client,
     ClosedError,
     ConfigFeatures,
@@ -25,6 +26,8 @@ from hlorank import (
     Layouts,
     MissingFileError,
     ModelReference,
+    Space,
+    SpaceSearch,
     Tiles,
     read_graphs,
 )
@@ -67,6 +70,7 @@ WRONG = [
 ]
 GRAPH = Graph.from_feature_set("loops", np.ones((2, 1)), [[0, 1]])
 TILES = Tiles(output_bounds=[[1]])
+SPACE = Space("gemm", {"block": [1, 2]})
 CLIENT = partial(Client, NOWHERE, retries=0, timeout=1)
 
 
@@ -101,6 +105,10 @@ def _constructors():
         ConfigFeatures: {"config_features": np.ones((1, 1, 1))},
         ConfigFeatures.from_rows: {"rows": [[1.0]], "indices": [[0]]},
         ConfigFeatures.from_message: {"message": None},
+        Space: {"name": "gemm", "parameters": {"block": [1, 2]}},
+        Space.from_configs: {"name": "gemm", "configs": [{"block": 1}]},
+        SPACE.number: {"configuration": 0},
+        SPACE.configurations: {"chosen": [0]},
         Adapt: {"target": "a board"},
         ModelReference: {"name": "model"},
         ModelReference.parse: {"given": "model@1"},
@@ -122,6 +130,11 @@ CALLS = {
     "get_model": {"name": "model"},
     "compare_models": {"first": "a@1", "second": "a@2"},
 }
+
+
+SEARCH = {"space": SPACE, "target": "a board"}
+"""Of ``search``, which calls nothing."""
+SEARCH_CALLS = {"suggest": {}, "report": {"configuration": 0, "seconds": 1.0}, "rank": {}}
 
 
 def parameters_of(function):
@@ -157,6 +170,24 @@ def test_wrong_arguments_of_a_call_are_errors_of_the_package(method):
                 accepts_only_errors_of_the_package(call, f"{method}({name}=)", value)
 
 
+def test_wrong_arguments_of_a_search_are_errors_of_the_package():
+    for client in (CLIENT(), AsyncClient(NOWHERE)):
+        for name in parameters_of(client.search):
+            for value in WRONG:
+                call = partial(client.search, **(SEARCH | {name: value}))
+                accepts_only_errors_of_the_package(call, f"search({name}=)", value)
+
+
+@pytest.mark.parametrize("method", SEARCH_CALLS)
+def test_wrong_arguments_of_a_call_of_a_search_are_errors_of_the_package(method):
+    with CLIENT() as client:
+        function = getattr(client.search(**SEARCH), method)
+        for name in parameters_of(function):
+            for value in WRONG:
+                call = partial(function, **(SEARCH_CALLS[method] | {name: value}))
+                accepts_only_errors_of_the_package(call, f"{method}({name}=)", value)
+
+
 @pytest.mark.parametrize("method", CALLS)
 def test_wrong_arguments_of_an_async_call_are_errors_of_the_package(method):
     async def ask():
@@ -173,7 +204,10 @@ def test_wrong_arguments_of_an_async_call_are_errors_of_the_package(method):
 def test_every_call_of_both_clients_is_in_this_test():
     for client in (Client, AsyncClient):
         public = {name for name, _ in inspect.getmembers(client, callable) if name[0] != "_"}
-        assert public - {"close"} == CALLS.keys()
+        assert public - {"close", "search"} == CALLS.keys()
+    for search in (SpaceSearch, AsyncSpaceSearch):
+        public = {name for name, _ in inspect.getmembers(search, callable) if name[0] != "_"}
+        assert public == SEARCH_CALLS.keys()
 
 
 def test_every_constructor_of_the_package_is_in_this_test():
@@ -184,6 +218,7 @@ def test_every_constructor_of_the_package_is_in_this_test():
         *("ConfigurableNode", "FeatureSet", "GraphMeasurements", "KernelTime", "MeasuredGraph"),
         *("MeasurementsPage", "Model", "Pool", "RankStream", "AsyncRankStream", "Ranking"),
         *("Reported", "Reuse", "Suggestion", "Suggestions", "Timings", "Warning", "Task", "Unit"),
+        *("SpaceSearch", "AsyncSpaceSearch", "TargetSource"),
     }
     errors = {n for n in hlorank.__all__ if n.endswith("Error")}
     assert takes | answers | errors == set(hlorank.__all__)

@@ -130,6 +130,11 @@ def test_names_that_a_server_refuses_are_refused(name):
         Space("gemm", {name: [1]})
 
 
+def test_a_constraint_that_fails_is_named_with_the_configuration():
+    with pytest.raises(ArgumentError, match=r"failed for {'block_m': 16, .*KeyError\('warps'\)"):
+        Space("gemm", GEMM, constraints=lambda one: one["warps"] > 1)
+
+
 def test_an_instance_of_more_than_256_bytes_is_refused():
     assert Space("gemm", GEMM, instance="é" * 128).instance == "é" * 128
     with pytest.raises(GraphFileError, match="instance has 258 bytes, at most 256"):
