@@ -300,4 +300,4 @@ def test_a_space_whose_columns_differ_from_those_of_a_model_is_refused():
         space = Space(model.feature_set.name, {"tile": [1, 2]})
         with pytest.raises(RefusedError) as error:
             client.search(space, TARGET).suggest()
-    assert error.value.reason == "FEATURE_SET_DIFFERS"
+    assert error.value.reason == "FEATURE_SET_MISMATCH"
