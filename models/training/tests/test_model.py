@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.models.graph_layers import Standardise  # noqa: E402
@@ -16,6 +17,12 @@ from hlorank_training.models.registry import REGISTRY  # noqa: E402
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx  # noqa: E402
 
 TASKS = ("layout", "tile")
+EXPORTED = [
+    ModelSettings("layout"),
+    ModelSettings("tile"),
+    ModelSettings("tile", vectors=True),
+    ModelSettings("layout", attention=False),
+]
 VARIANTS = [
     ModelSettings("layout"),
     ModelSettings("tile"),
@@ -23,7 +30,8 @@ VARIANTS = [
     ModelSettings("tile", attention=False, edges=False),
     ModelSettings("layout", pooling="mean"),
     ModelSettings("tile", pooling="max"),
-    ModelSettings("tile", late_join=True),
+    ModelSettings("tile", vectors=True),
+    ModelSettings("layout", hidden=96, joined=32),
 ]
 
 
@@ -93,14 +101,13 @@ def test_the_embedding_depends_on_the_configuration_and_on_the_direction_of_edge
     assert np.abs(embed(encoder, turned) - expected).max() > 1e-4
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("attention", [True, False])
-def test_onnx_runtime_agrees_with_torch_for_every_shape(task, attention, tmp_path):
-    model = GraphSageTransformer(ModelSettings(task, attention=attention)).eval()
+@pytest.mark.parametrize("settings", EXPORTED, ids=str)
+def test_onnx_runtime_agrees_with_torch_for_every_shape(settings, tmp_path):
+    model = GraphSageTransformer(settings).eval()
     write_onnx(model, tmp_path)
     exported = OnnxModel(tmp_path)
     for nodes, count in ((4, 2), (8, 9), (32, 5)):
-        inputs = rows(task, nodes, count)
+        inputs = rows(settings.task, nodes, count)
         expected = embed(model.encoder, inputs)
         actual = exported.encode(inputs)
         assert np.abs(actual - expected).max() / np.abs(expected).max() < 1e-5
@@ -109,18 +116,30 @@ def test_onnx_runtime_agrees_with_torch_for_every_shape(task, attention, tmp_pat
         assert exported.head(expected) == pytest.approx(scores, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("attention", [True, False])
-def test_an_exported_row_is_the_same_to_the_bit_among_any_others(task, attention, tmp_path):
-    write_onnx(GraphSageTransformer(ModelSettings(task, attention=attention)).eval(), tmp_path)
+@pytest.mark.parametrize("settings", EXPORTED, ids=str)
+def test_an_exported_row_is_the_same_to_the_bit_among_any_others(settings, tmp_path):
+    write_onnx(GraphSageTransformer(settings).eval(), tmp_path)
     encode = OnnxModel(tmp_path).encode
     for nodes in (4, 24, 40):
-        inputs = rows(task, nodes, 60)
+        inputs = rows(settings.task, nodes, 60)
         expected = encode(inputs)
         for chosen in ([0, 1], [1, 4], [1, 4, 7, 10], [59, 2, 2], list(range(0, 60, 3))):
             assert (encode(of_rows(inputs, chosen)) == expected[chosen]).all(), chosen
         for more in (8, 24):
             assert (encode(padded(inputs, more)) == expected).all()
+
+
+@pytest.mark.parametrize("settings", EXPORTED, ids=str)
+def test_the_layers_of_the_graph_run_once_for_all_rows_of_a_segment(settings, tmp_path):
+    write_onnx(GraphSageTransformer(settings).eval(), tmp_path)
+    weights = {
+        part: sum(np.prod(t.dims) for t in onnx.load(tmp_path / f"{part}.onnx").graph.initializer)
+        for part in ("segment", "encoder")
+    }
+    assert weights["segment"] > weights["encoder"]
+    operators = [node.op_type for node in onnx.load(tmp_path / "encoder.onnx").graph.node]
+    assert "Attention" not in operators
+    assert len(operators) < 105
 
 
 @pytest.mark.parametrize("task", TASKS)

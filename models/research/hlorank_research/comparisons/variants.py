@@ -73,9 +73,7 @@ _TGRAPH = {
 }
 COMPARISONS = {
     ("layout", DEFAULT): Comparison(_OURS, seeds=3, baselines=True),
-    ("tile", DEFAULT): Comparison(
-        _OURS | {"late join": Variant({"late_join": True})}, seeds=3, baselines=True
-    ),
+    ("tile", DEFAULT): Comparison(_OURS, seeds=3, baselines=True),
     ("tile", "kaufman-sage-per-node"): Comparison(
         _KAUFMAN, published="paper: median, mean Tile-Size APE (TPU v2), %"
     ),

@@ -20,11 +20,12 @@ from hlorank_training.models.graph_layers import (
     neighbour_weights,
     symmetric_log,
 )
-from hlorank_training.models.layout_part import AMOUNTS, LayoutPart, separate_entries
+from hlorank_training.models.layout_part import LayoutPart, separate_entries
+from hlorank_training.models.layout_tensors import AMOUNTS
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
 from hlorank_training.models.segment_model import SegmentModel, SplitEncoder, node_rows, tile_rows
-from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
+from hlorank_training.models.tile_part import TilePart
 from hlorank_training.models.training_settings import TrainSettings
 from hlorank_training.models.vector_part import VectorTilePart
 
@@ -39,6 +40,9 @@ class ModelSettings:
     task: str
     """``layout`` or ``tile``"""
     hidden: int = 64
+    """Width of what depends on the segment alone."""
+    joined: int = 64
+    """Width from where the configuration joins."""
     embedding: int = 64
     heads: int = 4
     dropout: float = 0.1
@@ -51,35 +55,39 @@ class ModelSettings:
     """Without edges the model is a multi-layer perceptron over nodes."""
     pooling: str = "sum"
     """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are always summed."""
-    late_join: bool = False
-    """Tiles only: whether the configuration is joined after pooling instead of at every node."""
     vectors: bool = False
     """Tiles only: whether tiles have two levels, whose input bounds are vectors."""
 
 
 class Encoder(SplitEncoder):
-    """Encodes rows of (segment, local configuration)."""
+    """Encodes rows of (segment, local configuration).
+
+    The GraphSAGE and Transformer layers see the segment alone, so they run once for all its rows.
+    What a configuration adds to every node joins their result, and two layers follow.
+    """
 
     def __init__(self, settings: ModelSettings):
         super().__init__()
         hidden = settings.hidden
+        joined = settings.joined
         self.settings = settings
         self.standardise = Standardise(FEATURES)
         self.hide = nn.Dropout(settings.feature_dropout)
         self.opcode = nn.Embedding(OPCODES, hidden)
         self.static = nn.Linear(FEATURES, hidden)
-        self.configuration = _configuration_part(settings)
         self.first = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden))
         self.sages = nn.ModuleList(Sage(hidden, settings.dropout, settings.edges) for _ in range(2))
         self.attention = (
             Attention(hidden, settings.heads, settings.dropout) if settings.attention else None
         )
-        graph = ("is_node", "neighbours", "hidden_keys")[: 3 if settings.attention else 2]
-        part = () if settings.late_join else self.configuration.Tensors._fields
-        self.tensors = ("nodes", *(graph if part else ()), *part)
-        self.of_graph = len(graph)
-        self.norm = RootMeanSquareNorm(hidden)
-        self.project = nn.Linear(hidden, settings.embedding)
+        self.static_norm = RootMeanSquareNorm(hidden)
+        self.around = nn.Linear(hidden, joined, bias=False)
+        self.own = nn.Linear(hidden, joined)
+        self.configuration = _configuration_part(settings)
+        self.tensors = ("nodes", *self.configuration.Tensors._fields)
+        self.dense = nn.Linear(joined, joined)
+        self.norm = RootMeanSquareNorm(joined)
+        self.project = nn.Linear(joined, settings.embedding)
         shares = _AMOUNT_SHARES[settings.task] * (2 if settings.vectors else 1)
         self.amount_channels = settings.embedding // shares
         if settings.task == "layout":
@@ -93,39 +101,33 @@ class Encoder(SplitEncoder):
             self.configuration.fit(tile_rows(graphs))
 
     def of_segments(self, batch: SegmentBatch) -> tuple[Tensor, ...]:
-        static = self.static(self.hide(self.standardise(batch.features)))
-        static = static + look_up(self.opcode.weight, batch.opcode)
-        graph = [batch.mask.unsqueeze(1), neighbour_weights(batch.edges)]
-        if self.attention is not None:
-            graph.append(hidden_keys(batch.mask))
-        if self.settings.late_join:
-            return (self._pooled(graph, static.flatten(0, 1), graph[0]),)
+        own = self.static(self.hide(self.standardise(batch.features)))
+        own = own + look_up(self.opcode.weight, batch.opcode)
+        around = self.static_norm(self._layers(own.flatten(0, 1), batch)).view_as(own)
         part, added = self.configuration.of_segments(batch)
-        return (static + added, *graph, *part)
+        return (self.own(own) + self.around(around) + added, *part)
+
+    def _layers(self, own: Tensor, batch: SegmentBatch) -> Tensor:
+        """Maps nodes [S*N,H] to what GraphSAGE and Transformer make of them, of the same shape."""
+        # Nodes are flattened to [S*N,H]: ONNX Runtime is fastest at two-dimensional products.
+        h = self.first(own)
+        neighbours = neighbour_weights(batch.edges)
+        for sage in self.sages:
+            h = sage(h, neighbours)
+        return h if self.attention is None else self.attention(h, hidden_keys(batch.mask))
 
     def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
-        if self.settings.late_join:
-            return torch.relu(self.configuration(*tensors, *configuration))
-        nodes, *others = tensors
-        graph = others[: self.of_graph]
-        part = self.configuration.Tensors(*others[self.of_graph :])
-        return self._pooled(graph, *self.configuration(part, nodes, *configuration))
+        nodes, *part = tensors
+        joined, weights = self.configuration(
+            self.configuration.Tensors(*part), nodes, *configuration
+        )
+        h = torch.relu(joined)
+        h = h + torch.relu(self.dense(h))
+        parts = torch.relu(self.project(self.norm(h)))
+        return self._pool(parts.view(-1, nodes.shape[1], parts.shape[-1]), weights)
 
     def configuration_inputs(self, config: Tensor) -> tuple[Tensor, ...]:
         return separate_entries(config) if self.settings.task == "layout" else (config,)
-
-    def _pooled(self, graph: Sequence[Tensor], joined: Tensor, weights: Tensor) -> Tensor:
-        """Maps nodes [B*N,H] and their weights [B,A+1,N] to embeddings."""
-        # Nodes are flattened to [B*N,H]: ONNX Runtime is fastest at two-dimensional products.
-        is_node, neighbours, *hidden = graph
-        h = self.first(joined)
-        for sage in self.sages:
-            h = sage(h, neighbours)
-        if self.attention is not None:
-            h = self.attention(h, *hidden)
-        parts = torch.relu(self.project(self.norm(h)))
-        parts = parts.view(-1, is_node.shape[-1], parts.shape[-1])
-        return self._pool(parts, weights * is_node)
 
     def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
         """Pools ``parts`` [B,N,D] to [B,D]. Some channels are the cost of each amount in
@@ -144,32 +146,10 @@ class Encoder(SplitEncoder):
         )
 
 
-class LateJoin(nn.Module):
-    """A configuration joined to the pooled nodes: TpuGraphs' LateJoinSAGE."""
-
-    def __init__(self, settings: ModelSettings):
-        super().__init__()
-        width = settings.embedding
-        self.standardise = Standardise(TILE_FEATURES)
-        self.layers = nn.Sequential(
-            nn.Linear(width + TILE_FEATURES, width), nn.ReLU(), nn.Linear(width, width)
-        )
-
-    def fit(self, tiles: Tensor) -> None:
-        """Computes the statistics of the standardization from raw tiles [n,24]."""
-        self.standardise.fit(tiles)
-
-    def forward(self, nodes: Tensor, config: Tensor) -> Tensor:
-        """Maps pooled nodes f32 [B,D] and config f32 [B,24] to [B,D]."""
-        return self.layers(torch.cat([self.standardise(config), symmetric_log(nodes)], -1))
-
-
 def _configuration_part(settings: ModelSettings) -> nn.Module:
-    if settings.late_join:
-        return LateJoin(settings)
     if settings.task == "layout":
-        return LayoutPart(settings.hidden, settings.feature_dropout)
-    return (VectorTilePart if settings.vectors else TilePart)(settings.hidden)
+        return LayoutPart(settings.joined, settings.feature_dropout)
+    return (VectorTilePart if settings.vectors else TilePart)(settings.joined)
 
 
 class Head(nn.Module):

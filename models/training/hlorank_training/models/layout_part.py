@@ -12,7 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import look_up, rows_of
-from hlorank_training.models.layout_tensors import COPIES, MEASURES, RANK, LayoutTensors
+from hlorank_training.models.layout_tensors import (
+    AMOUNTS,
+    COPIES,
+    LARGEST,
+    MEASURES,
+    RANK,
+    LayoutTensors,
+)
 from hlorank_training.models.segment_batch import SegmentBatch
 
 SLOTS = 18
@@ -21,18 +28,18 @@ _TENSORS = 3
 _VALUES = 8
 """-2 for not configurable, -1 for the default, and the dimensions 0 to 5."""
 _PAIRS = RANK * RANK
-_STRIDE_BITS = 8.0
-"""Bits of a stride that count as one more copy."""
-_LARGE = 64.0
+_STRIDE_HALF_BITS = 16.0
+"""Half bits of a stride that count as one more copy."""
+_FAR = 100.0
+"""More than any difference of places."""
+_SATURATION = 64.0
 """Units at which amounts saturate, so that no tensor dominates all others."""
-_KINDS = (0, 1, 1, 2, 2)
+_KINDS = (1, 1, 2, 2, 0)
 """Kind of each copy of a node: of its output, of arriving data, to the preferred order."""
 _WEIGHTS = 4
 """Weights of a measure: 1, two functions of the size, and the size."""
 WORDS = len(COPIES) * MEASURES * 3
 """Features of a node's copies: their measures, alone and multiplied by two functions of size."""
-AMOUNTS = 3 * MEASURES
-"""Amounts of copied data of a node, by kind of copy and measure."""
 
 
 class LayoutPart(nn.Module):
@@ -50,16 +57,13 @@ class LayoutPart(nn.Module):
         self.hide = nn.Dropout(hidden_share)
         self.values = nn.Linear(SLOTS * _VALUES, hidden)
         self.copies = nn.Linear(WORDS, hidden, bias=False)
+        self.register_buffer("value", torch.arange(-2, _VALUES - 2), persistent=False)
         # Constant matrices, which compute sums of a few numbers as products.
-        self.register_buffer("one_hot", torch.eye(_VALUES), persistent=False)
-        self.register_buffer("more_minor", torch.ones(RANK, RANK).triu(1), persistent=False)
-        self.register_buffer("of_pairs", _of_pairs(), persistent=False)
-        self.register_buffer("is_chosen", _is_chosen(), persistent=False)
+        self.register_buffer("asked", _asked(), persistent=False)
+        self.register_buffer("unasked", _unasked(), persistent=False)
+        self.register_buffer("strides", _strides(), persistent=False)
         self.register_buffer("measures", _sums_of_measures(), persistent=False)
-        self.register_buffer("most", _most(), persistent=False)
-        self.register_buffer("repeated", _repeated(), persistent=False)
         self.register_buffer("kinds", _sums_of_kinds(), persistent=False)
-        self.register_buffer("one", torch.eye(AMOUNTS + 1)[:, -1:], persistent=False)
 
     def of_segments(self, batch: SegmentBatch) -> tuple[LayoutTensors, Tensor]:
         """Returns what depends on the segments alone, and what is added to their nodes [H]."""
@@ -68,7 +72,8 @@ class LayoutPart(nn.Module):
     def forward(
         self, tensors: LayoutTensors, nodes: Tensor, entries: Tensor, entry: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Joins ``nodes`` [B,N,H] and the configuration to [B*N,H]; adds amounts and 1, [B,10,N].
+        """Joins ``nodes`` [B,N,H] and the configuration to [B*N,H]; adds amounts and 1, [B,10,N],
+        which are 0 at padding.
 
         ``entries`` i64 [E,18] are the entries of the rows, and ``entry`` i64 [B,N] is the number of
         that of each node.
@@ -79,7 +84,7 @@ class LayoutPart(nn.Module):
         given = (values + nodes).flatten(0, 1)
         # The last measures, which are amounts, are no features.
         weight = F.pad(self.copies.weight, (0, len(COPIES) * MEASURES))
-        return torch.addmm(given, measures, weight.T), self._amounts(measures, entry)
+        return torch.addmm(given, measures, weight.T), self._amounts(tensors, measures, entry)
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
         """Returns the features of copies [B,N,45], and the amounts [B,9,N]."""
@@ -88,49 +93,41 @@ class LayoutPart(nn.Module):
         entries, entry = separate_entries(batch.config)
         measures = self._measures(every, self._one_hot_values(entries), entry)
         words = measures[:, :WORDS].view(*entry.shape, -1)
-        return words, self._amounts(measures, entry)[:, :AMOUNTS]
+        return words, self._amounts(every, measures, entry)[:, :AMOUNTS]
 
     def _one_hot_values(self, entries: Tensor) -> Tensor:
         """Returns every slot's value one-hot: [E,144]."""
-        return look_up(self.one_hot, entries + 2).flatten(1)
+        return (entries.unsqueeze(-1) == self.value).flatten(1).to(self.asked.dtype)
 
     def _measures(self, tensors: LayoutTensors, one_hot: Tensor, entry: Tensor) -> Tensor:
         """Returns the weighed measures of copies: [B*N,60]."""
-        asked, unset = self._asked(tensors, one_hot, entry)
-        wanted, taken = asked.split([RANK, 2 * RANK], -1)
+        wanted, taken, unset = self._strides(tensors, one_hot, entry).split(
+            [RANK, 2 * RANK, 2 * RANK], -1
+        )
         arrives = (tensors.arriving @ wanted).view(-1, *taken.shape[1:])
         taken = taken + arrives * unset
         # For outputs, the wanted order stands for the order read: one row for all is faster.
-        read = torch.cat([wanted, arrives, taken], -1)
-        write = F.pad(taken, (RANK, 2 * RANK)) + tensors.suits_copies
-        # The minor-most dimension of an order is the one above size 1 with a stride of 0 bits.
+        read = torch.cat([arrives, taken, wanted], -1)
+        write = F.pad(taken, (0, 3 * RANK)) + tensors.suits
+        # Only the minor-most dimension of an order has a stride below 1 half bit.
         exists = (read - write).abs() * tensors.real
-        reading = torch.relu(tensors.real - 2 * write) * read
-        writing = torch.relu(tensors.real - 2 * read) * write
-        measures = exists.flatten(0, 1) @ self.measures[0]
-        measures = torch.addmm(measures, reading.flatten(0, 1), self.measures[1])
-        measures = torch.addmm(measures, writing.flatten(0, 1), self.measures[2])
-        measures = torch.minimum(measures, self.most) @ self.repeated
+        reading = torch.relu(tensors.real - write) * read
+        writing = torch.relu(tensors.real - read) * write
+        dimensions = torch.cat([exists, reading, writing], -1).flatten(0, 1)
+        measures = (dimensions @ self.measures).clamp(max=1)
+        measures = torch.cat([measures] * _WEIGHTS, -1)
         return (_of_nodes(measures, entry) * tensors.weights).flatten(0, 1)
 
-    def _asked(
-        self, tensors: LayoutTensors, one_hot: Tensor, entry: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns the strides [B,N,18] that nodes ask for, the preferred ones of outputs that are
-        not set, and which of those of the inputs are not set [B,N,12]."""
-        places = one_hot.view(-1, _TENSORS, RANK, _VALUES)[..., _VALUES - RANK :]
-        # Of two dimensions of a tensor, whether the first is more minor: [E,108].
-        first_is_minor = ((self.more_minor.T @ places).mT @ places).flatten(1)
-        unset = torch.addmm(torch.ones_like(one_hot[:, :1]), one_hot, self.is_chosen, alpha=-1)
-        of_output, of_inputs = unset.split([RANK, 2 * RANK], -1)
-        strides = (look_up(first_is_minor, entry) * tensors.sizes) @ self.of_pairs
-        preferred = F.pad(look_up(of_output, entry) * tensors.suits, (0, 2 * RANK))
-        return strides + preferred, look_up(of_inputs, entry)
+    def _strides(self, tensors: LayoutTensors, one_hot: Tensor, entry: Tensor) -> Tensor:
+        """Returns the strides that nodes ask for, with the preferred ones of outputs that are not
+        set, and which of those of the inputs are not set: [B,N,30]."""
+        asked = torch.addmm(self.unasked, one_hot, self.asked).clamp(0, 1)
+        return (look_up(asked, entry) * tensors.asks) @ self.strides
 
-    def _amounts(self, measures: Tensor, entry: Tensor) -> Tensor:
+    def _amounts(self, tensors: LayoutTensors, measures: Tensor, entry: Tensor) -> Tensor:
         """Returns the amounts of weighed measures, and 1: [B,10,N]."""
         amounts = _of_nodes(measures @ self.kinds, entry).mT
-        return amounts / (1 + amounts / _LARGE) + self.one
+        return amounts / (1 + amounts / _SATURATION) + tensors.is_node
 
 
 def _of_nodes(flat: Tensor, entry: Tensor) -> Tensor:
@@ -145,45 +142,50 @@ def separate_entries(config: Tensor) -> tuple[Tensor, Tensor]:
     return config.flatten(0, 1), entry
 
 
-def _of_pairs() -> Tensor:
-    """Sums over the first of two dimensions, by tensor and second dimension: [108,18]."""
-    return _of_tensors(torch.eye(RANK).repeat(RANK, 1))
-
-
-def _of_tensors(one: Tensor) -> Tensor:
-    """Repeats a matrix for each of a node's three tensors."""
-    return torch.block_diag(*[one] * _TENSORS)
-
-
 def _dimensions() -> Tensor:
     """Maps a slot's value to its dimension, one-hot: [8,6]."""
     return F.pad(torch.eye(RANK), (0, 0, _VALUES - RANK, 0))
 
 
-def _is_chosen() -> Tensor:
-    """Tells for every dimension of a tensor whether its first place is set: [144,18]."""
-    first = _dimensions().sum(1, keepdim=True).expand(-1, RANK)
-    return _of_tensors(F.pad(first, (0, 0, 0, (RANK - 1) * _VALUES)))
+def _asked() -> Tensor:
+    """Maps an entry's values to what it asks for, if clipped to 0 and 1: [144,126].
+
+    These are, for every two dimensions of a tensor, whether the first is more minor, which is the
+    difference of their places, and for every dimension whether the order of its tensor is set.
+    """
+    dimensions = _dimensions()
+    placed = dimensions.repeat(RANK, 1)
+    place = torch.arange(RANK).repeat_interleave(_VALUES).unsqueeze(-1) * placed
+    # A dimension without a place is neither more minor nor less.
+    first = (place - _FAR * placed).repeat_interleave(RANK, 1)
+    second = (place + _FAR * placed).repeat(1, RANK)
+    is_set = F.pad(dimensions.sum(1, keepdim=True), (0, 0, 0, (RANK - 1) * _VALUES))
+    orders = torch.block_diag(*[second - first] * _TENSORS)
+    unset = torch.block_diag(*[-is_set.expand(-1, RANK)] * _TENSORS)
+    return torch.cat([orders, unset], 1)
+
+
+def _unasked() -> Tensor:
+    """What an entry without any place asks for, before it is clipped: [126]."""
+    return torch.cat([torch.full((_TENSORS * _PAIRS,), -2 * _FAR), torch.ones(SLOTS)])
+
+
+def _strides() -> Tensor:
+    """Sums what nodes ask for over the first of two dimensions, adds the preferred strides of an
+    output that is not set, and keeps which inputs are not set: [126,30]."""
+    of_pairs = torch.block_diag(*[torch.eye(RANK).repeat(RANK, 1)] * _TENSORS)
+    preferred = torch.eye(RANK, SLOTS)
+    asked = torch.cat([of_pairs, preferred])
+    return torch.block_diag(asked, torch.eye(2 * RANK))
 
 
 def _sums_of_measures() -> Tensor:
-    """Sums each measure of copies over dimensions: [3,30,15]."""
-    scale = torch.tensor([1, 1 / _STRIDE_BITS, 1 / _STRIDE_BITS])
-    sums = torch.zeros(MEASURES, len(COPIES), RANK, len(COPIES), MEASURES)
-    for measure in range(MEASURES):
-        for copy in range(len(COPIES)):
-            sums[measure, copy, :, copy, measure] = scale[measure]
-    return sums.flatten(1, 2).flatten(2)
-
-
-def _most() -> Tensor:
-    """Upper bounds of measures: the existence of a copy counts at most 1: [15]."""
-    return torch.tensor([1.0, torch.inf, torch.inf]).repeat(len(COPIES))
-
-
-def _repeated() -> Tensor:
-    """Repeats measures for each of their weights: [15,60]."""
-    return torch.eye(len(COPIES) * MEASURES).repeat(1, _WEIGHTS)
+    """Sums each measure of copies over dimensions: [90,15]."""
+    stride = 1 / _STRIDE_HALF_BITS / LARGEST
+    scale = torch.diag(torch.tensor([0.5, stride, stride]))
+    of_copies = torch.eye(len(COPIES)).repeat_interleave(RANK, 0)
+    sums = scale[:, None, None, :] * of_copies[None, :, :, None]
+    return sums.flatten(2).flatten(0, 1)
 
 
 def _sums_of_kinds() -> Tensor:

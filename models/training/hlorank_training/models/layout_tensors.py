@@ -11,15 +11,21 @@ from hlorank_training.models.segment_batch import SegmentBatch
 
 RANK = 6
 """Maximum dimensions of a tensor."""
-COPIES = (0, 1, 2, 1, 2)
-"""Tensors of a node's copies: its output, arriving at two inputs, and to their preferred orders."""
+COPIES = (1, 2, 1, 2, 0)
+"""Tensors of a node's copies: arriving at two inputs, to their preferred orders, and its output."""
 MEASURES = 3
 """Measures of a copy: its existence; the stride, in the order read, of the minor-most dimension of
 the order written; and the same in the other direction."""
+LARGEST = 16.0
+"""Strides are measured relative to this, so that no measure exceeds 1."""
+AMOUNTS = 3 * MEASURES
+"""Amounts of copied data of a node, by kind of copy and measure."""
 ELEMENTS = 2.0**16
 """Elements that count as one unit of copied data."""
 _HOPS = 2
 """Maximum nodes without a choice that propagate an order; segments have no longer chains."""
+_HALF_BITS = 2.0
+"""Strides are in half bits, so that only that of a minor-most dimension is below 1."""
 _CONVOLUTION = 26
 _DOT = 34
 _REDUCE = 70
@@ -39,15 +45,14 @@ _OUTPUT_FEATURES = 13
 class LayoutTensors(NamedTuple):
     """Properties of the output and two inputs of every node.
 
-    An order is represented by its strides: for each dimension, the logarithm to base 2 of the
-    distance of neighbours in elements.
+    An order is represented by its strides: for each dimension, the logarithm of the distance of
+    neighbours in elements, in half bits. Every node has the ``COPIES``; padding copies nothing.
     """
 
-    sizes: Tensor
-    """[S,N,108]: size of the first of every two dimensions of a tensor, in bits"""
+    asks: Tensor
+    """[S,N,126]: what an entry multiplies: the size of the first of every two dimensions of a
+    tensor; the strides of the preferred order of the output; 1 for every dimension of the inputs"""
     suits: Tensor
-    """[S,N,6]: strides of the preferred order of outputs"""
-    suits_copies: Tensor
     """[S,N,30]: strides of the preferred order for every copy that writes it"""
     real: Tensor
     """[S,N,30]: for every copy 1 if the dimension is longer than 1; 0 at operations without a
@@ -57,6 +62,8 @@ class LayoutTensors(NamedTuple):
     tensors, and the elements in units"""
     arriving: Tensor
     """[S,2N,N]: maps what nodes ask for their outputs to the orders that arrive at both inputs"""
+    is_node: Tensor
+    """[S,10,N]: 0, and in the last row 1 at real nodes"""
 
     @classmethod
     def of(cls, batch: SegmentBatch) -> "LayoutTensors":
@@ -68,25 +75,28 @@ class LayoutTensors(NamedTuple):
         counts = torch.cat([elements, *(role @ elements for role in roles)], -1) / ELEMENTS
         suits = _suits(batch, sizes)
         longer = (sizes > 0.5).to(own.dtype) * _any_is(batch, *_PARTICULAR).unsqueeze(-1)
-        of_output = suits[:, :, 0]
-        of_inputs = suits[:, :, 1:].flatten(2)
         copies = list(COPIES)
+        first_of_pairs = _HALF_BITS * sizes.repeat_interleave(RANK, -1).flatten(2)
+        of_inputs = torch.ones_like(suits[:, :, 1:]).flatten(2)
+        asks = [first_of_pairs, suits[:, :, 0], of_inputs]
+        weights = _weights(counts[:, :, copies].repeat_interleave(MEASURES, 2))
         return cls(
-            sizes=sizes.repeat_interleave(RANK, -1).flatten(2),
-            suits=of_output,
-            suits_copies=F.pad(of_output, (0, 4 * RANK)) + F.pad(of_inputs, (3 * RANK, 0)),
+            asks=torch.cat(asks, -1),
+            suits=F.pad(suits[:, :, [1, 2, 0]].flatten(2), (2 * RANK, 0)),
             real=longer[:, :, copies].flatten(2),
-            weights=_weights(counts[:, :, copies].repeat_interleave(MEASURES, 2)),
+            weights=weights * batch.mask.unsqueeze(-1),
             arriving=torch.stack(roles, 2).flatten(1, 2) @ _propagated(_same(batch, own)),
+            is_node=F.pad(batch.mask.unsqueeze(1), (0, 0, AMOUNTS, 0)),
         )
 
 
 def _weights(elements: Tensor) -> Tensor:
     """Returns the weights of measures, from the elements of their tensors [S,N,15]."""
+    units = torch.tensor([1, LARGEST, LARGEST]).repeat(4 * len(COPIES))
     # The logarithm separates sizes; the root keeps sums over nodes comparable.
     logarithm = torch.log1p(elements * ELEMENTS) / 8
     root = torch.sqrt(elements)
-    return torch.cat([torch.ones_like(elements), logarithm, root, elements], -1)
+    return torch.cat([torch.ones_like(elements), logarithm, root, elements], -1) * units
 
 
 def _propagated(same: Tensor) -> Tensor:
@@ -156,4 +166,4 @@ def _suits(batch: SegmentBatch, sizes: Tensor) -> Tensor:
     kernel = major + 10 * at(_KERNEL_INPUT) + 20 * at(_KERNEL_OUTPUT)
     place = torch.stack([output, first, kernel], 2)
     minor = (place.unsqueeze(-2) > place.unsqueeze(-1)).to(sizes.dtype)
-    return (minor * sizes.unsqueeze(-2)).sum(-1)
+    return _HALF_BITS * (minor * sizes.unsqueeze(-2)).sum(-1)

@@ -1,7 +1,6 @@
 """The tile configuration's part of a model."""
 
 from math import log
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +8,7 @@ from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import Standardise, rows_of
 from hlorank_training.models.segment_batch import SegmentBatch
+from hlorank_training.models.tile_shapes import RANK, SAME, Shapes, log_of
 
 TILE_FEATURES = 24
 LOOP = 8 + 3 * 5
@@ -20,11 +20,10 @@ READ = 7
 _STEPS = 5
 """Column of the steps in ``cuts``, which has one column less."""
 AMOUNTS = 2
-_STEP = 6.0
-_SCALE = 4.0
-_LARGEST = 12.0
-_SAME = 1e-3
-"""Logarithms: cost of a step in elements, and bounds; ``_SCALE`` brings most amounts near 1."""
+STEP = 6.0
+SCALE = 4.0
+LARGEST = 12.0
+"""Logarithms: cost of a step in elements, and bounds; ``SCALE`` brings most amounts near 1."""
 _REDUCTION_SUM = 6
 _REDUCTION_PRODUCT = 7
 _OUTPUT = 8
@@ -32,37 +31,8 @@ _OUTPUT_PRODUCT = 15
 """Columns of a tile; the output has six, the major dimension first."""
 _REDUCTION_AND_OUTPUT = 16
 """Columns before those of inputs, which this part does not use."""
-_RANK = 6
-_PARAMETER = 63
-"""Opcode of a kernel's inputs."""
-_HALO = 4
-"""Maximum difference of an input's dimension to the output's in a stencil or a convolution."""
-_VECTOR = 16.0
+VECTOR = 16.0
 """Elements of one vector instruction."""
-_NONE = -1e9
-"""Marks a dimension that equals no other."""
-
-
-class Shapes(NamedTuple):
-    """The tensors of S kernels: minor-most dimensions first."""
-
-    lengths: Tensor
-    """[S,8,6N]: maps the result of ``_cut_by`` to the logarithms of the lengths of all dimensions
-    in one tile"""
-    uncut: Tensor
-    """[S,N,6]: those of a tile of no size without any reduction"""
-    whole: Tensor
-    """[S,N,6]: logarithms of the dimensions"""
-    total: Tensor
-    """[S,N]: logarithms of the numbers of elements"""
-    largest: Tensor
-    """[S,1]: that of the largest tensor"""
-    at_output: Tensor
-    """[S,N]: 1 at the output"""
-    at_inputs: Tensor
-    """[S,N]: 1 at the kernel's inputs"""
-    no_inputs: Tensor
-    """[S,N]: 0 at the inputs, and very negative elsewhere"""
 
 
 class TilePart(nn.Module):
@@ -93,21 +63,23 @@ class TilePart(nn.Module):
 
     def of_segments(self, batch: SegmentBatch) -> tuple[Shapes, Tensor]:
         """Returns what depends on the segments alone, and what is added to their nodes [S,N,H]."""
-        shapes = self.shapes(batch)
+        shapes = Shapes.of(batch)
         _, of_whole = self._piece_weights()
         return shapes, _whole(shapes) @ of_whole.T + self.pieces.bias
 
     def forward(self, shapes: Shapes, nodes: Tensor, config: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``nodes`` [B,N,H] and the tiles [B,24] to [B*N,H]; adds amounts and 1, [B,3,N]."""
+        """Joins ``nodes`` [B,N,H] and the tiles [B,24] to [B*N,H]; adds amounts and 1, [B,3,N],
+        which are 0 at padding."""
         loop, pieces, piece = self.cuts(shapes, config)
         of_piece, _ = self._piece_weights()
         given = (self._per_row(config, loop).unsqueeze(1) + nodes).flatten(0, 1)
         joined = torch.addmm(given, pieces.flatten(0, 1), of_piece.T)
-        return joined, self._amounts(loop[:, _STEPS : _STEPS + 1] - shapes.largest, piece)
+        amounts = self._amounts(loop[:, _STEPS : _STEPS + 1] - shapes.largest, piece)
+        return joined, amounts * shapes.is_node
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
         """Returns the features of the loop [B,23], and of each node's piece [B,N,8]."""
-        shapes = self.shapes(batch)
+        shapes = Shapes.of(batch)
         every = Shapes(*(rows_of(tensor, batch.segment) for tensor in shapes))
         loop, pieces, _ = self.cuts(every, batch.config)
         nodes = torch.cat([pieces, _whole(every)], -1)
@@ -115,7 +87,7 @@ class TilePart(nn.Module):
 
     def _piece_weights(self) -> tuple[Tensor, Tensor]:
         """Returns the weights of ``pieces`` [H,8], and of the two features of whole tensors."""
-        return (self.pieces.weight @ self.piece_words / 4).split([_RANK + 2, 2], 1)
+        return (self.pieces.weight @ self.piece_words / 4).split([RANK + 2, 2], 1)
 
     def _per_row(self, config: Tensor, loop: Tensor) -> Tensor:
         """Returns what the bounds and the loop add to all nodes: [B,H]."""
@@ -132,7 +104,7 @@ class TilePart(nn.Module):
         """
         per_amount = torch.addmm(self.step, per_step, self.has_steps)
         logarithms = piece.unsqueeze(1) * self.amounts_of + per_amount.unsqueeze(-1)
-        return torch.exp(logarithms.clamp(max=_LARGEST + log(_SCALE)))
+        return torch.exp(logarithms.clamp(max=LARGEST + log(SCALE)))
 
     def cuts(self, shapes: Shapes, config: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns features of the loop [B,22], of each node's piece of a tile [B,N,8], and the
@@ -142,17 +114,17 @@ class TilePart(nn.Module):
         the elements that vectors of its minor-most dimension fill.
         """
         bounds = config[:, :_REDUCTION_AND_OUTPUT]
-        logarithms = _log(bounds)
+        logarithms = log_of(bounds)
         has = bounds.clamp(max=1)
         cut = torch.addmm(has @ self.cut_by_flags, logarithms, self.cut_by_logarithms)
         lengths = (cut.unsqueeze(1) @ shapes.lengths).view(-1, *shapes.whole.shape[1:])
         pieces = torch.minimum(lengths + shapes.uncut, shapes.whole)
         two, third, _ = pieces.split([2, 1, 3], -1)
-        is_uncut = (two > shapes.whole[..., :2] - _SAME).to(pieces.dtype)
+        is_uncut = (two > shapes.whole[..., :2] - SAME).to(pieces.dtype)
         (minor, next_minor) = two.split(1, -1)
         (first, second) = is_uncut.split(1, -1)
         run = minor + (next_minor + third * second) * first
-        filled = torch.exp(minor.clamp(max=log(_VECTOR)))
+        filled = torch.exp(minor.clamp(max=log(VECTOR)))
         piece = pieces.sum(-1)
         loop = self._loop(shapes, bounds, has, piece)
         return loop, torch.cat([pieces, run, filled], -1), piece
@@ -171,51 +143,6 @@ class TilePart(nn.Module):
         work = [tiles, steps, torch.relu(read)]
         return torch.cat([torch.log(lengths), *work, divisible], -1)
 
-    def shapes(self, batch: SegmentBatch) -> Shapes:
-        """Computes the properties of kernels, once for all tiles of a kernel."""
-        sizes = batch.dimensions() * batch.mask.unsqueeze(-1)
-        at_output = batch.output_node()
-        at_inputs = (batch.opcode == _PARAMETER).to(sizes.dtype) * batch.mask
-        output = at_output.unsqueeze(1) @ sizes
-        rank, output_rank = ((x > 0).to(sizes.dtype).sum(-1, keepdim=True) for x in (sizes, output))
-        matches, reduced = self._matches(sizes, output, rank == output_rank)
-        whole = _log(sizes)
-        total = whole.sum(-1)
-        # A dimension that follows an output dimension is as much shorter as the tile is; one that
-        # is reduced has the tile's length along the reduction, or is whole if that is not tiled.
-        fixed = whole - (matches * _log(output).unsqueeze(-2)).sum(-1)
-        cuts = torch.stack([reduced, -reduced * whole, fixed, whole], -1)
-        # The place of each dimension, counted from the minor-most: [S,N,6,6].
-        place = (self.places == (rank - 1 - self.places).unsqueeze(-1)).to(sizes.dtype)
-        ordered = place @ torch.cat([matches, cuts], -1)
-        follows, uncut, whole = ordered.split([_RANK + 2, 1, 1], -1)
-        return Shapes(
-            follows.flatten(1, 2).mT,
-            uncut.squeeze(-1),
-            whole.squeeze(-1),
-            total,
-            total.amax(-1, keepdim=True),
-            at_output,
-            at_inputs,
-            (1 - at_inputs) * _NONE,
-        )
-
-    def _matches(self, sizes: Tensor, output: Tensor, same_rank: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the output dimension that each dimension follows [S,N,6,6], or that it follows
-        none [S,N,6].
-
-        ``sizes`` is [S,N,6] and ``output`` [S,1,6]; a dimension in the same place has priority.
-        """
-        divided = torch.where(output > 1, output, _NONE)
-        equal = (sizes.unsqueeze(-1) == divided.unsqueeze(-2)).to(sizes.dtype)
-        in_place = (sizes == divided).to(sizes.dtype)
-        count = equal.sum(-1)
-        elsewhere = torch.relu(equal - in_place.unsqueeze(-1)) / count.clamp(min=1).unsqueeze(-1)
-        some = count.clamp(max=1)
-        near = (_near(sizes, output) & same_rank).to(sizes.dtype) * (1 - some)
-        matches = elsewhere + (in_place + near).unsqueeze(-1) * self.diagonal
-        return matches, (sizes > 1).to(sizes.dtype) - some - near
-
 
 def _whole(shapes: Shapes) -> Tensor:
     """Returns logarithms of the elements and the minor-most dimensions of tensors: [S,N,2]."""
@@ -225,7 +152,7 @@ def _whole(shapes: Shapes) -> Tensor:
 def _constants() -> dict[str, Tensor]:
     """Returns the matrices that select columns, and other numbers that have nothing to train."""
     columns = torch.eye(_REDUCTION_AND_OUTPUT)
-    bounds = columns[:, _OUTPUT : _OUTPUT + _RANK]
+    bounds = columns[:, _OUTPUT : _OUTPUT + RANK]
     product = columns[:, [_REDUCTION_PRODUCT]]
     output = columns[:, [_OUTPUT_PRODUCT]]
     # The last bound is the one that has none after it.
@@ -236,29 +163,19 @@ def _constants() -> dict[str, Tensor]:
     # Of the minor, the next minor and the reduction's length: themselves, and by powers of two.
     lengths = torch.cat([torch.eye(3, 4), torch.block_diag(*[powers] * 3)], -1)
     return {
-        "places": torch.arange(_RANK).float(),
-        "diagonal": torch.eye(_RANK),
         "loop_words": _loop_words(),
-        "piece_words": _piece_words(),
+        "piece_words": piece_words(),
         "amounts_of": torch.tensor([[1.0], [0.0], [0.0]]),
         "has_steps": torch.tensor([[1.0, 1.0, 0.0]]),
-        "step": torch.tensor([log(_SCALE), _STEP + log(_SCALE), 0.0]),
+        "step": torch.tensor([log(SCALE), STEP + log(SCALE), 0.0]),
         "cut_by_logarithms": F.pad(torch.cat([bounds, product], -1), (0, 1)),
-        "cut_by_flags": F.pad(columns[:, [_REDUCTION_SUM]], (_RANK + 1, 0)),
+        "cut_by_flags": F.pad(columns[:, [_REDUCTION_SUM]], (RANK + 1, 0)),
         "is_minor": torch.cat([is_last, is_before_last], -1),
         "twice": bounds.repeat(1, 2),
-        "minor_lengths": lengths[:2].repeat_interleave(_RANK, 0),
+        "minor_lengths": lengths[:2].repeat_interleave(RANK, 0),
         "other_lengths": product @ lengths[2:] + F.pad(output, (3, 15)),
         "shortest": torch.cat([torch.ones(4), powers.repeat(3)]),
     }
-
-
-def _near(sizes: Tensor, output: Tensor) -> Tensor:
-    """Finds dimensions a little longer than the output's in the same place, or twice as long."""
-    long = torch.where(output > 2 * _HALO, output, _NONE)
-    longer = sizes - long
-    halo = (longer > 0) & (longer <= _HALO)
-    return halo | (torch.abs(longer - long) <= 1)
 
 
 def _loop_words() -> Tensor:
@@ -267,21 +184,17 @@ def _loop_words() -> Tensor:
     work = others[:3]
     divisible = others[3:]
     lengths = [minor, next_minor, reduction, output, reduction + output]
-    return torch.stack([*lengths, *work, *(_SCALE * word for word in divisible)])
+    return torch.stack([*lengths, *work, *(SCALE * word for word in divisible)])
 
 
-def _piece_words() -> Tensor:
+def piece_words() -> Tensor:
     """Maps the features of a piece and two of the whole tensor to a node's features: [8,10].
 
     The two are its elements and its minor-most dimension. The sums are folded into the weights.
     """
-    *pieces, run, filled, total, whole_minor = torch.eye(_RANK + 4)
+    *pieces, run, filled, total, whole_minor = torch.eye(RANK + 4)
     piece = torch.stack(pieces).sum(0)
     (minor, next_minor, *_) = pieces
     cut = minor - whole_minor
-    words = [piece, piece - total, minor, next_minor, cut, total, run, 4 / _VECTOR * filled]
+    words = [piece, piece - total, minor, next_minor, cut, total, run, 4 / VECTOR * filled]
     return torch.stack(words)
-
-
-def _log(x: Tensor) -> Tensor:
-    return torch.log(x.clamp(min=1))

@@ -1,110 +1,172 @@
 """The part of a model for tiles of two levels: the tile of a workgroup, cut into vectors."""
 
-from dataclasses import replace
 from math import log
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hlorank_training.models.graph_layers import Standardise, rows_of
 from hlorank_training.models.segment_batch import SegmentBatch
-from hlorank_training.models.tile_part import AMOUNTS, Shapes, TilePart
+from hlorank_training.models.tile_part import (
+    LARGEST,
+    PIECES,
+    SCALE,
+    STEP,
+    TILE_FEATURES,
+    VECTOR,
+    piece_words,
+)
+from hlorank_training.models.tile_shapes import CUTS, RANK
+from hlorank_training.models.vector_shapes import LEVELS, VectorShapes
+from hlorank_training.models.vector_words import (
+    INPUT,
+    OUTPUT,
+    STEPS,
+    cover,
+    divided_lengths,
+    row_words,
+)
 
-_KERNEL = slice(0, 8)
-_OUTPUT = slice(8, 14)
-_INPUT = slice(16, 22)
-_LANES = 16.0
-_REGISTERS = 32.0
-"""f32 elements of a vector register, and registers."""
-_RANK = 6
-REGISTER_FEATURES = 17
+AMOUNTS = 2 * LEVELS
+_REDUCTION = slice(6, 7)
+_REDUCTION_PRODUCT = 7
 
 
 class VectorTilePart(nn.Module):
-    """Two ``TilePart``s, one for each level, and features of the vectors that both decide.
+    """Features of both levels' loops, and of the pieces that they cut of every node.
 
     Output bounds are the tile of a workgroup and input bounds are its vectors, both most minor
-    dimension first. Kernel bounds are the steps of reductions that are unrolled with a vector.
+    dimension first. Kernel bounds are the steps of reductions that are unrolled with a vector. Both
+    levels are computed together, since the number of operations counts as in ``TilePart``.
     """
 
-    Tensors = Shapes
+    Tensors = VectorShapes
 
     def __init__(self, hidden: int):
         super().__init__()
-        self.workgroup = TilePart(hidden)
-        self.vector = TilePart(hidden)
-        self.registers = nn.Sequential(
-            nn.Linear(REGISTER_FEATURES, hidden), nn.ReLU(), nn.Linear(hidden, hidden)
-        )
-        self.register_buffer("places", torch.arange(_RANK).float(), persistent=False)
+        words = row_words(SCALE)
+        self.words_of = [len(some) for some in words]
+        self.standardise = Standardise(TILE_FEATURES)
+        self.bounds = nn.Linear(TILE_FEATURES, hidden, bias=False)
+        self.first = nn.ModuleList(nn.Linear(count, hidden) for count in self.words_of)
+        self.last = nn.Linear(len(words) * hidden, hidden)
+        self.pieces = nn.Linear(LEVELS * PIECES, hidden)
+        constants = _constants() | {"row_words": torch.cat(words), "piece_words": piece_words()}
+        for name, constant in constants.items():
+            self.register_buffer(name, constant, persistent=False)
 
     def fit(self, tiles: Tensor) -> None:
-        """Computes the statistics of both levels from raw tiles [n,24]."""
-        for part, level in zip((self.workgroup, self.vector), self._levels(tiles), strict=True):
-            part.fit(level)
+        """Computes the statistics of the standardization from raw tiles [n,24]."""
+        self.standardise.fit(tiles)
 
-    def of_segments(self, batch: SegmentBatch) -> tuple[Shapes, Tensor]:
+    def of_segments(self, batch: SegmentBatch) -> tuple[VectorShapes, Tensor]:
         """Returns what depends on the segments alone, and what is added to their nodes [S,N,H]."""
-        shapes, nodes = self.workgroup.of_segments(batch)
-        return shapes, nodes + self.vector.of_segments(batch)[1]
+        shapes = VectorShapes.of(batch)
+        _, of_whole = self._piece_weights()
+        return shapes, _whole(shapes) @ of_whole.sum(1).T + self.pieces.bias
 
-    def forward(self, shapes: Shapes, nodes: Tensor, config: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``nodes`` [B,N,H] and both levels to [B*N,H]; adds amounts and 1,
-        [B,5,N]."""
-        workgroup, vector = self._levels(config)
-        row = self.registers(register_features(config)).unsqueeze(1)
-        joined, amounts = self.workgroup(shapes, nodes + row, workgroup)
-        joined, of_vectors = self.vector(shapes, joined.view(-1, *nodes.shape[1:]), vector)
-        return joined, torch.cat([amounts[:, :AMOUNTS], of_vectors], 1)
+    def forward(self, shapes: VectorShapes, nodes: Tensor, config: Tensor) -> tuple[Tensor, Tensor]:
+        """Joins ``nodes`` [B,N,H] and the tiles [B,24] to [B*N,H]; adds amounts and 1,
+        [B,5,N], which are 0 at padding."""
+        row, pieces, piece = self.cuts(shapes, config)
+        of_piece, _ = self._piece_weights()
+        given = (self._per_row(config, row).unsqueeze(1) + nodes).flatten(0, 1)
+        joined = torch.addmm(given, pieces.flatten(0, 1), of_piece.flatten(1).T)
+        return joined, self._amounts(row, shapes.largest, piece) * shapes.is_node
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
-        """Returns the features of both loops and of registers [B,63], and of pieces [B,N,16]."""
-        workgroup, vector = (replace(batch, config=c) for c in self._levels(batch.config))
-        outer = self.workgroup.words(workgroup)
-        inner = self.vector.words(vector)
-        loop = torch.cat([outer[0], inner[0], register_features(batch.config)], -1)
-        return loop, torch.cat([outer[1], inner[1]], -1)
+        """Returns the features of loops and registers [B,56], and of pieces [B,N,16]."""
+        shapes = VectorShapes.of(batch)
+        every = VectorShapes(*(rows_of(tensor, batch.segment) for tensor in shapes))
+        row, pieces, _ = self.cuts(every, batch.config)
+        whole = _whole(every).unsqueeze(2).expand(-1, -1, LEVELS, -1)
+        nodes = torch.cat([pieces.unflatten(-1, (LEVELS, -1)), whole], -1) @ self.piece_words.T
+        return row @ self.row_words.T, nodes.flatten(2)
 
-    def _levels(self, config: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns both levels as tiles of one level, whose major dimension is first: [B,24]."""
-        kernel = config[:, _KERNEL]
-        rest = torch.zeros_like(config[:, :8])
-        workgroup, vector = (self._major_first(config[:, k]) for k in (_OUTPUT, _INPUT))
-        # A workgroup computes whole reductions, step by step.
-        outer = torch.cat([torch.zeros_like(kernel), workgroup, rest], -1)
-        return outer, torch.cat([kernel, vector, rest], -1)
+    def cuts(self, shapes: VectorShapes, config: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the features from which the words of a row are sums [B,75], features of each
+        node's piece of both tiles [B,N,16], and the logarithms of the pieces' elements [B,2,N].
 
-    def _major_first(self, bounds: Tensor) -> Tensor:
-        """Reverses bounds [B,6], and appends their sum and product."""
-        last = (bounds > 0).to(bounds.dtype).sum(-1, keepdim=True) - 1
-        place = (self.places == (last - self.places).unsqueeze(-1)).to(bounds.dtype)
-        reversed_bounds = (place * bounds.unsqueeze(1)).sum(-1)
-        total = bounds.sum(-1, keepdim=True)
-        product = bounds.clamp(min=1).prod(-1, keepdim=True)
-        return torch.cat([reversed_bounds, total, product], -1)
+        Those of a piece are the logarithms of its dimensions and of its contiguous elements, and
+        the elements that vectors of its minor-most dimension fill.
+        """
+        least = config.clamp(min=1)
+        logarithms = torch.log(least)
+        has_reduction = config[:, _REDUCTION].clamp(max=1)
+        cut = torch.addmm(has_reduction @ self.cut_by_flag, logarithms, self.cut_by_logarithms)
+        lengths = cut.unsqueeze(1) @ shapes.lengths
+        pieces = torch.minimum(lengths + shapes.uncut, shapes.whole)
+        pieces = pieces.view(-1, RANK, LEVELS, shapes.total.shape[-1])
+        piece = pieces.sum(1)
+        row = torch.cat([logarithms, *self._row(shapes, least, piece)], -1)
+        features = torch.cat([pieces, *_runs(pieces, shapes.nearly_whole)], 1)
+        return row, features.permute(0, 3, 2, 1).flatten(2), piece
+
+    def _per_row(self, config: Tensor, row: Tensor) -> Tensor:
+        """Returns what the bounds, the loops and the registers add to all nodes: [B,H]."""
+        parts = self.row_words.split(self.words_of)
+        weights = [one.weight @ words for one, words in zip(self.first, parts, strict=True)]
+        biases = [one.bias for one in self.first]
+        hidden = torch.relu(F.linear(row, torch.cat(weights), torch.cat(biases)))
+        standard = self.standardise.of_logarithms(torch.log1p(config))
+        return torch.addmm(self.last(hidden), standard, self.bounds.weight.T)
+
+    def _row(self, shapes: VectorShapes, least: Tensor, piece: Tensor) -> tuple[Tensor, ...]:
+        """Returns how vectors cover the tile [B,8], the work of both loops [B,2] each, and flags
+        [B,37]."""
+        logarithms, flags = cover(least)
+        lengths = least @ self.divided_lengths
+        shrunk = shapes.total - piece
+        tiles = (shrunk * shapes.at_output).sum(-1)
+        steps = (shrunk * shapes.at_inputs).amax(-1)
+        read = torch.relu(torch.logsumexp(piece + shapes.no_inputs, -1))
+        flags = torch.cat([lengths == torch.floor(lengths), flags], -1).to(piece.dtype)
+        return logarithms, tiles, steps, read, flags
+
+    def _piece_weights(self) -> tuple[Tensor, Tensor]:
+        """Returns the weights of a piece's features at both levels [H,2,8], and of the two features
+        of whole tensors [H,2,2]."""
+        weights = self.pieces.weight.unflatten(1, (LEVELS, PIECES)) @ self.piece_words / SCALE
+        return weights.split([PIECES, 2], -1)
+
+    def _amounts(self, row: Tensor, largest: Tensor, piece: Tensor) -> Tensor:
+        """Returns for both levels the elements that all steps access at a node and the steps, and
+        then 1: [B,5,N], as costs per element of the largest tensor of the kernel."""
+        per_step = row[:, STEPS] - largest
+        per_amount = torch.addmm(self.step, per_step, self.has_steps).unsqueeze(-1)
+        return torch.exp((self.amounts_of @ piece + per_amount).clamp(max=LARGEST + log(SCALE)))
 
 
-def register_features(config: Tensor) -> Tensor:
-    """Returns how vectors fill registers and tiles: [B,17].
+def _runs(pieces: Tensor, nearly_whole: Tensor) -> tuple[Tensor, Tensor]:
+    """Maps the lengths of pieces [B,6,2,N] to their contiguous elements, and to the elements that
+    vectors of the minor-most dimension fill: [B,1,2,N] each."""
+    two, third, _ = pieces.split([2, 1, RANK - 3], 1)
+    minor, next_minor = two.split(1, 1)
+    first, second = (two > nearly_whole).to(pieces.dtype).split(1, 1)
+    filled = torch.exp(minor.clamp(max=log(VECTOR)))
+    return minor + (next_minor + third * second) * first, filled
 
-    These are logarithms of sizes, of the loads of a multiplication, and of wasted elements, and
-    whether the minor-most dimensions are scalars or have a remainder.
-    """
-    tile = config[:, _OUTPUT].clamp(min=1)
-    vector = config[:, _INPUT].clamp(min=1)
-    unrolled = torch.log(config[:, 0:6].clamp(min=1)).sum(-1, keepdim=True)
-    minor = vector[:, :1]
-    next_minor = vector[:, 1:2]
-    lanes = torch.ceil(minor / _LANES)
-    registers = torch.log(lanes) + torch.log(vector[:, 1:]).sum(-1, keepdim=True)
-    spilled = torch.relu(registers - log(_REGISTERS))
-    steps = torch.ceil(tile / vector)
-    padded = torch.log(steps * vector) - torch.log(tile)
-    has_remainder = (padded[:, :3] > 1e-4).to(config.dtype)
-    is_scalar = (vector[:, :2] == 1).to(config.dtype)
-    sizes = [torch.log(vector[:, :2]), unrolled, registers, spilled, registers + unrolled]
-    waste = [torch.log(lanes * _LANES / minor), padded.sum(-1, keepdim=True)]
-    reuse = torch.log(lanes * next_minor / (lanes + next_minor))
-    count = torch.log(steps).sum(-1, keepdim=True)
-    filled = (minor == lanes * _LANES).to(config.dtype)
-    rows = torch.log(vector[:, 1:]).sum(-1, keepdim=True)
-    return torch.cat([*sizes, *waste, reuse, count, filled, rows, has_remainder, is_scalar], -1)
+
+def _whole(shapes: VectorShapes) -> Tensor:
+    """Returns logarithms of the elements and the minor-most dimensions of tensors: [S,N,2]."""
+    nodes = shapes.total.shape[-1]
+    return torch.cat([shapes.total, shapes.whole[..., :nodes]], 1).mT
+
+
+def _constants() -> dict[str, Tensor]:
+    """Returns the matrices that select columns, and other numbers that have nothing to train."""
+    columns = torch.eye(TILE_FEATURES)
+    none = torch.zeros(TILE_FEATURES, CUTS - RANK)
+    reduction = F.pad(columns[:, [_REDUCTION_PRODUCT]], (0, 1))
+    # A workgroup computes whole reductions.
+    logarithms = [columns[:, OUTPUT], none, columns[:, INPUT], reduction]
+    elements_and_steps = [log(SCALE), STEP + log(SCALE)]
+    return {
+        "cut_by_logarithms": torch.cat(logarithms, -1),
+        "cut_by_flag": torch.eye(LEVELS * CUTS)[-1:],
+        "divided_lengths": divided_lengths(),
+        "amounts_of": torch.tensor([[1.0, 0], [0, 0], [0, 1], [0, 0], [0, 0]]),
+        "has_steps": torch.tensor([[1.0, 1, 0, 0, 0], [0, 0, 1, 1, 0]]),
+        "step": torch.tensor([*elements_and_steps * LEVELS, 0.0]),
+    }
