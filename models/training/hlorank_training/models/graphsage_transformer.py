@@ -196,14 +196,15 @@ _WITH_ATTENTION = "graphsage-transformer-segment"
 _WITHOUT_ATTENTION = "graphsage-segment"
 _PRESETS = (
     # There are few graphs: dropout of features and units raised tau on left-out graphs. Layouts
-    # differ by a few per cent, and their graphs have many segments.
+    # differ by a few per cent, and their graphs have many segments. Validation is best after a few
+    # epochs, and better if the learning rate falls soon.
     Preset(
         ModelSettings("layout", dropout=0.2, feature_dropout=0.3),
-        TrainSettings(loss=LossSettings(noise=0.005, full_weight=0.05)),
+        TrainSettings(epochs=16, loss=LossSettings(noise=0.005, full_weight=0.05)),
     ),
     # Tiles differ by factors, and kernels are small, so that many fit into a step.
     Preset(
-        ModelSettings("tile", feature_dropout=0.2),
+        ModelSettings("tile", dropout=0.2, feature_dropout=0.2),
         TrainSettings(
             learning_rate=2e-3, graphs_per_step=8, loss=LossSettings(noise=0.02, full_weight=0.2)
         ),
