@@ -7,13 +7,16 @@ from optuna.trial import TrialState, create_trial
 
 from measured_spaces import BUDGET, Space
 
+_REJECTIONS = 20
+"""Proposals in a row that are rejected before the nearest valid one is taken instead."""
+
 
 def search(space: Space, seed: int) -> list[int]:
     """The configurations that are measured, in order.
 
     A parameter is the place of its value among the ascending ones. Optuna knows no list of valid
-    configurations: the nearest one that was not measured stands for what it proposes. A
-    configuration that failed has an infinite time, so it counts as the worst.
+    configurations: a proposal that is not valid or was measured is rejected, for nothing, and it
+    proposes another. A configuration that failed has an infinite time, so it counts as the worst.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
@@ -23,6 +26,7 @@ def search(space: Space, seed: int) -> list[int]:
     }
     places, random = _places(space), np.random.default_rng(seed)
     order: list[int] = []
+    rejected = 0
     while len(order) < BUDGET:
         proposal = study.ask(domain)
         # What is measured may be another configuration, which is added instead.
@@ -30,8 +34,12 @@ def search(space: Space, seed: int) -> list[int]:
         proposed = [proposal.params[name] for name in space.columns]
         distances = np.abs((places - proposed) / largest).sum(1)
         distances[order] = np.inf
+        if distances.min() > 0 and rejected < _REJECTIONS:
+            rejected += 1
+            continue
         number = int(random.choice(np.flatnonzero(distances == distances.min())))
         order.append(number)
+        rejected = 0
         parameters = dict(zip(space.columns, places[number].tolist(), strict=True))
         seconds = float(space.seconds[number])
         study.add_trial(create_trial(params=parameters, distributions=domain, value=seconds))

@@ -1,8 +1,10 @@
-//! What measurements of a graph's configurations are worth: Kendall's tau on those that were not measured, and what a call
-//! takes. `HLORANK_MEASURED` names further folders of measured files, separated by colons.
+//! What measurements of a graph's configurations are worth: Kendall's tau on those that were not measured, regret of searches,
+//! and what a call takes. `HLORANK_MEASURED` names further folders of measured files, separated by colons. Arguments choose
+//! parts: `pools`, `reports`, `graphs`, `spaces`.
 
 mod pools;
 mod reports;
+mod spaces;
 
 use std::{
     env, fs,
@@ -36,23 +38,40 @@ struct Subject {
     target: Option<(usize, f64)>,
 }
 
+/// Parts, of which arguments select some by name.
+const PARTS: [&str; 4] = ["pools", "reports", "graphs", "spaces"];
+
 fn main() {
-    Runtime::new().expect("a runtime").block_on(async {
-        let server = TestServer::start().await;
-        let client = server.client().await;
-        pools::judge().await;
-        reports::judge().await;
-        println!("| graphs | number | measurements | tau before | tau after |");
-        println!("| --- | ---: | ---: | ---: | ---: |");
-        for subject in subjects() {
-            judge(&client, &subject).await;
+    // Cargo adds `--bench`.
+    let named: Vec<String> = env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let chosen = |part: &&str| named.is_empty() || named.iter().any(|name| name == part);
+    let runtime = Runtime::new().expect("a runtime");
+    for part in PARTS.into_iter().filter(chosen) {
+        match part {
+            "pools" => runtime.block_on(pools::judge()),
+            "reports" => runtime.block_on(reports::judge()),
+            "graphs" => runtime.block_on(judge_graphs()),
+            _ => runtime.block_on(spaces::judge()),
         }
-        if let Some(path) = shared("data/tpu/alexnet_layout.npz") {
-            let graph = distinct(read_graphs(&path).remove(0));
-            time(&client, &graph).await;
-            time_combinations(&client, &graph).await;
-        }
-    });
+    }
+}
+
+async fn judge_graphs() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    println!("| graphs | number | measurements | tau before | tau after |");
+    println!("| --- | ---: | ---: | ---: | ---: |");
+    for subject in subjects() {
+        judge(&client, &subject).await;
+    }
+    if let Some(path) = shared("data/tpu/alexnet_layout.npz") {
+        let graph = distinct(read_graphs(&path).remove(0));
+        time(&client, &graph).await;
+        time_combinations(&client, &graph).await;
+    }
 }
 
 fn subjects() -> Vec<Subject> {

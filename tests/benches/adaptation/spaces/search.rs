@@ -1,0 +1,79 @@
+//! A search that measures what the server suggests, one configuration at a time.
+
+use fastrand::Rng;
+use hlorank_proto::v1::{
+    Adapt, SuggestConfigsRequest, config_batch::Configs,
+    cost_model_service_client::CostModelServiceClient,
+};
+use hlorank_tests::config_batch;
+use tonic::transport::Channel;
+
+use super::{
+    site::{Sources, outcomes},
+    space::Space,
+};
+
+pub(super) struct Search<'a> {
+    space: &'a Space,
+    seed: u64,
+    all_other_targets: bool,
+    /// All configurations, in the order in which they are sent.
+    order: Vec<usize>,
+    configs: Configs,
+    /// The numbers of the configurations that were measured, in order.
+    pub(super) measured: Vec<usize>,
+}
+
+impl<'a> Search<'a> {
+    /// Starts with nothing measured. The order of configurations depends on the seed, so that it cannot help every search.
+    pub(super) fn new(space: &'a Space, seed: u64, sources: Sources) -> Self {
+        let mut order: Vec<usize> = (0..space.len()).collect();
+        Rng::with_seed(seed).shuffle(&mut order);
+        Self {
+            space,
+            seed,
+            all_other_targets: sources != Sources::None,
+            configs: space.configs(&order),
+            order,
+            measured: Vec::new(),
+        }
+    }
+
+    /// Measures so many configurations.
+    pub(super) async fn run(
+        &mut self,
+        client: &mut CostModelServiceClient<Channel>,
+        measurements: usize,
+    ) {
+        while self.measured.len() < measurements {
+            let answer = client.suggest_configs(self.request()).await;
+            let suggestions = answer.expect("a suggestion").into_inner().suggestions;
+            let config = self.order[suggestions[0].config as usize];
+            assert!(!self.measured.contains(&config), "{config} was measured");
+            self.measured.push(config);
+        }
+    }
+
+    fn request(&self) -> SuggestConfigsRequest {
+        SuggestConfigsRequest {
+            graph: Some(self.space.graph()),
+            batch: Some(config_batch(self.configs.clone())),
+            adapt: Some(Adapt {
+                all_other_targets: self.all_other_targets,
+                ..adapt(self.space, &self.measured)
+            }),
+            count: 1,
+            seed: self.seed,
+            ..SuggestConfigsRequest::default()
+        }
+    }
+}
+
+/// Returns all that was measured.
+pub(super) fn adapt(space: &Space, measured: &[usize]) -> Adapt {
+    let batch = (!measured.is_empty()).then(|| config_batch(space.configs(measured)));
+    Adapt {
+        batch,
+        ..outcomes(space, measured)
+    }
+}

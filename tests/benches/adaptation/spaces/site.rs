@@ -1,0 +1,127 @@
+//! A server without models that stores what was measured on the targets of a kernel.
+
+use std::fmt;
+
+use fastrand::Rng;
+use hlorank_proto::v1::{
+    Adapt, MeasurementFailure, ReportMeasurementsRequest,
+    cost_model_service_client::CostModelServiceClient,
+};
+use hlorank_tests::{TestServer, config_batch};
+use tempfile::TempDir;
+use tonic::transport::Channel;
+
+use super::space::Space;
+
+/// Measurements of each target that the server stores.
+const STORED: usize = 300;
+
+/// What a search knows of other targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sources {
+    None,
+    /// Random measurements of each.
+    OtherTargets,
+    /// The same, but their times are those of others of them.
+    Shuffled,
+}
+
+pub(super) struct Site {
+    pub(super) client: CostModelServiceClient<Channel>,
+    _server: TestServer,
+    _folder: TempDir,
+}
+
+impl Site {
+    /// Starts a server, and reports measurements of each target of a kernel.
+    pub(super) async fn start(spaces: &[Space], sources: Sources, seed: u64) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let models = folder.path().join("models");
+        std::fs::create_dir(&models).expect("a folder");
+        let server = TestServer::start_with(&[
+            &format!("--models={}", models.display()),
+            &format!(
+                "--measurements={}",
+                folder.path().join("measurements").display()
+            ),
+        ])
+        .await;
+        let mut client = server.cost_model().await;
+        if sources != Sources::None {
+            for space in spaces {
+                report(&mut client, space, sources, seed).await;
+            }
+        }
+        Self {
+            client,
+            _server: server,
+            _folder: folder,
+        }
+    }
+}
+
+async fn report(
+    client: &mut CostModelServiceClient<Channel>,
+    space: &Space,
+    sources: Sources,
+    seed: u64,
+) {
+    let mut random = Rng::with_seed(seed);
+    let chosen = random.choose_multiple(0..space.len(), STORED);
+    let mut timed = chosen.clone();
+    if sources == Sources::Shuffled {
+        random.shuffle(&mut timed);
+    }
+    let Adapt {
+        seconds, failures, ..
+    } = outcomes(space, &timed);
+    let request = ReportMeasurementsRequest {
+        graph: Some(space.graph()),
+        target: space.target.clone(),
+        batch: Some(config_batch(space.configs(&chosen))),
+        seconds,
+        failures,
+        ..ReportMeasurementsRequest::default()
+    };
+    let report = client.report_measurements(request).await;
+    let accepted = report.expect("a report").into_inner().accepted;
+    assert_eq!(accepted as usize, chosen.len());
+}
+
+/// Returns what measuring the configurations gives.
+pub(super) fn outcomes(space: &Space, measured: &[usize]) -> Adapt {
+    let times = measured.iter().map(|&config| space.seconds[config]);
+    let failure = |seconds: f64| {
+        if seconds.is_finite() {
+            MeasurementFailure::Unspecified
+        } else {
+            MeasurementFailure::Crash
+        }
+    };
+    Adapt {
+        target: space.target.clone(),
+        failures: times
+            .clone()
+            .map(|seconds| failure(seconds).into())
+            .collect(),
+        seconds: times
+            .map(|seconds| if seconds.is_finite() { seconds } else { 0.0 })
+            .collect(),
+        ..Adapt::default()
+    }
+}
+
+impl fmt::Display for Sources {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(formatter, "without other targets"),
+            Self::OtherTargets => {
+                write!(formatter, "with {STORED} measurements of each other target")
+            }
+            Self::Shuffled => write!(
+                formatter,
+                "with {STORED} measurements of each other target, whose times are shuffled"
+            ),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The measured lists: `KERNEL.GPU.npz`.
+
+use std::{fs, path::Path};
+
+use hlorank_proto::v1::{
+    FeatureGraph, Graph, NodeFeatureConfigs, config_batch::Configs, graph::Source,
+};
+use hlorank_tests::{Arrays, graph_of};
+
+/// All valid configurations of a kernel, measured on one GPU.
+pub(super) struct Space {
+    pub(super) kernel: String,
+    /// The GPU.
+    pub(super) target: String,
+    columns: Vec<String>,
+    /// `[n, columns]`
+    values: Vec<f32>,
+    /// `[n]`, infinite if the configuration failed.
+    pub(super) seconds: Vec<f64>,
+}
+
+impl Space {
+    /// Reads the lists of a folder, by kernel and then by GPU.
+    pub(super) fn read_all(folder: &Path) -> Vec<Self> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let mut spaces: Vec<Self> = paths
+            .filter(|path| path.extension().is_some_and(|extension| extension == "npz"))
+            .map(|path| Self::read(&path))
+            .collect();
+        spaces
+            .sort_by(|one, other| (&one.kernel, &one.target).cmp(&(&other.kernel, &other.target)));
+        spaces
+    }
+
+    fn read(path: &Path) -> Self {
+        let name = path.file_stem().and_then(|stem| stem.to_str());
+        let (kernel, target) = name
+            .and_then(|name| name.split_once('.'))
+            .expect("a file that is named by kernel and GPU");
+        let mut arrays = Arrays::open(path);
+        let parameters: Vec<f64> = arrays.values("params");
+        #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
+        let values = parameters.into_iter().map(|value| value as f32).collect();
+        Self {
+            kernel: kernel.to_owned(),
+            target: target.to_owned(),
+            columns: arrays.values("names"),
+            values,
+            seconds: arrays.values("seconds"),
+        }
+    }
+
+    /// Makes a space whose columns have numbers for names. All configurations ran.
+    pub(super) fn synthetic(columns: usize, values: Vec<f32>, seconds: Vec<f64>) -> Self {
+        Self {
+            kernel: "synthetic".to_owned(),
+            target: "bench".to_owned(),
+            columns: (0..columns).map(|column| format!("c{column}")).collect(),
+            values,
+            seconds,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.seconds.len()
+    }
+
+    /// Returns the graph of one node that stands for the kernel.
+    pub(super) fn graph(&self) -> Graph {
+        graph_of(Source::FeatureGraph(FeatureGraph {
+            feature_set: self.kernel.clone(),
+            config_columns: self.columns.clone(),
+            ..FeatureGraph::default()
+        }))
+    }
+
+    /// Returns the chosen configurations, packed.
+    pub(super) fn configs(&self, chosen: &[usize]) -> Configs {
+        let width = self.columns.len();
+        let values = chosen
+            .iter()
+            .flat_map(|&config| &self.values[config * width..][..width]);
+        let bytes: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
+        let count = |count: usize| u32::try_from(count).expect("a count of 32 bits");
+        Configs::NodeFeatureConfigs(NodeFeatureConfigs {
+            config_count: count(chosen.len()),
+            features: bytes.into(),
+            column_count: count(width),
+            ..NodeFeatureConfigs::default()
+        })
+    }
+}
