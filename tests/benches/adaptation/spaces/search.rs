@@ -16,7 +16,7 @@ use super::{
 pub(super) struct Search<'a> {
     space: &'a Space,
     seed: u64,
-    all_other_targets: bool,
+    sources: Sources,
     /// All configurations, in the order in which they are sent.
     order: Vec<usize>,
     configs: Configs,
@@ -32,7 +32,7 @@ impl<'a> Search<'a> {
         Self {
             space,
             seed,
-            all_other_targets: sources != Sources::None,
+            sources,
             configs: space.configs(&order),
             order,
             measured: Vec::new(),
@@ -58,10 +58,7 @@ impl<'a> Search<'a> {
         SuggestConfigsRequest {
             graph: Some(self.space.graph()),
             batch: Some(config_batch(self.configs.clone())),
-            adapt: Some(Adapt {
-                all_other_targets: self.all_other_targets,
-                ..adapt(self.space, &self.measured)
-            }),
+            adapt: Some(adapt(self.space, self.sources, &self.measured)),
             count: 1,
             seed: self.seed,
             ..SuggestConfigsRequest::default()
@@ -69,11 +66,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns all that was measured.
-pub(super) fn adapt(space: &Space, measured: &[usize]) -> Adapt {
+/// Returns all that was measured, and whether other targets help.
+pub(super) fn adapt(space: &Space, sources: Sources, measured: &[usize]) -> Adapt {
     let batch = (!measured.is_empty()).then(|| config_batch(space.configs(measured)));
     Adapt {
         batch,
+        all_other_targets: sources != Sources::None,
         ..outcomes(space, measured)
     }
 }

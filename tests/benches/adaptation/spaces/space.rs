@@ -51,11 +51,16 @@ impl Space {
         }
     }
 
-    /// Makes a space whose columns have numbers for names. All configurations ran.
-    pub(super) fn synthetic(columns: usize, values: Vec<f32>, seconds: Vec<f64>) -> Self {
+    /// Makes a space whose columns have numbers for names.
+    pub(super) fn synthetic(
+        target: String,
+        columns: usize,
+        values: Vec<f32>,
+        seconds: Vec<f64>,
+    ) -> Self {
         Self {
             kernel: "synthetic".to_owned(),
-            target: "bench".to_owned(),
+            target,
             columns: (0..columns).map(|column| format!("c{column}")).collect(),
             values,
             seconds,
@@ -70,6 +75,7 @@ impl Space {
     pub(super) fn graph(&self) -> Graph {
         graph_of(Source::FeatureGraph(FeatureGraph {
             feature_set: self.kernel.clone(),
+            nodes: 1,
             config_columns: self.columns.clone(),
             ..FeatureGraph::default()
         }))
