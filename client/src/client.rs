@@ -166,13 +166,12 @@ impl Client {
         request: &SuggestRequest<'_>,
     ) -> Result<Suggestions, ClientError> {
         if let Some(by_hash) = request.graph.by_hash() {
-            match self.suggest_of_graph(&attempt, request, by_hash).await {
+            match Box::pin(self.suggest_of_graph(&attempt, request, by_hash)).await {
                 Err(error) if error.is_graph_not_cached() => {}
                 answer => return answer,
             }
         }
-        self.suggest_of_graph(&attempt, request, request.graph.whole())
-            .await
+        Box::pin(self.suggest_of_graph(&attempt, request, request.graph.whole())).await
     }
 
     async fn suggest_of_graph(

@@ -87,18 +87,13 @@ pub enum GraphError {
     SetDescription(NamedSetError),
     /// A description of another set than that of the model.
     #[error(
-        "the columns of the feature set `{set}` differ from those of model `{model}`: its node columns are {node_columns}, and its \
-         configuration columns are {config_columns}"
+        "the columns of the feature set differ from those of model `{model}`, which has {columns}"
     )]
     SetDiffers {
-        /// The feature set.
-        set: String,
         /// The model.
         model: String,
-        /// The node columns of the model.
-        node_columns: String,
-        /// The configuration columns of the model.
-        config_columns: String,
+        /// Its columns.
+        columns: String,
     },
     /// A long name of an instance.
     #[error("instance is {found} bytes long, expected at most {limit} bytes; send a digest of it")]

@@ -74,7 +74,7 @@ impl Default for SourcesCache {
 
 impl SourcesCache {
     /// Compares the measurements of other targets, unless that was done before.
-    pub(crate) fn study(&self, prior: Prior, sources: Vec<Measurements>) -> Arc<StudiedSources> {
+    pub(crate) fn study(&self, prior: Prior, sources: &[Measurements]) -> Arc<StudiedSources> {
         let digests: Vec<Digest> = sources.iter().map(|source| digest(prior, source)).collect();
         let parts = digests.iter().map(|digest| &digest.0[..]);
         let digest = Digest::of_parts("hlorank 2026 measurements of other targets", parts);

@@ -20,11 +20,11 @@ impl SuggestionRequest {
         known.extend((candidates.points)(&self.pending));
         let mut suggestions = Vec::new();
         while suggestions.len() < self.count && !left.is_empty() {
-            let draws = (0..DRAWN).map(|draw| {
+            let numbers = (0..DRAWN).map(|draw| {
                 let others = (known.len() + suggestions.len()) * DRAWN + draw;
                 left[self.draw(others, left.len())]
             });
-            let drawn: Vec<usize> = draws.collect::<BTreeSet<usize>>().into_iter().collect();
+            let drawn: Vec<usize> = numbers.collect::<BTreeSet<usize>>().into_iter().collect();
             let mut points = (candidates.points)(&drawn);
             let farthest = farthest(&points, &known);
             let config = drawn[farthest];

@@ -82,7 +82,7 @@ impl Kernel {
         let mut scale = ColumnScale::of(points, &measurements.times);
         let teaching = measurements.clone().at_most(TEACH_LENGTHS);
         let learned = learn_lengths(&scale, &teaching, prior);
-        scale.lengthen(&learned.lengths);
+        scale.lengthen(&learned.of_columns);
         let mut kernel = Self::of_points(points, prior.score_unit(), Some(scale));
         kernel.expected = Some(ExpectedVariances {
             columns: learned.amplitude,

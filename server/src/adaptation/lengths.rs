@@ -15,7 +15,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) struct Lengths {
     /// Per column.
-    pub(super) lengths: Vec<f64>,
+    pub(super) of_columns: Vec<f64>,
     /// Variance of what the columns explain.
     pub(super) amplitude: f64,
     /// Variance of one run.
@@ -56,9 +56,9 @@ struct Loss {
 }
 
 /// Median of a length, of the amplitude and of the noise before anything is measured, as logarithms. Their deviation is 1.
-const EXPECTED_LENGTH: f64 = 0.693_147_180_559_945_3;
+const EXPECTED_LENGTH: f64 = std::f64::consts::LN_2;
 const EXPECTED_AMPLITUDE: f64 = 0.0;
-const EXPECTED_NOISE: f64 = -2.302_585_092_994_046;
+const EXPECTED_NOISE: f64 = -std::f64::consts::LN_10;
 
 /// Variance of the common offset, and of what the score's slope may differ by, relative to that of the residuals.
 const OFFSET: f64 = 10.0;
@@ -82,7 +82,7 @@ impl Lengths {
         let (lengths, variances) = at.split_at(pairs.columns);
         let variance = |logarithm: f64| libm::exp(2.0 * logarithm) * deviation * deviation;
         Self {
-            lengths: lengths.iter().map(|&each| libm::exp(each)).collect(),
+            of_columns: lengths.iter().map(|&each| libm::exp(each)).collect(),
             amplitude: variance(variances[0]),
             noise: variance(variances[1]),
         }
@@ -175,7 +175,9 @@ impl Pairs {
         let solved = factor.solve(&self.residuals);
         let inverse = factor.inverse();
         let mut gradient = self.gradient_of_lengths(&distances, &weights, &solved, &inverse);
-        gradient.iter_mut().for_each(|each| *each *= amplitude);
+        for slope in &mut gradient {
+            *slope *= amplitude;
+        }
         gradient.extend(self.gradient_of_variances(
             &distances,
             [amplitude, noise],
@@ -307,7 +309,7 @@ mod tests {
         let (coordinates, residuals) = grid();
         let learned = Lengths::of(&observed(&coordinates, &residuals));
         println!("{learned:?}");
-        assert!(learned.lengths[1] > 3.0 * learned.lengths[0]);
+        assert!(learned.of_columns[1] > 3.0 * learned.of_columns[0]);
         assert!(learned.noise < 0.1 * learned.amplitude);
     }
 

@@ -120,8 +120,8 @@ impl AdaptedModel {
             (with_score.weight, without.weight) = (0.0, 1.0);
         }
         let basis = Basis {
-            score_tau,
             contradicts,
+            score_tau,
             ..basis_of(&hypotheses, &measurements)
         };
         let effects = effects(&kernel, &hypotheses);

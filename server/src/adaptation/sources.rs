@@ -82,7 +82,7 @@ const SURE: f64 = 2.0;
 
 impl StudiedSources {
     /// Compares sources with each other.
-    pub(crate) fn of(prior: Prior, sources: Vec<Measurements>) -> Self {
+    pub(crate) fn of(prior: Prior, sources: &[Measurements]) -> Self {
         let examples: Vec<Option<Examples>> = sources
             .iter()
             .map(|source| examples(prior, source))
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn targets_that_agree_predict_another_one() {
-        let studied = StudiedSources::of(PRIOR, vec![target(0.2), target(0.1), target(0.3)]);
+        let studied = StudiedSources::of(PRIOR, &[target(0.2), target(0.1), target(0.3)]);
         let (sources, bases) = studied.given(&Measurements::default());
         let sources = sources.unwrap();
         let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.25)).collect();
@@ -350,20 +350,20 @@ mod tests {
 
     #[test]
     fn a_source_unlike_the_others_is_left_out() {
-        let sources = vec![target(0.2), shuffled(23), target(0.1), target(0.3)];
-        let (used, bases) = StudiedSources::of(PRIOR, sources).given(&Measurements::default());
+        let sources = [target(0.2), shuffled(23), target(0.1), target(0.3)];
+        let (used, bases) = StudiedSources::of(PRIOR, &sources).given(&Measurements::default());
         let unlike = Some(SourceRefusal::UnlikeOthers);
         assert_eq!(refusals(&bases), [None, unlike, None, None]);
         assert!(used.is_some());
-        let shuffled = vec![shuffled(23), shuffled(37), shuffled(47)];
-        let (used, bases) = StudiedSources::of(PRIOR, shuffled).given(&Measurements::default());
+        let shuffled = [shuffled(23), shuffled(37), shuffled(47)];
+        let (used, bases) = StudiedSources::of(PRIOR, &shuffled).given(&Measurements::default());
         assert_eq!(refusals(&bases), [unlike; 3]);
         assert!(used.is_none());
     }
 
     #[test]
     fn own_measurements_contradict_a_source() {
-        let studied = StudiedSources::of(PRIOR, vec![target(0.2)]);
+        let studied = StudiedSources::of(PRIOR, &[target(0.2)]);
         let inverted = |number| -ln_seconds(number, 0.2);
         let own = measured((0..64).step_by(5), inverted);
         let (used, bases) = studied.given(&own);
@@ -382,7 +382,7 @@ mod tests {
             seconds: None,
             repeats: 1,
         }]);
-        let studied = StudiedSources::of(PRIOR, vec![few, equal, failed, Measurements::default()]);
+        let studied = StudiedSources::of(PRIOR, &[few, equal, failed, Measurements::default()]);
         let (used, bases) = studied.given(&Measurements::default());
         assert!(used.is_none());
         assert_eq!(

@@ -71,7 +71,7 @@ impl Learning {
         }
         let prior = learner.model.manifest().prior();
         let cache = Arc::clone(&self.sources);
-        let study = move |_| cache.study(prior, sources);
+        let study = move |_| cache.study(prior, &sources);
         let studied = self.pool().run(Class::Bulk, study).await?.value;
         Ok(Some(OtherMeasurements { targets, studied }))
     }

@@ -75,11 +75,14 @@ fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), CallError>
     if let Some(described) = graph.description()
         && **described != *set
     {
+        let columns = format!(
+            "the node columns {} and the configuration columns {}",
+            set.node_features().join(", "),
+            set.config_features().join(", ")
+        );
         return Err(CallError::Graph(GraphError::SetDiffers {
-            set: set.name().to_owned(),
             model: manifest.name.clone(),
-            node_columns: set.node_features().join(", "),
-            config_columns: set.config_features().join(", "),
+            columns,
         }));
     }
     let found = graph.columns();

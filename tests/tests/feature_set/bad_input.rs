@@ -20,6 +20,7 @@ fn graph() -> FeatureGraph {
         nodes: 2,
         node_features: node_features.into(),
         edges: vec![1, 0],
+        ..FeatureGraph::default()
     }
 }
 

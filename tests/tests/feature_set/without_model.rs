@@ -1,12 +1,12 @@
 //! A server without models answers from measurements alone, of its target and of others.
 
-use hlorank_proto::v1;
 use hlorank_proto::v1::{
-    Adapt, ConfigBatch, Evidence, FeatureGraph, Graph, ParameterConfig, ParameterConfigs,
+    self, Adapt, ConfigBatch, Evidence, FeatureGraph, Graph, ParameterConfig, ParameterConfigs,
     RankConfigsRequest, RankConfigsResponse, ReportMeasurementsRequest, SourceRefusal,
     SuggestConfigsRequest, config_batch::Configs, graph::Source,
 };
 use hlorank_tests::{TestServer, http_get};
+use tonic::Code;
 
 /// The sizes and the switch of a space of 72 configurations.
 fn values(number: u16) -> Vec<f32> {

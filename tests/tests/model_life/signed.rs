@@ -37,6 +37,9 @@ fn sign(folder: &Path, key: &KeyPair) {
     fs::write(folder.join("model.sig"), bundle.to_string()).unwrap();
 }
 
+/// Changes the folder of a version.
+type Spoil<'a> = &'a dyn Fn(&Path);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_no_key_has_signed_is_rejected() {
     let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
@@ -49,7 +52,7 @@ async fn a_version_that_no_key_has_signed_is_rejected() {
     let flag = format!("--models-key={}", keys.path().display());
     let subject = Subject::start_with(artifacts, &[&flag]).await;
     let remove = |folder: &Path| fs::remove_file(folder.join("model.sig")).unwrap();
-    let spoil: [(&str, &dyn Fn(&Path)); 3] = [
+    let spoil: [(&str, Spoil<'_>); 3] = [
         ("not about this manifest.json", &|_| ()),
         ("cannot read model.sig", &remove),
         ("none of the keys", &|folder| sign(folder, &other)),

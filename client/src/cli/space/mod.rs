@@ -113,7 +113,7 @@ impl Report {
         let mut report = KeptReport::default();
         for part in parts {
             let reported = client.report_measurements(&rows.graph, &part).await;
-            report.add(reported.map_err(|source| self.space.failed(source))?);
+            report.add(&reported.map_err(|source| self.space.failed(source))?);
         }
         Ok(format.print(&report)?)
     }

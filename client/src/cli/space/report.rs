@@ -141,7 +141,7 @@ impl Display for SpaceReport {
 }
 
 impl KeptReport {
-    pub(super) fn add(&mut self, reported: Reported) {
+    pub(super) fn add(&mut self, reported: &Reported) {
         self.accepted += u64::from(reported.accepted);
         self.known += u64::from(reported.known);
     }
