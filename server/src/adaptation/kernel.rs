@@ -5,6 +5,7 @@ use super::{
     column_scale::ColumnScale,
     columns::Columns,
     lengths::{Lengths, Observations},
+    matern::matern,
     partitions::Partitions,
 };
 
@@ -366,27 +367,9 @@ fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
         .sum()
 }
 
-/// The Matérn 5/2 function of a squared distance.
-pub(super) fn matern(squared: f64) -> f64 {
-    let distance = (5.0 * squared).sqrt();
-    (1.0 + distance + 5.0 / 3.0 * squared) * libm::exp(-distance)
-}
-
-/// How the function falls with the squared distance, per unit.
-pub(super) fn matern_slope(squared: f64) -> f64 {
-    let distance = (5.0 * squared).sqrt();
-    -5.0 / 6.0 * (1.0 + distance) * libm::exp(-distance)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_configuration_is_like_itself() {
-        assert_eq!(matern(0.0), 1.0);
-        assert!(matern(1.0) < matern(0.5));
-    }
 
     #[test]
     fn tiles_of_equal_volume_are_more_alike() {

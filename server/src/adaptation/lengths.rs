@@ -7,8 +7,8 @@
 use hlorank_graph::pace;
 
 use super::{
-    kernel::{matern, matern_slope},
     linear_algebra::{Factor, dot},
+    matern::{matern, matern_slope},
 };
 
 /// What was learned.

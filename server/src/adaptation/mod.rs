@@ -25,6 +25,7 @@ mod kendall;
 mod kernel;
 mod lengths;
 mod linear_algebra;
+mod matern;
 mod measurements;
 mod model;
 mod partitions;

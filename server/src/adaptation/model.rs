@@ -89,9 +89,12 @@ impl AdaptedModel {
         let mut slow_side = None;
         if has_columns {
             measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
-            let slow = SlowSide::of(&measurements);
-            measurements = slow.compressed(measurements);
-            slow_side = Some(slow);
+            // What takes the place of scores expects slow times as they are.
+            if !measurements.scores_differ() {
+                let slow = SlowSide::of(&measurements);
+                measurements = slow.compressed(measurements);
+                slow_side = Some(slow);
+            }
         }
         let mut kernel = Kernel::of(&measurements, prior);
         if kernel.size() > MAX_SIZE {

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use super::{
     Measurements, Point, Prior,
     kendall::{deviations_from_chance, tau},
-    slow_side::SlowSide,
     trees::{Examples, Trees},
 };
 
@@ -229,8 +228,7 @@ fn examples(prior: Prior, source: &Measurements) -> Option<Examples> {
     if source.measured() < ENOUGH || !source.teach() {
         return None;
     }
-    let source = source.clone().with_failures_slow();
-    let Measurements { points, times, .. } = SlowSide::of(&source).compressed(source);
+    let Measurements { points, times, .. } = source.clone().with_failures_slow();
     let left = times
         .iter()
         .zip(&points)

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, Limits, Task};
 use hlorank_proto::v1::{self, FeatureGraph, GraphFeatures, graph::Source as SentSource};
+use prost::Message as _;
 
 use super::{
     Source,
@@ -88,7 +89,11 @@ impl SentGraph {
                     .map_err(CallError::Graph);
             }
             GraphContent::FeatureGraph(graph) => {
-                let nodes = graph.nodes as usize;
+                // A flat space need not say that it has one node.
+                let nodes = match graph.nodes as usize {
+                    0 if graph.node_features.is_empty() => 1,
+                    nodes => nodes,
+                };
                 let edges = graph.edges.len() / 2;
                 return GraphArrays::check_sizes(nodes, edges, &bounds.limits)
                     .map_err(CallError::Graph);
@@ -131,34 +136,24 @@ impl SentGraph {
             .flat_map(|node| node.to_le_bytes())
             .collect();
         let mut parts: Vec<&[u8]> = vec![task.as_bytes(), &configurable];
-        let (edges, pad, nodes);
+        let (rest, pad);
         match &self.content {
             GraphContent::Module(bytes) => parts.push(bytes),
             // Two parts, so that it is not the digest of a module of these bytes.
             GraphContent::Text(text) => parts.extend([&b"text"[..], text.as_bytes()]),
             GraphContent::Features(features) => {
-                edges = features
+                rest = features
                     .edge_index
                     .iter()
                     .flat_map(|node| node.to_le_bytes())
                     .collect::<Vec<u8>>();
                 pad = features.pad_value.to_le_bytes();
-                parts.extend([&features.node_opcode[..], &features.node_feat, &edges, &pad]);
+                parts.extend([&features.node_opcode[..], &features.node_feat, &rest, &pad]);
             }
             GraphContent::FeatureGraph(graph) => {
-                edges = graph
-                    .edges
-                    .iter()
-                    .flat_map(|node| node.to_le_bytes())
-                    .collect::<Vec<u8>>();
-                nodes = graph.nodes.to_le_bytes();
-                parts.extend([
-                    &b"set"[..],
-                    graph.feature_set.as_bytes(),
-                    &nodes,
-                    &graph.node_features,
-                    &edges,
-                ]);
+                // The whole message, so that no field is forgotten.
+                rest = graph.encode_to_vec();
+                parts.extend([&b"set"[..], &rest]);
             }
         }
         Digest::of_parts("hlorank 2026 graph source", parts)

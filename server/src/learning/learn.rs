@@ -7,8 +7,8 @@ use super::{
     judge::{judge, measurements},
     lesson::{Evidence, KernelPool, learn, learning_bytes},
     measured::{MeasuredConfigs, SentConfigs, join},
+    other_targets::{OtherMeasurements, OtherTargets},
     predict::{Expectation, points_of_measured},
-    sources::{OtherMeasurements, OtherTargets},
 };
 use crate::{
     adaptation::{AdaptedCache, Measurements, SourcesCache},

@@ -4,8 +4,8 @@ use super::{
     Contradiction,
     judge::{Judgement, measurements},
     measured::MeasuredConfigs,
+    other_targets::TargetSource,
     predict::{Expectation, Predictor},
-    sources::TargetSource,
 };
 use crate::{
     adaptation::{AdaptedCache, AdaptedModel, Basis, MAX_SIZE, Point, Pool, PoolBasis, Prior},

@@ -4,36 +4,16 @@ use std::sync::Arc;
 
 use hlorank_graph::{Configurations, Digest, Limits};
 
-use super::{Learner, Learning, judge::measurements_of, predict::points_of_measured};
+use super::{
+    Learner, Learning, OtherTargets, judge::measurements_of, other_targets::OtherMeasurements,
+    predict::points_of_measured,
+};
 use crate::{
-    adaptation::{Measurements, SourceBasis, Sources, StudiedSources},
+    adaptation::Measurements,
     call::CallError,
     compute::Class,
     store::{Chosen, Measurement, Outcome, Reporter, Subject},
 };
-
-/// Other targets whose measurements a call learns from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OtherTargets {
-    /// Those of these names; may be none.
-    Named(Vec<String>),
-    /// All that have measurements of the graph.
-    All,
-}
-
-/// What another target taught.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TargetSource {
-    pub(crate) target: String,
-    pub(crate) basis: SourceBasis,
-}
-
-/// The measurements of the call's graph on other targets.
-pub(super) struct OtherMeasurements {
-    /// In the order of names.
-    targets: Vec<String>,
-    studied: Arc<StudiedSources>,
-}
 
 /// Maximum number of targets that a call learns from.
 const MAX_TARGETS: usize = 16;
@@ -149,18 +129,5 @@ impl Learning {
             measurements_of(points.into_iter().zip(outcomes))
         };
         Ok(self.pool().run(Class::Bulk, measurements).await?.value)
-    }
-}
-
-impl OtherMeasurements {
-    /// What the other targets say that the target's own measurements do not contradict, and what became of each.
-    pub(super) fn given(&self, own: &Measurements) -> (Option<Arc<Sources>>, Vec<TargetSource>) {
-        let (sources, bases) = self.studied.given(own);
-        let described = self.targets.iter().zip(bases);
-        let described = described.map(|(target, basis)| TargetSource {
-            target: target.clone(),
-            basis,
-        });
-        (sources, described.collect())
     }
 }

@@ -115,6 +115,31 @@ async fn measurements_alone_rank_a_space() {
 }
 
 #[tokio::test]
+async fn instances_and_columns_are_told_apart() {
+    let (server, _folder) = server(&[]).await;
+    let mut hashes = Vec::new();
+    for graph in [
+        gemm(),
+        space(&["width", "height", "switch"], "2048"),
+        space(&["width", "height", "swap"], "1024"),
+        space(&["width", "height", "switch"], ""),
+        gemm(),
+    ] {
+        let request = RankConfigsRequest {
+            graph: Some(graph),
+            batch: Some(batch(0..3)),
+            ..RankConfigsRequest::default()
+        };
+        let answer = server.cost_model().await.rank_configs(request).await;
+        hashes.push(answer.unwrap().into_inner().graph_hash);
+    }
+    assert_eq!(hashes[0], hashes[4]);
+    for (number, hash) in hashes[..4].iter().enumerate() {
+        assert!(!hashes[..number].contains(hash), "graph {number}");
+    }
+}
+
+#[tokio::test]
 async fn suggestions_fill_the_space_and_find_the_fastest() {
     let (server, _folder) = server(&[]).await;
     let mut known: Vec<u16> = Vec::new();

@@ -28,11 +28,11 @@ pub(super) async fn judge() {
         for measured in MEASURED {
             let (mut ranking, mut suggesting) = (Vec::new(), Vec::new());
             for draw in 0..CALLS {
-                let rank = rank(&spaces[0], sources, drawn(measured, draw));
+                let rank = rank(&spaces[0], sources, &drawn(measured, draw));
                 let start = Instant::now();
                 site.client.rank_configs(rank).await.expect("a ranking");
                 ranking.push(start.elapsed().as_secs_f64() * 1e3);
-                let suggest = suggest(&spaces[0], sources, drawn(measured, CALLS + draw));
+                let suggest = suggest(&spaces[0], sources, &drawn(measured, CALLS + draw));
                 let start = Instant::now();
                 let suggested = site.client.suggest_configs(suggest).await;
                 suggested.expect("a suggestion");
@@ -61,16 +61,16 @@ fn synthetic(target: usize) -> Space {
     Space::synthetic(format!("target {target}"), COLUMNS, values, seconds)
 }
 
-fn rank(space: &Space, sources: Sources, measured: Vec<usize>) -> RankConfigsRequest {
+fn rank(space: &Space, sources: Sources, measured: &[usize]) -> RankConfigsRequest {
     let every: Vec<usize> = (0..space.len()).collect();
     RankConfigsRequest {
         top_k: 10,
-        adapt: Some(adapt(space, sources, &measured)),
+        adapt: Some(adapt(space, sources, measured)),
         ..rank_request(space.graph(), space.configs(&every))
     }
 }
 
-fn suggest(space: &Space, sources: Sources, measured: Vec<usize>) -> SuggestConfigsRequest {
+fn suggest(space: &Space, sources: Sources, measured: &[usize]) -> SuggestConfigsRequest {
     let RankConfigsRequest {
         graph,
         batch,
