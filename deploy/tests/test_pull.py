@@ -17,7 +17,7 @@ import pytest
 from replicas import Replica, free_ports, wait_for
 from sources import DEPLOY, REPOSITORY
 
-MODEL = REPOSITORY / "models/registry/tile-xla-cpu-sage/5"
+MODEL = REPOSITORY / "tests/data/models/tile-xla-cpu-sage/5"
 VERSION = "tile-xla-cpu-sage/5"
 PROGRAM = "import sys; from hlorank_programs import command_line; command_line()"
 
