@@ -22,8 +22,8 @@ pub(crate) struct SelectedModel {
     pub(super) series: Arc<ModelSeries>,
 }
 
-/// What metrics call the model of calls that no model answers. No folder has this name.
-const NO_MODEL: &str = "(none)";
+/// What metrics call the model of calls that no model answers.
+const NO_MODEL: &str = "none";
 
 impl ModelSelection {
     /// Selects among the models of a registry.
