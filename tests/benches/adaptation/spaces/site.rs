@@ -48,8 +48,10 @@ impl Site {
         .await;
         let mut client = server.cost_model().await;
         if sources != Sources::None {
-            for space in spaces {
-                report(&mut client, space, sources, seed).await;
+            // Each target has measurements of its own, and is shuffled in its own way.
+            for (space, target) in spaces.iter().zip(0..) {
+                let random = Rng::with_seed(seed << 32 | target);
+                report(&mut client, space, sources, random).await;
             }
         }
         Self {
@@ -64,9 +66,8 @@ async fn report(
     client: &mut CostModelServiceClient<Channel>,
     space: &Space,
     sources: Sources,
-    seed: u64,
+    mut random: Rng,
 ) {
-    let mut random = Rng::with_seed(seed);
     let chosen = random.choose_multiple(0..space.len(), STORED);
     let mut timed = chosen.clone();
     if sources == Sources::Shuffled {
