@@ -68,9 +68,9 @@ pub struct Settings {
     #[arg(help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
     pub models: PathBuf,
 
-    /// PEM file of public keys, one of which must have signed each version
+    /// PEM file of public keys that sign versions
     ///
-    /// `model_signing sign key` makes the signature `model.sig` of a version. The keys are of ECDSA on P-256 or P-384. `off`
+    /// One of them must have signed each version. `model_signing sign key` makes the signature `model.sig` of a version. The keys are of ECDSA on P-256 or P-384. `off`
     /// serves versions without signatures.
     #[arg(
         long,

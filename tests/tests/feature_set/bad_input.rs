@@ -240,7 +240,7 @@ async fn configurations_are_refused_with_the_place() {
         subject,
         with_configs(|configs| configs.column_count = 0),
         "WRONG_COUNT",
-        &["a configuration has no columns"],
+        &["column_count is 0"],
     )
     .await;
     refuse(

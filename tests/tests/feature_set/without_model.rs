@@ -64,7 +64,9 @@ fn measured(numbers: &[u16]) -> Adapt {
 async fn server(flags: &[&str]) -> (TestServer, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let models = format!("--models={}", folder.path().display());
-    let flags = [&[models.as_str()], flags].concat();
+    // The default of the tests is a model that this folder lacks.
+    let tiles = "--default-tile-model=tile-iree-cpu";
+    let flags = [&[models.as_str(), tiles], flags].concat();
     (TestServer::start_with(&flags).await, folder)
 }
 
