@@ -13,6 +13,7 @@ const TEXTS: [&str; 11] = [
     "default_layout_model",
     "default_tile_model",
     "default_fusion_model",
+    "models_key",
     "measurements",
     "tls_certificate",
     "tls_key",

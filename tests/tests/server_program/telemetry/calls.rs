@@ -29,6 +29,7 @@ pub(crate) fn program(flags: &[&str]) -> Command {
     program
         .args(flags)
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
+        .env("HLORANK_MODELS", hlorank_tests::models())
         .env("HLORANK_DEFAULT_TILE_MODEL", MODEL);
     program
 }
