@@ -7,7 +7,7 @@ use hlorank_server::settings::Settings;
 use hlorank_tests::program;
 
 /// Settings that take any text: paths, and names of models.
-const TEXTS: [&str; 11] = [
+const TEXTS: [&str; 12] = [
     "models",
     "onnxruntime",
     "default_layout_model",
