@@ -11,7 +11,23 @@ from hlorank.space import Configuration
 from hlorank.space_session import SpaceSession, outcome_of
 
 
-class SpaceSearch:
+class _Found:
+    """What a search has found until now."""
+
+    _session: SpaceSession
+
+    @property
+    def best(self) -> tuple[dict[str, Value], float] | None:
+        """The fastest configuration that was reported here, and its seconds; None before any."""
+        return self._session.best
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """What the last suggestions or the last ranking rest on; None before any."""
+        return self._session.adaptation
+
+
+class SpaceSearch(_Found):
     """The search for a fast configuration of a space; threads may share it.
 
     What is reported is kept by the server if it has a store, for later searches on this target, and
@@ -72,18 +88,8 @@ class SpaceSearch:
         with self._turn:
             return run_to_end(self._session.rank(top_k, timeout))
 
-    @property
-    def best(self) -> tuple[dict[str, Value], float] | None:
-        """The fastest configuration that was reported here, and its seconds; None before any."""
-        return self._session.best
 
-    @property
-    def adaptation(self) -> Adaptation | None:
-        """What the last suggestions or the last ranking rest on; None before any."""
-        return self._session.adaptation
-
-
-class AsyncSpaceSearch:
+class AsyncSpaceSearch(_Found):
     """Works like ``SpaceSearch``."""
 
     def __init__(self, session: SpaceSession):
@@ -115,13 +121,3 @@ class AsyncSpaceSearch:
         """Works like ``SpaceSearch.rank``."""
         async with self._turn:
             return await self._session.rank(top_k, timeout)
-
-    @property
-    def best(self) -> tuple[dict[str, Value], float] | None:
-        """The fastest configuration that was reported here, and its seconds; None before any."""
-        return self._session.best
-
-    @property
-    def adaptation(self) -> Adaptation | None:
-        """What the last suggestions or the last ranking rest on; None before any."""
-        return self._session.adaptation

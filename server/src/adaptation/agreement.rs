@@ -14,6 +14,7 @@ use hlorank_graph::pace;
 use super::{
     AdaptedCache, AdaptedModel, Measurements, Prior,
     kendall::{deviations_from_chance, tau},
+    statistics::mean,
 };
 
 /// What one reporter measured, and what it teaches.
@@ -237,14 +238,6 @@ pub(crate) fn verdicts(witnesses: &[Witness]) -> Vec<Verdict> {
         }
     };
     (0..count).map(verdict).collect()
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer than 2^53 reporters"
-)]
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 #[cfg(test)]

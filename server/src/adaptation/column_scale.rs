@@ -1,4 +1,4 @@
-use super::Point;
+use super::{Point, linear_algebra::dot, statistics::centered};
 
 /// How the columns of a feature set become coordinates, in which a distance of 1 means that run times have changed.
 #[derive(Clone, Debug)]
@@ -69,9 +69,9 @@ impl Column {
             None if highest > lowest => EXPECTED_SWITCH * (highest - lowest),
             None => EXPECTED_SWITCH,
         };
-        let coordinates: Vec<f64> = values().map(|value| column.of_value(value)).collect();
-        let spread = squares(&coordinates, &coordinates);
-        let shared = squares(&coordinates, times);
+        let coordinates = centered(values().map(|value| column.of_value(value)).collect());
+        let spread = dot(&coordinates, &coordinates);
+        let shared = dot(&coordinates, &centered(times.to_vec()));
         #[expect(
             clippy::cast_precision_loss,
             reason = "there are far fewer than 2^53 points"
@@ -93,21 +93,6 @@ impl Column {
             None => value / self.unit,
         }
     }
-}
-
-/// The sum of the products of two lists, each around its mean.
-fn squares(one: &[f64], other: &[f64]) -> f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer than 2^53 points"
-    )]
-    let count = one.len().max(1) as f64;
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
-    let (of_one, of_other) = (mean(one), mean(other));
-    let products = one.iter().zip(other);
-    products
-        .map(|(one, other)| (one - of_one) * (other - of_other))
-        .sum()
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Candidates, Point, Reason, Suggestion, SuggestionRequest, column_scale::ColumnScale};
+use super::{
+    Candidates, Point, Reason, Suggestion, SuggestionRequest, column_scale::ColumnScale,
+    statistics::squared_distance,
+};
 
 /// Number of random configurations of which the one is suggested that lies farthest from all others. More of them would lead to
 /// the corners of a space, where configurations are seldom fast.
@@ -54,13 +57,6 @@ fn farthest(points: &[Point], known: &[Point]) -> usize {
     let farther = |one: &usize, other: &usize| distances[*one].total_cmp(&distances[*other]);
     // The first of several that are equally far.
     (0..points.len()).rev().max_by(farther).unwrap_or(0)
-}
-
-fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
-    let pairs = one.iter().zip(other);
-    pairs
-        .map(|(one, other)| (one - other) * (one - other))
-        .sum()
 }
 
 #[cfg(test)]

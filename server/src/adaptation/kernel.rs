@@ -7,6 +7,7 @@ use super::{
     lengths::{Lengths, Observations},
     matern::matern,
     partitions::Partitions,
+    statistics::{centered, squared_distance},
 };
 
 /// The groups of properties whose variance is learned, and how alike two configurations are in each.
@@ -346,25 +347,6 @@ fn learn_lengths(scale: &ColumnScale, measurements: &Measurements, prior: Prior)
         counts,
         spread: prior.spread,
     })
-}
-
-fn centered(mut values: Vec<f64>) -> Vec<f64> {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer than 2^53 measurements"
-    )]
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    for value in &mut values {
-        *value -= mean;
-    }
-    values
-}
-
-fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
-    one.iter()
-        .zip(other)
-        .map(|(one, other)| (one - other) * (one - other))
-        .sum()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::{Point, kendall::tau};
+use super::{Point, kendall::tau, statistics::deviation};
 use crate::split_mix::mix;
 
 /// A measured configuration.
@@ -148,17 +148,6 @@ impl Measurements {
     pub(super) fn teach(&self) -> bool {
         self.times.len() >= 3 && self.times.iter().any(|time| *time != self.times[0])
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer than 2^53 measurements"
-)]
-fn deviation(times: &[f64]) -> f64 {
-    let count = times.len() as f64;
-    let mean = times.iter().sum::<f64>() / count;
-    let squares = times.iter().map(|time| (time - mean) * (time - mean));
-    (squares.sum::<f64>() / count).sqrt()
 }
 
 /// A number that depends on the configuration alone.

@@ -35,6 +35,7 @@ mod prior;
 mod slow_side;
 mod solution;
 mod sources;
+mod statistics;
 mod suggest;
 mod trees;
 

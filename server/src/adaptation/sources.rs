@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::{
     Measurements, Point, Prior,
     kendall::{deviations_from_chance, tau},
+    statistics::{centered, deviation},
     trees::{Examples, Trees},
 };
 
@@ -234,10 +235,9 @@ fn examples(prior: Prior, source: &Measurements) -> Option<Examples> {
         .zip(&points)
         .map(|(time, point)| time - prior.slope * point.score);
     let left: Vec<f64> = left.collect();
-    let mean = mean(&left);
     Some(Examples {
         features: points.iter().map(features).collect(),
-        targets: left.iter().map(|each| each - mean).collect(),
+        targets: centered(left),
     })
 }
 
@@ -263,23 +263,6 @@ fn joined(examples: &[&Examples]) -> Examples {
             .flat_map(|each| each.targets.clone())
             .collect(),
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer than 2^53 measurements"
-)]
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-fn deviation(values: &[f64]) -> f64 {
-    let center = mean(values);
-    let squares: Vec<f64> = values
-        .iter()
-        .map(|value| (value - center) * (value - center))
-        .collect();
-    mean(&squares).sqrt()
 }
 
 #[cfg(test)]

@@ -196,15 +196,12 @@ impl Learning {
         let measured = Arc::new(measured);
         let own = Arc::clone(&measured);
         let expect = move |_| {
-            let by_score = points_of_measured(&own.configurations, &scores, unit, None);
-            let all: Vec<usize> = (0..by_score.len()).collect();
-            let evidence = known.given(&measurements(&own, &by_score, &all));
-            let points = match &evidence.expectation {
-                None => by_score,
-                expected => {
-                    points_of_measured(&own.configurations, &scores, unit, expected.as_ref())
-                }
-            };
+            let mut points = points_of_measured(&own.configurations, &scores, unit);
+            let all: Vec<usize> = (0..points.len()).collect();
+            let evidence = known.given(&measurements(&own, &points, &all));
+            if let Some(expectation) = &evidence.expectation {
+                expectation.replace_scores(&mut points);
+            }
             (evidence, Arc::new(points))
         };
         let (mut evidence, points) = self.pool().run(Class::Bulk, expect).await?.value;

@@ -15,5 +15,5 @@ pub(crate) use evaluator::{Evaluator, PredictedBatch, ScoredConfigs};
 pub(crate) use judge::Contradiction;
 pub(crate) use learn::{Learner, Learning, WantedMeasurements};
 pub(crate) use lesson::{Adaptation, Lesson};
-pub(crate) use other_targets::{OtherTargets, TargetSource};
+pub(crate) use other_targets::{MAX_OTHER_TARGETS, OtherTargets, TargetSource};
 pub(crate) use predict::{Expectation, Predictor, Scores, points};

@@ -2,6 +2,9 @@ use std::sync::Arc;
 
 use crate::adaptation::{Measurements, SourceBasis, Sources, StudiedSources};
 
+/// Maximum number of other targets that a call learns from.
+pub(crate) const MAX_OTHER_TARGETS: usize = 16;
+
 /// Other targets whose measurements a call learns from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OtherTargets {

@@ -59,13 +59,12 @@ pub(super) fn points_of_measured(
     configurations: &Configurations,
     scores: &[f32],
     unit: ScoreUnit,
-    expectation: Option<&Expectation>,
 ) -> Vec<Point> {
     let all: Vec<usize> = (0..configurations.len()).collect();
     let scores = Scores {
         values: scores,
         unit,
-        expectation,
+        expectation: None,
     };
     pace::in_steps(1, all.chunks(AT_ONCE))
         .flat_map(|some| points(configurations, some, &scores))
@@ -194,6 +193,13 @@ impl Expectation {
         }
     }
 
+    /// Takes the place of the scores of points.
+    pub(super) fn replace_scores(&self, points: &mut [Point]) {
+        for point in pace::in_steps(8, points) {
+            point.score = self.log_seconds(point);
+        }
+    }
+
     /// What is expected of run times that it has taken the place of scores for.
     pub(super) fn prior(&self, of_scores: Prior) -> Prior {
         match self {
@@ -243,9 +249,7 @@ pub(crate) fn points(
         }
     };
     if let Some(expectation) = expectation {
-        for point in &mut points {
-            point.score = expectation.log_seconds(point);
-        }
+        expectation.replace_scores(&mut points);
     }
     points
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use hlorank_graph::{Configurations, Digest, Limits};
 
 use super::{
-    Learner, Learning, OtherTargets, judge::measurements_of, other_targets::OtherMeasurements,
+    Learner, Learning, OtherTargets,
+    judge::measurements_of,
+    other_targets::{MAX_OTHER_TARGETS, OtherMeasurements},
     predict::points_of_measured,
 };
 use crate::{
@@ -14,9 +16,6 @@ use crate::{
     compute::Class,
     store::{Chosen, Measurement, Outcome, Reporter, Subject},
 };
-
-/// Maximum number of targets that a call learns from.
-const MAX_TARGETS: usize = 16;
 
 /// Maximum number of targets that are looked through for measurements of the graph.
 const MAX_LOOKED_THROUGH: usize = 256;
@@ -41,7 +40,7 @@ impl Learning {
         targets.retain(|other| other != target);
         targets.sort_unstable();
         targets.dedup();
-        targets.truncate(MAX_TARGETS);
+        targets.truncate(MAX_OTHER_TARGETS);
         if targets.is_empty() {
             return Ok(None);
         }
@@ -73,7 +72,7 @@ impl Learning {
             if target != own && store.has_graph(subject).await? {
                 targets.push(target.clone());
             }
-            if targets.len() == MAX_TARGETS {
+            if targets.len() == MAX_OTHER_TARGETS {
                 break;
             }
             // No graph has this hash, so the next subject is the first of the next target.
@@ -125,7 +124,7 @@ impl Learning {
         let scores = self.scores(learner, &configurations).await?;
         let unit = learner.model.manifest().unit();
         let measurements = move |_| {
-            let points = points_of_measured(&configurations, &scores, unit, None);
+            let points = points_of_measured(&configurations, &scores, unit);
             measurements_of(points.into_iter().zip(outcomes))
         };
         Ok(self.pool().run(Class::Bulk, measurements).await?.value)

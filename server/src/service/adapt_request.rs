@@ -10,14 +10,12 @@ use crate::{
     adaptation::{PoolBasis, PoolRefusal, SourceBasis, SourceRefusal},
     call::{ADAPT, CallError, MeasurementError, MeasurementFields, SentMeasurements, SentTimes},
     learning::{
-        Adaptation, Contradiction, Expectation, OtherTargets, TargetSource, WantedMeasurements,
+        Adaptation, Contradiction, Expectation, MAX_OTHER_TARGETS, OtherTargets, TargetSource,
+        WantedMeasurements,
     },
     session::{Assessment, Session},
     store::Reporter,
 };
-
-/// Maximum number of other targets that a call names.
-const MAX_OTHER_TARGETS: usize = 16;
 
 /// Maximum length of a target's name.
 const MAX_TARGET_BYTES: usize = 256;

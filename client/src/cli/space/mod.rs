@@ -73,10 +73,7 @@ impl SpaceCommand {
 impl Suggest {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         let rows = self.space.read()?;
-        let wrong = |source| self.space.wrong(source);
-        let measured = rows.adapt(&self.space.target).map_err(wrong)?;
-        let candidates = rows.candidates().map_err(wrong)?;
-        let adapt = self.sources.add_to(measured);
+        let (candidates, adapt) = self.space.candidates_of(&rows, &self.sources)?;
         let request = SuggestRequest::new(&rows.graph, &candidates)
             .count(self.count)
             .adapt(Some(&adapt));
@@ -90,10 +87,7 @@ impl Suggest {
 impl Rank {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         let rows = self.space.read()?;
-        let wrong = |source| self.space.wrong(source);
-        let measured = rows.adapt(&self.space.target).map_err(wrong)?;
-        let candidates = rows.candidates().map_err(wrong)?;
-        let adapt = self.sources.add_to(measured);
+        let (candidates, adapt) = self.space.candidates_of(&rows, &self.sources)?;
         let request = RankRequest::new(&rows.graph, &candidates)
             .top(self.top)
             .adapt(Some(adapt));

@@ -80,7 +80,7 @@ pub(super) struct Unmeasured {
 
 impl Sources {
     /// Lets the server learn also from what it keeps of the target, and of these other targets.
-    pub(super) fn add_to(&self, adapt: Adapt) -> Adapt {
+    fn add_to(&self, adapt: Adapt) -> Adapt {
         let adapt = adapt.use_stored().other_targets(&self.other_target);
         if self.all_other_targets {
             return adapt.all_other_targets();
@@ -98,6 +98,18 @@ impl SpaceFile {
             source,
         })?;
         self.rows(&text).map_err(|source| self.wrong(source))
+    }
+
+    /// Returns the rows without a time, and what the server learns from before it predicts them.
+    pub(super) fn candidates_of(
+        &self,
+        rows: &Rows,
+        sources: &Sources,
+    ) -> Result<(Configurations, Adapt), CommandError> {
+        let wrong = |source| self.wrong(source);
+        let measured = rows.adapt(&self.target).map_err(wrong)?;
+        let candidates = rows.candidates().map_err(wrong)?;
+        Ok((candidates, sources.add_to(measured)))
     }
 
     /// Returns the error of a table that cannot be used.
@@ -144,7 +156,7 @@ impl SpaceFile {
 
 impl Rows {
     /// Returns the configurations that were not measured, of which there is at least one.
-    pub(super) fn candidates(&self) -> Result<Configurations, TableError> {
+    fn candidates(&self) -> Result<Configurations, TableError> {
         if self.unmeasured.is_empty() {
             return Err(TableError::AllMeasured);
         }
@@ -152,7 +164,7 @@ impl Rows {
     }
 
     /// Returns all measurements, from which a server learns in a call.
-    pub(super) fn adapt(&self, target: &str) -> Result<Adapt, TableError> {
+    fn adapt(&self, target: &str) -> Result<Adapt, TableError> {
         self.adapt_of(target, &self.measured)
     }
 

@@ -39,7 +39,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Measures so many configurations.
+    /// Measures this number of configurations.
     pub(super) async fn run(
         &mut self,
         client: &mut CostModelServiceClient<Channel>,

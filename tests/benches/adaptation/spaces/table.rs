@@ -44,7 +44,7 @@ impl Table {
             .filter(|&&step| step <= measurements)
             .map(ToString::to_string)
             .collect();
-        println!("\nRegret in %, {sources}, after so many measurements:\n");
+        println!("\nRegret in %, {sources}, by number of measurements:\n");
         println!("| kernel | searches | {} |", steps.join(" | "));
         println!("| --- | {}", "---: | ".repeat(1 + steps.len()).trim_end());
         for (kernel, all) in &self.0 {
