@@ -41,7 +41,7 @@ TUNERS: dict[str, Callable[[Space, int], list[int]]] = {
     "Kernel Tuner: bayes_opt": partial(kernel_tuner_search.search, "bayes_opt"),
 }
 _TITLE = """\
-Regret in % by number of measurements: the time of the best that was found over that of the best there is, minus 1.
+Regret in % by number of measurements: the best time that was found over the best there is, minus 1.
 Geometric means over GPUs and seeds, then over kernels. `tests/baselines/tuners.py` writes this."""
 _FROM = STEPS.index(10)
 """Of each kernel, the table has the regret from this number of measurements on."""
