@@ -112,13 +112,12 @@ impl Client {
         request: &RankRequest<'_>,
     ) -> Result<Ranking, ClientError> {
         if let Some(by_hash) = request.graph.by_hash() {
-            match self.rank_graph(&attempt, request, by_hash).await {
+            match Box::pin(self.rank_graph(&attempt, request, by_hash)).await {
                 Err(error) if error.is_graph_not_cached() => {}
                 answer => return answer,
             }
         }
-        self.rank_graph(&attempt, request, request.graph.whole())
-            .await
+        Box::pin(self.rank_graph(&attempt, request, request.graph.whole())).await
     }
 
     async fn rank_graph(
@@ -181,9 +180,9 @@ impl Client {
         graph: v1::Graph,
     ) -> Result<Suggestions, ClientError> {
         let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
-        let answer = attempt
-            .answer(attempt.replica.cost_model().suggest_configs(call))
-            .await?;
+        let mut service = attempt.replica.cost_model();
+        let suggested = Box::pin(service.suggest_configs(call));
+        let answer = attempt.answer(suggested).await?;
         let suggestions = request
             .read(answer.into_inner())
             .map_err(|invalid| attempt.invalid(invalid))?;

@@ -84,8 +84,20 @@ impl From<&ModelReference> for ModelSelector {
             name: reference.name.clone(),
             version,
             label: label.to_owned(),
+            target: String::new(),
         }
     }
+}
+
+/// Returns the selector of a request: of a model if one is named, and for a target unless that is empty.
+pub(crate) fn selector(model: Option<&ModelReference>, target: &str) -> Option<ModelSelector> {
+    if model.is_none() && target.is_empty() {
+        return None;
+    }
+    Some(ModelSelector {
+        target: target.to_owned(),
+        ..model.map(ModelSelector::from).unwrap_or_default()
+    })
 }
 
 /// Converts the selector of an answer, which has a version and no label.

@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use hlorank_graph::{Configurations, Form, form};
 use hlorank_proto::v1::{ConfigBatch, RankConfigsRequest, config_batch::Configs};
 
-use crate::{Adapt, GraphHandle, ModelReference, StreamRequest, answer::Asked};
+use crate::{Adapt, GraphHandle, ModelReference, StreamRequest, answer::Asked, model::selector};
 
 /// A request to rank configurations of a graph.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub struct RankRequest<'a> {
 struct Query {
     configurations: Configs,
     model: Option<ModelReference>,
+    target: String,
     top: u32,
     scores: bool,
     partial: bool,
@@ -34,6 +35,7 @@ impl<'a> RankRequest<'a> {
         let query = Query {
             configurations,
             model: None,
+            target: String::new(),
             top: 0,
             scores: false,
             partial: false,
@@ -54,6 +56,19 @@ impl<'a> RankRequest<'a> {
         Self {
             query: Query {
                 model,
+                ..self.query
+            },
+            ..self
+        }
+    }
+
+    /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
+    /// if none is named. Default: the target of the measurements, if there are some.
+    #[must_use]
+    pub fn target(self, target: &str) -> Self {
+        Self {
+            query: Query {
+                target: target.to_owned(),
                 ..self.query
             },
             ..self
@@ -166,6 +181,7 @@ impl<'a> RankRequest<'a> {
         let Query {
             configurations,
             model,
+            target,
             top,
             scores,
             partial,
@@ -178,7 +194,7 @@ impl<'a> RankRequest<'a> {
             batch: Some(ConfigBatch {
                 configs: Some(configurations.clone()),
             }),
-            model: model.as_ref().map(Into::into),
+            model: selector(model.as_ref(), target),
             top_k: *top,
             include_scores: *scores,
             allow_partial: *partial,
@@ -211,9 +227,11 @@ impl RankCall {
     /// Returns the call of a message about this graph; the graph of the message is ignored. Returns `None` if the message
     /// has no configurations, or configurations of a kind that this client does not know.
     pub(crate) fn of_message(graph: Arc<GraphHandle>, message: RankConfigsRequest) -> Option<Self> {
+        let target = message.model.as_ref().map(|model| model.target.clone());
         let query = Query {
             configurations: message.batch?.configs?,
             model: message.model.map(Into::into),
+            target: target.unwrap_or_default(),
             top: message.top_k,
             scores: message.include_scores,
             partial: message.allow_partial,
@@ -255,10 +273,15 @@ impl RankCall {
     /// Returns the request that opens the stream. It has no timeout; the caller sets it.
     pub(crate) fn stream(&self) -> StreamRequest<'_> {
         let Query {
-            model, top, adapt, ..
+            model,
+            target,
+            top,
+            adapt,
+            ..
         } = &self.query;
         StreamRequest::new(&self.graph)
             .model(model.clone())
+            .target(target)
             .top(*top)
             .adapt(adapt.clone())
     }

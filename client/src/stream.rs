@@ -15,6 +15,7 @@ use crate::{
     Adapt, ClientError, GraphHandle, ModelReference, Ranking, Timings,
     answer::{self, Asked, InvalidAnswer, check_scores},
     attempt::Attempt,
+    model::selector,
 };
 
 /// A request to rank configurations of a graph that are sent in batches.
@@ -22,6 +23,7 @@ use crate::{
 pub struct StreamRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
     model: Option<ModelReference>,
+    target: String,
     pub(crate) top: u32,
     adapt: Option<Adapt>,
     pub(crate) timeout: Option<Duration>,
@@ -79,6 +81,7 @@ impl<'a> StreamRequest<'a> {
         Self {
             graph,
             model: None,
+            target: String::new(),
             top: 0,
             adapt: None,
             timeout: None,
@@ -89,6 +92,16 @@ impl<'a> StreamRequest<'a> {
     #[must_use]
     pub fn model(self, model: Option<ModelReference>) -> Self {
         Self { model, ..self }
+    }
+
+    /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
+    /// if none is named. Default: the target of the measurements, if there are some.
+    #[must_use]
+    pub fn target(self, target: &str) -> Self {
+        Self {
+            target: target.to_owned(),
+            ..self
+        }
     }
 
     /// Sets the number of best configurations to return. Default: 0, which returns all.
@@ -114,7 +127,7 @@ impl<'a> StreamRequest<'a> {
 
     /// Returns the message that starts the stream.
     pub(crate) fn message(&self, graph: v1::Graph) -> RankConfigsStreamRequest {
-        let model = self.model.as_ref().map(Into::into);
+        let model = selector(self.model.as_ref(), &self.target);
         let adapt = self.adapt.as_ref().map(Adapt::message);
         let start = RankConfigsStart {
             graph: Some(graph),

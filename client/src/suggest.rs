@@ -9,6 +9,7 @@ use hlorank_proto::v1::{
 use crate::{
     Adapt, GraphHandle, InvalidAnswer, ModelReference, Timings,
     answer::{graph_hash, is_score, model},
+    model::selector,
 };
 
 /// A request for configurations of a graph to measure next.
@@ -115,7 +116,17 @@ impl<'a> SuggestRequest<'a> {
     /// Sets the model. Default: the default model of the task.
     #[must_use]
     pub fn model(mut self, model: Option<&ModelReference>) -> Self {
-        self.message.model = model.map(Into::into);
+        let target = self.message.model.take().unwrap_or_default().target;
+        self.message.model = selector(model, &target);
+        self
+    }
+
+    /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
+    /// if none is named. Default: the target of the measurements, if there are some.
+    #[must_use]
+    pub fn target(mut self, target: &str) -> Self {
+        let selector = self.message.model.get_or_insert_default();
+        target.clone_into(&mut selector.target);
         self
     }
 

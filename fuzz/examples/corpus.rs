@@ -561,7 +561,7 @@ fn request(name: &str, source: Source, slots: &[u32], configs: Configs) {
     let model = ModelSelector {
         name: "layout-xla-cpu".to_owned(),
         version: 3,
-        label: String::new(),
+        ..ModelSelector::default()
     };
     let request = RankConfigsRequest {
         graph: Some(graph),

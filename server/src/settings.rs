@@ -393,8 +393,8 @@ impl Settings {
             .mut_args(|option| option.hide_env(is_summary).hide_default_value(is_summary))
     }
 
-    /// Returns the models that answer requests which name none. The models of tasks are required if they are not the ones
-    /// that hlorank brings.
+    /// Returns the models that answer requests which name none. The models of tasks are required, and answer for every target, if
+    /// they are not the ones that hlorank brings.
     #[must_use]
     pub fn default_models(&self) -> Defaults {
         let tasks = [
@@ -403,8 +403,10 @@ impl Settings {
             (Task::Fusion, &self.default_fusion_model, FUSION_MODEL),
         ];
         let named = tasks.iter().filter(|(_, name, default)| name != default);
+        let chosen: Vec<Task> = named.map(|(task, ..)| *task).collect();
         Defaults {
-            required: named.map(|(task, ..)| *task).collect(),
+            required: chosen.clone(),
+            chosen,
             tasks: tasks
                 .iter()
                 .map(|(task, name, _)| (*task, (*name).clone()))

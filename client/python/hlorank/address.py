@@ -15,7 +15,7 @@ _EXAMPLE = "for example 127.0.0.1:7070 or https://ranker.example:7070"
 _HTTPS_PORT = "443"
 
 
-def target(address: str) -> str:
+def host_and_port(address: str) -> str:
     """Converts an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070`` for gRPC.
 
     Raises:

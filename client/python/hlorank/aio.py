@@ -11,8 +11,8 @@ import grpc
 import grpc.aio
 
 from hlorank.adapt import Adapt
-from hlorank.address import channel_credentials, target
-from hlorank.arguments import message_size, seconds
+from hlorank.address import channel_credentials, host_and_port
+from hlorank.arguments import message_size, seconds, text
 from hlorank.blocking import BlockingExchange, BlockingTransport, channel, run_to_end
 from hlorank.comparison import Comparison
 from hlorank.configurations import Configurations
@@ -56,16 +56,18 @@ class AsyncClient:
         message_bytes: int | str = 64 << 20,
         credentials: grpc.ChannelCredentials | None = None,
         token: str | None = None,
+        target: str = "",
     ):
         options = channel_options(connect_timeout, message_bytes)
-        host = target(address)
+        host = host_and_port(address)
         secured = channel_credentials(address, credentials)
         headers = authorization(token)
         retry = retry_of(retries)
         size = message_size(message_bytes, "message_bytes")
         default = seconds(timeout, "timeout")
+        checked = text(target, "target")
         self._transport = _AsyncTransport(host, secured, options, headers)
-        self._session = Session(self._transport, retry, size, default)
+        self._session = Session(self._transport, retry, size, default, checked)
 
     async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Works like ``Client.put_graph``."""

@@ -7,8 +7,8 @@ from typing import Self
 import grpc
 
 from hlorank.adapt import Adapt
-from hlorank.address import channel_credentials, target
-from hlorank.arguments import message_size, seconds
+from hlorank.address import channel_credentials, host_and_port
+from hlorank.arguments import message_size, seconds, text
 from hlorank.blocking import BlockingTransport, channel, run_to_end
 from hlorank.comparison import Comparison
 from hlorank.configurations import Configurations
@@ -46,6 +46,8 @@ class Client:
             trusts your own certificate authority (PEM), and authenticates with a certificate.
         token: Sent with every call, without white space around it. Without TLS, the network between
             client and server can read it.
+        target: What configurations are for, as ``HARDWARE, COMPILER VERSION, FLAG, ...``, by which
+            the server selects a model; that of the measurements of a call if it is empty.
 
     Raises:
         ArgumentError: if an argument cannot be used; the message names it.
@@ -61,16 +63,18 @@ class Client:
         message_bytes: int | str = 64 << 20,
         credentials: grpc.ChannelCredentials | None = None,
         token: str | None = None,
+        target: str = "",
     ):
         options = channel_options(connect_timeout, message_bytes)
-        host = target(address)
+        host = host_and_port(address)
         secured = channel_credentials(address, credentials)
         headers = authorization(token)
         retry = retry_of(retries)
         size = message_size(message_bytes, "message_bytes")
         default = seconds(timeout, "timeout")
+        checked = text(target, "target")
         self._transport = BlockingTransport(channel(host, secured, options), headers)
-        self._session = Session(self._transport, retry, size, default)
+        self._session = Session(self._transport, retry, size, default, checked)
 
     def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to the server's cache; returns its hash, sizes and configurable nodes."""
@@ -100,8 +104,8 @@ class Client:
             configurations: Its candidates.
             top_k: Length of the ranking; 0 for all configurations.
             model: For example ``layout-xla-cpu``, ``layout-xla-cpu@3`` or
-                ``layout-xla-cpu@canary``; None for the default model of the task, or
-                of the graph's feature set.
+                ``layout-xla-cpu@canary``; None for the model of the task, or of the
+                graph's feature set, that was trained for the target, or else the default.
             with_scores: Whether to return the score of every configuration.
             allow_partial: Whether to rank only the first configurations if ``timeout`` is too
                 short for all; ``Ranking.scored`` is their number.

@@ -125,6 +125,8 @@ class Model:
     licence: str
     unit: Unit | None
     """The unit of its scores before adaptation; None if they only order configurations."""
+    targets: tuple[str, ...]
+    """What it was trained for, each as ``HARDWARE, COMPILER VERSION, FLAG, ...``; empty if unknown."""
     feature_set: FeatureSet | None
     """The set of the graphs that it takes; None for graphs of HLO."""
 
@@ -155,6 +157,7 @@ def model_of(message: Any) -> Model:
         state_since=time_of(message.state_since),
         rejection=f"{rejection.reason}: {rejection.message}" if rejection.reason else None,
         buckets=tuple(message.buckets),
+        targets=tuple(message.targets),
         measured_quality=dict(message.measured_quality),
     )
 

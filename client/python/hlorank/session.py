@@ -34,6 +34,7 @@ from hlorank.messages import (
     DeleteMeasurementsRequest,
     GetMeasuredGraphRequest,
     GetModelRequest,
+    ModelSelector,
     PutGraphRequest,
     RankConfigsRequest,
     RankConfigsStart,
@@ -81,6 +82,8 @@ class Session:
     message_bytes: int
     timeout: float | None
     """Default deadline in seconds of every call except streams."""
+    target: str = ""
+    """What configurations are for; empty for the target of a call's measurements."""
 
     async def put_graph(self, graph: Graph, timeout: float | None) -> CachedGraph:
         """Sends a graph to the server's cache."""
@@ -118,7 +121,7 @@ class Session:
             "assess_confidence": flag(assess_confidence, "assess_confidence"),
             "adapt": _adapt_message(adapt),
         }
-        selector = _selector(model)
+        selector = self._selector(model)
         deadline = self._deadline(timeout)
 
         async def ask(source: Any) -> Any:
@@ -153,7 +156,7 @@ class Session:
         """Proposes what to measure next."""
         _checked_graph(graph)
         checked_configurations(candidates, "candidates")
-        selector = _selector(model)
+        selector = self._selector(model)
         deadline = self._deadline(timeout)
         measured = _adapt_message(adapt)
 
@@ -229,6 +232,13 @@ class Session:
         answer = await self._call(DELETE_MEASUREMENTS, message, (), self._deadline(timeout))
         return answer.deleted
 
+    def _selector(self, model: ModelReference | str | None) -> Any:
+        if model is None:
+            return ModelSelector(target=self.target) if self.target else None
+        selector = model_reference(model).selector()
+        selector.target = self.target
+        return selector
+
     async def rank_stream(
         self,
         graph: Graph,
@@ -241,7 +251,7 @@ class Session:
         _checked_graph(graph)
         limit = whole_number(top_k, "top_k")
         measured = _adapt_message(adapt)
-        selector = _selector(model)
+        selector = self._selector(model)
         deadline = Deadline(seconds(timeout, "timeout"))
 
         async def ask(source: Any) -> StreamSession:
@@ -356,7 +366,3 @@ def checked_configurations(value: Any, what: str) -> None:
 
 def _adapt_message(adapt: Any) -> Any:
     return None if adapt is None else instance(adapt, Adapt, "adapt", "an Adapt or None").message
-
-
-def _selector(model: ModelReference | str | None) -> Any:
-    return None if model is None else model_reference(model).selector()

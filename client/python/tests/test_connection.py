@@ -10,7 +10,7 @@ from conftest import DATA
 from recording_server import recording_server
 
 from hlorank import ArgumentError, AsyncClient, Client, RefusedError, UnavailableError
-from hlorank.address import target
+from hlorank.address import host_and_port
 from hlorank.units import duration, size
 
 UNITS = DATA / "units.json"
@@ -35,7 +35,7 @@ UNITS = DATA / "units.json"
     ],
 )
 def test_addresses_are_read(address, expected):
-    assert target(address) == expected
+    assert host_and_port(address) == expected
 
 
 @pytest.mark.parametrize(

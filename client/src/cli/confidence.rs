@@ -15,6 +15,10 @@ pub(crate) struct Confidence {
     measure_first: u32,
     /// Nodes of the graph whose opcodes the server does not know.
     unknown_opcodes: u32,
+    /// Kendall's tau of the ranking and the run times, as expected, and an interval that holds it for four of five lists.
+    expected_tau: Option<f64>,
+    expected_tau_low: Option<f64>,
+    expected_tau_high: Option<f64>,
 }
 
 impl From<v1::Confidence> for Confidence {
@@ -24,23 +28,33 @@ impl From<v1::Confidence> for Confidence {
             other_model,
             measure_first,
             unknown_opcodes,
+            expected_tau,
+            expected_tau_low,
+            expected_tau_high,
         } = confidence;
         Self {
             model_agreement,
             other_model: Some(other_model).filter(|name| !name.is_empty()),
             measure_first,
             unknown_opcodes,
+            expected_tau,
+            expected_tau_low,
+            expected_tau_high,
         }
     }
 }
 
 impl Display for Confidence {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        match (self.model_agreement, &self.other_model) {
-            (Some(agreement), Some(other)) => {
-                write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?;
-            }
-            _ => formatter.write_str("No other model could be compared; ")?,
+        let interval = self.expected_tau_low.zip(self.expected_tau_high);
+        if let (Some(tau), Some((low, high))) = (self.expected_tau, interval) {
+            write!(
+                formatter,
+                "Expected tau with run times {tau:.2} ({low:.2} to {high:.2}); "
+            )?;
+        }
+        if let (Some(agreement), Some(other)) = (self.model_agreement, &self.other_model) {
+            write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?;
         }
         if self.unknown_opcodes > 0 {
             write!(
@@ -69,7 +83,7 @@ mod tests {
                 model_agreement,
                 other_model,
                 measure_first: 3,
-                unknown_opcodes: 0,
+                ..v1::Confidence::default()
             })
             .to_string()
         };
@@ -78,6 +92,18 @@ mod tests {
             "`tile-sage` agrees by a tau of 0.93; measure the first 3 configurations, more on hardware that the models do \
              not know."
         );
-        assert!(shown(None, "").starts_with("No other model could be compared; measure"));
+        assert!(shown(None, "").starts_with("measure the first 3"));
+        let expected = Confidence::from(v1::Confidence {
+            expected_tau: Some(0.62),
+            expected_tau_low: Some(0.4),
+            expected_tau_high: Some(0.84),
+            measure_first: 5,
+            ..v1::Confidence::default()
+        });
+        assert_eq!(
+            expected.to_string(),
+            "Expected tau with run times 0.62 (0.40 to 0.84); measure the first 5 configurations, more on hardware that the \
+             models do not know."
+        );
     }
 }

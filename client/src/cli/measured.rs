@@ -24,9 +24,9 @@ pub(crate) struct Measurements {
     /// JSON list of measured configurations; `--help` has the form
     #[arg(long, value_name = "FILE", long_help = MEASURED_LONG)]
     measured: Option<PathBuf>,
-    /// Hardware, compiler and flags that were measured
+    /// What the configurations are for: `HARDWARE, COMPILER VERSION, FLAG, ...`
     ///
-    /// The times of --measured belong to them; times of different targets must not be mixed.
+    /// The server selects the model by it. The times of --measured belong to it; times of different targets must not be mixed.
     #[arg(long, value_name = "NAME", default_value = "local")]
     target: String,
     /// Learn also from what the server keeps of --target
@@ -87,6 +87,11 @@ impl Prediction {
 }
 
 impl Measurements {
+    /// What the configurations are for.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
     /// Reads the measurements of a graph; `None` if there is no file of them, and stored ones are not asked for.
     pub(crate) fn read(&self, graph: &Graph) -> Result<Option<Learned>, CommandError> {
         let adapt = Adapt::new(&self.target);

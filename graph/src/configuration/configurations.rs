@@ -34,6 +34,19 @@ impl Configurations {
         self.batch().task()
     }
 
+    /// Number of columns of a slot or node in a [row](Self::feature_row); 1 if its values mean the same.
+    #[must_use]
+    pub fn row_columns(&self) -> usize {
+        let width = self.task().kind().width;
+        self.columns().unwrap_or(width).max(1)
+    }
+
+    /// The row of one configuration in an npz file: the columns of one slot or node after the other.
+    #[must_use]
+    pub fn feature_row(&self, config: usize) -> Vec<f32> {
+        self.batch().feature_row(config)
+    }
+
     /// Checks that XLA accepts the configurations for a graph of their task and slots: layouts list each dimension of a
     /// tensor at most once, and no other; bounds of tiles are at least 1. Every choice of fusions is accepted, and every feature.
     pub fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {

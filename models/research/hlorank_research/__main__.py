@@ -153,6 +153,7 @@ def _add_study(subparsers: Any) -> None:
     _add_iree_study(add_kind(kinds, "iree", commands.study_iree))
     _add_fusion_study(add_kind(kinds, "fusion", commands.study_fusion))
     _add_halide_study(add_kind(kinds, "halide", commands.study_halide))
+    _add_trust_study(add_kind(kinds, "trust", commands.study_trust))
 
 
 def _add_tuner_study(parser: argparse.ArgumentParser) -> None:
@@ -197,6 +198,17 @@ def _add_halide_study(parser: argparse.ArgumentParser) -> None:
     _add_server(parser)
     parser.add_argument("--model", help="model that ranks (default: that of the feature set)")
     parser.add_argument("--out", type=Path, required=True, help="file of the results")
+
+
+def _add_trust_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data", type=Path, required=True, help="the folder that measured*.tar.xz unpack to"
+    )
+    parser.add_argument(
+        "--tpugraphs", type=Path, nargs="*", default=(), metavar="FILE", help="files of layouts"
+    )
+    add_hlorank(parser)
+    _add_server(parser)
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:

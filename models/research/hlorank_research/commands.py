@@ -192,6 +192,13 @@ def study_halide(arguments: argparse.Namespace) -> None:
     print(table)
 
 
+def study_trust(arguments: argparse.Namespace) -> None:
+    """Compare the tau that a server expects of its rankings with what comes of them."""
+    from hlorank_research.studies.trust import study_trust as run
+
+    print(run(arguments.data, arguments.tpugraphs, arguments.server, arguments.hlorank))
+
+
 def measured_fixtures(arguments: argparse.Namespace) -> None:
     """Write held-out measurements for the demo and the tests."""
     from hlorank_research.fixtures.measured import FixtureRule, write_fixtures

@@ -11,6 +11,7 @@ from hlorank_training.data.feature_graphs import (
     read_feature_graphs,
 )
 from hlorank_training.judging.feature_sets import FOLDS, held_out_quality, shipped
+from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.runs import Destination
 from hlorank_training.shipping.export import ArtifactIdentity, digest
 from hlorank_training.shipping.feature_set_artifact import export_feature_set, feature_digest
@@ -49,6 +50,7 @@ def train_feature_set_artifact(
         version=destination.version,
         feature_digest=feature_digest(columns),
         training_data_digest=digest([folder / f"{graph.name}.npz" for graph in learned]),
+        targets=targets_of([folder / "graph.npz"]),
     )
     export_feature_set(destination.folder, model, identity, columns, judged, quality)
     return quality

@@ -9,6 +9,7 @@ from hlorank.measure.atomic_files import read_json, write_json
 
 from hlorank_training.data.kernels import KernelData, family_folds, read_kernels
 from hlorank_training.judging.fusions import FusionQuality, ceiling, fusion_quality, passes_tau
+from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.models.kernel_time import KernelTimeSettings
 from hlorank_training.models.kernel_weights import load_weights, save_weights
 from hlorank_training.models.train_kernels import KernelTraining, train_kernels
@@ -59,6 +60,7 @@ def export_fusion_run(files: TuningFiles, run: Path, destination: Destination) -
         training_data_digest=digest(
             [program.file for program in data.programs if program.family not in held_out]
         ),
+        targets=targets_of([program.file for program in data.programs]),
     )
     model = load_weights(run / CHECKPOINT)
     quality = report["measured_quality"]

@@ -13,11 +13,12 @@ from hlorank_training.data.dataset import Measured
 from hlorank_training.data.prepare import SEGMENTS, Form, Prepared, prepare
 from hlorank_training.data.split import Split
 from hlorank_training.judging.held_out import held_out_quality, quality_table
+from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.models.architecture import Architecture, Preset, Registry
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint
 from hlorank_training.models.train import Keeping, score_graph, train
 from hlorank_training.reports.plots import plot_curves
-from hlorank_training.shipping.export import ArtifactIdentity, Write, digest, export
+from hlorank_training.shipping.export import ArtifactIdentity, GraphFiles, Write, digest, export
 
 CHECKPOINT = "checkpoint.pt"
 REPORT = "training.json"
@@ -143,9 +144,13 @@ class Exporter:
             training_data_digest=digest(
                 [prepared.sources[name].file for name in prepared.split.train]
             ),
+            targets=targets_of([source.file for source in prepared.sources.values()]),
         )
-        features = [prepared.features[name] for name in prepared.split.test]
-        export(destination.folder, model, self.write, identity, features, quality)
+        graphs = GraphFiles(
+            test=[prepared.features[name] for name in prepared.split.test],
+            validation=[prepared.features[name] for name in prepared.split.validation],
+        )
+        export(destination.folder, model, self.write, identity, graphs, quality)
 
 
 def _split_as_trained(prepared: Prepared, report: dict[str, Any]) -> Prepared:

@@ -41,7 +41,7 @@ mod trees;
 
 pub(crate) use agreement::{Finding, Verdict, Witness, verdicts};
 pub(crate) use cache::{AdaptedCache, SourcesCache};
-pub(crate) use confidence::Confidence;
+pub(crate) use confidence::{Confidence, Signs};
 pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
 pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE, Prediction};

@@ -6,7 +6,7 @@ use super::predict::{ModelScores, Predictor};
 use crate::{
     call::CallError,
     engine::{BatchPart, Engine, Terms},
-    model::Model,
+    model::{Model, SeenList},
     outcome::Evaluation,
 };
 
@@ -25,6 +25,8 @@ pub(crate) struct ScoredConfigs {
     pub(crate) evaluation: Evaluation,
     /// The deviations of predicted ln(seconds), of which those of the best are set; empty if nothing was learned.
     pub(crate) deviations: Vec<f32>,
+    /// The model's scores, whatever was learned.
+    pub(crate) seen: SeenList,
 }
 
 /// Configurations, and what is predicted of them.
@@ -45,8 +47,10 @@ impl Evaluator {
         top_k: u32,
     ) -> Result<ScoredConfigs, CallError> {
         let Some(predictor) = &self.predictor else {
+            let evaluation = self.evaluate(part, terms).await?;
             return Ok(ScoredConfigs {
-                evaluation: self.evaluate(part, terms).await?,
+                seen: self.seen(&evaluation.scores),
+                evaluation,
                 deviations: Vec::new(),
             });
         };
@@ -59,6 +63,7 @@ impl Evaluator {
         };
         let part = BatchPart::from(Arc::clone(&configurations));
         let mut evaluation = self.evaluate(part, terms).await?;
+        let seen = self.seen(&evaluation.scores);
         let scores = take(&mut evaluation.scores);
         let batch = self.scored(predictor, configurations, scores);
         evaluation.scores = batch.means(pool, terms.class).await?;
@@ -72,6 +77,7 @@ impl Evaluator {
         Ok(ScoredConfigs {
             evaluation,
             deviations,
+            seen,
         })
     }
 
@@ -97,6 +103,12 @@ impl Evaluator {
             log_seconds,
         };
         Ok((evaluation, predicted))
+    }
+
+    /// What the model's scores of a list say of it, if the model knows how far its ranking can be trusted.
+    pub(crate) fn seen(&self, scores: &[f32]) -> SeenList {
+        let calibration = self.model.artifact().calibration();
+        calibration.map_or_else(SeenList::default, |_| SeenList::scores(scores))
     }
 
     async fn evaluate(&self, part: BatchPart, terms: Terms) -> Result<Evaluation, CallError> {

@@ -11,7 +11,8 @@ use ort::session::Session;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ArtifactError, MemoryGrowth,
+    ArtifactError, Calibration, MemoryGrowth,
+    calibration::CALIBRATION_FILE,
     interface::Interface,
     manifest::{MODEL, Manifest},
     manifest_error::MANIFEST_FILE,
@@ -29,11 +30,13 @@ pub struct Artifact {
     /// The serialized ONNX models by file name.
     onnx: BTreeMap<&'static str, Bytes>,
     golden: Bytes,
+    /// `None` if the artifact does not say how far its ranking can be trusted.
+    calibration: Option<Calibration>,
 }
 
 const GOLDEN: &str = "golden.npz";
 
-/// Maximum size of the manifest, and of its signature.
+/// Maximum size of the manifest, of its signature, and of the calibration.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Maximum size of the golden cases, which are compressed.
@@ -64,12 +67,15 @@ impl Artifact {
             .map(|(file, interface)| Ok((*file, files.model(file, interface)?)));
         let onnx = onnx.collect::<Result<_, ArtifactError>>()?;
         let golden = files.checked(GOLDEN)?;
+        let is_calibrated = manifest.files.contains_key(CALIBRATION_FILE);
+        let calibration = is_calibrated.then(|| files.calibration()).transpose()?;
         let digest = Digest(*blake3::hash(&manifest_bytes).as_bytes());
         Ok(Self {
             manifest,
             digest,
             onnx,
             golden,
+            calibration,
         })
     }
 
@@ -80,6 +86,7 @@ impl Artifact {
             manifest,
             onnx: BTreeMap::new(),
             golden: Bytes::new(),
+            calibration: None,
         }
     }
 
@@ -124,6 +131,12 @@ impl Artifact {
         &self.manifest
     }
 
+    /// How far its ranking can be trusted, if it says so.
+    #[must_use]
+    pub fn calibration(&self) -> Option<&Calibration> {
+        self.calibration.as_ref()
+    }
+
     /// The bytes of `golden.npz`.
     #[must_use]
     pub fn golden(&self) -> &Bytes {
@@ -145,6 +158,10 @@ impl Files<'_> {
         Ok(bytes)
     }
 
+    fn calibration(&self) -> Result<Calibration, ArtifactError> {
+        Calibration::read(&self.checked(CALIBRATION_FILE)?)
+    }
+
     /// Reads a file once, and checks the very bytes that will be used.
     fn checked(&self, file: &'static str) -> Result<Bytes, ArtifactError> {
         let expected = self
@@ -157,7 +174,9 @@ impl Files<'_> {
 
     /// Checks the listed files that the model does not use, too, so that what is listed is what was exported.
     fn check_unused(&self, used: &[(&'static str, Interface)]) -> Result<(), ArtifactError> {
-        let is_used = |file: &str| file == GOLDEN || used.iter().any(|(used, _)| *used == file);
+        let is_used = |file: &str| {
+            [GOLDEN, CALIBRATION_FILE].contains(&file) || used.iter().any(|(used, _)| *used == file)
+        };
         let unused = self
             .manifest
             .files
@@ -224,7 +243,7 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
 
 fn max_bytes(file: &str) -> u64 {
     match file {
-        MANIFEST_FILE | SIGNATURE_FILE => MAX_MANIFEST_BYTES,
+        MANIFEST_FILE | SIGNATURE_FILE | CALIBRATION_FILE => MAX_MANIFEST_BYTES,
         GOLDEN => MAX_GOLDEN_BYTES,
         _ => MAX_FILE_BYTES,
     }

@@ -3,6 +3,7 @@ use rustix::io::Errno;
 
 use super::{
     ManifestError,
+    calibration::CALIBRATION_FILE,
     signature::{SIGNATURE_FILE, SignatureError},
 };
 use crate::runtime::RuntimeError;
@@ -37,6 +38,9 @@ pub enum ArtifactError {
     /// The manifest was refused.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// The calibration was refused.
+    #[error("{CALIBRATION_FILE} cannot be used: {0}")]
+    Calibration(String),
     /// No key has signed the version.
     #[error(
         "{SIGNATURE_FILE}: {0}; --models-key accepts only versions that `model_signing sign key` has signed with one of its keys"
@@ -199,6 +203,7 @@ impl ArtifactError {
             }
             Self::File { .. } => "FILE_UNREADABLE",
             Self::FileTooLarge { .. } => "FILE_TOO_LARGE",
+            Self::Calibration(_) => "CALIBRATION_INVALID",
             Self::Signature(_) => "SIGNATURE_INVALID",
             Self::OutsideFolder { .. } => "FILE_OUTSIDE_FOLDER",
             Self::Manifest(error) => error.reason(),

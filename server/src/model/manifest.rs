@@ -9,6 +9,7 @@ use super::{
     interface::Interface,
     manifest_error::{ManifestError, SCHEMA, check_absent, check_field, require_field, unreadable},
     score::{Prior, ScoreUnit},
+    target::Target,
 };
 
 mod permutations;
@@ -41,6 +42,8 @@ pub struct Manifest {
     pub measured_quality: MeasuredQuality,
     /// SPDX licence expression.
     pub licence: String,
+    /// What it was trained for; empty if the manifest does not say it.
+    pub targets: Vec<Target>,
     task: Task,
     kind: ModelKind,
     features: ModelFeatures,
@@ -76,6 +79,7 @@ struct Written {
     #[serde(default)]
     unit: Option<String>,
     prior: Option<Value>,
+    targets: Option<Value>,
     files: BTreeMap<String, String>,
     training_data_digest: String,
     #[serde(default)]
@@ -143,6 +147,7 @@ impl Manifest {
             files: BTreeMap::new(),
             measured_quality: MeasuredQuality::new(),
             licence: String::new(),
+            targets: Vec::new(),
             task: Task::FeatureSet,
             kind: ModelKind::Absent,
             features: ModelFeatures::Named(set),
@@ -221,6 +226,7 @@ impl Written {
             None => Prior::of_unit(unit),
             Some(written) => Prior::read(written)?,
         };
+        let targets = self.targets.as_ref().map(Target::read_all).transpose()?;
         let kind = match self.kind {
             WrittenKind::Segment(written) => {
                 ModelKind::Segment(written.checked(task, &self.files)?)
@@ -235,6 +241,7 @@ impl Written {
             files: self.files,
             measured_quality: self.measured_quality,
             licence: self.licence,
+            targets: targets.unwrap_or_default(),
             task,
             kind,
             features,

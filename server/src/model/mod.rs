@@ -8,6 +8,7 @@
 
 mod artifact;
 mod artifact_error;
+mod calibration;
 mod facts;
 mod features;
 mod growth;
@@ -21,11 +22,13 @@ mod segment;
 mod sessions;
 mod signature;
 mod state;
+mod target;
 mod tensor;
 mod whole_graph;
 
 pub use artifact::Artifact;
 pub use artifact_error::ArtifactError;
+pub use calibration::{Calibration, ExpectedTau, ListTraits, SeenList};
 pub use facts::ModelFacts;
 pub use features::ModelFeatures;
 pub use growth::{MemoryGrowth, RunSizes};
@@ -40,4 +43,5 @@ pub use segment::{EncoderInput, SegmentModel, SegmentTensors};
 pub use sessions::{ModelFailed, RunReports};
 pub use signature::{ModelKeys, ModelKeysError, SignatureError};
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
+pub use target::{Target, TargetMatch};
 pub use whole_graph::{WholeGraphInput, WholeGraphModel};

@@ -54,7 +54,8 @@ impl fmt::Display for ModelState {
 }
 
 /// Every reason for which a version can be rejected.
-pub const REJECTION_REASONS: [&str; 33] = [
+pub const REJECTION_REASONS: [&str; 34] = [
+    "CALIBRATION_INVALID",
     "CUSTOM_OPERATOR",
     "DIGEST_MISMATCH",
     "EVALUATION_FAILED",

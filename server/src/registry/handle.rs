@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeSet,
     fs::{DirEntry, read_dir},
     sync::Arc,
 };
@@ -23,7 +24,7 @@ use super::{
 use crate::{
     engine::Engine,
     metrics::Metrics,
-    model::{Model, ModelState, Rejection},
+    model::{Model, ModelState, Rejection, Target},
     runtime::Runtime,
 };
 
@@ -94,7 +95,7 @@ impl Registry {
     pub fn failing_default(&self) -> Option<(Task, SelectError)> {
         let serving = self.shared.serving.load();
         let mut tasks = serving.defaults.required.iter().copied();
-        tasks.find_map(|task| Some((task, serving.select("", &Wanted::Any, task).err()?)))
+        tasks.find_map(|task| Some((task, serving.select("", &Wanted::Any, None, task).err()?)))
     }
 
     /// Returns whether no model can answer any call.
@@ -154,14 +155,17 @@ impl Registry {
         }
     }
 
-    /// Returns the versions that may answer a request for a model. An empty name means the default model of the task.
+    /// Returns the versions that may answer a request for a model. An empty name means the model of the task that suits the
+    /// target best, or else the default one.
     pub fn select(
         &self,
         name: &str,
         wanted: &Wanted,
+        target: Option<&Target>,
         task: Task,
     ) -> Result<Selection, SelectError> {
-        self.shared.serving.load().select(name, wanted, task)
+        let serving = self.shared.serving.load();
+        serving.select(name, wanted, target, task)
     }
 
     /// Returns the versions that may answer a request about a graph of a feature set. An empty name means the default model of
@@ -170,9 +174,17 @@ impl Registry {
         &self,
         name: &str,
         wanted: &Wanted,
+        target: Option<&Target>,
         set: &str,
     ) -> Result<Selection, SelectError> {
-        self.shared.serving.load().select_for_set(name, wanted, set)
+        let serving = self.shared.serving.load();
+        serving.select_for_set(name, wanted, target, set)
+    }
+
+    /// Returns the compilers that the models of a task were trained for, if an operator did not choose one of the models.
+    #[must_use]
+    pub fn compilers(&self, task: Task) -> BTreeSet<String> {
+        self.shared.serving.load().compilers(task)
     }
 
     /// Returns a version of a model, whatever its task; the stable one for [`Wanted::Any`].
@@ -198,7 +210,7 @@ impl Registry {
         let serving = self.shared.serving.load();
         let is_default = |model: &Model, name: &str| match model.manifest().features().named() {
             Some(set) => serving
-                .default_of_set(set.name())
+                .default_of_set(set.name(), None)
                 .is_ok_and(|default| default == name),
             None => catalogue.defaults().name(model.manifest().task()) == name,
         };

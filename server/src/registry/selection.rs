@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use hlorank_graph::{Digest, NamedFeatureSet, Task};
 
-use crate::model::Model;
+use crate::model::{Model, Target};
 
 /// Which version of a model a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +143,12 @@ impl Selection {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.stable.manifest().name
+    }
+
+    /// What the model was trained for; empty if its manifest does not say it.
+    #[must_use]
+    pub fn targets(&self) -> &[Target] {
+        &self.stable.manifest().targets
     }
 
     /// Leaves out a canary that takes other features than the stable version: it could not answer for a graph of these.

@@ -10,7 +10,7 @@ use super::{
     settings::Defaults,
     versions::ServedVersions,
 };
-use crate::model::Model;
+use crate::model::{Model, Target, TargetMatch};
 
 /// An immutable snapshot of the versions that answer requests. A change publishes a new snapshot.
 pub(super) struct ServingSnapshot {
@@ -32,17 +32,21 @@ impl ServingSnapshot {
                 .all(|(one, other)| one.0 == other.0 && is_same(one.1, other.1))
     }
 
-    /// Returns the versions that may answer a request for a model. An empty name means the default model of the task.
+    /// Returns the versions that may answer a request for a model. An empty name means the model of the task that suits the
+    /// target best, or else the default one.
     pub(super) fn select(
         &self,
         name: &str,
         wanted: &Wanted,
+        target: Option<&Target>,
         task: Task,
     ) -> Result<Selection, SelectError> {
-        let name = if name.is_empty() {
-            self.defaults.name(task)
-        } else {
-            name
+        let name = match (name, target) {
+            ("", Some(target)) if !self.defaults.chosen.contains(&task) => {
+                self.suiting(target, task)
+            }
+            ("", _) => self.defaults.name(task),
+            (name, _) => name,
         };
         let selection = self.find(name, wanted)?;
         match selection.stable.manifest().task() {
@@ -55,16 +59,56 @@ impl ServingSnapshot {
         }
     }
 
+    /// Returns the model of a task that suits a target best: of equal ones the default, else the first by name. It is the default
+    /// if none was trained for the target's compiler.
+    fn suiting(&self, target: &Target, task: Task) -> &str {
+        let default = self.defaults.name(task);
+        let suits = |name: &str, served| {
+            let suits = target.suited_by(trained_for(served));
+            let is_default = name == default;
+            (suits > TargetMatch::Unknown).then_some((suits, is_default))
+        };
+        let of_task = self.of_task(task).rev();
+        let suiting = of_task.filter_map(|(name, served)| Some((suits(name, served)?, name)));
+        suiting
+            .max_by_key(|(suits, _)| *suits)
+            .map_or(default, |(_, name)| name)
+    }
+
+    /// Returns the compilers that the models of a task were trained for, if an operator did not choose one of the models.
+    pub(super) fn compilers(&self, task: Task) -> BTreeSet<String> {
+        if self.defaults.chosen.contains(&task) {
+            return BTreeSet::new();
+        }
+        let targets = self
+            .of_task(task)
+            .flat_map(|(_, served)| trained_for(served));
+        targets.map(|target| target.compiler.clone()).collect()
+    }
+
+    fn of_task(
+        &self,
+        task: Task,
+    ) -> impl DoubleEndedIterator<Item = (&str, &ServedVersions<Arc<Model>>)> {
+        let models = self.models.iter();
+        let is_of_task =
+            move |served: &ServedVersions<Arc<Model>>| served.stable.1.manifest().task() == task;
+        models
+            .filter(move |(_, served)| is_of_task(served))
+            .map(|(name, served)| (name.as_str(), served))
+    }
+
     /// Returns the versions that may answer a request about a graph of a feature set. An empty name means the default model of
-    /// the set: the one of the settings, or the only one that serves.
+    /// the set: the one of the settings, the only one that serves, or the only one that suits the target best.
     pub(super) fn select_for_set(
         &self,
         name: &str,
         wanted: &Wanted,
+        target: Option<&Target>,
         set: &str,
     ) -> Result<Selection, SelectError> {
         let name = if name.is_empty() {
-            self.default_of_set(set)?
+            self.default_of_set(set, target)?
         } else {
             name
         };
@@ -87,15 +131,27 @@ impl ServingSnapshot {
     }
 
     /// Returns the default model of a feature set.
-    pub(super) fn default_of_set(&self, set: &str) -> Result<&str, SelectError> {
+    pub(super) fn default_of_set(
+        &self,
+        set: &str,
+        target: Option<&Target>,
+    ) -> Result<&str, SelectError> {
         if let Some(name) = self.defaults.of_feature_set(set) {
             return Ok(name);
         }
+        let suits = |served| target.map(|target| target.suited_by(trained_for(served)));
         let of_set = self
             .models
             .iter()
             .filter(|(_, served)| set_of(&served.stable.1) == Some(set));
-        let names: Vec<&str> = of_set.map(|(name, _)| name.as_str()).collect();
+        let mut candidates: Vec<_> = of_set
+            .map(|(name, served)| (name.as_str(), suits(served)))
+            .collect();
+        let best = candidates.iter().map(|(_, suits)| *suits).max().flatten();
+        if best > Some(TargetMatch::Unknown) {
+            candidates.retain(|(_, suits)| *suits == best);
+        }
+        let names: Vec<&str> = candidates.into_iter().map(|(name, _)| name).collect();
         match names[..] {
             [name] => Ok(name),
             [] => Err(self.unknown_set(set)),
@@ -184,6 +240,11 @@ impl ServingSnapshot {
             serving: quoted(self.models.keys()),
         }
     }
+}
+
+/// What the stable version of a model was trained for.
+fn trained_for(served: &ServedVersions<Arc<Model>>) -> &[Target] {
+    &served.stable.1.manifest().targets
 }
 
 /// Returns the name of the feature set that a model takes.

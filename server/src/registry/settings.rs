@@ -33,6 +33,8 @@ pub struct Defaults {
     /// The tasks whose default model must serve before the server is ready. Those whose model the folder has join them when the
     /// registry opens.
     pub required: Vec<Task>,
+    /// The tasks whose default model the operator chose. It answers whatever target a call names.
+    pub chosen: Vec<Task>,
     /// By feature set, for those that several models take.
     pub feature_sets: Vec<(String, String)>,
 }

@@ -74,18 +74,24 @@ pub(super) fn check_measurements(
 
 /// Checks that a target is named.
 pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), ServiceError> {
-    match target.len() {
-        0 => {
-            let hint = "name the hardware, compiler and flags that the times were measured with";
-            Err(ServiceError::Missing { field, hint })
-        }
-        1..=MAX_TARGET_BYTES => Ok(()),
-        bytes => Err(ServiceError::Invalid {
-            field,
-            found: format!("{bytes} bytes long"),
-            expected: format!("at most {MAX_TARGET_BYTES} bytes"),
-        }),
+    if target.is_empty() {
+        let hint = "name the hardware, compiler and flags that the times were measured with";
+        return Err(ServiceError::Missing { field, hint });
     }
+    check_target_length(field, target)
+}
+
+/// Checks the length of a target's name.
+pub(super) fn check_target_length(field: &'static str, target: &str) -> Result<(), ServiceError> {
+    let bytes = target.len();
+    if bytes <= MAX_TARGET_BYTES {
+        return Ok(());
+    }
+    Err(ServiceError::Invalid {
+        field,
+        found: format!("{bytes} bytes long"),
+        expected: format!("at most {MAX_TARGET_BYTES} bytes"),
+    })
 }
 
 /// Checks the names of other targets.
@@ -116,14 +122,24 @@ fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), 
     Ok(())
 }
 
-/// Writes how far a ranking can be trusted.
-pub(super) fn confidence(assessment: Assessment) -> v1::Confidence {
+/// Writes how far a ranking can be trusted, if that is known or was asked.
+pub(super) fn confidence(assessment: Assessment, is_asked: bool) -> Option<v1::Confidence> {
+    let is_known = assessment.confidence.expected.is_some();
+    (is_known || is_asked).then(|| written(assessment))
+}
+
+fn written(assessment: Assessment) -> v1::Confidence {
     let Assessment {
         confidence,
         other_model,
         unknown_opcodes,
     } = assessment;
+    let expected = confidence.expected;
+    let interval = expected.map(|expected| expected.interval());
     v1::Confidence {
+        expected_tau: expected.map(|expected| expected.tau),
+        expected_tau_low: interval.map(|(low, _)| low),
+        expected_tau_high: interval.map(|(_, high)| high),
         unknown_opcodes: u32::try_from(unknown_opcodes).unwrap_or(u32::MAX),
         model_agreement: confidence.agreement,
         other_model: other_model.unwrap_or_default(),

@@ -18,7 +18,7 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
     ModelSelector {
         name: model.manifest().name.clone(),
         version: model.manifest().version,
-        label: String::new(),
+        ..ModelSelector::default()
     }
 }
 

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use hlorank_graph::{Digest, Task};
-use hlorank_proto::v1::{self, ModelSelector};
+use hlorank_proto::v1;
 
-use super::{CostModel, ServiceError, adapt_request::check_target, model_selector::wanted};
+use super::{CostModel, ServiceError, adapt_request::check_target};
 use crate::{
     graphs::{FoundGraph, GraphContent, GraphOrigin, SentGraph},
-    session::SelectedModel,
+    session::{SelectedModel, WantedModel},
     telemetry::CallRecord,
 };
 
@@ -29,38 +29,21 @@ impl CostModel {
     pub(super) async fn find(
         &self,
         graph: Option<Bytes>,
-        selector: Option<ModelSelector>,
+        wanted: &WantedModel,
         task: Task,
         record: &CallRecord,
     ) -> Result<(FoundGraph, SelectedModel), ServiceError> {
         if task == Task::FeatureSet {
             let origin = self.graph(graph, Some(task)).await?;
             let found = self.graphs.find(origin, record).await?;
-            let model = self.select_for(selector, &found, record)?;
+            let graph = &found.graph.whole;
+            let model = self.models.select_for(wanted, graph, record)?;
             return Ok((found, model));
         }
-        let selector = selector.unwrap_or_default();
-        let wanted = wanted(&selector)?;
-        let model = self.models.select(&selector.name, &wanted, task, record)?;
+        let model = self.models.select(wanted, task, record)?;
         let origin = self.graph(graph, Some(task)).await?;
         let found = self.graphs.find(origin, record).await?;
         Ok((found, model))
-    }
-
-    /// Selects the model of a call about a graph.
-    pub(super) fn select_for(
-        &self,
-        selector: Option<ModelSelector>,
-        found: &FoundGraph,
-        record: &CallRecord,
-    ) -> Result<SelectedModel, ServiceError> {
-        let selector = selector.unwrap_or_default();
-        let wanted = wanted(&selector)?;
-        let graph = &found.graph.whole;
-        let selected = self
-            .models
-            .select_for(&selector.name, &wanted, graph, record);
-        Ok(selected?)
     }
 }
 

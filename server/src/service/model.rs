@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status};
 
 use super::{ServiceError, answer::count};
 use crate::{
-    model::{Manifest, Model, ModelKind, ModelState, Rejection},
+    model::{Manifest, Model, ModelKind, ModelState, Rejection, Target},
     quality::LiveQuality,
     ranking_quality::QualitySummary,
     registry::{IgnoredPath, ModelReport, Registry},
@@ -191,6 +191,7 @@ fn loaded(model: &Model) -> v1::Model {
             .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
             .collect(),
         licence: manifest.licence.clone(),
+        targets: manifest.targets.iter().map(Target::to_string).collect(),
         kind: manifest.kind().to_string(),
         unit: v1::ScoreUnit::from(manifest.unit()).into(),
         ..settings(manifest.kind())

@@ -1,9 +1,29 @@
-//! Reads which model a request names.
+//! Reads which model a request asks for.
 
-use hlorank_proto::v1::ModelSelector;
+use hlorank_proto::{received::Adapt, v1::ModelSelector};
 
-use super::ServiceError;
-use crate::registry::Wanted;
+use super::{ServiceError, adapt_request::check_target_length};
+use crate::{model::Target, registry::Wanted, session::WantedModel};
+
+/// Returns the model that a call asks for. Its target is that of its measurements if the selector names none.
+pub(super) fn wanted_model(
+    selector: Option<ModelSelector>,
+    adapt: Option<&Adapt>,
+) -> Result<WantedModel, ServiceError> {
+    let selector = selector.unwrap_or_default();
+    let version = wanted(&selector)?;
+    check_target_length("model.target", &selector.target)?;
+    let measured = adapt.map_or("", |adapt| adapt.target.as_str());
+    let target = match selector.target.as_str() {
+        "" => measured,
+        target => target,
+    };
+    Ok(WantedModel {
+        name: selector.name,
+        version,
+        target: Target::parse(target),
+    })
+}
 
 /// Returns the version of a model that a request asks for.
 pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {

@@ -11,6 +11,7 @@ use super::{
     CostModel, ServiceError,
     adapt_request::{adaptation_of, confidence},
     answer::{config_kernels, count, reuse_counts, selector, stage_timings, unit_of, warnings},
+    model_selector::wanted_model,
 };
 use crate::{
     call::Call,
@@ -29,8 +30,9 @@ impl CostModel {
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let batch = self.batch(request.batch).await?;
+        let wanted_model = wanted_model(request.model, request.adapt.as_ref())?;
         let (found, model) = self
-            .find(request.graph, request.model, batch.task(), &call.record)
+            .find(request.graph, &wanted_model, batch.task(), &call.record)
             .await?;
         let session = self.sessions.open(call, model, &found)?;
         let mut session = session.ranking(request.top_k);
@@ -47,12 +49,9 @@ impl CostModel {
         };
         let mut ranked = session.rank().await?;
         let kernels = explain(&session, &ranked.order, explained).await?;
-        let confidence = if request.assess_confidence {
-            let other = self.models.second_opinion(session.model());
-            Some(confidence(session.assess(other).await?))
-        } else {
-            None
-        };
+        let is_asked = request.assess_confidence;
+        let other = is_asked.then(|| self.models.second_opinion(session.model()));
+        let assessment = session.assess(other.flatten()).await?;
         let timings = Timings {
             featurize: found.featurize,
             total: started.elapsed(),
@@ -82,7 +81,7 @@ impl CostModel {
             adaptation: adaptation_of(&session),
             unit: unit_of(&session).into(),
             kernels,
-            confidence,
+            confidence: confidence(assessment, is_asked),
         })
     }
 }

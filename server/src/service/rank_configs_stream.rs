@@ -18,9 +18,10 @@ use tonic::{Status, Streaming};
 
 use super::{
     CostModel, ServiceError,
-    adapt_request::adaptation_of,
+    adapt_request::{adaptation_of, confidence},
     answer::{reuse_counts, selector, stage_timings, unit_of, warnings},
     deadline::end_at,
+    model_selector::wanted_model,
     transport::explained,
 };
 use crate::{
@@ -118,10 +119,13 @@ impl RankStream {
         let started = Instant::now();
         let service = self.service;
         let record = &self.call.record;
+        let wanted = wanted_model(start.model, start.adapt.as_ref())?;
         let origin = service.graph(start.graph, None).await?;
         let found = service.graphs.find(origin, record);
         let found = found.await.map_err(ServiceError::from)?;
-        let model = service.select_for(start.model, &found, record)?;
+        let graph = &found.graph.whole;
+        let model = service.models.select_for(&wanted, graph, record);
+        let model = model.map_err(ServiceError::from)?;
         let session = service.sessions.open(self.call, model, &found);
         let session = session.map_err(ServiceError::from)?;
         let session = session.limited_to(service.bounds.stream_configs as usize);
@@ -211,6 +215,7 @@ impl Batches {
         }
         let closed = Instant::now();
         let ranked = self.session.rank().await?;
+        let assessment = self.session.assess(None).await?;
         let warnings = self.session.take_warnings().into_iter();
         self.warnings.extend(warnings.map(v1::Warning::from));
         let timings = ranking_timings(ranked.waited, closed.elapsed());
@@ -225,6 +230,7 @@ impl Batches {
             warnings: self.warnings,
             predicted_seconds: ranked.predicted_seconds,
             log_sd: ranked.log_sd,
+            confidence: confidence(assessment, false),
         })
     }
 }

@@ -10,8 +10,9 @@ use hlorank_proto::{
 
 use super::{
     CostModel, ServiceError,
-    adapt_request::adaptation_of,
+    adapt_request::{adaptation_of, confidence},
     answer::{reuse_counts, selector, stage_timings, warnings},
+    model_selector::wanted_model,
 };
 use crate::{
     adaptation::{Reason, SuggestionRequest},
@@ -42,8 +43,9 @@ impl CostModel {
             batch.count(),
         )?;
         let source = read_source(request.source)?;
+        let wanted_model = wanted_model(request.model, request.adapt.as_ref())?;
         let (found, model) = self
-            .find(request.graph, request.model, batch.task(), &call.record)
+            .find(request.graph, &wanted_model, batch.task(), &call.record)
             .await?;
         let mut session = self.sessions.open(call, model, &found)?;
         self.adapt(&mut session, request.adapt).await?;
@@ -54,6 +56,7 @@ impl CostModel {
             ..suggestions.scored.timings()
         };
         session.record_scored(&timings);
+        let assessment = session.assess(None).await?;
         let combinations = suggestions.combinations.as_ref();
         Ok(SuggestConfigsResponse {
             suggestions: suggestions.suggested.iter().map(suggestion).collect(),
@@ -64,6 +67,7 @@ impl CostModel {
             warnings: warnings(found.warnings, &mut session),
             adaptation: adaptation_of(&session),
             combinations: combinations.map(LayoutBatch::to_packed),
+            confidence: confidence(assessment, false),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Asks a second model, which learned from the same data.
+//! Says how far a ranking can be trusted, and asks a second model, which learned from the same data, if the call wants that.
 
 use std::sync::Arc;
 
@@ -6,11 +6,12 @@ use hlorank_graph::Configurations;
 
 use super::Session;
 use crate::{
-    adaptation::Confidence,
+    adaptation::{Confidence, Signs},
     call::CallError,
     compute::Class,
     engine::{BatchPart, Terms},
-    model::Model,
+    graphs::Warning,
+    model::{ExpectedTau, Model},
 };
 
 /// How far a ranking can be trusted, and the second model that was asked.
@@ -31,9 +32,34 @@ fn spread(all: &Arc<Configurations>) -> BatchPart {
     BatchPart::of_numbers(Arc::clone(all), numbers)
 }
 
+/// A lower expected tau is worth a warning.
+const UNSURE: f64 = 0.3;
+
+/// Warns that little is expected of a ranking.
+fn unsure(confidence: &Confidence, model: &str) -> Option<Warning> {
+    let expected = confidence
+        .expected
+        .filter(|expected| expected.tau < UNSURE)?;
+    let (low, high) = expected.interval();
+    let message = format!(
+        "the ranking by `{model}` is expected to agree with run times by a Kendall's tau of {:.2} ({low:.2} to {high:.2}): the list is \
+         unlike those that the model was validated on, or its scores hardly differ; measure {} configurations that SuggestConfigs \
+         chooses, or random ones, and send their times as `adapt`",
+        expected.tau, confidence.measure_first
+    );
+    Some(Warning {
+        reason: "RANKING_UNSURE",
+        message,
+    })
+}
+
 impl Session {
-    /// Compares the scores of the batch that was kept with those of another model of the same training data, if there is one.
-    pub(crate) async fn assess(&self, other: Option<Arc<Model>>) -> Result<Assessment, CallError> {
+    /// Judges the ranking of what was scored. Compares the scores of the batch that was kept with those of another model of the same
+    /// training data, if one is given.
+    pub(crate) async fn assess(
+        &mut self,
+        other: Option<Arc<Model>>,
+    ) -> Result<Assessment, CallError> {
         let mut scores = None;
         if let (Some(other), Some(batch)) = (&other, &self.kept_batch) {
             let some = spread(batch);
@@ -43,13 +69,29 @@ impl Session {
         let compared = scores
             .as_ref()
             .map(|[own, other]| [own.as_slice(), other.as_slice()]);
-        let basis = self.adaptation().and_then(|adaptation| adaptation.basis);
-        let confidence = Confidence::of(self.graph.task, compared, basis);
+        let signs = Signs {
+            task: self.graph.task,
+            calibrated: self.calibrated(),
+            suits: self.suits,
+            scores: compared,
+            basis: self.adaptation().and_then(|adaptation| adaptation.basis),
+        };
+        let confidence = Confidence::of(&signs);
+        if signs.basis.is_none() {
+            let warning = unsure(&confidence, &self.model.manifest().name);
+            self.warnings.extend(warning);
+        }
         Ok(Assessment {
             confidence,
             other_model: other.map(|other| other.manifest().name.clone()),
             unknown_opcodes: self.graph.whole.unknown_opcodes(),
         })
+    }
+
+    /// What the model's validation data say of a list like that of the call, if its artifact has some.
+    fn calibrated(&self) -> Option<ExpectedTau> {
+        let calibration = self.model.artifact().calibration()?;
+        Some(calibration.expected(&self.seen.traits()?))
     }
 
     /// A model's own scores of some configurations, whatever the call learned.

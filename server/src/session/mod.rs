@@ -17,5 +17,5 @@ pub(crate) use confidence::Assessment;
 pub(crate) use open::Sessions;
 pub(crate) use rank::answer_bytes;
 pub(crate) use score::ScoredBatch;
-pub(crate) use select::{ModelSelection, SelectedModel};
+pub(crate) use select::{ModelSelection, SelectedModel, WantedModel};
 pub(crate) use state::Session;

@@ -8,7 +8,7 @@ use crate::{
     engine::Engine,
     graphs::FoundGraph,
     metrics::Metrics,
-    model::Model,
+    model::{Model, SeenList},
     outcome::Reuse,
 };
 
@@ -39,6 +39,8 @@ impl Sessions {
     ) -> Result<Session, CallError> {
         let graph = Arc::clone(&found.graph);
         let series = model.series;
+        let suits = model.suits;
+        let warnings = model.warning.into_iter().collect();
         let model = model.selection.of_graph(graph.hash);
         call.record.answered_by(&model);
         check_columns(&model, &graph)?;
@@ -61,6 +63,9 @@ impl Sessions {
             kept_bytes: 0,
             reuse: Reuse::default(),
             unscored: None,
+            seen: SeenList::default(),
+            suits,
+            warnings,
         })
     }
 }

@@ -51,6 +51,7 @@ pub(super) async fn score_in_time(
             Some(scored) => {
                 scored.evaluation.append(slice.evaluation);
                 scored.deviations.extend(slice.deviations);
+                scored.seen.add(slice.seen);
             }
             None => scored = Some(slice),
         }

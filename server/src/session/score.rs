@@ -6,6 +6,7 @@ use super::{Session, answer_bytes, partial::score_in_time};
 use crate::{
     call::{CallError, Position},
     compute::{Class, Computed},
+    model::SeenList,
     outcome::{Evaluation, Reuse, Stages, Timings, UnscoredConfigs},
 };
 
@@ -37,12 +38,14 @@ impl Session {
         let keeps = self.keeps_batch;
         let score = async move {
             let read = evaluator.engine.pool().run(class, move |_| read()).await?;
-            let batch = Arc::new(read.value?);
+            let (batch, seen) = read.value?;
+            let batch = Arc::new(batch);
             // Nobody else has a batch that is not kept, so that the engine need not copy it.
             let kept = keeps.then(|| Arc::clone(&batch));
             let mut scored = evaluator.score(batch.into(), terms, top_k).await?;
             // The call waited for the first of its work. Later waits count towards their stages.
             scored.evaluation.stages.waited = read.waited;
+            scored.seen.add(seen);
             Ok::<_, CallError>((scored, kept))
         };
         let scored = match class {
@@ -62,6 +65,7 @@ impl Session {
         let (scored, kept) = scored.map_err(|error| error.numbered_after(first))?;
         self.keep(kept, kept_bytes);
         self.deviations.extend(scored.deviations);
+        self.seen.add(scored.seen);
         Ok(self.record(scored.evaluation, asked))
     }
 
@@ -87,6 +91,7 @@ impl Session {
         self.keep(self.keeps_batch.then(|| Arc::clone(&all)), kept_bytes);
         let scored = score_in_time(&self.evaluator(), all, deadline, class, self.top_k).await?;
         self.deviations.extend(scored.deviations);
+        self.seen.add(scored.seen);
         if scored.evaluation.scores.len() < sent {
             self.series.ranked_in_part();
         }
@@ -95,13 +100,15 @@ impl Session {
 
     /// Reads the next batch on a worker. Returns the class of the work on it, too.
     pub(crate) async fn read(
-        &self,
+        &mut self,
         batch: EncodedBatch,
     ) -> Result<(Class, Arc<Configurations>), CallError> {
         let class = self.accept(&batch)?;
         let read = self.reading(batch);
         let read = self.engine.pool().run(class, move |_| read()).await?;
-        Ok((class, Arc::new(read.value?)))
+        let (batch, seen) = read.value?;
+        self.seen.add(seen);
+        Ok((class, Arc::new(batch)))
     }
 
     /// Adds the scores of a batch to those of the call.
@@ -145,17 +152,25 @@ impl Session {
         self.reader.accept(batch, copies)
     }
 
-    /// Returns a function that reads the next batch, for a worker.
+    /// Returns a function that reads the next batch, for a worker, and looks at some of its configurations.
     fn reading(
         &self,
         batch: EncodedBatch,
-    ) -> impl FnOnce() -> Result<Configurations, CallError> + Send + 'static {
+    ) -> impl FnOnce() -> Result<(Configurations, SeenList), CallError> + Send + 'static {
         let reader = self.reader.clone();
+        let is_calibrated = self.model.artifact().calibration().is_some();
         let before = Position {
             batches: self.batches,
             configs: self.scores.len(),
         };
-        move || reader.read(&batch, batch.field(), before)
+        move || {
+            let batch = reader.read(&batch, batch.field(), before)?;
+            let mut seen = SeenList::default();
+            if is_calibrated {
+                seen = SeenList::configurations(&batch);
+            }
+            Ok((batch, seen))
+        }
     }
 
     /// The bytes of a batch that is kept once it was scored.

@@ -4,8 +4,9 @@ use hlorank_graph::{Graph, Task};
 
 use crate::{
     call::CallError,
+    graphs::Warning,
     metrics::{Metrics, ModelSeries},
-    model::Model,
+    model::{Model, Target, TargetMatch},
     registry::{Registry, SelectError, Selection, Wanted},
     telemetry::CallRecord,
 };
@@ -16,10 +17,23 @@ pub(crate) struct ModelSelection {
     metrics: Arc<Metrics>,
 }
 
+/// Which model a call asks for.
+pub(crate) struct WantedModel {
+    /// Its name; empty for the one that suits the target best, or else the default one.
+    pub(crate) name: String,
+    pub(crate) version: Wanted,
+    /// What the configurations are chosen for, if the call names it.
+    pub(crate) target: Option<Target>,
+}
+
 /// The versions of a model that may answer a call. The graph decides which of them does.
 pub(crate) struct SelectedModel {
     pub(super) selection: Selection,
     pub(super) series: Arc<ModelSeries>,
+    /// How well it suits the target of the call.
+    pub(super) suits: TargetMatch,
+    /// What is unusual about the model and the target.
+    pub(super) warning: Option<Warning>,
 }
 
 /// What metrics call the model of calls that no model answers.
@@ -36,30 +50,42 @@ impl ModelSelection {
         self.registry.second_opinion(model)
     }
 
-    /// Selects the model of a call: the default of the task if the name is empty.
+    /// Selects the model of a call.
     pub(crate) fn select(
         &self,
-        name: &str,
-        wanted: &Wanted,
+        wanted: &WantedModel,
         task: Task,
         record: &CallRecord,
     ) -> Result<SelectedModel, CallError> {
-        Ok(self.selected(self.registry.select(name, wanted, task)?, record))
+        let WantedModel {
+            name,
+            version,
+            target,
+        } = wanted;
+        let selection = self.registry.select(name, version, target.as_ref(), task)?;
+        let mut selected = self.selected(selection, wanted, record);
+        if name.is_empty() && target.is_none() {
+            selected.warning = self.unknown_target(&selected.selection, task);
+        }
+        Ok(selected)
     }
 
-    /// Selects the model of a call about a graph: the default of its task or feature set if the name is empty.
+    /// Selects the model of a call about a graph.
     pub(crate) fn select_for(
         &self,
-        name: &str,
-        wanted: &Wanted,
+        wanted: &WantedModel,
         graph: &Graph,
         record: &CallRecord,
     ) -> Result<SelectedModel, CallError> {
         let Some(features) = graph.feature_graph() else {
-            return self.select(name, wanted, graph.task(), record);
+            return self.select(wanted, graph.task(), record);
         };
-        let selection = self.registry.select_for_set(name, wanted, features.set());
-        let described = features.description().filter(|_| *wanted == Wanted::Any);
+        let target = wanted.target.as_ref();
+        let selection =
+            self.registry
+                .select_for_set(&wanted.name, &wanted.version, target, features.set());
+        let is_any = wanted.version == Wanted::Any;
+        let described = features.description().filter(|_| is_any);
         let selection = match (selection, described) {
             // A call that describes its feature set can be answered from measurements alone.
             (Err(SelectError::UnknownFeatureSet { .. }), Some(set)) => {
@@ -67,16 +93,71 @@ impl ModelSelection {
             }
             (selection, _) => selection?,
         };
-        Ok(self.selected(selection, record))
+        Ok(self.selected(selection, wanted, record))
     }
 
-    fn selected(&self, selection: Selection, record: &CallRecord) -> SelectedModel {
+    fn selected(
+        &self,
+        selection: Selection,
+        wanted: &WantedModel,
+        record: &CallRecord,
+    ) -> SelectedModel {
         let name = match selection.name() {
             "" => NO_MODEL,
             name => name,
         };
         let series = self.metrics.model(name);
         record.selected(&series);
-        SelectedModel { selection, series }
+        let target = wanted.target.as_ref();
+        let suits = target.map_or(TargetMatch::Unknown, |target| {
+            target.suited_by(selection.targets())
+        });
+        let warning = target.and_then(|target| other_target(&selection, target, suits));
+        SelectedModel {
+            selection,
+            series,
+            suits,
+            warning,
+        }
     }
+
+    /// Warns that a call did not say which of several compilers it is about.
+    fn unknown_target(&self, selection: &Selection, task: Task) -> Option<Warning> {
+        let compilers = self.registry.compilers(task);
+        if compilers.len() < 2 {
+            return None;
+        }
+        let compilers: Vec<String> = compilers.into_iter().collect();
+        let message = format!(
+            "the {task} models here were trained for the compilers {}, but the call names no target with a compiler, so `{}` \
+             answered; set model.target to HARDWARE, COMPILER VERSION, FLAGS",
+            compilers.join(", "),
+            selection.name()
+        );
+        Some(Warning {
+            reason: "TARGET_UNKNOWN",
+            message,
+        })
+    }
+}
+
+/// Warns that a model was trained for other targets than that of a call.
+fn other_target(selection: &Selection, target: &Target, suits: TargetMatch) -> Option<Warning> {
+    let trained = selection.targets();
+    let consequence = match suits {
+        TargetMatch::Same | TargetMatch::Unknown => return None,
+        TargetMatch::OtherHardware => "its order may differ there, so measure more of the first",
+        TargetMatch::OtherCompiler => {
+            "whose configurations mean something else: its order is no better than chance until some are measured"
+        }
+    };
+    let trained: Vec<String> = trained.iter().map(Target::to_string).collect();
+    Some(Warning {
+        reason: "MODEL_FOR_OTHER_TARGET",
+        message: format!(
+            "model `{}` was trained for {}, not for {target}; {consequence}",
+            selection.name(),
+            trained.join("; "),
+        ),
+    })
 }

@@ -9,7 +9,7 @@ use crate::{
     graphs::Warning,
     learning::{Adaptation, Evaluator, Learner, Lesson},
     metrics::{Metrics, ModelSeries},
-    model::Model,
+    model::{Model, SeenList, TargetMatch},
     outcome::{Reuse, Timings, UnscoredConfigs},
 };
 
@@ -38,6 +38,12 @@ pub(crate) struct Session {
     pub(super) reuse: Reuse,
     /// Configurations of all batches that got no score.
     pub(super) unscored: Option<UnscoredConfigs>,
+    /// What was seen of the configurations and of the model's scores.
+    pub(super) seen: SeenList,
+    /// How well the model suits the target of the call.
+    pub(super) suits: TargetMatch,
+    /// What was unusual about the choice of the model.
+    pub(super) warnings: Vec<Warning>,
 }
 
 impl Session {
@@ -128,12 +134,18 @@ impl Session {
         self.reuse
     }
 
-    /// What was unusual about what the call's predictions rest on, and about its configurations.
+    /// What was unusual about the model, about what the call's predictions rest on, and about its configurations.
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
+        let mut warnings = take(&mut self.warnings);
         let lesson = self.lesson.as_mut();
-        let mut warnings = lesson.map(Lesson::take_warnings).unwrap_or_default();
+        warnings.extend(lesson.map(Lesson::take_warnings).unwrap_or_default());
         warnings.extend(take(&mut self.unscored).map(too_large));
         warnings
+    }
+
+    /// Sees more of the model's scores.
+    pub(crate) fn see(&mut self, seen: SeenList) {
+        self.seen.add(seen);
     }
 
     /// Whether scores are adapted to measurements.

@@ -36,6 +36,7 @@ pub(crate) async fn suggest(
     let (class, all) = session.read(batch).await?;
     let evaluator = session.evaluator();
     let (mut evaluation, mut from) = evaluator.predict(all, session.terms(class)).await?;
+    session.see(evaluator.seen(&from.scores));
     let mut drawn = 0..from.scores.len();
     // The memory of the combinations is held until the choice is made.
     let mut held = None;

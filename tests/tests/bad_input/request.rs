@@ -115,7 +115,7 @@ pub(crate) fn with_model(name: &str, version: u64) -> RankConfigsRequest {
     let model = ModelSelector {
         name: name.to_owned(),
         version,
-        label: String::new(),
+        ..ModelSelector::default()
     };
     RankConfigsRequest {
         model: Some(model),

@@ -86,7 +86,7 @@ async fn versions_that_cannot_be_compared_are_named() {
         Some(ModelSelector {
             name: name.to_owned(),
             version,
-            label: String::new(),
+            ..ModelSelector::default()
         })
     };
     let refused = async |server: &TestServer, second: Option<ModelSelector>| {

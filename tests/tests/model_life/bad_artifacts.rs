@@ -89,6 +89,14 @@ fn files() -> Vec<Bad> {
             },
         ),
         bad(
+            "a calibration without lists",
+            "CALIBRATION_INVALID",
+            |artifacts, folder| {
+                fs::write(folder.join("calibration.json"), "{}").unwrap();
+                artifacts.edit_file(folder, "calibration.json", |_| {});
+            },
+        ),
+        bad(
             "a path that escapes",
             "FILE_OUTSIDE_FOLDER",
             |artifacts, folder| {
@@ -112,6 +120,11 @@ fn manifests() -> Vec<Bad> {
             "a manifest of a newer format",
             "MANIFEST_NEWER",
             with_manifest("schema", 2.into()),
+        ),
+        bad(
+            "a target without a compiler",
+            "MANIFEST_INVALID",
+            with_manifest("targets", serde_json::json!([{"hardware": "a board"}])),
         ),
         bad(
             "a bucket of no size",

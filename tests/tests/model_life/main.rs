@@ -10,3 +10,4 @@ mod reloading;
 mod removing;
 mod several_servers;
 mod signed;
+mod targets;

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from hlorank.address import target as read_address
+from hlorank.address import host_and_port as read_address
 from hlorank.errors import ArgumentError
 from hlorank.model import model_reference
 from hlorank.search.target import TARGET_BYTES

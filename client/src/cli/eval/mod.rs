@@ -29,6 +29,16 @@ pub(crate) struct Eval {
     files: Vec<PathBuf>,
     #[command(flatten)]
     model: ModelChoice,
+    /// What was measured: `HARDWARE, COMPILER VERSION, FLAG, ...`
+    ///
+    /// The server selects the model by it, and says how far to trust the ranking.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    target: String,
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -86,9 +96,12 @@ impl Eval {
         };
         let handle = GraphHandle::of(&graph.measured);
         let request = RankRequest::new(&handle, &measurements.configurations);
-        let ranking = client
-            .rank(&request.model(self.model.model.clone()).top(1).with_scores())
-            .await;
+        let request = request
+            .model(self.model.model.clone())
+            .target(&self.target)
+            .top(1)
+            .with_scores();
+        let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(file, graph.module, source))?;
         Ok(Some(GraphQuality::of(file, graph, &times, &ranking)))
     }

@@ -44,6 +44,8 @@ pub(super) struct GraphQuality {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Quality {
     kendall_tau: Option<f64>,
+    /// What the server expected it to be.
+    expected_tau: Option<f64>,
     ordered_pair_accuracy: Option<f64>,
     top_1_slowdown: Option<f64>,
     top_5_slowdown: Option<f64>,
@@ -66,18 +68,20 @@ impl GraphQuality {
             kind: graph.measured.graph.task().to_string(),
             model: ranking.model.to_string(),
             configurations: times.len(),
-            quality: Quality::of(times, &ranking.scores),
+            quality: Quality::of(times, ranking),
         }
     }
 }
 
 impl Quality {
-    fn of(times: &RunTimes<'_>, scores: &[f32]) -> Self {
-        let outcomes = times.outcomes(scores);
+    fn of(times: &RunTimes<'_>, ranking: &Ranking) -> Self {
+        let outcomes = times.outcomes(&ranking.scores);
+        let confidence = ranking.confidence.as_ref();
         let pairs = PairCounts::of(&outcomes);
         let top = |top| top_slowdown(&outcomes, top);
         Self {
             kendall_tau: pairs.and_then(|pairs| pairs.kendall_tau()),
+            expected_tau: confidence.and_then(|confidence| confidence.expected_tau),
             ordered_pair_accuracy: pairs.and_then(|pairs| pairs.ordered_pair_accuracy()),
             top_1_slowdown: top(1),
             top_5_slowdown: top(5),
@@ -101,6 +105,7 @@ impl Quality {
         };
         Self {
             kendall_tau: mean(|quality| quality.kendall_tau),
+            expected_tau: mean(|quality| quality.expected_tau),
             ordered_pair_accuracy: mean(|quality| quality.ordered_pair_accuracy),
             top_1_slowdown: mean(|quality| quality.top_1_slowdown),
             top_5_slowdown: mean(|quality| quality.top_5_slowdown),
@@ -110,10 +115,11 @@ impl Quality {
         }
     }
 
-    fn cells(&self) -> [String; 7] {
+    fn cells(&self) -> [String; 8] {
         let percent = |slowdown: Option<f64>| or_dash(slowdown.map(|slowdown| slowdown * 100.0), 1);
         [
             or_dash(self.kendall_tau, 3),
+            or_dash(self.expected_tau, 3),
             or_dash(self.ordered_pair_accuracy, 3),
             percent(self.top_1_slowdown),
             percent(self.top_5_slowdown),
@@ -143,11 +149,12 @@ impl EvalReport {
     }
 }
 
-const COLUMNS: [(&str, Align); 10] = [
+const COLUMNS: [(&str, Align); 11] = [
     ("graph", Align::Left),
     ("kind", Align::Left),
     ("configurations", Align::Right),
     ("Kendall tau", Align::Right),
+    ("expected", Align::Right),
     ("pairs", Align::Right),
     ("top 1 %", Align::Right),
     ("top 5 %", Align::Right),
@@ -178,7 +185,7 @@ impl Display for EvalReport {
         write!(formatter, "{table}")?;
         writeln!(
             formatter,
-            "\npairs: ordered pair accuracy; top K %: slowdown of the fastest of the K best-ranked configurations \
+            "\nexpected: the tau that the server expected; pairs: ordered pair accuracy; top K %: slowdown of the fastest of the K best-ranked configurations \
              over the fastest of all; default %: slowdown of the default configuration"
         )?;
         match self.not_measured {

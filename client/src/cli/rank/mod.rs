@@ -96,6 +96,7 @@ impl Rank {
         let adapt = learned.map(|learned| learned.adapt);
         let request = RankRequest::new(&graph, job.configurations)
             .model(self.subject.model.model.clone())
+            .target(self.subject.measurements.target())
             .top(self.top)
             .explain(self.explain)
             .adapt(adapt.clone());

@@ -61,6 +61,7 @@ impl Suggest {
         let handle = GraphHandle::of(&graph.measured);
         let mut request = SuggestRequest::new(&handle, &candidates)
             .model(self.subject.model.model.as_ref())
+            .target(self.subject.measurements.target())
             .count(self.count)
             .source(self.source.into());
         if let Some(learned) = &learned {

@@ -2,6 +2,8 @@
 
 import os
 import platform
+import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any
 from hlorank.measure.atomic_files import read_json, write_json
 from hlorank.measure.processor import processor
 from hlorank.measure.rounds import Protocol, Timing
+
+PROVENANCE = "provenance.json"
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Collection:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / "provenance.json"
+        path = self.folder / PROVENANCE
         self._refuse_another_source(path)
         write_json(path, self._provenance())
 
@@ -62,6 +66,39 @@ class Collection:
             "protocol": asdict(self.protocol),
             "limits": asdict(self.limits),
         }
+
+
+_COMPILERS = {
+    "xla": ("XLA", "of jax {jax}"),
+    "iree": ("IREE", "{iree-base-compiler}"),
+    "halide": ("Halide", "{halide}"),
+    "triton": ("Triton", "{triton}"),
+}
+"""The name of a compiler and its version, by the source of a collection."""
+
+
+def targets_of(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Returns the targets of a manifest: what the run times in these files were measured on.
+
+    Folders without a known provenance have none.
+    """
+    provenances = [folder / PROVENANCE for folder in sorted({file.parent for file in files})]
+    found = [_target(read_json(path)) for path in provenances if path.exists()]
+    return [one for number, one in enumerate(found) if one and one not in found[:number]]
+
+
+def _target(provenance: dict[str, Any]) -> dict[str, Any] | None:
+    compiler, device = re.split("[: ]", provenance["source"], maxsplit=1)
+    if compiler not in _COMPILERS:
+        return None
+    name, version = _COMPILERS[compiler]
+    threads = provenance["threads"]
+    return {
+        "hardware": device if compiler == "triton" else provenance["processor"],
+        "compiler": name,
+        "version": version.format(**provenance),
+        "flags": [f"{threads} thread" if threads == 1 else f"{threads} threads"],
+    }
 
 
 def record(

@@ -14,6 +14,7 @@ from hlorank_training.data.batch import BUCKETS, make_batch
 from hlorank_training.data.dataset import read_graph
 from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.train import score_graph
+from hlorank_training.shipping.calibration import write_calibration
 from hlorank_training.shipping.golden import GoldenRule, Score, golden_cases, npz_bytes
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
 
@@ -29,6 +30,18 @@ class ArtifactIdentity:
     version: int
     feature_digest: str
     training_data_digest: str
+    targets: Sequence[dict[str, Any]] = ()
+    """What the run times were measured on; empty if that is unknown."""
+
+
+@dataclass(frozen=True)
+class GraphFiles:
+    """Graphs that the model did not learn from, in files that ``hlorank graph features`` wrote."""
+
+    test: Sequence[Path]
+    """They check the export, and the first are golden cases."""
+    validation: Sequence[Path] = ()
+    """They say how far a ranking can be trusted."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +65,14 @@ def export(
     model: nn.Module,
     write: Write,
     identity: ArtifactIdentity,
-    features: Sequence[Path],
+    graphs: GraphFiles,
     quality: dict[str, Any],
 ) -> None:
-    """Writes the artifact.
-
-    The graphs in ``features`` are used to check the export, and the first as golden cases.
-    """
+    """Writes the artifact, and checks it."""
     (folder / "manifest.json").unlink(missing_ok=True)
     exported = write(model, folder)
-    refuse_if_different(model, exported.score, features)
-    write_artifact(folder, exported, identity, features, quality)
+    refuse_if_different(model, exported.score, graphs.test)
+    write_artifact(folder, exported, identity, graphs, quality)
 
 
 def write_segment_model(model: SegmentModel, folder: Path) -> Exported:
@@ -100,13 +110,14 @@ def write_artifact(
     folder: Path,
     exported: Exported,
     identity: ArtifactIdentity,
-    features: Sequence[Path],
+    graphs: GraphFiles,
     quality: dict[str, Any],
 ) -> None:
-    """Writes the golden cases and the manifest of the ONNX files in ``folder``."""
-    golden = npz_bytes(golden_cases(features, exported.score, exported.golden))
+    """Writes what belongs to the ONNX files in ``folder``, the manifest last."""
+    golden = npz_bytes(golden_cases(graphs.test, exported.score, exported.golden))
     write_atomically(folder / "golden.npz", golden)
-    files = (*exported.files, "golden.npz")
+    calibration = write_calibration(folder, graphs.validation, exported.score)
+    files = (*exported.files, "golden.npz", *calibration)
     write_json(
         folder / "manifest.json", manifest(folder, files, identity, exported.fields, quality)
     )
@@ -141,6 +152,7 @@ def manifest(
         "name": identity.name,
         "version": identity.version,
         **fields,
+        **({"targets": list(identity.targets)} if identity.targets else {}),
         "feature_digest": identity.feature_digest,
         "files": {name: digest([folder / name]) for name in files},
         "training_data_digest": identity.training_data_digest,

@@ -31,7 +31,7 @@ impl Inference {
         let model = ModelSelector {
             name: request.model_name,
             version: read_version(&request.model_version)?,
-            label: String::new(),
+            ..ModelSelector::default()
         };
         let mut inputs = Tensors::read(&request.inputs, request.raw_input_contents)?;
         let (field, source) = take_graph(&mut inputs)?;

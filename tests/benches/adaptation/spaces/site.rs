@@ -40,6 +40,8 @@ impl Site {
         std::fs::create_dir(&models).expect("a folder");
         let server = TestServer::start_with(&[
             &format!("--models={}", models.display()),
+            // The default of the tests is a model that an empty folder lacks.
+            "--default-tile-model=tile-iree-cpu",
             &format!(
                 "--measurements={}",
                 folder.path().join("measurements").display()

@@ -20,7 +20,7 @@ fn of_model(name: &str, label: &str) -> RankConfigsRequest {
     let model = ModelSelector {
         name: name.to_owned(),
         label: label.to_owned(),
-        version: 0,
+        ..ModelSelector::default()
     };
     RankConfigsRequest {
         model: Some(model),

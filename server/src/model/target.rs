@@ -1,0 +1,193 @@
+//! What models were trained for, and what configurations are chosen for.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::manifest_error::{ManifestError, check_field, require_field};
+
+/// What run times are measured on: hardware, compiler and flags. Its canonical text is `HARDWARE, COMPILER VERSION, FLAG, ...`,
+/// such as `AMD EPYC, IREE 3.13.0, 1 thread`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The processor, such as `AMD EPYC`.
+    pub hardware: String,
+    /// The name of the compiler, one word, such as `IREE`.
+    pub compiler: String,
+    /// Its version; empty for any.
+    #[serde(default)]
+    pub version: String,
+    /// What else changes run times, such as `1 thread`.
+    #[serde(default)]
+    pub flags: Vec<String>,
+}
+
+/// How well a model suits a target, the best last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TargetMatch {
+    /// All its targets have other compilers, whose configurations mean something else.
+    OtherCompiler,
+    /// Its manifest does not name targets.
+    Unknown,
+    /// It was trained for the compiler, on other hardware.
+    OtherHardware,
+    /// It was trained for the compiler and the hardware. Versions and flags may differ.
+    Same,
+}
+
+/// What separates the parts of a target's text.
+const SEPARATOR: &str = ", ";
+
+/// Maximum number of targets of a model, and of bytes of the text of one.
+const MAX_TARGETS: usize = 16;
+const MAX_BYTES: usize = 256;
+
+impl Target {
+    /// Reads the canonical text; `None` if it names no compiler. Any other text names hardware alone.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(SEPARATOR).map(str::trim);
+        let hardware = parts.next()?;
+        let compiler = parts.next()?;
+        let (name, version) = compiler.split_once(' ').unwrap_or((compiler, ""));
+        let target = Self {
+            hardware: hardware.to_owned(),
+            compiler: name.to_owned(),
+            version: version.to_owned(),
+            flags: parts.map(str::to_owned).collect(),
+        };
+        let is_named = !target.hardware.is_empty() && !target.compiler.is_empty();
+        is_named.then_some(target)
+    }
+
+    /// Reads the manifest's field `targets`.
+    pub(super) fn read_all(written: &Value) -> Result<Vec<Self>, ManifestError> {
+        let expected = format!(
+            "a list of 1 to {MAX_TARGETS} objects with hardware and compiler, and with version and flags if they matter"
+        );
+        let targets = Vec::<Self>::deserialize(written).ok();
+        let targets = require_field(targets, "targets", written, &expected)?;
+        let holds = (1..=MAX_TARGETS).contains(&targets.len());
+        check_field(holds, "targets", written, &expected)?;
+        for target in &targets {
+            let text = target.to_string();
+            let expected = format!(
+                "a target whose text has at most {MAX_BYTES} bytes, whose compiler is one word, and none of whose parts \
+                 contains a comma"
+            );
+            let reads_back = Self::parse(&text).as_ref() == Some(target);
+            check_field(
+                reads_back && text.len() <= MAX_BYTES,
+                "targets",
+                &text,
+                &expected,
+            )?;
+        }
+        Ok(targets)
+    }
+
+    /// Whether both have the same compiler, of whatever version.
+    #[must_use]
+    pub fn has_compiler_of(&self, other: &Self) -> bool {
+        self.compiler.eq_ignore_ascii_case(&other.compiler)
+    }
+
+    /// How well a model of these targets suits this one.
+    #[must_use]
+    pub fn suited_by(&self, trained: &[Self]) -> TargetMatch {
+        let of = |other: &Self| match (
+            self.has_compiler_of(other),
+            self.hardware.eq_ignore_ascii_case(&other.hardware),
+        ) {
+            (true, true) => TargetMatch::Same,
+            (true, false) => TargetMatch::OtherHardware,
+            (false, _) => TargetMatch::OtherCompiler,
+        };
+        trained.iter().map(of).max().unwrap_or(TargetMatch::Unknown)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{SEPARATOR}{}", self.hardware, self.compiler)?;
+        if !self.version.is_empty() {
+            write!(formatter, " {}", self.version)?;
+        }
+        self.flags
+            .iter()
+            .try_for_each(|flag| write!(formatter, "{SEPARATOR}{flag}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn target(text: &str) -> Target {
+        Target::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_canonical_text_is_read_back() {
+        for text in [
+            "AMD EPYC, IREE 3.13.0, 1 thread",
+            "Intel(R) Xeon(R) Processor, XLA of jax 0.10.2, 1 thread, --xla_cpu_use_thunk_runtime=false",
+            "TPU v3, XLA",
+        ] {
+            assert_eq!(target(text).to_string(), text);
+        }
+        let xla = target("Intel(R) Xeon(R) Processor, XLA of jax 0.10.2, 1 thread");
+        assert_eq!(
+            (xla.compiler.as_str(), xla.version.as_str()),
+            ("XLA", "of jax 0.10.2")
+        );
+    }
+
+    #[test]
+    fn text_without_a_compiler_is_no_target() {
+        for text in ["", "my board", "my board, ", ", IREE 3.13.0"] {
+            assert_eq!(Target::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_model_suits_the_target_that_is_nearest() {
+        let trained = [target("AMD EPYC, IREE 3.13.0"), target("TPU v3, XLA")];
+        let suits = |text| target(text).suited_by(&trained);
+        assert_eq!(suits("amd epyc, iree 3.14.0, 4 threads"), TargetMatch::Same);
+        assert_eq!(suits("Apple M4, IREE 3.13.0"), TargetMatch::OtherHardware);
+        assert_eq!(
+            suits("AMD EPYC, XLA of jax 0.10.2"),
+            TargetMatch::OtherHardware
+        );
+        assert_eq!(suits("AMD EPYC, gcc 12.2"), TargetMatch::OtherCompiler);
+        assert_eq!(target("a, b").suited_by(&[]), TargetMatch::Unknown);
+    }
+
+    #[test]
+    fn targets_of_a_manifest_are_checked() {
+        let one = json!({"hardware": "AMD EPYC", "compiler": "IREE", "version": "3.13.0", "flags": ["1 thread"]});
+        let read = Target::read_all(&json!([one])).unwrap();
+        assert_eq!(read[0].to_string(), "AMD EPYC, IREE 3.13.0, 1 thread");
+        let long = "x".repeat(300);
+        for wrong in [
+            json!([]),
+            json!({}),
+            json!("AMD EPYC, IREE"),
+            json!([{"hardware": "AMD EPYC"}]),
+            json!([{"hardware": "", "compiler": "IREE"}]),
+            json!([{"hardware": "AMD, EPYC", "compiler": "IREE"}]),
+            json!([{"hardware": "AMD EPYC", "compiler": "XLA of jax"}]),
+            json!([{"hardware": "AMD EPYC", "compiler": "IREE", "cores": 2}]),
+            json!([{"hardware": long, "compiler": "IREE"}]),
+            json!(vec![one; 17]),
+        ] {
+            let error = Target::read_all(&wrong).unwrap_err().to_string();
+            assert!(error.contains("`targets` is"), "{error}");
+        }
+    }
+}
