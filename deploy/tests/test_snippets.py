@@ -41,9 +41,6 @@ NOT_RUN = {
     "hlorank-tune ": "measures for minutes: test_wheel.py runs a shorter one",
     "iree-compile ": "stands for the reader's own command",
     "hlorank bench --trace ": "needs a trace of the command above it, which builds",
-    "grpcurl -plaintext -d @ 127.0.0.1:7070 hlorank.v1.CostModelService/RankConfigs <<END": (
-        "needs a model of the set `loops`"
-    ),
     "protoc ": "needs gRPC for C++",
     "g++ ": "needs gRPC for C++",
     "target/cpp/rank_module ": "needs gRPC for C++",
