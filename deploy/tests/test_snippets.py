@@ -40,10 +40,7 @@ NOT_RUN = {
     "hlorank serve": "a command of the wheel: test_wheel.py",
     "hlorank-tune ": "measures for minutes: test_wheel.py runs a shorter one",
     "iree-compile ": "stands for the reader's own command",
-    "hlorank bench --trace ": "needs a trace of the command above it, which builds",
-    "grpcurl -plaintext -d @ 127.0.0.1:7070 hlorank.v1.CostModelService/RankConfigs <<END": (
-        "needs a model of the set `loops`"
-    ),
+    "hlorank bench --trace ": "needs a trace that a search recorded",
     "protoc ": "needs gRPC for C++",
     "g++ ": "needs gRPC for C++",
     "target/cpp/rank_module ": "needs gRPC for C++",

@@ -29,7 +29,6 @@ PAGES = (
 NOTEBOOK = REPOSITORY / "client/python/examples/rank_and_tune.ipynb"
 NOT_RUN = {
     "from hlorank.measure.execute import on_device": "loads a winner, which `step` need not have",
-    "from hlorank import Client, ConfigFeatures": "tests/test_feature_sets.py has such calls",
     'graph = Graph.from_feature_set("loop-nests-1"': "tests/test_own_compiler.py runs its example",
 }
 """Blocks by how they begin, with the reason."""
