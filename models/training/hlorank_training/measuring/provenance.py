@@ -88,13 +88,13 @@ def targets_of(files: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _target(provenance: dict[str, Any]) -> dict[str, Any] | None:
-    compiler, device = re.split("[: ]", provenance["source"], maxsplit=1)
+    compiler, *device = re.split("[: ]", provenance["source"], maxsplit=1)
     if compiler not in _COMPILERS:
         return None
     name, version = _COMPILERS[compiler]
     threads = provenance["threads"]
     return {
-        "hardware": device if compiler == "triton" else provenance["processor"],
+        "hardware": device[0] if compiler == "triton" else provenance["processor"],
         "compiler": name,
         "version": version.format(**provenance),
         "flags": [f"{threads} thread" if threads == 1 else f"{threads} threads"],
