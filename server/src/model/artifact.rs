@@ -159,7 +159,8 @@ impl Files<'_> {
     }
 
     fn calibration(&self) -> Result<Calibration, ArtifactError> {
-        Calibration::read(&self.checked(CALIBRATION_FILE)?)
+        let bytes = self.checked(CALIBRATION_FILE)?;
+        Calibration::read(&bytes).map_err(ArtifactError::Calibration)
     }
 
     /// Reads a file once, and checks the very bytes that will be used.

@@ -5,8 +5,6 @@ use std::sync::LazyLock;
 use hlorank_graph::Configurations;
 use serde::Deserialize;
 
-use super::ArtifactError;
-
 /// The file of an artifact with the lists.
 pub(super) const CALIBRATION_FILE: &str = "calibration.json";
 
@@ -184,19 +182,17 @@ impl SeenList {
 }
 
 impl Calibration {
-    /// Reads the file.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, ArtifactError> {
-        let invalid = |detail: String| ArtifactError::Calibration(detail);
-        let written: Written =
-            serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))?;
-        let lists = written.lists;
+    /// Reads the file, or says what is wrong with it.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
+        let written = serde_json::from_slice(bytes);
+        let Written { lists } = written.map_err(|error| error.to_string())?;
         if !LISTS.contains(&lists.len()) {
-            return Err(invalid(format!(
+            return Err(format!(
                 "it has {} lists, expected {} to {}",
                 lists.len(),
                 LISTS.start(),
                 LISTS.end()
-            )));
+            ));
         }
         let columns = lists[0].columns.len();
         for (number, list) in lists.iter().enumerate() {
@@ -205,11 +201,11 @@ impl Calibration {
                 && list.spread >= 0.0
                 && (-1.0..=1.0).contains(&list.tau);
             if !holds {
-                return Err(invalid(format!(
+                return Err(format!(
                     "list {number} needs a spread of at least 0, a tau from -1 to 1, and as many columns as the first list, \
                      at most {}",
                     COLUMNS.end()
-                )));
+                ));
             }
         }
         Ok(Self::of(lists))
@@ -373,7 +369,7 @@ mod tests {
         let list = json!({"spread": 1.0, "columns": [1.0], "tau": 0.5});
         let refusal = |lists: serde_json::Value| {
             let bytes = json!({ "lists": lists }).to_string();
-            Calibration::read(bytes.as_bytes()).unwrap_err().to_string()
+            Calibration::read(bytes.as_bytes()).unwrap_err()
         };
         assert!(refusal(json!([])).contains("it has 0 lists, expected 8 to 4096"));
         let mut lists = vec![list; 9];

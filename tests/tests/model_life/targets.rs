@@ -2,11 +2,13 @@
 //! compiler without a warning, and what is unlike the training data is not trusted.
 
 use hlorank_client::{Adapt, Client, GraphHandle, ModelReference, RankRequest, Ranking};
-use hlorank_graph::{MeasuredGraph, TileBatch};
-use hlorank_proto::v1::{ListModelsRequest, ModelSelector, RankConfigsRequest};
+use hlorank_graph::MeasuredGraph;
+use hlorank_proto::v1::{
+    ListModelsRequest, ModelSelector, RankConfigsRequest, config_batch::Configs,
+};
 use hlorank_tests::{
     TILE_MODEL, TestServer, config_batch, configurations, fixture, graph_of_text, kernel_graph,
-    packed_tiles, read_graphs, repository,
+    read_graphs, repeated_tiles, repository,
 };
 
 /// The default for tiles, which was trained for IREE; [`TILE_MODEL`] for XLA.
@@ -154,7 +156,9 @@ async fn a_target_that_is_too_long_is_refused_and_a_listed_model_says_what_it_is
     let server = server().await;
     let request = RankConfigsRequest {
         graph: Some(kernel_graph(graph_of_text("HloModule m"))),
-        batch: Some(config_batch(packed_tiles(&TileBatch::default()))),
+        batch: Some(config_batch(Configs::PackedTileConfigs(repeated_tiles(
+            3, 2,
+        )))),
         model: Some(ModelSelector {
             target: "x".repeat(257),
             ..ModelSelector::default()
