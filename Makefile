@@ -59,7 +59,7 @@ export HLORANK_ONNXRUNTIME
 # Turns off the telemetry of ONNX Runtime.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel test-image lint lint-rust lint-deny \
+.PHONY: help setup fetch setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel test-image lint lint-rust lint-deny \
 	lint-proto lint-python profile fuzz fuzz-replay cargo-fuzz demo serve wheel wheel-arm64 man release docs image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
@@ -69,6 +69,11 @@ help: ## list the recipes
 setup: ## fetch ONNX Runtime, checking its digest, if it is missing
 	@[ "$(HLORANK_ONNXRUNTIME)" != "$(abspath target/onnxruntime/libonnxruntime.so)" ] || \
 		deploy/setup-onnxruntime.sh target/onnxruntime
+
+# Some tests use the programs of the last two recipes, and are skipped with a message if they cannot be fetched.
+fetch: setup $(PYTHON_READY) $(IREE_READY) $(WHEEL_READY) ## fetch all that the tests use, besides Rust's packages
+	@$(MAKE) --no-print-directory setup-prometheus || true
+	@$(MAKE) --no-print-directory setup-proxies || true
 
 setup-prometheus: ## fetch Prometheus and promtool from Debian's package, for the tests that use them
 	@deploy/setup-prometheus.sh target/prometheus
@@ -89,12 +94,15 @@ test-rust: setup programs ## run the Rust tests
 	cargo test --workspace --tests $(LOCKED)
 	cargo test --workspace --doc $(LOCKED)
 
-test-python: $(PYTHON_READY) ## run the Python tests that need neither torch nor jax
-	@for folder in $(PYTHON_FOLDERS); do \
-		[ -d "$$folder/tests" ] || continue; \
-		echo "pytest $$folder"; \
-		(cd "$$folder" && PYTHONPATH=.:$(abspath $(TRAINING)):$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
-	done
+# A target for each folder, so that `make --jobs` runs them side by side.
+PYTHON_TESTS := $(patsubst %/tests,pytest/%,$(wildcard $(addsuffix /tests,$(PYTHON_FOLDERS))))
+.PHONY: $(PYTHON_TESTS)
+
+test-python: $(PYTHON_TESTS) ## run the Python tests that need neither torch nor jax
+
+$(PYTHON_TESTS): pytest/%: $(PYTHON_READY)
+	@echo "pytest $*"
+	@cd $* && PYTHONPATH=.:$(abspath $(TRAINING)):$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q
 
 # An environment of its own, since jax and IREE are large.
 test-iree: $(IREE_READY) ## run the tests that compile with IREE
