@@ -6,6 +6,7 @@ mod client_requests;
 mod configurations;
 mod connections;
 mod delivery;
+mod full_queue;
 mod graph;
 mod maxima;
 mod memory;
