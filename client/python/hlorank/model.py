@@ -126,7 +126,7 @@ class Model:
     unit: Unit | None
     """The unit of its scores before adaptation; None if they only order configurations."""
     targets: tuple[str, ...]
-    """What it was trained for, each as ``HARDWARE, COMPILER VERSION, FLAG, ...``; empty if unknown."""
+    """What it was trained for, each ``HARDWARE, COMPILER VERSION, FLAG, ...``; empty if unknown."""
     feature_set: FeatureSet | None
     """The set of the graphs that it takes; None for graphs of HLO."""
 

@@ -77,11 +77,14 @@ def test_combinations_of_layouts_are_suggested(server, layout_graph, tile_graph)
             client.suggest(tile_graph.graph, TILES, source="segments")
 
 
-def test_a_ranking_says_how_far_it_can_be_trusted_if_asked(server, tile_graph):
+def test_a_ranking_says_how_far_it_can_be_trusted(server, tile_graph):
     with Client(server) as client:
-        assert client.rank(tile_graph.graph, TILES).confidence is None
+        unasked = client.rank(tile_graph.graph, TILES).confidence
         confidence = client.rank(tile_graph.graph, TILES, assess_confidence=True).confidence
         measured = client.rank(tile_graph.graph, TILES, adapt=ADAPT)
+    assert unasked.model_agreement is None and not unasked.other_model
+    assert unasked.expected_tau_low < unasked.expected_tau < unasked.expected_tau_high
+    assert unasked.expected_tau <= 0.2  # the tiles are not IREE's
     assert confidence.measure_first >= 2
     assert confidence.model_agreement is None or confidence.other_model
     assert measured.adaptation.learned_configs == 4 and measured.adaptation.pool is None

@@ -17,6 +17,9 @@ const PERMUTATIONS: Permutations = Permutations {
     seed: 101,
 };
 
+/// Longer than any ranking here takes beside other work.
+const PATIENCE: Duration = Duration::from_mins(10);
+
 struct Fixture {
     server: TestServer,
     client: Client,
@@ -41,6 +44,7 @@ impl Fixture {
         let chosen = part(&self.case.configurations, configs.iter().copied());
         let request = RankRequest::new(&graph, &chosen)
             .model(Some(model.parse().unwrap()))
+            .timeout(PATIENCE)
             .with_scores();
         self.client
             .rank(&request)

@@ -15,8 +15,9 @@ use crate::{
 };
 
 /// Metrics, in the order of the table.
-const METRICS: [&str; 7] = [
+const METRICS: [&str; 8] = [
     "kendall_tau",
+    "expected_tau",
     "ordered_pair_accuracy",
     "top_1_slowdown",
     "top_5_slowdown",
@@ -125,7 +126,7 @@ async fn the_table_of_an_evaluation_agrees_with_the_json_document() {
 }
 
 /// Formats tau and accuracy with three decimals, and slowdowns in percent with one.
-fn metric_cells(quality: &Value) -> [String; 7] {
+fn metric_cells(quality: &Value) -> [String; 8] {
     METRICS.map(|metric| match quality[metric].as_f64() {
         None => "-".to_owned(),
         Some(slowdown) if metric.ends_with("slowdown") => format!("{:.1}", slowdown * 100.0),
