@@ -52,14 +52,6 @@ def empty(request, tmp_path_factory):
         yield address
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """A server without models that keeps measurements."""
-    folder = tmp_path_factory.mktemp("store")
-    with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
-        yield address
-
-
 def test_requests_have_the_space_what_was_measured_and_what_is_asked():
     with (
         recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
