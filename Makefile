@@ -306,7 +306,7 @@ $(IREE_READY): client/python/pyproject.toml
 $(TUNERS_READY): client/python/pyproject.toml
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	python3 -m venv $(TUNERS)
-	$(TUNERS)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[$(TUNER_EXTRAS)]' pytest==9.2.0
+	$(TUNERS)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[$(TUNER_EXTRAS)]' pytest==9.2.0 'pyopencl[pocl]==2026.1.4'
 	@touch $@
 
 $(BASELINES)/ready: tests/baselines/requirements.txt $(addprefix proto/,$(BASELINES_PROTOS))
