@@ -75,7 +75,7 @@ class Strategy:
         space = self._space(searchspace, runner.kernel_options)
         measuring = _Measuring(searchspace, runner, tuning_options)
         try:
-            measuring.run(self._client.search(space, **self._search), space)
+            measuring.run(self._client.search(space, **self._search))
         except StopCriterionReached:
             pass
         except (RefusedError, AnswerError) as error:
@@ -108,14 +108,14 @@ class _Measuring:
         """What Kernel Tuner knows of every configuration that was measured, in order."""
         return self._cost.results
 
-    def run(self, search: SpaceSearch, space: Space) -> None:
+    def run(self, search: SpaceSearch) -> None:
         """Measures until the budget is spent, or nothing is left to measure.
 
         Raises:
             StopCriterionReached: if the budget is spent.
             RefusedError: if the server is away.
         """
-        for configuration in _proposals(search, space):
+        for configuration in _proposals(search):
             known = len(self.results)
             try:
                 self._cost([configuration[name] for name in self._names])
@@ -133,11 +133,11 @@ class _Measuring:
         return strategy_map[_FALLBACK].tune(*self._arguments)
 
 
-def _proposals(search: SpaceSearch, space: Space) -> Iterator[dict[str, Any]]:
+def _proposals(search: SpaceSearch) -> Iterator[dict[str, Any]]:
     """What to measure: the best that is known, and then what a server suggests."""
-    ranking = search.rank(top_k=1)
-    if search.adaptation is not None and search.adaptation.rests_on:
-        yield space[int(ranking.best[0])]
+    known = search.predicted_best()
+    if known is not None:
+        yield known
     while suggested := search.suggest():
         yield from suggested
 

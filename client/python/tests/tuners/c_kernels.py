@@ -71,8 +71,8 @@ BLUR = Kernel(
     "blur",
     (1024, 768),
     {
-        "tile_x": [4, 8, 16, 32, 64, 128, 256, 512, 1024],
-        "tile_y": [1, 2, 4, 8, 16, 32, 64, 128, 256, 768],
+        "tile_x": [4, 8, 32, 128, 1024],
+        "tile_y": [1, 2, 8, 32, 128, 768],
         "store": [0, 1, 2],
         "columns_first": [0, 1],
         "unroll": [1, 4],
@@ -88,7 +88,6 @@ CONVOLUTION = Kernel(
         "block_out": [1, 2, 4, 8, 16, 32],
         "innermost": [0, 1],
         "weights_last": [0, 1],
-        "rows_first": [0, 1],
         "unroll": [1, 3, 9],
     },
     lambda: [

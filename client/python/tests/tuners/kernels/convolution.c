@@ -41,13 +41,8 @@ static void convolve(float *__restrict__ out, const float *__restrict__ in, cons
     for (int rest = 0; rest < CHANNELS * 9; rest++)
       packed[rest * CHANNELS + o] = weights[o * CHANNELS * 9 + rest];
 #endif
-#if rows_first
   for (int y = 0; y < SIZE; y++)
     for (int first = 0; first < CHANNELS; first += block_out)
-#else
-  for (int first = 0; first < CHANNELS; first += block_out)
-    for (int y = 0; y < SIZE; y++)
-#endif
       for (int left = 0; left < SIZE; left += block_x) block(out, in, weights, first, y, left);
 }
 
