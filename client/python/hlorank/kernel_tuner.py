@@ -2,7 +2,7 @@
 
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from kernel_tuner.interface import strategy_map
@@ -13,6 +13,8 @@ from hlorank import AnswerError, ArgumentError, Client, RefusedError, Space, Spa
 
 _FALLBACK = "genetic_algorithm"
 """The strategy of Kernel Tuner that goes on if the server is away."""
+_CANDIDATES = 20_000
+"""Maximum number of configurations that every call sends."""
 _MILLISECOND = 1e-3
 
 
@@ -23,21 +25,18 @@ class Strategy:
     >>> tune_kernel("add", source, n, arguments, parameters, lang="C", strategy=strategy)
 
     If the server keeps measurements, the first configuration is the fastest one that is known, also
-    of other users; what was measured is not measured again. If the server is away, there is one
+    of other users; what was measured is not measured again. Of a space of more than 20,000
+    configurations, a part is drawn, the same for every run. If the server is away, there is one
     warning, and Kernel Tuner's genetic algorithm goes on from the best that was found. An error
     that ends Kernel Tuner's other strategies, such as a wrong result, ends this one as well.
 
     Args:
         client: The server.
         target: What run times are measured on: device, compiler and flags. Never mix targets.
-        other_targets: At most 16 targets whose stored measurements say what to expect on this one.
-        all_other_targets: Whether to use all other targets that measured this kernel.
         kernel: The name under which measurements are kept; by default that of the kernel.
         instance: What is tuned; by default the problem size. Name it if arguments other than the
             problem size change run times.
-        candidates: Maximum number of configurations that the server chooses from. Of a larger
-            space, a part is drawn, the same for every run.
-        seed: Seed of random suggestions.
+        options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``.
     """
 
     def __init__(
@@ -45,23 +44,14 @@ class Strategy:
         client: Client,
         target: str,
         *,
-        other_targets: Sequence[str] = (),
-        all_other_targets: bool = False,
         kernel: str | None = None,
         instance: str | None = None,
-        candidates: int = 20_000,
-        seed: int = 0,
+        **options: Any,
     ):
         self._client = client
-        self._search = {
-            "target": target,
-            "other_targets": other_targets,
-            "all_other_targets": all_other_targets,
-            "seed": seed,
-        }
+        self._options = {"target": target} | options
         self._kernel = kernel
         self._instance = instance
-        self._candidates = candidates
 
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
         """Is called by Kernel Tuner, and returns the results of all measurements.
@@ -75,7 +65,7 @@ class Strategy:
         space = self._space(searchspace, runner.kernel_options)
         measuring = _Measuring(searchspace, runner, tuning_options)
         try:
-            measuring.run(self._client.search(space, **self._search))
+            measuring.run(self._client.search(space, **self._options))
         except StopCriterionReached:
             pass
         except (RefusedError, AnswerError) as error:
@@ -85,9 +75,9 @@ class Strategy:
 
     def _space(self, searchspace: Any, kernel_options: Any) -> Space:
         rows = searchspace.list
-        if len(rows) > self._candidates:
-            # The same ones for every run, so that runs can go on from each other.
-            rows = random.Random(0).sample(rows, self._candidates)
+        if len(rows) > _CANDIDATES:
+            # The same ones for every run, so that runs go on from each other.
+            rows = random.Random(0).sample(rows, _CANDIDATES)
         name = kernel_options.kernel_name if self._kernel is None else self._kernel
         size = kernel_options.problem_size
         instance = _instance_of(size) if self._instance is None else self._instance
