@@ -47,7 +47,6 @@ def test_it_finds_better_parameters_than_tpe(client):
     seeds = range(3)
     own = [best_of(Sampler(client, f"seed {seed}", "toy", seed=seed), 30) for seed in seeds]
     tpe = [best_of(optuna.samplers.TPESampler(seed=seed), 30) for seed in seeds]
-    print(own, tpe)
     assert sum(own) < sum(tpe)
 
 
