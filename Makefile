@@ -75,7 +75,7 @@ setup: ## fetch ONNX Runtime, checking its digest, if it is missing
 		deploy/setup-onnxruntime.sh target/onnxruntime
 
 # Some tests use the programs of the last two recipes, and are skipped with a message if they cannot be fetched.
-fetch: setup $(PYTHON_READY) $(IREE_READY) $(WHEEL_READY) ## fetch all that the tests use, besides Rust's packages
+fetch: setup $(PYTHON_READY) $(IREE_READY) $(TUNERS_READY) $(WHEEL_READY) ## fetch all that the tests use, besides Rust's packages
 	@$(MAKE) --no-print-directory setup-prometheus || true
 	@$(MAKE) --no-print-directory setup-proxies || true
 
