@@ -31,6 +31,10 @@ RELEASED ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null
 # The environment of the tests that compile with IREE.
 IREE := target/iree
 IREE_READY := $(IREE)/ready
+# The environment of the tests with other people's tuners, and their extras of the client.
+TUNERS := target/tuners
+TUNERS_READY := $(TUNERS)/ready
+TUNER_EXTRAS := kernel-tuner,optuna
 # The environment that builds the wheel.
 WHEEL_PYTHON := target/wheel/python/bin/python
 WHEEL_READY := target/wheel/ready
@@ -59,7 +63,7 @@ export HLORANK_ONNXRUNTIME
 # Turns off the telemetry of ONNX Runtime.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup fetch setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel test-image lint lint-rust lint-deny \
+.PHONY: help setup fetch setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-tuners test-wheel test-image lint lint-rust lint-deny \
 	lint-proto lint-python profile fuzz fuzz-replay cargo-fuzz demo serve wheel wheel-arm64 man release docs image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
@@ -71,7 +75,7 @@ setup: ## fetch ONNX Runtime, checking its digest, if it is missing
 		deploy/setup-onnxruntime.sh target/onnxruntime
 
 # Some tests use the programs of the last two recipes, and are skipped with a message if they cannot be fetched.
-fetch: setup $(PYTHON_READY) $(IREE_READY) $(WHEEL_READY) ## fetch all that the tests use, besides Rust's packages
+fetch: setup $(PYTHON_READY) $(IREE_READY) $(TUNERS_READY) $(WHEEL_READY) ## fetch all that the tests use, besides Rust's packages
 	@$(MAKE) --no-print-directory setup-prometheus || true
 	@$(MAKE) --no-print-directory setup-proxies || true
 
@@ -107,6 +111,10 @@ $(PYTHON_TESTS): pytest/%: $(PYTHON_READY)
 # An environment of its own, since jax and IREE are large.
 test-iree: $(IREE_READY) ## run the tests that compile with IREE
 	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(IREE)/bin/python) -m pytest -q tests/iree tests/tune/iree
+
+# An environment of its own, since these packages are large.
+test-tuners: $(TUNERS_READY) ## run the tests of the adapters with the tuners that they are for
+	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TUNERS)/bin/python) -m pytest -q tests/tuners
 
 lint: lint-rust lint-deny lint-proto lint-python ## check formatting, lints, dependencies and protos
 
@@ -293,6 +301,12 @@ $(IREE_READY): client/python/pyproject.toml
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	python3 -m venv $(IREE)
 	$(IREE)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[tune,iree]' pytest==9.2.0 nbclient==0.11.0 ipykernel==7.4.0
+	@touch $@
+
+$(TUNERS_READY): client/python/pyproject.toml
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	python3 -m venv $(TUNERS)
+	$(TUNERS)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[$(TUNER_EXTRAS)]' pytest==9.2.0 'pyopencl[pocl]==2026.1.4'
 	@touch $@
 
 $(BASELINES)/ready: tests/baselines/requirements.txt $(addprefix proto/,$(BASELINES_PROTOS))

@@ -19,8 +19,8 @@ _PROBLEM_SIZE = (1,)
 _FOLDER = tempfile.TemporaryDirectory()
 
 
-def search(strategy: str, space: Space, seed: int) -> list[int]:
-    """The distinct configurations that a strategy measures with its default options, in order."""
+def search(strategy: object, space: Space, seed: int, budget: int = BUDGET) -> list[int]:
+    """The distinct configurations that a strategy, or one by its name, measures, in order."""
     random.seed(seed)
     np.random.seed(seed)
 
@@ -39,7 +39,7 @@ def search(strategy: str, space: Space, seed: int) -> list[int]:
             block_size_names=space.columns[:1],
             restrictions=is_valid,
             strategy=strategy,
-            strategy_options={"max_fevals": BUDGET},
+            strategy_options={"max_fevals": budget},
             simulation_mode=True,
             cache=str(_cache(space)),
         )

@@ -20,6 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+import hlorank_search
 import kernel_tuner_search
 import optuna_search
 import trees_search
@@ -39,7 +40,10 @@ TUNERS: dict[str, Callable[[Space, int], list[int]]] = {
     "Kernel Tuner: simulated_annealing": partial(kernel_tuner_search.search, "simulated_annealing"),
     "Optuna: TPE": optuna_search.search,
     "Kernel Tuner: bayes_opt": partial(kernel_tuner_search.search, "bayes_opt"),
+    "Kernel Tuner: hlorank": hlorank_search.search,
+    "Kernel Tuner: hlorank, second user": hlorank_search.second_search,
 }
+_WITHOUT_SERVER = [tuner for tuner in TUNERS if "hlorank" not in tuner]
 _TITLE = """\
 Regret in % by number of measurements: the best time that was found over the best there is, minus 1.
 Geometric means over GPUs and seeds, then over kernels. `tests/baselines/tuners.py` writes this."""
@@ -54,7 +58,7 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("table", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--tuners", nargs="*", choices=TUNERS, default=list(TUNERS))
+    parser.add_argument("--tuners", nargs="*", choices=TUNERS, default=_WITHOUT_SERVER)
     options = parser.parse_args()
     done = {_key(search): search for search in _searches(options.results)}
     spaces = read(options.folder)

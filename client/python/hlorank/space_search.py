@@ -88,6 +88,18 @@ class SpaceSearch(_Found):
         with self._turn:
             return run_to_end(self._session.rank(top_k, timeout))
 
+    def predicted_best(self, *, timeout: float | None = None) -> dict[str, Value] | None:
+        """Returns the configuration that is predicted to be the fastest, measured or not.
+
+        Returns None if nothing is known. Measure it first to begin where others ended, since
+        ``suggest`` leaves out what was measured.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        with self._turn:
+            return run_to_end(self._session.predicted_best(timeout))
+
 
 class AsyncSpaceSearch(_Found):
     """Works like ``SpaceSearch``."""
@@ -121,3 +133,8 @@ class AsyncSpaceSearch(_Found):
         """Works like ``SpaceSearch.rank``."""
         async with self._turn:
             return await self._session.rank(top_k, timeout)
+
+    async def predicted_best(self, *, timeout: float | None = None) -> dict[str, Value] | None:
+        """Works like ``SpaceSearch.predicted_best``."""
+        async with self._turn:
+            return await self._session.predicted_best(timeout)

@@ -97,6 +97,12 @@ class SpaceSession:
         self.adaptation = ranking.adaptation
         return ranking
 
+    async def predicted_best(self, timeout: float | None) -> dict[str, Value] | None:
+        """Returns the first of the ranking, if it rests on anything."""
+        ranking = await self.rank(1, timeout)
+        is_known = ranking.adaptation is not None and bool(ranking.adaptation.rests_on)
+        return self.space[int(ranking.best[0])] if is_known else None
+
     async def report(self, outcome: Outcome, timeout: float | None) -> None:
         """Adds a measurement, which a server with a store keeps."""
         message = self._adapt([outcome])

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,32 @@ def command_line() -> Path:
     return program
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that runs."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+
+
 @contextmanager
 def run_server(*flags: str) -> Iterator[str]:
     """A server with these flags; gives its address."""
+    with run_process(*flags) as server:
+        yield server.address
+
+
+@contextmanager
+def run_empty_server(folder: Path) -> Iterator[Server]:
+    """A server without models that keeps measurements in a folder; a test may kill it."""
+    flags = (f"--models={folder}", f"--measurements={folder / 'measurements'}")
+    with run_process(*flags) as server:
+        yield server
+
+
+@contextmanager
+def run_process(*flags: str) -> Iterator[Server]:
+    """A server with these flags."""
     defaults = {"--listen": "127.0.0.1:0", "--metrics-listen": "off"}
     defaults |= {"--models": str(DATA / "models"), "--log-format": "json"}
     library = TARGET / "onnxruntime" / "libonnxruntime.so"
@@ -50,7 +74,7 @@ def run_server(*flags: str) -> Iterator[str]:
     command = [server_program(), *arguments, *flags]
     with tempfile.NamedTemporaryFile("w+") as log, subprocess.Popen(command, stderr=log) as server:
         try:
-            yield _address(server, Path(log.name))
+            yield Server(_address(server, Path(log.name)), server)
         finally:
             server.terminate()
 
@@ -71,6 +95,13 @@ def _address(server: subprocess.Popen[bytes], log: Path) -> str:
 def server() -> Iterator[str]:
     with run_server() as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server without models that keeps measurements; tests of a module share it."""
+    with run_empty_server(tmp_path_factory.mktemp("store")) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="session")

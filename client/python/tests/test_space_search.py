@@ -52,14 +52,6 @@ def empty(request, tmp_path_factory):
         yield address
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """A server without models that keeps measurements."""
-    folder = tmp_path_factory.mktemp("store")
-    with run_server(f"--models={folder}", f"--measurements={folder / 'measurements'}") as address:
-        yield address
-
-
 def test_requests_have_the_space_what_was_measured_and_what_is_asked():
     with (
         recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
@@ -194,6 +186,7 @@ def test_both_clients_search_alike(empty):
                 await search.report(configuration, seconds_of(configuration))
             ranking = await search.rank()
             assert search.adaptation.adapted
+            assert await search.predicted_best() == SPACE[ranking.best[0]]
             return search.best, ranking.best.tolist()
 
     with Client(empty) as client:
@@ -258,6 +251,16 @@ def test_a_later_search_on_the_same_target_goes_on(store):
         assert later.adaptation.stored_measurements == 8 and later.best is None
         kept = client.get_measured_graph("kept", SPACE.graph.hash)
         assert kept.whole() == SPACE.graph.whole() and kept.route == SPACE.graph.route
+
+
+def test_the_predicted_best_is_where_a_later_search_begins(store):
+    with Client(store) as client:
+        search = client.search(SPACE, "begun")
+        assert search.predicted_best() is None
+        for number in range(len(SPACE)):
+            search.report(number, seconds_of(SPACE[number]))
+        later = client.search(SPACE, "begun")
+        assert later.predicted_best() == SPACE[fastest()] and later.suggest() == []
 
 
 def test_instances_of_a_space_share_no_measurements(store):
