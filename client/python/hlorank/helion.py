@@ -1,0 +1,226 @@
+"""Autotuning with Helion that begins with what was measured before."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from helion import Config, exc
+from helion.autotuner.base_search import BaseAutotuner
+from helion.autotuner.metrics import KernelMetadata
+from helion.runtime.settings import default_autotuner_fn
+
+from hlorank.optional_server import OptionalServer, Outcome, number_of, outcome_of
+
+_CANDIDATES = 256
+"""How many random configurations a server may propose beside those that were measured."""
+_FAILURES = {
+    "error": "compile",
+    "peer_compilation_fail": "compile",
+    "timeout": "timeout",
+    "accuracy_error": "wrong_result",
+}
+_TIMES = ("ok", "deduplicated")
+_IDENTITY = ("kernel_name", "kernel_source", "input_shapes", "dtypes", "settings")
+
+
+class Autotuner(OptionalServer):
+    """An ``autotuner_fn`` that proposes the first configurations, and reports all times.
+
+    >>> autotuner = hlorank.helion.Autotuner(Client("127.0.0.1:7070"), "H100, Helion 1.5")
+    >>> @helion.kernel(autotuner_fn=autotuner)
+    ... def matmul(x, y): ...
+
+    Helion's own search goes on from the proposals, which join its ``autotune_seed_configs``. A
+    kernel is known by its name and its source, and what is tuned by shapes and types. It takes the
+    arguments of ``OptionalServer``.
+    """
+
+    def __call__(self, bound_kernel: Any, args: Sequence[Any], **kwargs: Any) -> BaseAutotuner:
+        """Returns Helion's search; ``kwargs`` are its arguments."""
+        return _SeededSearch(self, bound_kernel, args, kwargs)
+
+    def __deepcopy__(self, memo: Any) -> "Autotuner":
+        """Returns itself, since Helion copies its settings and a connection has no copy."""
+        return self
+
+    def seeds(self, bound_kernel: Any, args: Sequence[Any]) -> list[Config]:
+        """Returns the configurations to begin with, fastest first; none if nothing is known."""
+        rows = _Rows(bound_kernel)
+        space = _space(_identity(bound_kernel, args))
+        known = map(rows.config, self.measured(*space, rows.parameters))
+        candidates = [each for each in known if each is not None] + rows.drawn
+        best = self.best(*space, [*map(rows.row, candidates)])
+        return [candidates[number] for number in best]
+
+    def report_log(self, bound_kernel: Any, base: str | Path) -> None:
+        """Reports the runs of a kernel in the files of ``HELION_AUTOTUNE_LOG=base``.
+
+        Only logs with ``HELION_AUTOTUNE_LOG_DETAILS=1`` have the configurations.
+        """
+        rows = _Rows(bound_kernel)
+        name = bound_kernel.kernel.name
+        for run in read_log(base):
+            if run.identity.kernel_name == name:
+                self.report(*_space(run.identity), map(rows.row, run.configs), run.outcomes)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The measurements of one kernel on inputs of one kind."""
+
+    identity: KernelMetadata
+    configs: list[Config]
+    outcomes: list[Outcome]
+    """Seconds of each, or how it failed"""
+
+
+def read_log(base: str | Path) -> list[Run]:
+    """Reads ``base.csv`` and ``base.meta.jsonl``; none if Helion found its result in a cache."""
+    runs: dict[str, Run] = {}
+    configs: dict[str, dict[str, Config]] = {}
+    for line in _lines(Path(base).with_suffix(".meta.jsonl")):
+        record = json.loads(line)
+        identity = KernelMetadata(**{name: record[name] for name in _IDENTITY})
+        runs.setdefault(record["run_id"], Run(identity, [], []))
+        found = {key: Config.from_dict(each) for key, each in record["configs"].items()}
+        configs.setdefault(record["run_id"], {}).update(found)
+    for row in csv.DictReader(_lines(Path(base).with_suffix(".csv"))):
+        config = configs.get(row["run_id"], {}).get(row["config_id"])
+        outcome = _outcome(row)
+        if config is not None and outcome is not None:
+            runs[row["run_id"]].configs.append(config)
+            runs[row["run_id"]].outcomes.append(outcome)
+    return list(runs.values())
+
+
+class _SeededSearch(BaseAutotuner):
+    def __init__(
+        self, server: Autotuner, kernel: Any, args: Sequence[Any], options: Mapping[str, Any]
+    ):
+        self._server = server
+        self._kernel = kernel
+        self._args = args
+        self._options = options
+
+    def autotune(self, *, skip_cache: bool = False) -> Config:
+        settings = self._kernel.settings
+        given = settings.autotune_seed_configs or ()
+        given = [given] if isinstance(given, Config | dict) else [*given]
+        seeds = given + self._server.seeds(self._kernel, self._args)
+        with TemporaryDirectory() as folder:
+            base = settings.autotune_log or str(Path(folder) / "log")
+            changed = {"autotune_log": base, "autotune_log_details": True}
+            try:
+                with _changed(settings, changed | {"autotune_seed_configs": seeds or None}):
+                    search = default_autotuner_fn(self._kernel, self._args, **self._options)
+                    return search.autotune(skip_cache=skip_cache)
+            finally:
+                self._server.report_log(self._kernel, base)
+
+
+class _Rows:
+    """The configurations of a kernel as rows of numbers, and back."""
+
+    def __init__(self, kernel: Any):
+        self._generation = kernel.config_spec.create_config_generation(
+            overrides=kernel.settings.autotune_config_overrides or None,
+            advanced_controls_files=kernel.settings.autotune_search_acf or None,
+        )
+        self.drawn: list[Config] = self._generation.random_population(_CANDIDATES)
+        self._template = self._generation.default_flat()
+        values = zip(*(self._values(each) for each in self.drawn), strict=True)
+        self._texts = [{number_of(value): value for value in column} for column in values]
+
+    @property
+    def parameters(self) -> list[str]:
+        return [_parameter(place) for place in range(len(self._texts))]
+
+    def row(self, config: Config) -> dict[str, float]:
+        values = self._values(config)
+        return {_parameter(place): number_of(value) for place, value in enumerate(values)}
+
+    def config(self, row: Mapping[str, float]) -> Config | None:
+        """Returns the configuration of a row; None if it has a value that Helion did not draw."""
+        numbers = zip(self._texts, (row[name] for name in self.parameters), strict=True)
+        with suppress(KeyError, ValueError, TypeError, AssertionError, exc.InvalidConfig):
+            values = iter([_value(texts, number) for texts, number in numbers])
+            return self._generation.unflatten([_filled(each, values) for each in self._template])
+        return None
+
+    def _values(self, config: Config) -> list[Any]:
+        return list(_leaves(self._generation.flatten(config)))
+
+
+def _parameter(place: int) -> str:
+    return f"p{place:03d}"
+
+
+def _value(values: Mapping[float, Any], number: float) -> Any:
+    if number in values:
+        return values[number]
+    if all(isinstance(each, int) and not isinstance(each, bool) for each in values.values()):
+        return int(number)
+    raise KeyError(number)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def _filled(template: Any, values: Iterator[Any]) -> Any:
+    if isinstance(template, list | tuple):
+        return [_filled(each, values) for each in template]
+    return next(values)
+
+
+def _identity(kernel: Any, args: Sequence[Any]) -> KernelMetadata:
+    """Returns what Helion's log says of a run, so that runs and logs share measurements."""
+    tensors = [each for each in args if isinstance(each, torch.Tensor)]
+    source = ""
+    with suppress(OSError):
+        source = kernel.kernel.kernel_source()
+    return KernelMetadata(
+        kernel_name=kernel.kernel.name,
+        kernel_source=source,
+        input_shapes=str([tuple(each.shape) for each in tensors]),
+        dtypes=str([str(each.dtype) for each in tensors]),
+        settings=kernel.settings.to_dict(),
+    )
+
+
+def _space(identity: KernelMetadata) -> tuple[str, str]:
+    """Returns the name of a space and its instance; the device is the target's."""
+    instance = f"{identity.input_shapes} {identity.dtypes} {identity.run_id[:12]}"
+    return f"helion.{identity.kernel_name}", instance
+
+
+def _outcome(row: Mapping[str, str]) -> Outcome | None:
+    if row["status"] in _TIMES and row["perf_ms"]:
+        return outcome_of(float(row["perf_ms"]))
+    return _FAILURES.get(row["status"])
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@contextmanager
+def _changed(settings: Any, values: Mapping[str, Any]) -> Iterator[None]:
+    before = {name: getattr(settings, name) for name in values}
+    for name, value in values.items():
+        setattr(settings, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(settings, name, value)
