@@ -15,7 +15,8 @@ from helion.autotuner.base_search import BaseAutotuner
 from helion.autotuner.metrics import KernelMetadata
 from helion.runtime.settings import default_autotuner_fn
 
-from hlorank.optional_server import OptionalServer, Outcome, number_of, outcome_of
+from hlorank.optional_server import OptionalServer
+from hlorank.tuner_rows import Outcome, number_of, outcome_of
 
 _CANDIDATES = 256
 """How many random configurations a server may propose beside those that were measured."""
