@@ -1,33 +1,23 @@
 """Autotuning with Helion that begins with what was measured before."""
 
-import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from helion import Config, exc
 from helion.autotuner.base_search import BaseAutotuner
-from helion.autotuner.metrics import KernelMetadata
 from helion.runtime.settings import default_autotuner_fn
 
+from hlorank.helion_log import Run, identity_of, read_log, space_of
 from hlorank.optional_server import OptionalServer
-from hlorank.tuner_rows import Outcome, number_of, outcome_of
+from hlorank.tuner_rows import Outcome, Row, number_of
 
 _CANDIDATES = 256
 """How many random configurations a server may propose beside those that were measured."""
-_FAILURES = {
-    "error": "compile",
-    "peer_compilation_fail": "compile",
-    "timeout": "timeout",
-    "accuracy_error": "wrong_result",
-}
-_TIMES = ("ok", "deduplicated")
-_IDENTITY = ("kernel_name", "kernel_source", "input_shapes", "dtypes", "settings")
+_MISFITS = (KeyError, ValueError, TypeError, AssertionError, exc.InvalidConfig)
+"""What Helion raises for the configuration of another version of a kernel."""
 
 
 class Autotuner(OptionalServer):
@@ -53,7 +43,7 @@ class Autotuner(OptionalServer):
     def seeds(self, bound_kernel: Any, args: Sequence[Any]) -> list[Config]:
         """Returns the configurations to begin with, fastest first; none if nothing is known."""
         rows = _Rows(bound_kernel)
-        space = _space(_identity(bound_kernel, args))
+        space = space_of(identity_of(bound_kernel, args))
         known = map(rows.config, self.measured(*space, rows.parameters))
         candidates = [each for each in known if each is not None] + rows.drawn
         best = self.best(*space, [*map(rows.row, candidates)])
@@ -68,36 +58,7 @@ class Autotuner(OptionalServer):
         name = bound_kernel.kernel.name
         for run in read_log(base):
             if run.identity.kernel_name == name:
-                self.report(*_space(run.identity), map(rows.row, run.configs), run.outcomes)
-
-
-@dataclass(frozen=True)
-class Run:
-    """The measurements of one kernel on inputs of one kind."""
-
-    identity: KernelMetadata
-    configs: list[Config]
-    outcomes: list[Outcome]
-    """Seconds of each, or how it failed"""
-
-
-def read_log(base: str | Path) -> list[Run]:
-    """Reads ``base.csv`` and ``base.meta.jsonl``; none if Helion found its result in a cache."""
-    runs: dict[str, Run] = {}
-    configs: dict[str, dict[str, Config]] = {}
-    for line in _lines(Path(base).with_suffix(".meta.jsonl")):
-        record = json.loads(line)
-        identity = KernelMetadata(**{name: record[name] for name in _IDENTITY})
-        runs.setdefault(record["run_id"], Run(identity, [], []))
-        found = {key: Config.from_dict(each) for key, each in record["configs"].items()}
-        configs.setdefault(record["run_id"], {}).update(found)
-    for row in csv.DictReader(_lines(Path(base).with_suffix(".csv"))):
-        config = configs.get(row["run_id"], {}).get(row["config_id"])
-        outcome = _outcome(row)
-        if config is not None and outcome is not None:
-            runs[row["run_id"]].configs.append(config)
-            runs[row["run_id"]].outcomes.append(outcome)
-    return list(runs.values())
+                self.report(*space_of(run.identity), rows.fitting(run))
 
 
 class _SeededSearch(BaseAutotuner):
@@ -146,10 +107,15 @@ class _Rows:
         values = self._values(config)
         return {_parameter(place): number_of(value) for place, value in enumerate(values)}
 
+    def fitting(self, run: Run) -> Iterator[tuple[Row, Outcome]]:
+        for config, outcome in zip(run.configs, run.outcomes, strict=True):
+            with suppress(*_MISFITS):
+                yield self.row(config), outcome
+
     def config(self, row: Mapping[str, float]) -> Config | None:
         """Returns the configuration of a row; None if it has a value that Helion did not draw."""
         numbers = zip(self._texts, (row[name] for name in self.parameters), strict=True)
-        with suppress(KeyError, ValueError, TypeError, AssertionError, exc.InvalidConfig):
+        with suppress(*_MISFITS):
             values = iter([_value(texts, number) for texts, number in numbers])
             return self._generation.unflatten([_filled(each, values) for each in self._template])
         return None
@@ -182,37 +148,6 @@ def _filled(template: Any, values: Iterator[Any]) -> Any:
     if isinstance(template, list | tuple):
         return [_filled(each, values) for each in template]
     return next(values)
-
-
-def _identity(kernel: Any, args: Sequence[Any]) -> KernelMetadata:
-    """Returns what Helion's log says of a run, so that runs and logs share measurements."""
-    tensors = [each for each in args if isinstance(each, torch.Tensor)]
-    source = ""
-    with suppress(OSError):
-        source = kernel.kernel.kernel_source()
-    return KernelMetadata(
-        kernel_name=kernel.kernel.name,
-        kernel_source=source,
-        input_shapes=str([tuple(each.shape) for each in tensors]),
-        dtypes=str([str(each.dtype) for each in tensors]),
-        settings=kernel.settings.to_dict(),
-    )
-
-
-def _space(identity: KernelMetadata) -> tuple[str, str]:
-    """Returns the name of a space and its instance; the device is the target's."""
-    instance = f"{identity.input_shapes} {identity.dtypes} {identity.run_id[:12]}"
-    return f"helion.{identity.kernel_name}", instance
-
-
-def _outcome(row: Mapping[str, str]) -> Outcome | None:
-    if row["status"] in _TIMES and row["perf_ms"]:
-        return outcome_of(float(row["perf_ms"]))
-    return _FAILURES.get(row["status"])
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Choices of PyTorch Inductor's autotuning, by what was measured before."""
 
-from ast import literal_eval
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,13 +12,12 @@ from torch._inductor.select_algorithm import (
 )
 
 from hlorank.optional_server import OptionalServer
-from hlorank.tuner_rows import number_of, outcome_of, row_of
+from hlorank.tuner_rows import Outcome, Row, number_of, outcome_of, row_of
 
 _SPACE = "inductor"
 _ANNOTATION = "hlorank"
 """Where a choice keeps its instance from before it is measured until after."""
 _COUNTER = "_0123456789"
-_NO_TILE = "(0, 0, 0)"
 
 
 class Choices(OptionalServer):
@@ -58,10 +57,12 @@ class Choices(OptionalServer):
         precompile_times: Mapping[ChoiceCaller, float],
     ) -> None:
         """Reports the times in milliseconds, as Inductor's feedback has them."""
-        for instance in {_known_instance(choice) for choice in timings}:
-            measured = [choice for choice in timings if _known_instance(choice) == instance]
-            outcomes = [outcome_of(timings[choice]) for choice in measured]
-            self.report(_SPACE, instance, map(_row, measured), outcomes)
+        measured: dict[str, list[tuple[Row, Outcome]]] = {}
+        for choice, milliseconds in timings.items():
+            pairs = measured.setdefault(_known_instance(choice), [])
+            pairs.append((_row(choice), outcome_of(milliseconds)))
+        for instance, pairs in measured.items():
+            self.report(_SPACE, instance, pairs)
 
 
 def _known_instance(choice: ChoiceCaller) -> str:
@@ -84,8 +85,16 @@ def _row(choice: ChoiceCaller) -> dict[str, float]:
     """Returns the columns of every kind of choice: those that it lacks are 0."""
     info = choice.info_dict()
     template = choice.name.rstrip(_COUNTER)
-    tile = literal_eval(str(info.get("tile_shape", _NO_TILE)))
-    known = {"tile_m": tile[0], "tile_k": tile[1], "tile_n": tile[2]}
-    known |= {name: info.get(name, 0) for name in ("num_warps", "num_stages")}
     identity = (template, choice.description, sorted(info.items()))
-    return {"template": number_of(template), "identity": number_of(identity), **row_of(known)}
+    known = {name: info.get(name, 0) for name in ("num_warps", "num_stages")}
+    tile = dict(zip(("tile_m", "tile_k", "tile_n"), _tile(info), strict=True))
+    return {
+        "template": number_of(template),
+        "identity": number_of(identity),
+        **row_of(known | tile),
+    }
+
+
+def _tile(info: Mapping[str, Any]) -> list[int]:
+    sizes = [int(size) for size in re.findall(r"-?\d+", str(info.get("tile_shape", "")))]
+    return sizes if len(sizes) == 3 else [0, 0, 0]

@@ -10,13 +10,18 @@ from threading import RLock
 from time import monotonic
 from typing import Any, TypeVar
 
-from hlorank.adapt import Adapt
+from hlorank import (
+    Adapt,
+    Client,
+    ConfigFeatures,
+    DeadlineError,
+    Graph,
+    HlorankError,
+    OverloadedError,
+    Space,
+    UnavailableError,
+)
 from hlorank.arguments import seconds, whole_number
-from hlorank.client import Client
-from hlorank.config_features import ConfigFeatures
-from hlorank.errors import DeadlineError, HlorankError, OverloadedError, UnavailableError
-from hlorank.graph import Graph
-from hlorank.space import Space
 from hlorank.tuner_rows import Outcome, Row, distinct, instance_of, key_of, name_of
 
 _Answer = TypeVar("_Answer")
@@ -68,7 +73,7 @@ class OptionalServer:
             all_other_targets=all_other_targets,
         )
         self._unsent: deque[tuple[Any, ...]] = deque(maxlen=_UNSENT_REPORTS)
-        self._away_until = -inf
+        self._away_until: float | None = None
         self._has_warned = False
         self._turn = RLock()
 
@@ -85,22 +90,21 @@ class OptionalServer:
         """
         return self._answer(lambda: self._best(name, instance, rows)) or []
 
-    def report(
-        self, name: str, instance: str, rows: Iterable[Row], outcomes: Iterable[Outcome]
-    ) -> None:
+    def report(self, name: str, instance: str, measured: Iterable[tuple[Row, Outcome]]) -> None:
         """Reports what came of measuring rows; if the server is away, with a later report."""
-        measured = list(zip(rows, outcomes, strict=True))
-        if measured:
-            self._unsent.append((name, instance, *zip(*measured, strict=True)))
+        pairs = list(measured)
+        if pairs:
+            self._unsent.append((name, instance, pairs))
         self.flush()
 
     def flush(self) -> int:
         """Sends the reports that were not sent yet; returns how many are left."""
         with self._turn:
-            while self._unsent and not self._is_away:
+            while self._unsent:
                 self._answer(lambda: self._send(*self._unsent[0]))
-                if not self._is_away:
-                    self._unsent.popleft()
+                if self._away_until is not None:
+                    break
+                self._unsent.popleft()
             return len(self._unsent)
 
     def measured(
@@ -135,9 +139,9 @@ class OptionalServer:
         ran = (place for place in order if place is not None and times.get(place) != inf)
         return list(islice(dict.fromkeys(ran), self._top_k))
 
-    def _send(
-        self, name: str, instance: str, rows: Sequence[Row], outcomes: Sequence[Outcome]
-    ) -> None:
+    def _send(self, name: str, instance: str, pairs: Sequence[tuple[Row, Outcome]]) -> None:
+        rows = [row for row, _ in pairs]
+        outcomes = [outcome for _, outcome in pairs]
         space = _space(name, instance, [rows[place] for place in distinct(rows)])
         measurements = Adapt(
             self._target,
@@ -165,23 +169,23 @@ class OptionalServer:
             after = page.next or None
         return {row: fmean(each) if each else inf for row, each in times.items()}
 
-    @property
-    def _is_away(self) -> bool:
-        return monotonic() < self._away_until
-
     def _answer(self, call: Callable[[], _Answer]) -> _Answer | None:
         with self._turn:
-            if self._is_away:
+            if self._away_until is not None and monotonic() < self._away_until:
                 return None
+            self._away_until = None
             try:
                 return call()
             except HlorankError as error:
                 if isinstance(error, _AWAY):
                     self._away_until = monotonic() + _PAUSE
-                if not self._has_warned:
-                    self._has_warned = True
-                    warnings.warn(f"hlorank: {error}; tuning goes on without it", stacklevel=2)
+                self._warn(error)
                 return None
+
+    def _warn(self, error: HlorankError) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(f"hlorank: {error}; tuning goes on without it", stacklevel=3)
 
 
 def _space(name: str, instance: str, rows: Sequence[Row]) -> Space:

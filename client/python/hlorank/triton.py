@@ -53,9 +53,11 @@ class Pruner(OptionalServer):
         cache_hit: bool,
     ) -> None:
         """Reports the times of a run; Triton calls it, with times in milliseconds."""
-        rows = [_row(config) for config in configs_timings]
-        times = [_milliseconds(timing) for timing in configs_timings.values()]
-        self.report(_name(fn), _instance(fn, key), rows, map(outcome_of, times))
+        measured = [
+            (_row(config), outcome_of(_milliseconds(timing)))
+            for config, timing in configs_timings.items()
+        ]
+        self.report(_name(fn), _instance(fn, key), measured)
 
     def _kept(
         self, autotuner: Autotuner, configs: Sequence[Config], arguments: Mapping[str, Any]
