@@ -8,7 +8,7 @@ from conftest import run_empty_server
 from hlorank import Client
 
 helion = pytest.importorskip(
-    "helion", reason="helion is not installed: it needs torch, which is too large for CI"
+    "helion", reason="helion is not installed: `make train-test` has it, and torch"
 )
 
 import helion.language as hl  # noqa: E402
