@@ -34,7 +34,7 @@ IREE_READY := $(IREE)/ready
 # The environment of the tests with other people's tuners, and their extras of the client.
 TUNERS := target/tuners
 TUNERS_READY := $(TUNERS)/ready
-TUNER_EXTRAS := kernel-tuner,optuna
+TUNER_EXTRAS := kernel-tuner,optuna,triton
 # The environment that builds the wheel.
 WHEEL_PYTHON := target/wheel/python/bin/python
 WHEEL_READY := target/wheel/ready
@@ -239,7 +239,7 @@ figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures
 
 train-setup: ## install the dependencies of training (about 5 GB)
-	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune,iree]' -e '.[dev]'
+	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune,iree,helion]' -e '.[dev]'
 
 # The shipped models, and the options in which they differ.
 MODEL ?= layout-xla-cpu layout-xla-cpu-sage tile-iree-cpu fusion-xla-cpu
@@ -260,7 +260,7 @@ train-model-%: build
 
 train-test: ## run the tests of training and of the tuner, with torch and jax
 	cd $(TRAINING) && $(TRAINING_PYTHON) -m pytest -q
-	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q tests/tune
+	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q tests/tune tests/tuners
 
 # With the environment of training, whose tests share some files.
 research-test: ## run the tests of research on models: the papers' architectures, comparisons, studies and fixtures

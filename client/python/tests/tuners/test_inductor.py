@@ -1,0 +1,118 @@
+"""The adapter of Inductor, with its real choices. Times are injected, since there is no GPU."""
+
+import warnings
+from itertools import product
+
+import pytest
+from conftest import run_empty_server
+
+from hlorank import Client
+
+torch = pytest.importorskip("torch", reason="torch is not installed: `make train-test` has it")
+
+from torch._inductor import config, ir, select_algorithm  # noqa: E402
+from torch._inductor.autotune_process import TritonBenchmarkRequest  # noqa: E402
+
+from hlorank.inductor import Choices  # noqa: E402
+
+MM = select_algorithm.ExternKernelChoice(torch.mm, "at::mm_out", name="mm_of_the_tests")
+
+
+def choices(size=512):
+    """What Inductor offers for a product on a GPU: a library's kernel and 54 of its template."""
+    layout = ir.FixedLayout(torch.device("cpu"), torch.float16, [size, size], [size, 1])
+    inputs = [ir.InputBuffer(name=name, layout=layout) for name in ("a", "b")]
+    tiles = product((32, 64, 128), (32, 64, 128), (2, 3, 4), (4, 8))
+    templates = [_template(number, inputs, layout, *tile) for number, tile in enumerate(tiles)]
+    return [*templates, select_algorithm.ExternKernelCaller(MM, inputs, layout)]
+
+
+def _template(number, inputs, layout, m, n, stages, warps):
+    request = TritonBenchmarkRequest("mm", [], [], [], "", "", num_stages=stages, num_warps=warps)
+    return select_algorithm.TritonTemplateCaller(
+        f"triton_mm_{number}",
+        inputs,
+        layout,
+        None,
+        f"BLOCK_M={m}, BLOCK_N={n}, num_stages={stages}, num_warps={warps}",
+        request,
+        log_info={"tile_shape": str((m, 32, n))},
+    )
+
+
+def milliseconds(choice):
+    info = choice.info_dict()
+    if info["backend"] == "extern":
+        return 0.5
+    m, _, n = map(int, info["tile_shape"].strip("()").split(","))
+    return 0.1 + (abs(m - 64) + abs(n - 128)) / 1e3 + info["num_stages"] / 1e2
+
+
+def tune(adapter, size=512):
+    """Returns what is left of the choices, after all of it was measured."""
+    kept = adapter.preprocess(choices(size))
+    timings = {choice: milliseconds(choice) for choice in kept}
+    adapter.feedback(timings, "mm", kept[0].input_nodes, kept, dict, {})
+    return kept
+
+
+def test_the_second_user_measures_the_best_of_the_first_and_the_library(store):
+    with Client(store) as client:
+        everything = tune(Choices(client, "H100"))
+    with Client(store) as client:
+        kept = tune(Choices(client, "H100", top_k=6))
+        of_another_size = tune(Choices(client, "H100", top_k=6), size=1024)
+    assert len(everything) == len(of_another_size) == len(choices())
+    assert 6 <= len(kept) <= 8
+    assert min(map(milliseconds, kept)) == min(map(milliseconds, everything))
+    assert isinstance(kept[-1], select_algorithm.ExternKernelCaller)
+    assert kept[0].name == everything[0].name
+
+
+def test_a_choice_that_fails_is_not_kept(store):
+    def fail(choice):
+        return float("inf") if "num_stages=2" in choice.description else milliseconds(choice)
+
+    with Client(store) as client:
+        adapter = Choices(client, "failures", top_k=6)
+        first = adapter.preprocess(choices())
+        adapter.feedback({each: fail(each) for each in first}, "mm", [], first, dict, {})
+        kept = adapter.preprocess(choices())
+    assert not any("num_stages=2" in each.description for each in kept[1:])
+
+
+def test_inductor_calls_the_adapter(store, monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    with Client(store) as client:
+        adapter = Choices(client, "this CPU")
+        adapter.install()
+        try:
+            _compile()
+        finally:
+            select_algorithm.clear_preprocessing_fns()
+            select_algorithm.clear_feedback_savers()
+        page = client.list_measurements("this CPU")
+    (graph,) = page.graphs
+    assert len(graph.seconds) == 2, "a kernel of a library and one of C++"
+    assert all(graph.seconds > 0)
+
+
+def _compile():
+    model = torch.nn.Linear(32, 64).eval()
+    settings = {"max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN", "freezing": True}
+    with torch.no_grad(), config.patch(settings):
+        torch.compile(model)(torch.zeros(16, 32))
+
+
+def test_a_killed_server_costs_one_warning(tmp_path):
+    with run_empty_server(tmp_path) as server, Client(server.address) as client:
+        adapter = Choices(client, "H100", timeout=0.5)
+        tune(adapter)
+        server.process.kill()
+        server.process.wait()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            kept = [tune(adapter, size) for size in (512, 1024)]
+    assert [len(each) for each in kept] == [len(choices())] * 2
+    assert ["hlorank" in str(each.message) for each in caught] == [True]
+    assert adapter.flush() == 2, "two reports wait for the server"
