@@ -44,6 +44,12 @@ impl Measurements {
         all
     }
 
+    /// The points and the ln(seconds) of what has a time, in the order of the configurations.
+    pub(super) fn known(&self) -> Vec<(Point, f64)> {
+        let points = self.points.iter().cloned();
+        points.zip(self.times.iter().copied()).collect()
+    }
+
     /// Adds the measurements of one configuration.
     fn add(&mut self, same: &[Measurement]) {
         let mut sum = 0.0;

@@ -21,6 +21,9 @@ pub(crate) struct AdaptedModel {
     /// The mean as a sum over tensors; `None` for tiles, whose mean is no such sum.
     effects: Option<Effects>,
     failed: Vec<Point>,
+    /// What was measured of a feature set, by configuration. A smooth process does not give measured times back, and a configuration
+    /// that is faster than all around it is what a search looks for.
+    known: Vec<(Point, f64)>,
     /// How slow times counted; `None` if all counted as they are.
     slow_side: Option<SlowSide>,
     basis: Basis,
@@ -87,7 +90,9 @@ impl AdaptedModel {
         let mut measurements = measurements;
         let has_columns = !measurements.points[0].columns.is_empty();
         let mut slow_side = None;
+        let mut known = Vec::new();
         if has_columns {
+            known = measurements.known();
             measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
             // What takes the place of scores expects slow times as they are.
             if !measurements.scores_differ() {
@@ -130,6 +135,7 @@ impl AdaptedModel {
         let effects = effects(&kernel, &hypotheses);
         Some(Self {
             slow_side,
+            known,
             hypotheses,
             fastest,
             effects,
@@ -137,6 +143,14 @@ impl AdaptedModel {
             basis,
             kernel,
         })
+    }
+
+    /// The measured ln(seconds) of a configuration of a feature set.
+    fn known(&self, point: &Point) -> Option<f64> {
+        let found = self
+            .known
+            .binary_search_by(|(known, _)| known.compare_configuration(point));
+        Some(self.known[found.ok()?].1)
     }
 
     pub(crate) fn basis(&self) -> Basis {
@@ -152,7 +166,11 @@ impl AdaptedModel {
     pub(super) fn bytes(&self) -> usize {
         let size = self.kernel.size();
         let learned = self.basis.learned;
-        size_of::<f64>() * (2 * size * size + learned * TABLES * (1 + self.kernel.tensors()))
+        let of_known =
+            |(point, _): &(Point, f64)| size_of::<(Point, f64)>() + size_of_val(&*point.columns);
+        let known: usize = self.known.iter().map(of_known).sum();
+        let numbers = 2 * size * size + learned * TABLES * (1 + self.kernel.tensors());
+        size_of::<f64>() * numbers + known
     }
 
     /// What the entries of a batch of layouts add to the mean of ln(seconds); `None` if tiles were measured.
@@ -169,6 +187,12 @@ impl AdaptedModel {
             return Prediction {
                 log_seconds: f64::INFINITY,
                 deviation: 0.0,
+            };
+        }
+        if let Some(log_seconds) = self.known(point) {
+            return Prediction {
+                log_seconds,
+                deviation: self.basis.noise,
             };
         }
         let scaled = self.kernel.scaled(point);

@@ -91,8 +91,14 @@ impl Point {
             .map(|kind| kind.iter().sum())
     }
 
-    /// A total order of points.
+    /// A total order of points: by configuration, then by score.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
+        self.compare_configuration(other)
+            .then_with(|| self.score.total_cmp(&other.score))
+    }
+
+    /// A total order of configurations, whatever a model says of them.
+    pub(super) fn compare_configuration(&self, other: &Self) -> Ordering {
         let numbers = |one: &[f64], other: &[f64]| {
             one.iter()
                 .map(|value| value.to_bits())
@@ -103,7 +109,6 @@ impl Point {
             .then_with(|| numbers(&self.bounds, &other.bounds))
             .then_with(|| numbers(&self.columns, &other.columns))
             .then_with(|| self.nodes.cmp(&other.nodes))
-            .then_with(|| self.score.total_cmp(&other.score))
     }
 
     /// Whether two points are of the same configuration, whatever a model says of it.

@@ -76,6 +76,9 @@ const COLUMNS: std::ops::RangeInclusive<usize> = 1..=1024;
 /// Deviations around the mean between which four of five values lie.
 const FOUR_OF_FIVE: f64 = 1.28;
 
+/// Number of scores of the shortest list of which something is expected.
+const SHORTEST: f64 = 3.0;
+
 /// How much of a batch is looked at.
 const SEEN_VALUES: usize = 2048;
 const SEEN_CONFIGS: usize = 16;
@@ -166,10 +169,10 @@ impl SeenList {
         self.square_sum += other.square_sum;
     }
 
-    /// What it says of the list; `None` without configurations or without scores.
+    /// What it says of the list; `None` if it is too short to be ranked well or badly.
     #[must_use]
     pub fn traits(&self) -> Option<ListTraits> {
-        if self.rows < 1.0 || self.scores < 1.0 {
+        if self.rows < 1.0 || self.scores < SHORTEST {
             return None;
         }
         let mean = self.score_sum / self.scores;

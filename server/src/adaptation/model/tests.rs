@@ -411,6 +411,28 @@ fn columns_without_a_model_reorder_what_was_not_measured() {
 }
 
 #[test]
+fn what_was_measured_of_parameters_is_known_however_rough_their_space_is() {
+    // Every seventh configuration is a hundred times as fast as all around it.
+    let rough = |number: u32| {
+        let point = parameters(number);
+        let factor = if number % 7 == 3 { 0.01 } else { 1.0 };
+        Measurement {
+            seconds: Some(factor * seconds_of(&point)),
+            point,
+            repeats: 1,
+        }
+    };
+    let measured: Vec<Measurement> = (0..72).filter(|number| number % 5 < 2).map(rough).collect();
+    let adapted = AdaptedModel::of(PRIOR, Measurements::of(measured.clone())).unwrap();
+    for each in measured {
+        let predicted = adapted.predict(&each.point);
+        let expected = libm::log(each.seconds.unwrap());
+        assert!((predicted.log_seconds - expected).abs() < 1e-12);
+        assert!(predicted.deviation.is_finite());
+    }
+}
+
+#[test]
 fn a_failure_of_parameters_teaches_as_a_slow_run() {
     let mut measured = measured_parameters((0..72).filter(|number| number % 5 == 0));
     let slower = |measured: &[Measurement]| {
