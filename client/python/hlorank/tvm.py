@@ -1,0 +1,231 @@
+"""A cost model of TVM's MetaSchedule that asks a server, and reports what was measured."""
+
+import json
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tvm.ir import IRModule
+from tvm.ir.utils import derived_object
+from tvm.s_tir.meta_schedule.cost_model import CostModel as TvmCostModel
+from tvm.s_tir.meta_schedule.cost_model import PyCostModel
+from tvm.s_tir.meta_schedule.database import Database
+from tvm.s_tir.meta_schedule.utils import shash2hex
+
+from hlorank import Adapt, AnswerError, Client, ConfigFeatures, Graph, RefusedError
+from hlorank.tvm_trace import COLUMNS, columns_of
+
+_GRAPH = Graph.from_feature_set("tvm-trace-1", config_columns=COLUMNS)
+"""Stands for all programs, so that tasks say what to expect of each other."""
+_NO_STORE = "MEASUREMENTS_OFF"
+_FAILURE = "crash"
+"""TVM does not say whether a candidate failed to compile or to run."""
+_FAILED = 1e9
+"""TVM stores 1e10 seconds for a failure."""
+_SENT = 2_000
+"""Maximum number of measurements of a call."""
+
+
+@derived_object
+class CostModel(PyCostModel):
+    """Predicts candidates by what a server knows of their task, of other tasks and other targets.
+
+    >>> model = CostModel(Client("127.0.0.1:7070"), target="EPYC 9R14, LLVM 19, 1 core")
+    >>> tune_tir(module, "llvm -num-cores 1", work_dir, 64, cost_model=model)
+
+    What is predicted depends on the decisions of a trace alone, so no program is lowered. Each task
+    is a target of its own on the server, named ``task_target``. If the server is away, there is one
+    warning, and ``fallback`` goes on with what was measured until then.
+
+    Args:
+        client: The server.
+        target: What run times are measured on: processor, compiler and number of threads.
+        other_targets: At most 16 tasks, as ``task_target`` names them, that say what to expect;
+            None for all that the server has.
+        exploration: By how many standard deviations predictions are varied at random, so that what
+            is little known is measured, too; 0 for none.
+        fallback: What predicts without the server; None for random numbers.
+        seed: Seed of random numbers.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        target: str,
+        *,
+        other_targets: Sequence[str] | None = None,
+        exploration: float = 0.5,
+        fallback: TvmCostModel | None = None,
+        seed: int = 0,
+    ):
+        super().__init__()
+        self._server: _Server | None = _Server(client, other_targets)
+        self._target = target
+        self._exploration = exploration
+        self._fallback = fallback
+        self._draw = np.random.default_rng(seed)
+        self._measured: dict[str, _Measured] = {}
+        self._updates: list[tuple[Any, Any, Any]] = []
+
+    def predict(self, context: Any, candidates: list[Any]) -> np.ndarray:
+        """Returns f64 [candidates], up to 1 for the candidate that is predicted fastest."""
+        if self._server is not None and candidates:
+            target = task_target(self._target, context.mod)
+            columns = np.stack([columns_of(each.sch.trace) for each in candidates])
+            try:
+                predicted = self._server.predict(self._of(target), target, columns)
+            except (RefusedError, AnswerError) as error:
+                self._go_on_without(error)
+            else:
+                return self._scores(*predicted)
+        if self._fallback is not None:
+            return self._fallback.predict(context, candidates)
+        return self._draw.random(len(candidates))
+
+    def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
+        """Reports what was measured."""
+        target = task_target(self._target, context.mod)
+        traces = (each.sch.trace for each in candidates)
+        measured = _Measured.of(traces, (each.run_secs for each in results))
+        self._of(target).add(measured)
+        self._updates.append((context, candidates, results))
+        if self._server is None:
+            self._update_fallback()
+        else:
+            self._report(target, measured)
+
+    def save(self, path: str) -> None:
+        """Writes what was measured and loaded here."""
+        written = {target: each.rows for target, each in self._measured.items()}
+        Path(path).write_text(json.dumps(written))
+
+    def load(self, path: str) -> None:
+        """Reads what ``save`` wrote, and reports it."""
+        for target, rows in json.loads(Path(path).read_text()).items():
+            measured = _Measured.of_rows(rows)
+            self._of(target).add(measured)
+            self._report(target, measured)
+
+    def _of(self, target: str) -> "_Measured":
+        return self._measured.setdefault(target, _Measured())
+
+    def _report(self, target: str, measured: "_Measured") -> None:
+        if self._server is None:
+            return
+        try:
+            self._server.report(target, measured)
+        except (RefusedError, AnswerError) as error:
+            self._go_on_without(error)
+
+    def _go_on_without(self, error: Exception) -> None:
+        others = "random numbers" if self._fallback is None else type(self._fallback).__name__
+        warnings.warn(f"hlorank: {error}; {others} go on", stacklevel=3)
+        self._server = None
+        self._update_fallback()
+
+    def _update_fallback(self) -> None:
+        if self._fallback is not None:
+            for update in self._updates:
+                self._fallback.update(*update)
+        self._updates.clear()
+
+    def _scores(self, expected: np.ndarray, deviations: np.ndarray) -> np.ndarray:
+        noise = self._draw.standard_normal(len(expected))
+        drawn = expected + self._exploration * deviations * noise
+        return np.exp(drawn.min() - drawn)
+
+
+@dataclass
+class _Measured:
+    """What was measured of a task."""
+
+    rows: list[tuple[list[float], float]] = field(default_factory=list)
+    """Columns and seconds, 0 for a failure."""
+
+    @classmethod
+    def of(cls, traces: Iterable[Any], times: Iterable[Any]) -> "_Measured":
+        """Takes traces, and the times of each or None."""
+        pairs = zip(traces, times, strict=True)
+        return cls([(columns_of(trace).tolist(), _seconds(given)) for trace, given in pairs])
+
+    @classmethod
+    def of_rows(cls, rows: list[Any]) -> "_Measured":
+        """Takes what ``save`` wrote."""
+        return cls([(columns, seconds) for columns, seconds in rows])
+
+    def add(self, others: "_Measured") -> None:
+        """Adds measurements."""
+        self.rows += others.rows
+
+    def adapt(self, target: str, **options: Any) -> Adapt:
+        """Says what was measured on a target."""
+        if not self.rows:
+            return Adapt(target, **options)
+        columns = np.array([columns for columns, _ in self.rows], np.float32)
+        seconds = [seconds for _, seconds in self.rows]
+        failures = [None if each else _FAILURE for each in seconds]
+        features = ConfigFeatures(columns[:, None, :])
+        return Adapt(target, features, seconds, failures=failures, **options)
+
+
+class _Server:
+    """What a server is asked."""
+
+    def __init__(self, client: Client, others: Sequence[str] | None):
+        self._client = client
+        self._others = {"other_targets": others or (), "all_other_targets": others is None}
+        self._has_store = True
+
+    def predict(
+        self, measured: _Measured, target: str, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the logarithm of seconds of each candidate up to a number, and its deviation."""
+        sent = _Measured([] if self._has_store else measured.rows[-_SENT:])
+        adapt = sent.adapt(target, use_stored=self._has_store, **self._others)
+        features = ConfigFeatures(columns[:, None, :])
+        ranking = self._client.rank(_GRAPH, features, adapt=adapt)
+        if not ranking.adaptation.rests_on:
+            return np.zeros(len(columns)), np.ones(len(columns))
+        back = np.argsort(ranking.best)
+        return ranking.best_scores[back].astype(float), ranking.log_sd[back].astype(float)
+
+    def report(self, target: str, measured: _Measured) -> None:
+        """Reports, if the server keeps measurements."""
+        if not self._has_store or not measured.rows:
+            return
+        try:
+            self._client.report_measurements(_GRAPH, measured.adapt(target))
+        except RefusedError as error:
+            if error.reason != _NO_STORE:
+                raise
+            self._has_store = False
+
+
+def report_database(client: Client, target: str, database: Database) -> int:
+    """Reports the records of a database of TVM, and returns how many there are.
+
+    Raises:
+        RefusedError: if the server is away, or keeps no measurements.
+    """
+    tasks: dict[str, list[Any]] = {}
+    for record in database.get_all_tuning_records():
+        tasks.setdefault(task_target(target, record.workload.mod), []).append(record)
+    for name, records in tasks.items():
+        traces = (each.trace for each in records)
+        measured = _Measured.of(traces, (each.run_secs for each in records))
+        client.report_measurements(_GRAPH, measured.adapt(name))
+    return sum(map(len, tasks.values()))
+
+
+def task_target(target: str, module: IRModule) -> str:
+    """Returns the name under which a server keeps what was measured of a task on a target."""
+    return f"{target}, {shash2hex(module)}"
+
+
+def _seconds(times: Any) -> float:
+    """The median, as TVM's own model takes it; 0 for a failure."""
+    middle = float(np.median([float(each) for each in times])) if times else _FAILED
+    return middle if middle < _FAILED else 0.0

@@ -1,0 +1,178 @@
+"""Columns of a trace of TVM's schedules, which are cheap to read: no program is lowered.
+
+The columns are the same for all programs, so that measurements of one say what to expect of another.
+A column that a trace has no value for is 1 if it is a number of iterations, and ``_ABSENT`` otherwise.
+"""
+
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import prod
+from typing import Any
+
+import numpy as np
+
+_LEVELS = 4
+"""Levels of a spatial axis in multi-level tiling on a processor; a summed axis has two."""
+_AXES = 3
+"""Spatial axes with columns of their own, from the innermost one."""
+_SPLITS = 2
+"""Other splits, such as those of a factored reduction."""
+_LOCATIONS = 6
+_ABSENT = -3
+"""Below -2, which stands for inlining."""
+
+COLUMNS = (
+    *(f"axis{axis}_level{level}" for axis in range(_AXES) for level in range(_LEVELS)),
+    *(f"axes_level{level}" for level in range(_LEVELS)),
+    *(f"sum{axis}_level{level}" for axis in range(2) for level in range(2)),
+    "sums_level0",
+    "sums_level1",
+    "register_tile",
+    "inner_tile",
+    "block_tile",
+    "spatial_extent",
+    "summed_extent",
+    "innermost_extent",
+    "spatial_axes",
+    "written_at",
+    "written_blocks",
+    *(f"split{split}_{part}" for split in range(_SPLITS) for part in ("outer", "inner")),
+    *(f"split{split}_factored" for split in range(_SPLITS)),
+    "splits",
+    "choice0",
+    "choice1",
+    *(f"location{number}" for number in range(_LOCATIONS)),
+    "locations",
+)
+"""The names of the columns, in order."""
+
+
+@dataclass
+class _Tiles:
+    """The levels of the axes of one block."""
+
+    spatial: list[list[int]] = field(default_factory=list)
+    summed: list[list[int]] = field(default_factory=list)
+
+    @property
+    def extent(self) -> int:
+        """Number of iterations."""
+        return prod(map(prod, self.spatial + self.summed))
+
+
+@dataclass
+class _Reading:
+    """What was decided, in the order of instructions: that of decisions changes with each copy."""
+
+    blocks: list[_Tiles] = field(default_factory=list)
+    splits: list[list[int]] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    locations: list[int] = field(default_factory=list)
+    written_at: int = 0
+    """After how many loops of a tiled block its result is written; 0 if there is no copy."""
+    written_blocks: int = 0
+    factored: list[int] = field(default_factory=list)
+    """Which part of its split each factored loop is."""
+    parts: list[Any] = field(default_factory=list)
+    """The loops of the last split."""
+    loops: list[Any] = field(default_factory=list)
+    """The loops of the last block that was tiled, in their order."""
+
+    def add(self, kind: str, instruction: Any, decisions: Any) -> None:
+        """Adds an instruction."""
+        match kind:
+            case "SamplePerfectTile":
+                self.add_tile([int(factor) for factor in decisions[instruction]])
+            case "SampleCategorical":
+                self.choices.append(int(decisions[instruction]))
+            case "SampleComputeLocation":
+                self.locations.append(int(decisions[instruction]))
+            case "Split":
+                self.parts = list(instruction.outputs)
+            case "Reorder":
+                self.loops = list(instruction.inputs)
+            case "RFactor":
+                self.factored.append(_place(instruction.inputs[0], self.parts))
+            case "ReverseComputeAt":
+                self.written_blocks += 1
+                self.written_at = _place(instruction.inputs[1], self.loops)
+
+    def add_tile(self, factors: list[int]) -> None:
+        """Adds the factors of a loop: spatial axes of a block come before its summed ones."""
+        last = self.blocks[-1] if self.blocks else None
+        if len(factors) == _LEVELS:
+            if last is None or last.summed:
+                self.blocks.append(last := _Tiles())
+            last.spatial.append(factors)
+        elif last is not None and len(factors) == 2:
+            last.summed.append(factors)
+        else:
+            self.splits.append(factors)
+
+
+def columns_of(trace: Any) -> np.ndarray:
+    """Returns f32 [columns] of a ``tvm.s_tir.schedule.Trace``.
+
+    A trace before and after postprocessing, and a simplified one as databases keep it, have equal
+    columns.
+    """
+    read = _Reading()
+    decisions = trace.decisions
+    for instruction in trace.insts:
+        kind = str(instruction.kind.name)
+        if kind == "EnterPostproc":
+            break
+        read.add(kind, instruction, decisions)
+    tiled = max(read.blocks, key=lambda each: each.extent, default=_Tiles())
+    return np.array(
+        [
+            *_tile_columns(tiled),
+            read.written_at,
+            read.written_blocks,
+            *_split_columns(read.splits),
+            *_filled(read.factored, _SPLITS, _ABSENT),
+            len(read.splits),
+            *(1 + choice for choice in _filled(read.choices[::-1], 2, _ABSENT)),
+            *_filled(read.locations, _LOCATIONS, _ABSENT),
+            len(read.locations),
+        ],
+        np.float32,
+    )
+
+
+def _place(loop: Any, loops: list[Any]) -> int:
+    """The place of a loop among others, from 1; 0 if it is none of them."""
+    places = (place for place, other in enumerate(loops, 1) if loop.same_as(other))
+    return next(places, 0)
+
+
+def _tile_columns(block: _Tiles) -> list[int]:
+    ones = [1] * _LEVELS
+    axes = _filled(block.spatial[::-1], _AXES, ones)
+    levels = [prod(level) for level in zip(*block.spatial, ones, strict=True)]
+    summed = _filled(block.summed[::-1], 2, [1, 1])
+    sums = [prod(level) for level in zip(*block.summed, [1, 1], strict=True)]
+    return [
+        *(factor for axis in axes for factor in axis),
+        *levels,
+        *(factor for axis in summed for factor in axis),
+        *sums,
+        levels[2] * levels[3],
+        levels[3] * sums[1],
+        levels[1] * levels[2] * levels[3] * sums[1],
+        prod(levels),
+        prod(sums),
+        prod(axes[0]),
+        len(block.spatial),
+    ]
+
+
+def _split_columns(splits: list[list[int]]) -> list[int]:
+    """Outer and inner iterations; those between count as inner ones."""
+    filled = _filled(splits, _SPLITS, [1, 1])
+    return [part for split in filled for part in (split[0], prod(split[1:]))]
+
+
+def _filled(values: list[Any], count: int, absent: Any) -> list[Any]:
+    """The first values, and what stands for those that are missing."""
+    return [value for value, _ in zip_longest(values[:count], range(count), fillvalue=absent)]
