@@ -1,0 +1,213 @@
+"""The cost model of TVM's MetaSchedule, in real searches."""
+
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import run_empty_server, run_process
+
+pytest.importorskip("tvm", reason="tvm is not installed")
+
+import tvm_programs as programs
+from tvm.ir.utils import derived_object
+from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
+from tvm.s_tir.meta_schedule.runner import RunnerResult
+
+from hlorank import Client
+from hlorank.tvm import CostModel, report_database, task_target
+from hlorank.tvm_trace import COLUMNS, columns_of
+
+
+def spaces(mod=None, seed=1):
+    """The design spaces of a module, with random decisions."""
+    mod = programs.module() if mod is None else mod
+    return programs.context(mod, seed).generate_design_space()
+
+
+def candidates(schedules):
+    return [ms.MeasureCandidate(each, []) for each in schedules]
+
+
+def injected(schedules):
+    """Times that fall with the innermost tile and rise with the choice of unrolling."""
+    columns = np.array([columns_of(each.trace) for each in schedules])
+    inner = columns[:, COLUMNS.index("axis0_level3")]
+    choice = columns[:, COLUMNS.index("choice0")]
+    return 1e-3 / (1 + np.log2(inner)) + 1e-4 * choice
+
+
+def results(schedules):
+    return [RunnerResult([float(each)], None) for each in injected(schedules)]
+
+
+def drawn(count, mod=None):
+    """Random schedules with different columns."""
+    found = {}
+    for seed in range(1, 10 * count):
+        for each in spaces(mod, seed):
+            found.setdefault(columns_of(each.trace).tobytes(), each)
+        if len(found) >= count:
+            break
+    return list(found.values())[:count]
+
+
+def test_a_simplified_trace_has_the_same_columns():
+    for mod in (programs.module(), programs.module("softmax_mn")):
+        for schedule in spaces(mod):
+            columns = columns_of(schedule.trace)
+            assert columns.shape == (len(COLUMNS),)
+            np.testing.assert_array_equal(columns_of(schedule.trace.simplified(True)), columns)
+
+
+def test_design_spaces_of_a_task_differ_in_their_columns():
+    where = COLUMNS.index("written_at")
+    written = {float(columns_of(each.trace)[where]) for each in spaces()}
+    assert len(written) == len(spaces()) == 3
+
+
+def test_a_search_reports_what_it_measured(store, tmp_path):
+    with Client(store) as client:
+        database = programs.search(CostModel(client, "searched"), tmp_path)
+        records = database.get_all_tuning_records()
+        times = {round(float(each.run_secs[0]), 9) for each in records}
+        assert len(records) == 8
+        assert {round(each, 9) for each in seconds_of(client, "searched")} == times
+
+
+def seconds_of(client, target):
+    name = task_target(target, programs.module())
+    return [time for each in client.list_measurements(name).graphs for time in each.seconds]
+
+
+def test_a_server_without_a_store_learns_within_a_search(tmp_path):
+    schedules = drawn(24)
+    with run_process(f"--models={tmp_path}") as server, Client(server.address) as client:
+        model = CostModel(client, "here", exploration=0)
+        context = programs.context(programs.module())
+        model.update(context, candidates(schedules[:16]), results(schedules[:16]))
+        scores = model.predict(context, candidates(schedules))
+        assert np.corrcoef(np.log(scores), -np.log(injected(schedules)))[0, 1] > 0.8
+        assert scores.max() == 1
+
+
+@derived_object
+class Kill(PyMeasureCallback):
+    """Kills a server after the first measurements."""
+
+    def __init__(self, process):
+        super().__init__()
+        self.process = process
+
+    def apply(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+@derived_object
+class Counting(ms.cost_model.PyCostModel):
+    """Counts what it learns from."""
+
+    def __init__(self):
+        super().__init__()
+        self.learned = 0
+        self.predicted = 0
+
+    def load(self, path):
+        raise NotImplementedError
+
+    def save(self, path):
+        raise NotImplementedError
+
+    def update(self, context, candidates, results):
+        self.learned += len(results)
+
+    def predict(self, context, candidates):
+        self.predicted += len(candidates)
+        return np.ones(len(candidates))
+
+
+def test_a_search_goes_on_after_one_warning_if_the_server_dies(tmp_path):
+    fallback = Counting()
+    with run_empty_server(tmp_path) as server, Client(server.address, timeout=1) as client:
+        model = CostModel(client, "here", fallback=fallback)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            database = programs.search(model, tmp_path, 12, callbacks=[Kill(server.process)])
+    ours = [str(each.message) for each in caught if "hlorank" in str(each.message)]
+    assert len(ours) == 1 and "go on" in ours[0]
+    assert len(database.get_all_tuning_records()) == 12
+    assert fallback.learned == 12 and fallback.predicted > 0
+
+
+def test_records_of_tvm_become_measurements_once(store, tmp_path):
+    programs.search("random", tmp_path, database="json")
+    paths = (str(tmp_path / f"database_{part}.json") for part in ("workload", "tuning_record"))
+    database = ms.database.JSONDatabase(*paths)
+    with Client(store) as client:
+        assert report_database(client, "imported", database) == 8
+        imported = seconds_of(client, "imported")
+        assert len(imported) == 8
+        report_database(client, "imported", database)
+        assert seconds_of(client, "imported") == imported
+
+
+def test_what_was_saved_is_loaded_and_reported(store, tmp_path):
+    schedules = drawn(8)
+    context = programs.context(programs.module())
+    with Client(store) as client:
+        model = CostModel(client, "first server")
+        model.update(context, candidates(schedules), results(schedules))
+        model.save(str(tmp_path / "saved"))
+        with run_empty_server(tmp_path) as other, Client(other.address) as another:
+            CostModel(another, "unused").load(str(tmp_path / "saved"))
+            assert sorted(seconds_of(another, "first server")) == sorted(
+                seconds_of(client, "first server")
+            )
+
+
+SECOND = """
+import sys
+sys.path[:0] = [{tests!r}, {tuners!r}]
+from test_tvm import *
+schedules = drawn(64)
+with Client({address!r}) as client:
+    model = CostModel(client, "shared", exploration=0)
+    scores = model.predict(programs.context(programs.module()), candidates(schedules))
+times = injected(schedules)
+print(times[scores.argmax()] / times[:32].min())
+"""
+
+
+def test_a_second_process_begins_with_what_the_first_one_found(store):
+    schedules = drawn(32)
+    with Client(store) as client:
+        model = CostModel(client, "shared")
+        model.update(
+            programs.context(programs.module()), candidates(schedules), results(schedules)
+        )
+    tuners = Path(__file__).parent
+    code = textwrap.dedent(SECOND).format(
+        tests=str(tuners.parent), tuners=str(tuners), address=store
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.splitlines()[-1]) < 1.05
+
+
+def test_other_tasks_say_what_to_expect(store):
+    larger = programs.module(size=128)
+    schedules = drawn(32, larger)
+    with Client(store) as client:
+        model = CostModel(client, "tasks", exploration=0)
+        model.update(programs.context(larger), candidates(schedules), results(schedules))
+        unseen = drawn(32)
+        known = CostModel(
+            client, "tasks", exploration=0, other_targets=[task_target("tasks", larger)]
+        )
+        scores = known.predict(programs.context(programs.module()), candidates(unseen))
+    assert np.corrcoef(np.log(scores), -np.log(injected(unseen)))[0, 1] > 0.5
