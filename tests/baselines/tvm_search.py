@@ -30,9 +30,10 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # measuring forks, and the childre
 
 import numpy as np
 import psutil
-import tvm_tasks as tasks
 from tvm.s_tir import meta_schedule as ms
 from tvm.s_tir.meta_schedule.runner import RunnerResult
+
+import tvm_tasks as tasks
 
 STRATEGIES = ("random", "xgb", "hlorank", "second")
 BUDGETS = (8, 16, 32)

@@ -1,7 +1,8 @@
 """Tasks of TVM MetaSchedule, and how one process builds and measures their candidates.
 
-``python tests/baselines/tvm_tasks.py FOLDER [CANDIDATES]`` measures 32 random candidates of the tasks in
-``KNOWN`` and keeps TVM's own JSON database of each in ``FOLDER/TASK``. It goes on where it stopped.
+``python tests/baselines/tvm_tasks.py FOLDER [CANDIDATES]`` measures 32 random candidates of each
+task in ``KNOWN``, and keeps TVM's own JSON database of it in ``FOLDER/TASK``. It goes on where it
+stopped.
 """
 
 import os
@@ -10,11 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-# TVM parses the intrinsics of other processors for ten seconds.
-for other in ("cuda", "rocm", "hexagon", "arm_cpu", "riscv_cpu"):
-    sys.modules[f"tvm.s_tir.tensor_intrin.{other}"] = ModuleType(other)
+from typing import ClassVar
 
 import numpy as np
 import tvm
@@ -27,6 +24,11 @@ from tvm.s_tir.meta_schedule.testing import te_workload as workload
 
 TARGET = tvm.target.Target({"kind": "llvm", "mcpu": "znver3", "num-cores": 1})
 PER_ROUND = 16
+
+# TVM parses the intrinsics of other processors for ten seconds.
+for other in ("cuda", "rocm", "hexagon", "arm_cpu", "riscv_cpu"):
+    sys.modules[f"tvm.s_tir.tensor_intrin.{other}"] = ModuleType(other)
+
 _SECONDS = 8
 """Processor time until a candidate is ended: LLVM takes minutes for some."""
 _SLOW = 0.02
@@ -61,10 +63,10 @@ def module(name: str) -> tvm.IRModule:
 class Measured:
     """What was measured, in order."""
 
-    seconds: list[float] = []
+    seconds: ClassVar[list[float]] = []
     """Infinite for a failure."""
     after: Callable[[], float] | None = None
-    clock: list[float] = []
+    clock: ClassVar[list[float]] = []
     """What ``after`` returned after each."""
 
 
@@ -139,7 +141,8 @@ def _time(mod: tvm.IRModule, args_info) -> float:
     built = ms.builder.local_builder.default_build(mod, TARGET, None)
     built = built.jit() if hasattr(built, "jit") else built
     draw = np.random.default_rng(0)
-    arrays = [draw.standard_normal([int(n) for n in i.shape]).astype(str(i.dtype)) for i in args_info]
+    shapes = [[int(size) for size in info.shape] for info in args_info]
+    arrays = [draw.standard_normal(shape).astype(np.float32) for shape in shapes]
     arguments = [tvm.runtime.tensor(array) for array in arrays]
 
     def evaluated(number: int, repeat: int) -> float:
@@ -193,7 +196,8 @@ def main() -> None:
         (folder / name).mkdir(parents=True, exist_ok=True)
         search(name, "random", candidates - kept, 1 + number + 100 * kept, **options)
         done = np.array(Measured.seconds)
-        print(f"{name}: {len(done)} measured, {np.isinf(done).sum()} failed, best {done.min() * 1e3:.3f} ms", flush=True)
+        failed = np.isinf(done).sum()
+        print(f"{name}: {len(done)} measured, {failed} failed, best {done.min() * 1e3:.3f} ms")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 import json
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,12 @@ from hlorank.tvm_trace import COLUMNS, columns_of
 _GRAPH = Graph.from_feature_set("tvm-trace-1", config_columns=COLUMNS)
 """Stands for all programs, so that tasks say what to expect of each other."""
 _NO_STORE = "MEASUREMENTS_OFF"
-_FAILURE = "crash"
-"""TVM does not say whether a candidate failed to compile or to run."""
-_FAILED = 1e9
-"""TVM stores 1e10 seconds for a failure."""
-_SENT = 2_000
-"""Maximum number of measurements of a call."""
+_FAILURE = "crash"  # TVM does not say whether a candidate failed to compile or to run
+_FAILED = 1e9  # TVM stores 1e10 seconds for a failure
+_SENT = 2_000  # the maximum number of measurements of a call
+
+Row = tuple[list[float], float]
+"""The columns of a candidate, and its seconds; 0 for a failure."""
 
 
 @derived_object
@@ -67,7 +67,7 @@ class CostModel(PyCostModel):
         self._exploration = exploration
         self._fallback = fallback
         self._draw = np.random.default_rng(seed)
-        self._measured: dict[str, _Measured] = {}
+        self._rows: defaultdict[str, list[Row]] = defaultdict(list)
         self._updates: list[tuple[Any, Any, Any]] = []
 
     def predict(self, context: Any, candidates: list[Any]) -> np.ndarray:
@@ -76,7 +76,7 @@ class CostModel(PyCostModel):
             target = task_target(self._target, context.mod)
             columns = np.stack([columns_of(each.sch.trace) for each in candidates])
             try:
-                predicted = self._server.predict(self._of(target), target, columns)
+                predicted = self._server.predict(target, self._rows[target], columns)
             except (RefusedError, AnswerError) as error:
                 self._go_on_without(error)
             else:
@@ -87,36 +87,28 @@ class CostModel(PyCostModel):
 
     def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
         """Reports what was measured."""
-        target = task_target(self._target, context.mod)
         traces = (each.sch.trace for each in candidates)
-        measured = _Measured.of(traces, (each.run_secs for each in results))
-        self._of(target).add(measured)
-        self._updates.append((context, candidates, results))
-        if self._server is None:
-            self._update_fallback()
-        else:
-            self._report(target, measured)
+        rows = _rows(traces, (each.run_secs for each in results))
+        if self._fallback is not None:
+            self._updates.append((context, candidates, results))
+        self._add(task_target(self._target, context.mod), rows)
 
     def save(self, path: str) -> None:
         """Writes what was measured and loaded here."""
-        written = {target: each.rows for target, each in self._measured.items()}
-        Path(path).write_text(json.dumps(written))
+        Path(path).write_text(json.dumps(self._rows))
 
     def load(self, path: str) -> None:
         """Reads what ``save`` wrote, and reports it."""
         for target, rows in json.loads(Path(path).read_text()).items():
-            measured = _Measured.of_rows(rows)
-            self._of(target).add(measured)
-            self._report(target, measured)
+            self._add(target, [(columns, seconds) for columns, seconds in rows])
 
-    def _of(self, target: str) -> "_Measured":
-        return self._measured.setdefault(target, _Measured())
-
-    def _report(self, target: str, measured: "_Measured") -> None:
+    def _add(self, target: str, rows: list[Row]) -> None:
+        self._rows[target] += rows
         if self._server is None:
+            self._update_fallback()
             return
         try:
-            self._server.report(target, measured)
+            self._server.report(target, rows)
         except (RefusedError, AnswerError) as error:
             self._go_on_without(error)
 
@@ -127,48 +119,14 @@ class CostModel(PyCostModel):
         self._update_fallback()
 
     def _update_fallback(self) -> None:
-        if self._fallback is not None:
-            for update in self._updates:
-                self._fallback.update(*update)
+        for update in self._updates:
+            self._fallback.update(*update)
         self._updates.clear()
 
     def _scores(self, expected: np.ndarray, deviations: np.ndarray) -> np.ndarray:
         noise = self._draw.standard_normal(len(expected))
         drawn = expected + self._exploration * deviations * noise
         return np.exp(drawn.min() - drawn)
-
-
-@dataclass
-class _Measured:
-    """What was measured of a task."""
-
-    rows: list[tuple[list[float], float]] = field(default_factory=list)
-    """Columns and seconds, 0 for a failure."""
-
-    @classmethod
-    def of(cls, traces: Iterable[Any], times: Iterable[Any]) -> "_Measured":
-        """Takes traces, and the times of each or None."""
-        pairs = zip(traces, times, strict=True)
-        return cls([(columns_of(trace).tolist(), _seconds(given)) for trace, given in pairs])
-
-    @classmethod
-    def of_rows(cls, rows: list[Any]) -> "_Measured":
-        """Takes what ``save`` wrote."""
-        return cls([(columns, seconds) for columns, seconds in rows])
-
-    def add(self, others: "_Measured") -> None:
-        """Adds measurements."""
-        self.rows += others.rows
-
-    def adapt(self, target: str, **options: Any) -> Adapt:
-        """Says what was measured on a target."""
-        if not self.rows:
-            return Adapt(target, **options)
-        columns = np.array([columns for columns, _ in self.rows], np.float32)
-        seconds = [seconds for _, seconds in self.rows]
-        failures = [None if each else _FAILURE for each in seconds]
-        features = ConfigFeatures(columns[:, None, :])
-        return Adapt(target, features, seconds, failures=failures, **options)
 
 
 class _Server:
@@ -180,24 +138,23 @@ class _Server:
         self._has_store = True
 
     def predict(
-        self, measured: _Measured, target: str, columns: np.ndarray
+        self, target: str, rows: list[Row], columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the logarithm of seconds of each candidate up to a number, and its deviation."""
-        sent = _Measured([] if self._has_store else measured.rows[-_SENT:])
-        adapt = sent.adapt(target, use_stored=self._has_store, **self._others)
-        features = ConfigFeatures(columns[:, None, :])
-        ranking = self._client.rank(_GRAPH, features, adapt=adapt)
+        sent = [] if self._has_store else rows[-_SENT:]
+        adapt = _adapt(target, sent, use_stored=self._has_store, **self._others)
+        ranking = self._client.rank(_GRAPH, ConfigFeatures(columns[:, None, :]), adapt=adapt)
         if not ranking.adaptation.rests_on:
             return np.zeros(len(columns)), np.ones(len(columns))
         back = np.argsort(ranking.best)
         return ranking.best_scores[back].astype(float), ranking.log_sd[back].astype(float)
 
-    def report(self, target: str, measured: _Measured) -> None:
+    def report(self, target: str, rows: list[Row]) -> None:
         """Reports, if the server keeps measurements."""
-        if not self._has_store or not measured.rows:
+        if not self._has_store or not rows:
             return
         try:
-            self._client.report_measurements(_GRAPH, measured.adapt(target))
+            self._client.report_measurements(_GRAPH, _adapt(target, rows))
         except RefusedError as error:
             if error.reason != _NO_STORE:
                 raise
@@ -210,19 +167,34 @@ def report_database(client: Client, target: str, database: Database) -> int:
     Raises:
         RefusedError: if the server is away, or keeps no measurements.
     """
-    tasks: dict[str, list[Any]] = {}
+    tasks = defaultdict(list)
     for record in database.get_all_tuning_records():
-        tasks.setdefault(task_target(target, record.workload.mod), []).append(record)
+        tasks[task_target(target, record.workload.mod)].append(record)
     for name, records in tasks.items():
         traces = (each.trace for each in records)
-        measured = _Measured.of(traces, (each.run_secs for each in records))
-        client.report_measurements(_GRAPH, measured.adapt(name))
+        rows = _rows(traces, (each.run_secs for each in records))
+        client.report_measurements(_GRAPH, _adapt(name, rows))
     return sum(map(len, tasks.values()))
 
 
 def task_target(target: str, module: IRModule) -> str:
     """Returns the name under which a server keeps what was measured of a task on a target."""
     return f"{target}, {shash2hex(module)}"
+
+
+def _rows(traces: Iterable[Any], times: Iterable[Any]) -> list[Row]:
+    """The rows of traces, given the times of each or None."""
+    pairs = zip(traces, times, strict=True)
+    return [(columns_of(trace).tolist(), _seconds(given)) for trace, given in pairs]
+
+
+def _adapt(target: str, rows: list[Row], **options: Any) -> Adapt:
+    if not rows:
+        return Adapt(target, **options)
+    columns = np.array([columns for columns, _ in rows], np.float32)
+    seconds = [seconds for _, seconds in rows]
+    failures = [None if each else _FAILURE for each in seconds]
+    return Adapt(target, ConfigFeatures(columns[:, None, :]), seconds, failures=failures, **options)
 
 
 def _seconds(times: Any) -> float:

@@ -1,7 +1,8 @@
 """Columns of a trace of TVM's schedules, which are cheap to read: no program is lowered.
 
-The columns are the same for all programs, so that measurements of one say what to expect of another.
-A column that a trace has no value for is 1 if it is a number of iterations, and ``_ABSENT`` otherwise.
+The columns are the same for all programs, so that measurements of one say what to expect of
+another. A column that a trace has no value for is 1 if it is a number of iterations, and
+``_ABSENT`` otherwise.
 """
 
 from dataclasses import dataclass, field

@@ -187,9 +187,7 @@ def test_a_second_process_begins_with_what_the_first_one_found(store):
     schedules = drawn(32)
     with Client(store) as client:
         model = CostModel(client, "shared")
-        model.update(
-            programs.context(programs.module()), candidates(schedules), results(schedules)
-        )
+        model.update(programs.context(programs.module()), candidates(schedules), results(schedules))
     tuners = Path(__file__).parent
     code = textwrap.dedent(SECOND).format(
         tests=str(tuners.parent), tuners=str(tuners), address=store

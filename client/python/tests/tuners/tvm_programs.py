@@ -3,10 +3,6 @@
 import sys
 from types import ModuleType
 
-# TVM parses the intrinsics of other processors for ten seconds.
-for other in ("cuda", "rocm", "hexagon", "arm_cpu", "riscv_cpu"):
-    sys.modules.setdefault(f"tvm.s_tir.tensor_intrin.{other}", ModuleType(other))
-
 import numpy as np
 import tvm
 from tvm import te
@@ -19,6 +15,10 @@ from tvm.s_tir.meta_schedule.testing import te_workload as workload
 
 TARGET = tvm.target.Target({"kind": "llvm", "num-cores": 1})
 _BUILT = {}
+
+# TVM parses the intrinsics of other processors for ten seconds.
+for other in ("cuda", "rocm", "hexagon", "arm_cpu", "riscv_cpu"):
+    sys.modules.setdefault(f"tvm.s_tir.tensor_intrin.{other}", ModuleType(other))
 
 
 def module(name: str = "matmul", size: int = 64) -> tvm.IRModule:
@@ -76,7 +76,9 @@ class Future(PyRunnerFuture):
 @derived_object
 class Runner(PyRunner):
     def run(self, runner_inputs):
-        return [Future([_time(_BUILT.pop(str(each.artifact_path)), each)]) for each in runner_inputs]
+        return [
+            Future([_time(_BUILT.pop(str(each.artifact_path)), each)]) for each in runner_inputs
+        ]
 
 
 def _time(built, runner_input) -> float:
