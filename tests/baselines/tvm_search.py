@@ -66,7 +66,7 @@ class Models:
         self._client = Client(_ADDRESS)
         self._others = []
         self._xgb = f"{work}/xgb.tar"
-        xgb = ms.cost_model.XGBModel(num_tuning_cores=1)
+        xgb = ms.cost_model.XGBModel(num_tuning_cores=1, num_warmup_samples=0)
         for name in tasks.KNOWN:
             database = tasks.known_database(known, name)
             report_database(self._client, _KNOWN_TARGET, database)
@@ -85,7 +85,7 @@ class Models:
         if strategy == "random":
             return ms.cost_model.RandomModel(seed=seed)
         if strategy == "xgb":
-            model = ms.cost_model.XGBModel(num_tuning_cores=1)
+            model = ms.cost_model.XGBModel(num_tuning_cores=1, num_warmup_samples=0)
             model.load(self._xgb)
             return model
         target = f"{_TARGET}, seed {seed}"

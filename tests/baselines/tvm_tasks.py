@@ -29,7 +29,7 @@ PER_ROUND = 16
 for other in ("cuda", "rocm", "hexagon", "arm_cpu", "riscv_cpu"):
     sys.modules[f"tvm.s_tir.tensor_intrin.{other}"] = ModuleType(other)
 
-_SECONDS = 8
+_SECONDS = 3
 """Processor time until a candidate is ended: LLVM takes minutes for some."""
 _SLOW = 0.02
 """Seconds of a candidate that is not worth a second run."""
@@ -126,7 +126,7 @@ def _in_child(work: Callable[[], float]) -> list[float]:
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             signal.setitimer(signal.ITIMER_PROF, _SECONDS)
-            signal.alarm(10 * _SECONDS)
+            signal.alarm(12 * _SECONDS)
             os.write(write, repr(work()).encode())
         finally:
             os._exit(0)
