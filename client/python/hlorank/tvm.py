@@ -147,7 +147,8 @@ class _Server:
         if not ranking.adaptation.rests_on:
             return np.zeros(len(columns)), np.ones(len(columns))
         back = np.argsort(ranking.best)
-        return ranking.best_scores[back].astype(float), ranking.log_sd[back].astype(float)
+        deviations = ranking.log_sd if len(ranking.log_sd) else np.zeros(len(back))
+        return ranking.best_scores[back].astype(float), deviations[back].astype(float)
 
     def report(self, target: str, rows: list[Row]) -> None:
         """Reports, if the server keeps measurements."""
