@@ -36,7 +36,7 @@ from tvm.s_tir.meta_schedule.runner import RunnerResult
 import tvm_tasks as tasks
 
 STRATEGIES = ("random", "xgb", "hlorank", "second")
-BUDGETS = (8, 16, 32)
+BUDGETS = (8, 16, 32, 64, 128)
 _ADDRESS = "127.0.0.1:7791"
 _TARGET = "this machine"
 _KNOWN_TARGET = "this machine, collected"
@@ -138,15 +138,13 @@ def table(results: list[dict]) -> None:
         for strategy in STRATEGIES:
             if each := best.get((task, seed, strategy)):
                 _print_search(each)
+    least = min((len(best[*key, "random"]["seconds"]) for key in complete), default=0)
+    budgets = [budget for budget in BUDGETS if budget <= least]
     for strategy in compared:
-        each = [best[*key, strategy] for key in complete]
-        ratios = [
-            _best(one, n) / _best(best[*key, "random"], n)
-            for n in BUDGETS
-            for one, key in zip(each, complete, strict=True)
-        ]
-        means = np.exp(np.log(ratios).reshape(len(BUDGETS), -1).mean(1)).round(3)
-        clock = np.mean([[one["clock"][n - 1] for n in BUDGETS] for one in each], 0).round(1)
+        each = [(best[*key, strategy], best[*key, "random"]) for key in complete]
+        ratios = [[_best(one, n) / _best(other, n) for n in budgets] for one, other in each]
+        means = np.exp(np.log(ratios).mean(0)).round(3)
+        clock = np.mean([[one["clock"][n - 1] for n in budgets] for one, _ in each], 0).round(1)
         print(f"{strategy:8} best against random {means}, processor seconds {clock}")
     again = [
         [_best(best[*key, "second"], n) / _best(best[*key, "hlorank"], 999) for n in (1, 8)]
@@ -162,7 +160,8 @@ def _best(result: dict, budget: int) -> float:
 
 
 def _print_search(result: dict) -> None:
-    times = " ".join(f"{1e3 * _best(result, n):8.4f}" for n in BUDGETS)
+    budgets = [budget for budget in BUDGETS if budget <= len(result["seconds"])]
+    times = " ".join(f"{1e3 * _best(result, budget):8.4f}" for budget in budgets)
     median = 1e3 * np.median(result["seconds"])
     print(
         f"{result['task']:26} seed {result['seed']} {result['strategy']:8} {times} ms, "

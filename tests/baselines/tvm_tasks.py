@@ -24,7 +24,7 @@ from tvm.s_tir.meta_schedule.runner import PyRunner, PyRunnerFuture, RunnerResul
 from tvm.s_tir.meta_schedule.testing import te_workload as workload
 
 TARGET = tvm.target.Target({"kind": "llvm", "mcpu": "znver3", "num-cores": 1})
-PER_ROUND = 16
+PER_ROUND = 8
 
 os.environ["TVM_NUM_THREADS"] = "1"
 # TVM parses the intrinsics of other processors for ten seconds.

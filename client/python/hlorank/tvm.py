@@ -81,9 +81,12 @@ class CostModel(PyCostModel):
                 self._go_on_without(error)
             else:
                 return self._scores(*predicted)
-        if self._fallback is not None:
-            return self._fallback.predict(context, candidates)
-        return self._draw.random(len(candidates))
+        if self._fallback is None:
+            return self._draw.random(len(candidates))
+        for update in self._updates:
+            self._fallback.update(*update)
+        self._updates.clear()
+        return self._fallback.predict(context, candidates)
 
     def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
         """Reports what was measured."""
@@ -104,24 +107,16 @@ class CostModel(PyCostModel):
 
     def _add(self, target: str, rows: list[Row]) -> None:
         self._rows[target] += rows
-        if self._server is None:
-            self._update_fallback()
-            return
-        try:
-            self._server.report(target, rows)
-        except (RefusedError, AnswerError) as error:
-            self._go_on_without(error)
+        if self._server is not None:
+            try:
+                self._server.report(target, rows)
+            except (RefusedError, AnswerError) as error:
+                self._go_on_without(error)
 
     def _go_on_without(self, error: Exception) -> None:
         others = "random numbers" if self._fallback is None else type(self._fallback).__name__
         warnings.warn(f"hlorank: {error}; {others} go on", stacklevel=3)
         self._server = None
-        self._update_fallback()
-
-    def _update_fallback(self) -> None:
-        for update in self._updates:
-            self._fallback.update(*update)
-        self._updates.clear()
 
     def _scores(self, expected: np.ndarray, deviations: np.ndarray) -> np.ndarray:
         noise = self._draw.standard_normal(len(expected))

@@ -89,6 +89,7 @@ def test_a_server_without_a_store_learns_within_a_search(tmp_path):
     with run_process(f"--models={tmp_path}") as server, Client(server.address) as client:
         model = CostModel(client, "here", exploration=0)
         context = programs.context(programs.module())
+        assert len(model.predict(context, candidates(schedules))) == 24
         model.update(context, candidates(schedules[:16]), results(schedules[:16]))
         scores = model.predict(context, candidates(schedules))
         assert np.corrcoef(np.log(scores), -np.log(injected(schedules)))[0, 1] > 0.8
@@ -141,7 +142,8 @@ def test_a_search_goes_on_after_one_warning_if_the_server_dies(tmp_path):
     ours = [str(each.message) for each in caught if "hlorank" in str(each.message)]
     assert len(ours) == 1 and "go on" in ours[0]
     assert len(database.get_all_tuning_records()) == 12
-    assert fallback.learned == 12 and fallback.predicted > 0
+    assert fallback.learned == 8, "what was measured before the last round"
+    assert fallback.predicted > 0
 
 
 def test_records_of_tvm_become_measurements_once(store, tmp_path):
