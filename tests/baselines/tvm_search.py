@@ -1,8 +1,8 @@
 """Searches tasks of TVM MetaSchedule with several cost models.
 
-``python tests/baselines/tvm_search.py KNOWN OUT.jsonl SERVER [TRIALS] [SEEDS]`` searches the tasks
-that ``tvm_tasks.py`` did not collect in the folder ``KNOWN``, one strategy after the other for each
-task and seed, and goes on where it stopped; without ``SERVER`` it prints the table.
+``python tests/baselines/tvm_search.py KNOWN OUT.jsonl SERVER [TRIALS] [SEEDS] [TASK...]`` searches
+the tasks that ``tvm_tasks.py`` did not collect in the folder ``KNOWN``, one strategy after the
+other for each task and seed, and goes on where it stopped; without ``SERVER`` it prints the table.
 
 ==============  ==========================================================================
 ``random``      random scores, as TVM's XGBoost gives them below 100 measurements
@@ -177,14 +177,15 @@ def main() -> None:
     if not rest:
         table(results)
         return
-    trials, seeds = (int(each) for each in (*rest[1:], "32", "1")[:2])
+    trials, seeds = (int(each) for each in (rest[1:3] or ("32", "1")))
+    names = rest[3:] or list(tasks.UNSEEN)
     done = {(each["task"], each["seed"], each["strategy"]) for each in results}
     work = f"{out}.server"  # kept, for the second user
     Path(work).mkdir(exist_ok=True)
     with server(rest[0], work) as process:
         models = Models(Path(known), work)
         for seed in range(seeds):
-            for name in tasks.UNSEEN:
+            for name in names:
                 for strategy in STRATEGIES:
                     if (name, seed, strategy) not in done:
                         count = trials if strategy != "second" else tasks.PER_ROUND
