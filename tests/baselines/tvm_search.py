@@ -61,7 +61,7 @@ class Models:
 
     def __init__(self, known: Path, work: str):
         from hlorank import Client
-        from hlorank.tvm import report_database, task_target
+        from hlorank.tvm import report_database, task_of
 
         self._client = Client(_ADDRESS)
         self._others = []
@@ -71,7 +71,7 @@ class Models:
             database = tasks.known_database(known, name)
             report_database(self._client, _KNOWN_TARGET, database)
             records = database.get_all_tuning_records()
-            self._others.append(task_target(_KNOWN_TARGET, records[0].workload.mod))
+            self._others.append(task_of(_KNOWN_TARGET, records[0].workload.mod).target)
             context = ms.TuneContext(records[0].workload.mod, target=tasks.TARGET)
             candidates = [each.as_measure_candidate() for each in records]
             xgb.update(context, candidates, [RunnerResult(each.run_secs, None) for each in records])

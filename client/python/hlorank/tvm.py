@@ -3,9 +3,10 @@
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tvm.ir import IRModule
@@ -16,17 +17,20 @@ from tvm.s_tir.meta_schedule.database import Database
 from tvm.s_tir.meta_schedule.utils import shash2hex
 
 from hlorank import Adapt, AnswerError, Client, ConfigFeatures, Graph, RefusedError
-from hlorank.tvm_trace import COLUMNS, columns_of
+from hlorank.tvm_trace import COLUMNS, Row, columns_of, kind_of, rows_of
 
-_GRAPH = Graph.from_feature_set("tvm-trace-1", config_columns=COLUMNS)
-"""Stands for all programs, so that tasks say what to expect of each other."""
 _NO_STORE = "MEASUREMENTS_OFF"
 _FAILURE = "crash"  # TVM does not say whether a candidate failed to compile or to run
-_FAILED = 1e9  # TVM stores 1e10 seconds for a failure
 _SENT = 2_000  # the maximum number of measurements of a call
 
-Row = tuple[list[float], float]
-"""The columns of a candidate, and its seconds; 0 for a failure."""
+
+class Task(NamedTuple):
+    """What is tuned, as a server keeps it."""
+
+    target: str
+    """What was measured on, and the task: each task is a target of its own."""
+    kind: str
+    """Tasks of one kind say what to expect of each other."""
 
 
 @derived_object
@@ -37,14 +41,14 @@ class CostModel(PyCostModel):
     >>> tune_tir(module, "llvm -num-cores 1", work_dir, 64, cost_model=model)
 
     What is predicted depends on the decisions of a trace alone, so no program is lowered. Each task
-    is a target of its own on the server, named ``task_target``. If the server is away, there is one
-    warning, and ``fallback`` goes on with what was measured until then.
+    is a target of its own on the server, and tasks of one kind say what to expect of each other. If
+    the server is away, there is one warning, and ``fallback`` goes on with what was measured.
 
     Args:
         client: The server.
         target: What run times are measured on: processor, compiler and number of threads.
-        other_targets: At most 16 tasks, as ``task_target`` names them, that say what to expect;
-            None for all that the server has.
+        other_targets: At most 16 other tasks, as ``task_of(…).target`` names them, that say what to
+            expect; None for all of the kind.
         exploration: By how many standard deviations predictions are varied at random, so that what
             is little known is measured, too; 0 for none.
         fallback: What predicts without the server; None for random numbers.
@@ -67,16 +71,16 @@ class CostModel(PyCostModel):
         self._exploration = exploration
         self._fallback = fallback
         self._draw = np.random.default_rng(seed)
-        self._rows: defaultdict[str, list[Row]] = defaultdict(list)
+        self._rows: defaultdict[Task, list[Row]] = defaultdict(list)
         self._updates: list[tuple[Any, Any, Any]] = []
 
     def predict(self, context: Any, candidates: list[Any]) -> np.ndarray:
         """Returns f64 [candidates], up to 1 for the candidate that is predicted fastest."""
         if self._server is not None and candidates:
-            target = task_target(self._target, context.mod)
+            task = task_of(self._target, context.mod)
             columns = np.stack([columns_of(each.sch.trace) for each in candidates])
             try:
-                predicted = self._server.predict(target, self._rows[target], columns)
+                predicted = self._server.predict(task, self._rows[task], columns)
             except (RefusedError, AnswerError) as error:
                 self._go_on_without(error)
             else:
@@ -91,25 +95,25 @@ class CostModel(PyCostModel):
     def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
         """Reports what was measured."""
         traces = (each.sch.trace for each in candidates)
-        rows = _rows(traces, (each.run_secs for each in results))
+        rows = rows_of(traces, (each.run_secs for each in results))
         if self._fallback is not None:
             self._updates.append((context, candidates, results))
-        self._add(task_target(self._target, context.mod), rows)
+        self._add(task_of(self._target, context.mod), rows)
 
     def save(self, path: str) -> None:
         """Writes what was measured and loaded here."""
-        Path(path).write_text(json.dumps(self._rows))
+        Path(path).write_text(json.dumps([(*task, rows) for task, rows in self._rows.items()]))
 
     def load(self, path: str) -> None:
         """Reads what ``save`` wrote, and reports it."""
-        for target, rows in json.loads(Path(path).read_text()).items():
-            self._add(target, [(columns, seconds) for columns, seconds in rows])
+        for target, kind, rows in json.loads(Path(path).read_text()):
+            self._add(Task(target, kind), [(columns, seconds) for columns, seconds in rows])
 
-    def _add(self, target: str, rows: list[Row]) -> None:
-        self._rows[target] += rows
+    def _add(self, task: Task, rows: list[Row]) -> None:
+        self._rows[task] += rows
         if self._server is not None:
             try:
-                self._server.report(target, rows)
+                self._server.report(task, rows)
             except (RefusedError, AnswerError) as error:
                 self._go_on_without(error)
 
@@ -133,24 +137,25 @@ class _Server:
         self._has_store = True
 
     def predict(
-        self, target: str, rows: list[Row], columns: np.ndarray
+        self, task: Task, rows: list[Row], columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the logarithm of seconds of each candidate up to a number, and its deviation."""
         sent = [] if self._has_store else rows[-_SENT:]
-        adapt = _adapt(target, sent, use_stored=self._has_store, **self._others)
-        ranking = self._client.rank(_GRAPH, ConfigFeatures(columns[:, None, :]), adapt=adapt)
+        adapt = _adapt(task.target, sent, use_stored=self._has_store, **self._others)
+        features = ConfigFeatures(columns[:, None, :])
+        ranking = self._client.rank(_graph(task.kind), features, adapt=adapt)
         if not ranking.adaptation.rests_on:
             return np.zeros(len(columns)), np.ones(len(columns))
         back = np.argsort(ranking.best)
         deviations = ranking.log_sd if len(ranking.log_sd) else np.zeros(len(back))
         return ranking.best_scores[back].astype(float), deviations[back].astype(float)
 
-    def report(self, target: str, rows: list[Row]) -> None:
+    def report(self, task: Task, rows: list[Row]) -> None:
         """Reports, if the server keeps measurements."""
         if not self._has_store or not rows:
             return
         try:
-            self._client.report_measurements(_GRAPH, _adapt(target, rows))
+            self._client.report_measurements(_graph(task.kind), _adapt(task.target, rows))
         except RefusedError as error:
             if error.reason != _NO_STORE:
                 raise
@@ -165,23 +170,22 @@ def report_database(client: Client, target: str, database: Database) -> int:
     """
     tasks = defaultdict(list)
     for record in database.get_all_tuning_records():
-        tasks[task_target(target, record.workload.mod)].append(record)
-    for name, records in tasks.items():
+        tasks[task_of(target, record.workload.mod)].append(record)
+    for task, records in tasks.items():
         traces = (each.trace for each in records)
-        rows = _rows(traces, (each.run_secs for each in records))
-        client.report_measurements(_GRAPH, _adapt(name, rows))
+        rows = rows_of(traces, (each.run_secs for each in records))
+        client.report_measurements(_graph(task.kind), _adapt(task.target, rows))
     return sum(map(len, tasks.values()))
 
 
-def task_target(target: str, module: IRModule) -> str:
-    """Returns the name under which a server keeps what was measured of a task on a target."""
-    return f"{target}, {shash2hex(module)}"
+def task_of(target: str, module: IRModule) -> Task:
+    """Returns what a server keeps the measurements of a module on a target under."""
+    return Task(f"{target}, {shash2hex(module)}", kind_of(module))
 
 
-def _rows(traces: Iterable[Any], times: Iterable[Any]) -> list[Row]:
-    """The rows of traces, given the times of each or None."""
-    pairs = zip(traces, times, strict=True)
-    return [(columns_of(trace).tolist(), _seconds(given)) for trace, given in pairs]
+@cache
+def _graph(kind: str) -> Graph:
+    return Graph.from_feature_set("tvm-trace-1", config_columns=COLUMNS, instance=kind[:256])
 
 
 def _adapt(target: str, rows: list[Row], **options: Any) -> Adapt:
@@ -191,9 +195,3 @@ def _adapt(target: str, rows: list[Row], **options: Any) -> Adapt:
     seconds = [seconds for _, seconds in rows]
     failures = [None if each else _FAILURE for each in seconds]
     return Adapt(target, ConfigFeatures(columns[:, None, :]), seconds, failures=failures, **options)
-
-
-def _seconds(times: Any) -> float:
-    """The median, as TVM's own model takes it; 0 for a failure."""
-    middle = float(np.median([float(each) for each in times])) if times else _FAILED
-    return middle if middle < _FAILED else 0.0

@@ -1,16 +1,19 @@
 """Columns of a trace of TVM's schedules, which are cheap to read: no program is lowered.
 
-The columns are the same for all programs, so that measurements of one say what to expect of
-another. A column that a trace has no value for is 1 if it is a number of iterations, and
-``_ABSENT`` otherwise.
+The columns are the same for all programs. A column that a trace has no value for is 1 if it is a
+number of iterations, and ``_ABSENT`` otherwise.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import prod
 from typing import Any
 
 import numpy as np
+from tvm.ir import IRModule
+from tvm.s_tir import Schedule
+from tvm.tirx import IterVar
 
 _LEVELS = 4
 """Levels of a spatial axis in multi-level tiling on a processor; a summed axis has two."""
@@ -21,6 +24,11 @@ _SPLITS = 2
 _LOCATIONS = 6
 _ABSENT = -3
 """Below -2, which stands for inlining."""
+_FAILED = 1e9
+"""TVM stores 1e10 seconds for a failure."""
+
+Row = tuple[list[float], float]
+"""The columns of a candidate, and its seconds; 0 for a failure."""
 
 COLUMNS = (
     *(f"axis{axis}_level{level}" for axis in range(_AXES) for level in range(_LEVELS)),
@@ -139,6 +147,33 @@ def columns_of(trace: Any) -> np.ndarray:
         ],
         np.float32,
     )
+
+
+def rows_of(traces: Iterable[Any], times: Iterable[Any]) -> list[Row]:
+    """Returns the rows of traces, given the times of each or None."""
+    pairs = zip(traces, times, strict=True)
+    return [(columns_of(trace).tolist(), _seconds(given)) for trace, given in pairs]
+
+
+def _seconds(times: Any) -> float:
+    """The median, as TVM's own model takes it; 0 for a failure."""
+    middle = float(np.median([float(each) for each in times])) if times else _FAILED
+    return middle if middle < _FAILED else 0.0
+
+
+def kind_of(module: IRModule) -> str:
+    """Returns the axes of each block of a task, such as ``SSR`` for a product of matrices.
+
+    S is a spatial axis, and R a summed one. Programs of one kind have alike traces.
+    """
+    schedule = Schedule(module)
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    axes = (schedule.get(block).iter_vars for block in blocks)
+    return " ".join("".join(map(_letter, each)) for each in axes)
+
+
+def _letter(axis: Any) -> str:
+    return "S" if axis.iter_type == IterVar.DataPar else "R"
 
 
 def _place(loop: Any, loops: list[Any]) -> int:

@@ -19,7 +19,7 @@ from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 from hlorank import Client
-from hlorank.tvm import CostModel, report_database, task_target
+from hlorank.tvm import CostModel, report_database, task_of
 from hlorank.tvm_trace import COLUMNS, columns_of
 
 
@@ -80,7 +80,7 @@ def test_a_search_reports_what_it_measured(store, tmp_path):
 
 
 def seconds_of(client, target):
-    name = task_target(target, programs.module())
+    name = task_of(target, programs.module()).target
     return [time for each in client.list_measurements(name).graphs for time in each.seconds]
 
 
@@ -207,7 +207,7 @@ def test_other_tasks_say_what_to_expect(store):
         model.update(programs.context(larger), candidates(schedules), results(schedules))
         unseen = drawn(32)
         known = CostModel(
-            client, "tasks", exploration=0, other_targets=[task_target("tasks", larger)]
+            client, "tasks", exploration=0, other_targets=[task_of("tasks", larger).target]
         )
         scores = known.predict(programs.context(programs.module()), candidates(unseen))
     assert np.corrcoef(np.log(scores), -np.log(injected(unseen)))[0, 1] > 0.5
