@@ -20,7 +20,7 @@ from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 from hlorank import Client
 from hlorank.tvm import CostModel, report_database, task_of
-from hlorank.tvm_trace import COLUMNS, columns_of
+from hlorank.tvm_trace import COLUMNS, columns_of, kind_of
 
 
 def spaces(mod=None, seed=1):
@@ -68,6 +68,12 @@ def test_design_spaces_of_a_task_differ_in_their_columns():
     where = COLUMNS.index("written_at")
     written = {float(columns_of(each.trace)[where]) for each in spaces()}
     assert len(written) == len(spaces()) == 3
+
+
+def test_products_of_all_sizes_are_of_one_kind():
+    kinds = [kind_of(programs.module(size=size)) for size in (64, 128)]
+    assert kinds == ["SSR", "SSR"]
+    assert kind_of(programs.module("softmax_mn")) == "SR SS SR SS"
 
 
 def test_a_search_reports_what_it_measured(store, tmp_path):
