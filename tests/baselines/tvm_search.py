@@ -35,7 +35,7 @@ from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 import tvm_tasks as tasks
 
-STRATEGIES = ("random", "xgb", "hlorank", "second")
+STRATEGIES = ("hlorank", "random", "xgb", "second")
 BUDGETS = (8, 16, 32, 64, 128)
 _ADDRESS = "127.0.0.1:7791"
 _TARGET = "this machine"
