@@ -34,7 +34,7 @@ IREE_READY := $(IREE)/ready
 # The environment of the tests with other people's tuners, and their extras of the client.
 TUNERS := target/tuners
 TUNERS_READY := $(TUNERS)/ready
-TUNER_EXTRAS := kernel-tuner,optuna,triton
+TUNER_EXTRAS := kernel-tuner,optuna,triton,tvm
 # The environment that builds the wheel.
 WHEEL_PYTHON := target/wheel/python/bin/python
 WHEEL_READY := target/wheel/ready
