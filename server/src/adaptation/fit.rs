@@ -82,8 +82,17 @@ impl Fit {
 
     /// How the measurements see a configuration.
     pub(super) fn relate(&self, kernel: &Kernel, scaled: &ScaledPoint) -> Covariances {
-        self.posterior
-            .relate(kernel.relations(scaled, &self.variances, self.offset))
+        self.posterior.relate(self.relations(kernel, scaled))
+    }
+
+    fn relations(&self, kernel: &Kernel, scaled: &ScaledPoint) -> Vec<f64> {
+        kernel.relations(scaled, &self.variances, self.offset)
+    }
+
+    /// Mean of a configuration, relative to the mean that the residuals are of. It takes time with the number of measurements, and a
+    /// variance with its square.
+    pub(super) fn mean(&self, kernel: &Kernel, scaled: &ScaledPoint) -> f64 {
+        self.posterior.mean(&self.relations(kernel, scaled))
     }
 
     /// Mean and variance of a configuration, relative to the mean that the residuals are of, and without noise.
@@ -94,7 +103,8 @@ impl Fit {
         related: &Covariances,
     ) -> (f64, f64) {
         let variance = self.covariance(kernel, (scaled, related), (scaled, related));
-        (self.posterior.mean(related), variance.max(0.0))
+        let mean = self.posterior.mean(&related.relations);
+        (mean, variance.max(0.0))
     }
 
     /// The covariance of two configurations.

@@ -178,12 +178,38 @@ impl AdaptedModel {
         Some(LayoutMeans::of(self.effects.as_ref()?, &self.failed, batch))
     }
 
+    /// The ln(seconds) that [`Self::predict`] predicts, in a fraction of its time.
+    pub(crate) fn predict_mean(&self, point: &Point) -> f64 {
+        if self.has_failed(point) {
+            return f64::INFINITY;
+        }
+        if let Some(log_seconds) = self.known(point) {
+            return log_seconds;
+        }
+        if let Some(effects) = &self.effects {
+            return self.restored(effects.of_point(point));
+        }
+        let scaled = self.kernel.scaled(point);
+        let means = self.hypotheses.iter().map(|each| {
+            let mean = each.fit.mean(&self.kernel, &scaled);
+            each.weight * (mean + each.mean_of(point))
+        });
+        self.restored(means.sum())
+    }
+
+    fn has_failed(&self, point: &Point) -> bool {
+        let mut failed = self.failed.iter();
+        failed.any(|failed| failed.is_same_configuration(point))
+    }
+
+    /// What a prediction of compressed slow times means.
+    fn restored(&self, log_seconds: f64) -> f64 {
+        self.slow_side
+            .map_or(log_seconds, |slow| slow.restore(log_seconds))
+    }
+
     pub(crate) fn predict(&self, point: &Point) -> Prediction {
-        if self
-            .failed
-            .iter()
-            .any(|failed| failed.is_same_configuration(point))
-        {
+        if self.has_failed(point) {
             return Prediction {
                 log_seconds: f64::INFINITY,
                 deviation: 0.0,
@@ -214,11 +240,8 @@ impl AdaptedModel {
             .effects
             .as_ref()
             .map_or(mean, |effects| effects.of_point(point));
-        let log_seconds = self
-            .slow_side
-            .map_or(log_seconds, |slow| slow.restore(log_seconds));
         Prediction {
-            log_seconds,
+            log_seconds: self.restored(log_seconds),
             deviation: variance.sqrt(),
         }
     }

@@ -56,7 +56,7 @@ pub(super) struct Posterior {
 
 /// A configuration as the measurements see it.
 pub(super) struct Covariances {
-    relations: Vec<f64>,
+    pub(super) relations: Vec<f64>,
     reduced: Vec<f64>,
 }
 
@@ -66,8 +66,9 @@ impl Posterior {
         Covariances { relations, reduced }
     }
 
-    pub(super) fn mean(&self, related: &Covariances) -> f64 {
-        dot(&related.relations, &self.means)
+    /// The mean of a configuration by its relations to the measured ones.
+    pub(super) fn mean(&self, relations: &[f64]) -> f64 {
+        dot(relations, &self.means)
     }
 
     /// By how much the measurements lower the covariance of two configurations. Of columns, the reduced relations give what is

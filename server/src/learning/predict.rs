@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hlorank_graph::{Configurations, pace};
 
 use crate::{
@@ -134,23 +135,26 @@ impl ModelScores {
             .run(class, move |_| batch.configurations.batch().distinct())
             .await?
             .value;
-        let mut means = Vec::with_capacity(distinct.first.len());
-        for some in distinct.first.chunks(AT_ONCE) {
-            let predictions = self.predict(pool, class, some.to_vec()).await?;
-            means.extend(predictions.iter().map(|each| finite(each.log_seconds)));
-        }
-        Ok(distinct.fan_out(&means))
+        let mean = |predictor: &Predictor, point: &Point| finite(predictor.predict_mean(point));
+        let chunks = distinct.first.chunks(AT_ONCE);
+        let parts = chunks.map(|some| self.of_points(pool, class, some.to_vec(), mean));
+        let parts: Vec<_> = parts.collect();
+        // Every worker has something to do, and is another call's turn after each part.
+        let parts = stream::iter(parts).buffered(pool.workers());
+        let means: Vec<Vec<f32>> = parts.try_collect().await?;
+        Ok(distinct.fan_out(&means.concat()))
     }
 
-    /// Predicts the run times of configurations.
-    async fn predict(
+    /// Predicts something of configurations by their points.
+    async fn of_points<T: Send + 'static>(
         self: &Arc<Self>,
         pool: &ComputePool,
         class: Class,
         numbers: Vec<usize>,
-    ) -> Result<Vec<Prediction>, CallError> {
+        predict: impl Fn(&Predictor, &Point) -> T + Send + 'static,
+    ) -> Result<Vec<T>, CallError> {
         let batch = Arc::clone(self);
-        let predict = move || {
+        let of_each = move || {
             let scores = Scores {
                 values: &batch.scores,
                 unit: batch.unit,
@@ -158,10 +162,10 @@ impl ModelScores {
             };
             let points = points(&batch.configurations, &numbers, &scores);
             pace::in_steps(1, &points)
-                .map(|point| batch.predictor.predict(point))
+                .map(|point| predict(&batch.predictor, point))
                 .collect()
         };
-        Ok(pool.run(class, move |_| predict()).await?.value)
+        Ok(pool.run(class, move |_| of_each()).await?.value)
     }
 
     /// The deviations of ln(seconds), of which those of the `top_k` with the lowest means are set (0 for all).
@@ -176,9 +180,11 @@ impl ModelScores {
         let mut deviations = vec![0.0; means.len()];
         for some in best.chunks(AT_ONCE) {
             let numbers: Vec<usize> = some.iter().map(|&number| number as usize).collect();
-            let predictions = self.predict(pool, class, numbers.clone()).await?;
-            for (number, prediction) in numbers.into_iter().zip(predictions) {
-                deviations[number] = finite(prediction.deviation);
+            let deviation =
+                |predictor: &Predictor, point: &Point| finite(predictor.predict(point).deviation);
+            let predicted = self.of_points(pool, class, numbers.clone(), deviation);
+            for (number, deviation) in numbers.into_iter().zip(predicted.await?) {
+                deviations[number] = deviation;
             }
         }
         Ok(deviations)
@@ -219,6 +225,12 @@ impl Predictor {
         self.adapted
             .as_ref()
             .map_or_else(by_expectation, |adapted| adapted.predict(point))
+    }
+
+    /// The predicted ln(seconds) of a configuration.
+    fn predict_mean(&self, point: &Point) -> f64 {
+        let adapted = self.adapted.as_ref();
+        adapted.map_or(point.score, |adapted| adapted.predict_mean(point))
     }
 }
 

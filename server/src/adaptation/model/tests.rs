@@ -355,6 +355,8 @@ proptest! {
         let adapted = AdaptedModel::of(PRIOR, Measurements::of((0..).zip(&times).map(each).collect()));
         for number in 0..30 {
             let predicted = adapted.as_ref().map(|adapted| adapted.predict(&tile(number)));
+            let mean = adapted.as_ref().map(|adapted| adapted.predict_mean(&tile(number)));
+            prop_assert_eq!(mean, predicted.map(|each| each.log_seconds));
             prop_assert!(predicted.is_none_or(|each| each.log_seconds.is_finite() && each.deviation.is_finite()));
         }
     }
@@ -402,8 +404,12 @@ fn columns_without_a_model_reorder_what_was_not_measured() {
     let times: Vec<f64> = others.iter().map(seconds_of).collect();
     let predicted: Vec<f64> = others
         .iter()
-        .map(|point| adapted.predict(point).log_seconds)
+        .map(|point| adapted.predict_mean(point))
         .collect();
+    let whole = others
+        .iter()
+        .map(|point| adapted.predict(point).log_seconds);
+    assert!(whole.eq(predicted.iter().copied()));
     let found = tau(&times, &predicted);
     println!("tau {found:.2}, {:?}", adapted.basis());
     assert!(found > 0.8);

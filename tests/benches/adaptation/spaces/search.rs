@@ -48,7 +48,12 @@ impl<'a> Search<'a> {
         while self.measured.len() < measurements {
             let answer = client.suggest_configs(self.request()).await;
             let suggestions = answer.expect("a suggestion").into_inner().suggestions;
-            let config = self.order[suggestions[0].config as usize];
+            let suggested = suggestions.first().unwrap_or_else(|| {
+                let measured = self.measured.len();
+                let Space { kernel, target, .. } = self.space;
+                panic!("{kernel} on {target}: no suggestion after {measured} measurements")
+            });
+            let config = self.order[suggested.config as usize];
             assert!(!self.measured.contains(&config), "{config} was measured");
             self.measured.push(config);
         }
