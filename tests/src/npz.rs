@@ -33,7 +33,7 @@ impl Arrays {
     ///
     /// # Panics
     /// If there is no array of this name and type.
-    pub fn values<T: Deserialize>(&mut self, name: &str) -> Vec<T> {
+    pub fn values<T: Clone + Deserialize>(&mut self, name: &str) -> Vec<T> {
         let entry = self.archive.by_name(&format!("{name}.npy"));
         let file = entry.map_err(Into::into).and_then(NpyFile::new);
         let values = file.and_then(|file| {
@@ -53,6 +53,6 @@ impl Arrays {
 fn transposed<T: Clone>(values: &[T], rows: u64, columns: u64) -> Vec<T> {
     let size = |size| usize::try_from(size).expect("a size in memory");
     let (rows, columns) = (size(rows), size(columns));
-    let of_row = |row| (0..columns).map(move |column| values[column * rows + row].clone());
+    let of_row = |row: usize| (0..columns).map(move |column| values[column * rows + row].clone());
     (0..rows).flat_map(of_row).collect()
 }
