@@ -134,7 +134,12 @@ CALLS = {
 
 SEARCH = {"space": SPACE, "target": "a board"}
 """Of ``search``, which calls nothing."""
-SEARCH_CALLS = {"suggest": {}, "report": {"configuration": 0, "seconds": 1.0}, "rank": {}}
+SEARCH_CALLS = {
+    "suggest": {},
+    "report": {"configuration": 0, "seconds": 1.0},
+    "rank": {},
+    "predicted_best": {},
+}
 
 
 def parameters_of(function):
