@@ -55,6 +55,8 @@ impl Display for Confidence {
         }
         if let (Some(agreement), Some(other)) = (self.model_agreement, &self.other_model) {
             write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?;
+        } else if self.expected_tau.is_none() {
+            formatter.write_str("No other model could be compared; ")?;
         }
         if self.unknown_opcodes > 0 {
             write!(
@@ -92,7 +94,7 @@ mod tests {
             "`tile-sage` agrees by a tau of 0.93; measure the first 3 configurations, more on hardware that the models do \
              not know."
         );
-        assert!(shown(None, "").starts_with("measure the first 3"));
+        assert!(shown(None, "").starts_with("No other model could be compared; measure"));
         let expected = Confidence::from(v1::Confidence {
             expected_tau: Some(0.62),
             expected_tau_low: Some(0.4),

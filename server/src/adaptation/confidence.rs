@@ -47,12 +47,6 @@ const BY_LEFT_OUT: [(f64, u32); 4] = [(0.85, 2), (0.5, 5), (0.2, 6), (-1.0, 11)]
 /// The same for layouts of 26 held-out graphs, where neither tells much.
 const LAYOUTS: u32 = 12;
 
-/// What is expected of a ranking of which nothing is known.
-const UNKNOWN: ExpectedTau = ExpectedTau {
-    tau: 0.0,
-    deviation: 0.3,
-};
-
 /// How much of the expected tau remains on hardware that the model was not trained for.
 const OTHER_HARDWARE: f64 = 0.5;
 
@@ -87,7 +81,7 @@ fn expected(signs: &Signs<'_>) -> Option<ExpectedTau> {
     let Some(basis) = signs.basis else {
         return before;
     };
-    let before = before.unwrap_or(UNKNOWN);
+    let before = before.unwrap_or(ExpectedTau::UNKNOWN);
     let precision = 1.0 / (before.deviation * before.deviation);
     let measured = 1.0 / variance_by_chance(basis.learned);
     let total = precision + measured;
@@ -103,9 +97,9 @@ fn on_target(expected: ExpectedTau, suits: TargetMatch) -> ExpectedTau {
         TargetMatch::Same | TargetMatch::Unknown => expected,
         TargetMatch::OtherHardware => ExpectedTau {
             tau: OTHER_HARDWARE * expected.tau,
-            deviation: expected.deviation.max(UNKNOWN.deviation),
+            deviation: expected.deviation.max(ExpectedTau::UNKNOWN.deviation),
         },
-        TargetMatch::OtherCompiler => UNKNOWN,
+        TargetMatch::OtherCompiler => ExpectedTau::UNKNOWN,
     }
 }
 
@@ -226,7 +220,7 @@ mod tests {
         let compiler = on(TargetMatch::OtherCompiler);
         assert_eq!(
             (compiler.expected, compiler.measure_first),
-            (Some(UNKNOWN), 16)
+            (Some(ExpectedTau::UNKNOWN), 16)
         );
     }
 

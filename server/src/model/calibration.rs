@@ -102,14 +102,16 @@ const BANDWIDTH: f64 = 0.4;
 const FAR: f64 = 36.0 * BANDWIDTH * BANDWIDTH;
 const PART: usize = 8;
 
-/// What is expected of a list that is unlike all others, and how many like lists outweigh it.
-const UNKNOWN: ExpectedTau = ExpectedTau {
-    tau: 0.0,
-    deviation: 0.3,
-};
+/// How many like lists outweigh one of which nothing is known.
 const UNKNOWN_WEIGHT: f64 = 0.3;
 
 impl ExpectedTau {
+    /// What is expected of a ranking of which nothing is known.
+    pub const UNKNOWN: Self = Self {
+        tau: 0.0,
+        deviation: 0.3,
+    };
+
     /// An interval that holds the tau of four of five lists.
     #[must_use]
     pub fn interval(&self) -> (f64, f64) {
@@ -239,7 +241,7 @@ impl Calibration {
     pub fn expected(&self, list: &ListTraits) -> ExpectedTau {
         let mut traits = coordinates(list.spread, &list.columns);
         if traits.len() != self.scales.len() {
-            return UNKNOWN;
+            return ExpectedTau::UNKNOWN;
         }
         divide(&mut traits, &self.scales);
         let weights: Vec<f64> = self
@@ -257,10 +259,11 @@ impl Calibration {
                 .sum();
             (sum + UNKNOWN_WEIGHT * of_unknown) / total
         };
-        let tau = mean(&|tau| tau, UNKNOWN.tau);
+        let unknown = ExpectedTau::UNKNOWN;
+        let tau = mean(&|tau| tau, unknown.tau);
         let square = |other: f64| (other - tau) * (other - tau);
-        let unknown = square(UNKNOWN.tau) + UNKNOWN.deviation * UNKNOWN.deviation;
-        let variance = mean(&square, unknown);
+        let of_unknown = square(unknown.tau) + unknown.deviation * unknown.deviation;
+        let variance = mean(&square, of_unknown);
         ExpectedTau {
             tau,
             deviation: variance.sqrt(),
@@ -364,7 +367,7 @@ mod tests {
             spread: 7.0,
             columns,
         };
-        assert_eq!(calibration().expected(&other), UNKNOWN);
+        assert_eq!(calibration().expected(&other), ExpectedTau::UNKNOWN);
     }
 
     #[test]

@@ -165,11 +165,8 @@ impl Session {
         };
         move || {
             let batch = reader.read(&batch, batch.field(), before)?;
-            let mut seen = SeenList::default();
-            if is_calibrated {
-                seen = SeenList::configurations(&batch);
-            }
-            Ok((batch, seen))
+            let seen = is_calibrated.then(|| SeenList::configurations(&batch));
+            Ok((batch, seen.unwrap_or_default()))
         }
     }
 

@@ -185,8 +185,8 @@ impl Display for EvalReport {
         write!(formatter, "{table}")?;
         writeln!(
             formatter,
-            "\nexpected: the tau that the server expected; pairs: ordered pair accuracy; top K %: slowdown of the fastest of the K best-ranked configurations \
-             over the fastest of all; default %: slowdown of the default configuration"
+            "\nexpected: the tau that the server expected; pairs: ordered pair accuracy; top K %: slowdown of the fastest of \
+             the K best-ranked configurations over the fastest of all; default %: slowdown of the default configuration"
         )?;
         match self.not_measured {
             0 => Ok(()),

@@ -14,7 +14,7 @@ from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.metrics.ranking import kendall_tau
 
 LOW, HIGH = 0.3, 0.5
-"""Lists with a tau below the first are to be told from those above the second."""
+"""The study counts how often a list below the first is trusted less than one above the second."""
 OTHER_TILES = ("tile", "tile-halide", "tile-triton-h100")
 """Collections of tiles of other compilers than the model's."""
 _MOST_LISTS = 400
