@@ -34,6 +34,7 @@ mod session;
 pub mod settings;
 mod split_mix;
 mod start_error;
+mod statistics;
 pub mod store;
 mod stored_measurements;
 mod suggestions;

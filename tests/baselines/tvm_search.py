@@ -1,6 +1,6 @@
 """Searches tasks of TVM MetaSchedule with several cost models.
 
-``python tests/baselines/tvm_search.py KNOWN OUT.jsonl SERVER [TRIALS] [SEEDS] [TASK...]`` searches
+``python tests/baselines/tvm_search.py KNOWN OUT.jsonl SERVER [TRIALS] [SEED,…] [TASK...]`` searches
 the tasks that ``tvm_tasks.py`` did not collect in the folder ``KNOWN``, one strategy after the
 other for each task and seed, and goes on where it stopped; without ``SERVER`` it prints the table.
 
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,22 +65,23 @@ class Models:
         from hlorank.tvm import report_database, task_of
 
         self._client = Client(_ADDRESS)
-        self._others = []
+        self._others = defaultdict(list)
         self._xgb = f"{work}/xgb.tar"
         xgb = ms.cost_model.XGBModel(num_tuning_cores=1, num_warmup_samples=0)
         for name in tasks.KNOWN:
             database = tasks.known_database(known, name)
             report_database(self._client, _KNOWN_TARGET, database)
             records = database.get_all_tuning_records()
-            self._others.append(task_of(_KNOWN_TARGET, records[0].workload.mod).target)
+            task = task_of(_KNOWN_TARGET, records[0].workload.mod)
+            self._others[task.kind].append(task.target)
             context = ms.TuneContext(records[0].workload.mod, target=tasks.TARGET)
             candidates = [each.as_measure_candidate() for each in records]
             xgb.update(context, candidates, [RunnerResult(each.run_secs, None) for each in records])
         xgb.save(self._xgb)
 
-    def of(self, strategy: str, seed: int):
-        """The model of a strategy for one search."""
-        from hlorank.tvm import CostModel
+    def of(self, strategy: str, seed: int, name: str):
+        """The model of a strategy for one search of a task."""
+        from hlorank.tvm import CostModel, task_of
 
         np.random.seed(seed)
         if strategy == "random":
@@ -90,14 +92,15 @@ class Models:
             return model
         target = f"{_TARGET}, seed {seed}"
         draw = seed + 1000 * (strategy == "second")
-        return CostModel(self._client, target, other_targets=self._others, seed=draw)
+        others = self._others[task_of("", tasks.module(name)).kind]
+        return CostModel(self._client, target, other_targets=others, seed=draw)
 
 
 def search(name: str, strategy: str, seed: int, trials: int, models: Models, process) -> dict:
     """Searches once."""
     tasks.Measured.seconds.clear()
     tasks.Measured.clock.clear()
-    cost_model = models.of(strategy, seed)
+    cost_model = models.of(strategy, seed, name)
     started = _processor_seconds(process)
     tasks.Measured.after = lambda: _processor_seconds(process) - started
     begin = time.time()
@@ -115,6 +118,7 @@ def search(name: str, strategy: str, seed: int, trials: int, models: Models, pro
         "task": name,
         "strategy": strategy,
         "seed": seed,
+        "trials": trials,
         "seconds": list(tasks.Measured.seconds),
         "clock": list(tasks.Measured.clock),
         "wall": time.time() - begin,
@@ -131,28 +135,37 @@ def _processor_seconds(process: psutil.Process) -> float:
 def table(results: list[dict]) -> None:
     """Prints the best of each search, and geometric means over what all strategies searched."""
     best = {(each["task"], each["seed"], each["strategy"]): each for each in results}
+    for key in sorted(best):
+        _print_search(best[key])
+    print()
     compared = ("random", "xgb", "hlorank")
-    complete = sorted({key[:2] for key in best if all((*key[:2], s) in best for s in compared)})
-    print(f"{len(complete)} searches of {len({task for task, _ in complete})} tasks")
-    for task, seed in complete:
-        for strategy in STRATEGIES:
-            if each := best.get((task, seed, strategy)):
-                _print_search(each)
-    least = min((len(best[*key, "random"]["seconds"]) for key in complete), default=0)
-    budgets = [budget for budget in BUDGETS if budget <= least]
-    for strategy in compared:
-        each = [(best[*key, strategy], best[*key, "random"]) for key in complete]
-        ratios = [[_best(one, n) / _best(other, n) for n in budgets] for one, other in each]
-        means = np.exp(np.log(ratios).mean(0)).round(3)
-        clock = np.mean([[one["clock"][n - 1] for n in budgets] for one, _ in each], 0).round(1)
-        print(f"{strategy:8} best against random {means}, processor seconds {clock}")
+    print("trials  searches  tasks  best against random: xgb  hlorank  processor s: ", *compared)
+    for budget in BUDGETS:
+        lasting = {key[:2] for key in best if all(_lasts(best, key, s, budget) for s in compared)}
+        complete = sorted(lasting)
+        if not complete:
+            continue
+        times = np.array([[_best(best[*key, s], budget) for s in compared] for key in complete])
+        means = np.exp(np.log(times / times[:, :1]).mean(0))
+        clocks = [[best[*key, s]["clock"][:budget][-1] for s in compared] for key in complete]
+        clock = "  ".join(f"{seconds:6.1f}" for seconds in np.mean(clocks, 0))
+        count = len({task for task, _ in complete})
+        print(
+            f"{budget:6}  {len(complete):8}  {count:5}  {means[1]:24.3f}  {means[2]:7.3f}  {clock}"
+        )
     again = [
-        [_best(best[*key, "second"], n) / _best(best[*key, "hlorank"], 999) for n in (1, 8)]
-        for key in complete
-        if (*key, "second") in best
+        [_best(each, n) / _best(best[*key[:2], "hlorank"], 999) for n in (1, 8)]
+        for key, each in best.items()
+        if key[2] == "second"
     ]
     if again:
         print(f"second user after 1, 8: {np.median(again, 0).round(3)} of what the first found")
+
+
+def _lasts(best: dict, key: tuple, strategy: str, budget: int) -> bool:
+    """Whether a search may have measured so many; it ends sooner if nothing new is left."""
+    found = best.get((*key[:2], strategy))
+    return found is not None and found["trials"] >= budget
 
 
 def _best(result: dict, budget: int) -> float:
@@ -160,7 +173,7 @@ def _best(result: dict, budget: int) -> float:
 
 
 def _print_search(result: dict) -> None:
-    budgets = [budget for budget in BUDGETS if budget <= len(result["seconds"])]
+    budgets = [budget for budget in BUDGETS if budget <= result["trials"]]
     times = " ".join(f"{1e3 * _best(result, budget):8.4f}" for budget in budgets)
     median = 1e3 * np.median(result["seconds"])
     print(
@@ -177,14 +190,15 @@ def main() -> None:
     if not rest:
         table(results)
         return
-    trials, seeds = (int(each) for each in (rest[1:3] or ("32", "1")))
+    trials = int((rest[1:2] or ["32"])[0])
+    seeds = [int(seed) for seed in (rest[2:3] or ["0"])[0].split(",")]
     names = rest[3:] or list(tasks.UNSEEN)
     done = {(each["task"], each["seed"], each["strategy"]) for each in results}
     work = f"{out}.server"  # kept, for the second user
     Path(work).mkdir(exist_ok=True)
     with server(rest[0], work) as process:
         models = Models(Path(known), work)
-        for seed in range(seeds):
+        for seed in seeds:
             for name in names:
                 for strategy in STRATEGIES:
                     if (name, seed, strategy) not in done:

@@ -14,8 +14,8 @@ use hlorank_graph::pace;
 use super::{
     AdaptedCache, AdaptedModel, Measurements, Prior,
     kendall::{deviations_from_chance, tau},
-    statistics::mean,
 };
+use crate::statistics::mean;
 
 /// What one reporter measured, and what it teaches.
 pub(crate) struct Witness {

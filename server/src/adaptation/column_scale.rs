@@ -1,4 +1,5 @@
-use super::{Point, linear_algebra::dot, statistics::centered};
+use super::{Point, linear_algebra::dot};
+use crate::statistics::centered;
 
 /// How the columns of a feature set become coordinates, in which a distance of 1 means that run times have changed.
 #[derive(Clone, Debug)]

@@ -264,7 +264,7 @@ impl Covariance for Columns {
             .collect();
         Posterior {
             means,
-            triangle,
+            triangle: triangle.of_eights(),
             of_columns,
         }
     }

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    Candidates, Point, Reason, Suggestion, SuggestionRequest, column_scale::ColumnScale,
-    statistics::squared_distance,
-};
+use super::{Candidates, Point, Reason, Suggestion, SuggestionRequest, column_scale::ColumnScale};
+use crate::statistics::squared_distance;
 
 /// Number of random configurations of which the one is suggested that lies farthest from all others. More of them would lead to
 /// the corners of a space, where configurations are seldom fast.

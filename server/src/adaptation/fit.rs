@@ -103,8 +103,7 @@ impl Fit {
         related: &Covariances,
     ) -> (f64, f64) {
         let variance = self.covariance(kernel, (scaled, related), (scaled, related));
-        let mean = self.posterior.mean(&related.relations);
-        (mean, variance.max(0.0))
+        (related.mean, variance.max(0.0))
     }
 
     /// The covariance of two configurations.

@@ -21,11 +21,8 @@ impl<'a> Gram<'a> {
         let measured = kernel.measured();
         let mut dense = vec![Vec::with_capacity(measured.len() * measured.len()); kernel.dense()];
         for one in pace::in_steps(1, measured) {
-            for other in measured {
-                dense
-                    .iter_mut()
-                    .zip(kernel.alike(one, other))
-                    .for_each(|(group, alike)| group.push(alike));
+            for (group, alike) in dense.iter_mut().zip(kernel.alike(one)) {
+                group.extend(alike);
             }
         }
         Self {
@@ -134,7 +131,7 @@ impl Covariance for Gram<'_> {
         let Solution { means, factor, .. } = solution;
         Posterior {
             means,
-            triangle: factor.inverse,
+            triangle: factor.inverse.of_eights(),
             of_columns: Vec::new(),
         }
     }

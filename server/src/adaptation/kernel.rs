@@ -5,10 +5,11 @@ use super::{
     column_scale::ColumnScale,
     columns::Columns,
     lengths::{Lengths, Observations},
+    linear_algebra::add_scaled,
     matern::matern,
     partitions::Partitions,
-    statistics::{centered, squared_distance},
 };
+use crate::statistics::{centered, squared_distance};
 
 /// The groups of properties whose variance is learned, and how alike two configurations are in each.
 ///
@@ -22,6 +23,8 @@ pub(super) struct Kernel {
     /// Per tensor, the measured configurations that have an order of dimensions.
     measured_with: Vec<BTreeMap<u64, Vec<usize>>>,
     measured: Vec<ScaledPoint>,
+    /// `[measured / 8, coordinates, 8]`, so that a processor computes several distances at a time.
+    coordinates: Vec<[f64; TOGETHER]>,
     dense: Vec<Dense>,
     partitions: Partitions,
     /// If there are fewer columns than measured configurations, and no bounds.
@@ -49,6 +52,8 @@ pub(super) struct ScaledPoint {
     score: f64,
     /// The bounds of a tile and its volumes, or the columns of a feature set, in the unit of their length.
     coordinates: Vec<f64>,
+    /// `[measured]` how alike its coordinates are to those of each measured configuration; empty for a measured one.
+    alike: Vec<f64>,
     orders: Vec<u64>,
 }
 
@@ -67,6 +72,9 @@ const LENGTH_SCALE: f64 = 3.5;
 /// How much a volume counts in a squared distance, compared with a bound. The number of tiles follows from the volume, and so
 /// tiles of equal volume are more alike than their bounds alone say.
 const VOLUME: f64 = 0.75;
+
+/// Number of measured configurations whose distances are computed together.
+const TOGETHER: usize = 8;
 
 /// Maximum number of measurements that lengths of columns are learned from, since that takes many steps.
 const TEACH_LENGTHS: usize = 64;
@@ -109,6 +117,7 @@ impl Kernel {
             score_unit,
             measured_with: vec![BTreeMap::new(); points[0].orders.len()],
             measured: Vec::new(),
+            coordinates: Vec::new(),
             dense,
             partitions: Partitions::of(
                 &points
@@ -121,6 +130,7 @@ impl Kernel {
             expected: None,
         };
         kernel.measured = points.iter().map(|point| kernel.scaled(point)).collect();
+        kernel.coordinates = together(&kernel.measured);
         if kernel.dense == [Dense::Score] && Columns::count(&kernel.partitions) < points.len() {
             let scores = kernel.measured.iter().map(|each| each.score).collect();
             kernel.columns = Some(Columns::of(scores, &kernel.partitions));
@@ -248,33 +258,51 @@ impl Kernel {
             .map_or_else(|| tile_coordinates(point), |scale| scale.coordinates(point));
         ScaledPoint {
             score: (point.score - self.mean_score) / self.score_unit,
+            alike: self.alike_to_measured(&coordinates),
             coordinates,
             orders: point.orders.clone(),
         }
     }
 
-    /// How alike two configurations are in each dense group.
-    pub(super) fn alike<'a>(
-        &'a self,
-        one: &'a ScaledPoint,
-        other: &'a ScaledPoint,
-    ) -> impl Iterator<Item = f64> + 'a {
+    /// `[measured]` how alike coordinates are to those of each measured configuration.
+    fn alike_to_measured(&self, coordinates: &[f64]) -> Vec<f64> {
+        let mut alike = Vec::with_capacity(self.measured.len() + TOGETHER);
+        for others in self.coordinates.chunks_exact(coordinates.len().max(1)) {
+            let mut squared = [0.0; TOGETHER];
+            for (own, others) in coordinates.iter().zip(others) {
+                for (squared, other) in squared.iter_mut().zip(others) {
+                    *squared += (own - other) * (own - other);
+                }
+            }
+            for squared in &mut squared {
+                *squared = matern(*squared);
+            }
+            alike.extend(squared);
+        }
+        alike.resize(self.measured.len(), matern(0.0));
+        alike
+    }
+
+    /// `[dense groups, measured]` how alike a measured configuration is to each measured one.
+    pub(super) fn alike(&self, one: &ScaledPoint) -> impl Iterator<Item = Vec<f64>> {
         self.dense.iter().map(|group| match group {
-            Dense::Score => one.score * other.score,
-            Dense::Coordinates => matern(squared_distance(&one.coordinates, &other.coordinates)),
+            Dense::Score => {
+                let others = self.measured.iter();
+                others.map(|other| one.score * other.score).collect()
+            }
+            Dense::Coordinates => self.alike_to_measured(&one.coordinates),
         })
     }
 
-    /// The covariance of a configuration with every measured one, given the variance of each group.
+    /// The covariance of a configuration that is not a measured one with every measured one, given the variance of each group.
     pub(super) fn covariances(&self, scaled: &ScaledPoint, variances: &[f64]) -> Vec<f64> {
         let (dense, tensors) = variances.split_at(self.dense.len());
-        let weighted = |other| {
-            self.alike(scaled, other)
-                .zip(dense)
-                .map(|(alike, variance)| alike * variance)
-                .sum()
-        };
-        let mut covariances: Vec<f64> = self.measured.iter().map(weighted).collect();
+        let of_score = dense[0] * scaled.score;
+        let others = self.measured.iter();
+        let mut covariances: Vec<f64> = others.map(|other| of_score * other.score).collect();
+        if let Some(&of_coordinates) = dense.get(1) {
+            add_scaled(&mut covariances, &scaled.alike, of_coordinates);
+        }
         for ((with, order), variance) in self.measured_with.iter().zip(&scaled.orders).zip(tensors)
         {
             for &number in with.get(order).into_iter().flatten() {
@@ -287,22 +315,38 @@ impl Kernel {
     /// The covariance of two configurations before anything is measured.
     pub(super) fn between(&self, one: &ScaledPoint, other: &ScaledPoint, variances: &[f64]) -> f64 {
         let (dense, tensors) = variances.split_at(self.dense.len());
-        let dense: f64 = self
-            .alike(one, other)
-            .zip(dense)
-            .map(|(alike, variance)| alike * variance)
-            .sum();
+        let of_score = dense[0] * one.score * other.score;
+        let of_coordinates = dense.get(1).map_or(0.0, |variance| {
+            variance * matern(squared_distance(&one.coordinates, &other.coordinates))
+        });
         let equal = one
             .orders
             .iter()
             .zip(&other.orders)
             .map(|(one, other)| one == other);
-        dense
+        of_score
+            + of_coordinates
             + equal
                 .zip(tensors)
                 .map(|(equal, variance)| if equal { *variance } else { 0.0 })
                 .sum::<f64>()
     }
+}
+
+/// `[points / 8, coordinates, 8]` the coordinates of points, and 0 behind the last.
+fn together(points: &[ScaledPoint]) -> Vec<[f64; TOGETHER]> {
+    let count = points.first().map_or(0, |point| point.coordinates.len());
+    let mut together = Vec::with_capacity(points.len().div_ceil(TOGETHER) * count);
+    for some in points.chunks(TOGETHER) {
+        for place in 0..count {
+            let mut values = [0.0; TOGETHER];
+            for (value, point) in values.iter_mut().zip(some) {
+                *value = point.coordinates[place];
+            }
+            together.push(values);
+        }
+    }
+    together
 }
 
 /// The bounds of a tile and its volumes; nothing for other tasks.

@@ -7,7 +7,7 @@
 use hlorank_graph::pace;
 
 use super::{
-    linear_algebra::{Factor, dot},
+    linear_algebra::{Factor, add_scaled, dot},
     matern::{matern, matern_slope},
 };
 
@@ -40,7 +40,7 @@ pub(super) struct Observations<'a> {
 struct Pairs {
     count: usize,
     columns: usize,
-    /// `[pairs, columns]` squared differences, where a pair has the larger number first.
+    /// `[columns, pairs]` squared differences, where a pair has the larger number first.
     differences: Vec<f64>,
     /// `[count, count]` the covariance that is not learned.
     fixed: Vec<f64>,
@@ -71,6 +71,14 @@ const STEP: [f64; 3] = [0.3, 0.8, 0.01];
 /// What a step is multiplied by if the gradient keeps or changes its sign.
 const LONGER: f64 = 1.3;
 const SHORTER: f64 = 0.5;
+
+/// How the loss rises with the covariance of two configurations, twice, and of each with itself.
+struct Lacks {
+    /// `[pairs]`
+    of_pairs: Vec<f64>,
+    /// `[count]`
+    own: Vec<f64>,
+}
 
 impl Lengths {
     pub(super) fn of(observed: &Observations<'_>) -> Self {
@@ -135,10 +143,10 @@ impl Pairs {
         let count = observed.residuals.len();
         let columns = observed.coordinates.first().map_or(0, Vec::len);
         let mut differences = Vec::with_capacity(count * count / 2 * columns);
-        for (number, one) in pace::in_steps(1, observed.coordinates.iter().enumerate()) {
-            for other in &observed.coordinates[..number] {
-                let pair = one.iter().zip(other);
-                differences.extend(pair.map(|(one, other)| (one - other) * (one - other)));
+        for column in pace::in_steps(1, 0..columns) {
+            for (number, one) in observed.coordinates.iter().enumerate() {
+                let others = observed.coordinates[..number].iter();
+                differences.extend(others.map(|other| (one[column] - other[column]).powi(2)));
             }
         }
         let mut fixed = Vec::with_capacity(count * count);
@@ -166,93 +174,77 @@ impl Pairs {
 
     fn loss(&self, at: &[f64]) -> Loss {
         let (lengths, rest) = at.split_at(self.columns);
-        let weights: Vec<f64> = lengths.iter().map(|each| libm::exp(-2.0 * each)).collect();
+        let weights: Vec<f64> = lengths.iter().map(|&each| libm::exp(-2.0 * each)).collect();
         let [amplitude, noise] = [rest[0], rest[1]].map(|each| libm::exp(2.0 * each));
-        let distances: Vec<f64> = pace::in_steps(64, self.pairs())
-            .map(|differences| dot(differences, &weights))
-            .collect();
-        let factor = Factor::of(self.covariance(&distances, amplitude, noise), self.count);
+        let distances = self.distances(&weights);
+        let alike: Vec<f64> = distances.iter().map(|&squared| matern(squared)).collect();
+        let factor = Factor::of(self.covariance(&alike, amplitude, noise), self.count);
         let solved = factor.solve(&self.residuals);
         let inverse = factor.inverse();
-        let mut gradient = self.gradient_of_lengths(&distances, &weights, &solved, &inverse);
-        for slope in &mut gradient {
-            *slope *= amplitude;
-        }
-        gradient.extend(self.gradient_of_variances(
-            &distances,
-            [amplitude, noise],
-            &solved,
-            &inverse,
-        ));
+        let lacks = self.lacks(&solved, &inverse);
+        let of_pairs = lacks.of_pairs.iter().zip(&distances);
+        // Both halves of the covariance count, which the half before the gradient takes back.
+        let rises: Vec<f64> = of_pairs
+            .map(|(lack, &squared)| lack * -2.0 * matern_slope(squared))
+            .collect();
+        let of_lengths = pace::in_steps(1, self.columns().zip(&weights));
+        let mut gradient: Vec<f64> = of_lengths
+            .map(|(differences, weight)| amplitude * weight * dot(&rises, differences))
+            .collect();
+        let own: f64 = lacks.own.iter().sum();
+        gradient.push(amplitude * (2.0 * dot(&lacks.of_pairs, &alike) + own));
+        gradient.push(noise * dot(&lacks.own, &self.shares));
         let value = 0.5 * (dot(&self.residuals, &solved) + factor.log_determinant);
         let mut loss = Loss { value, gradient };
         loss.add_expectations(at);
         loss
     }
 
-    /// The squared differences of every pair.
-    fn pairs(&self) -> impl Iterator<Item = &[f64]> {
-        self.differences.chunks_exact(self.columns.max(1))
+    /// The squared differences of every pair, column by column.
+    fn columns(&self) -> impl Iterator<Item = &[f64]> {
+        self.differences.chunks_exact(self.pairs().max(1))
+    }
+
+    fn pairs(&self) -> usize {
+        self.count * self.count.saturating_sub(1) / 2
+    }
+
+    /// `[pairs]` squared, given what each column counts.
+    fn distances(&self, weights: &[f64]) -> Vec<f64> {
+        let mut distances = vec![0.0; self.pairs()];
+        for (differences, &weight) in pace::in_steps(1, self.columns().zip(weights)) {
+            add_scaled(&mut distances, differences, weight);
+        }
+        distances
     }
 
     /// The lower triangle of the covariance.
-    fn covariance(&self, distances: &[f64], amplitude: f64, noise: f64) -> Vec<f64> {
+    fn covariance(&self, alike: &[f64], amplitude: f64, noise: f64) -> Vec<f64> {
         let mut covariance = self.fixed.clone();
-        let mut distances = distances.iter();
+        let mut from = 0;
         for row in 0..self.count {
             let values = &mut covariance[row * self.count..][..=row];
-            for (value, distance) in values.iter_mut().zip(distances.by_ref().take(row)) {
-                *value += amplitude * matern(*distance);
-            }
+            add_scaled(&mut values[..row], &alike[from..][..row], amplitude);
             values[row] += amplitude + noise * self.shares[row];
+            from += row;
         }
         covariance
     }
 
-    /// How the loss rises with the logarithm of each length, per unit of the amplitude's variance.
-    fn gradient_of_lengths(
-        &self,
-        distances: &[f64],
-        weights: &[f64],
-        solved: &[f64],
-        inverse: &[f64],
-    ) -> Vec<f64> {
-        let mut gradient = vec![0.0; self.columns];
-        let mut pairs = self.pairs().zip(distances);
+    /// By how much the covariance exceeds what the residuals show of it, as far as the loss rises with it.
+    fn lacks(&self, solved: &[f64], inverse: &[f64]) -> Lacks {
+        let mut lacks = Lacks {
+            of_pairs: Vec::with_capacity(self.pairs()),
+            own: Vec::with_capacity(self.count),
+        };
         for row in pace::in_steps(1, 0..self.count) {
-            let own = &inverse[row * self.count..];
-            for (column, (differences, &distance)) in pairs.by_ref().take(row).enumerate() {
-                let lack = own[column] - solved[row] * solved[column];
-                // Both halves of the covariance count, which the half before the gradient takes back.
-                let rise = lack * -2.0 * matern_slope(distance);
-                let sums = gradient.iter_mut().zip(differences).zip(weights);
-                sums.for_each(|((sum, difference), weight)| *sum += rise * difference * weight);
-            }
+            let others = inverse[row * self.count..][..row].iter().zip(solved);
+            let of_pairs = others.map(|(inverse, other)| inverse - solved[row] * other);
+            lacks.of_pairs.extend(of_pairs);
+            let own = inverse[row * self.count + row] - solved[row] * solved[row];
+            lacks.own.push(own);
         }
-        gradient
-    }
-
-    /// How the loss rises with the logarithms of the amplitude and of the noise.
-    fn gradient_of_variances(
-        &self,
-        distances: &[f64],
-        [amplitude, noise]: [f64; 2],
-        solved: &[f64],
-        inverse: &[f64],
-    ) -> [f64; 2] {
-        let mut rises = [0.0, 0.0];
-        let mut distances = distances.iter();
-        for row in 0..self.count {
-            let own = &inverse[row * self.count..];
-            for (column, &distance) in distances.by_ref().take(row).enumerate() {
-                let lack = own[column] - solved[row] * solved[column];
-                rises[0] += 2.0 * lack * amplitude * matern(distance);
-            }
-            let lack = own[row] - solved[row] * solved[row];
-            rises[0] += lack * amplitude;
-            rises[1] += lack * noise * self.shares[row];
-        }
-        rises
+        lacks
     }
 }
 

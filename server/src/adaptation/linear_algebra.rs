@@ -5,25 +5,28 @@ use hlorank_graph::pace;
 /// Number of partial sums of a product, which a processor adds up at the same time.
 const LANES: usize = 8;
 
+/// Number of rows between two pauses, each of which takes at most some 20 microseconds.
+const ROWS: usize = 4;
+
 /// Returns the product of two vectors.
 pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     // The partial sums do not depend on each other, so that the processor does not wait for one addition before the next.
     // Their order is fixed: an answer has the same bits every time.
     let mut lanes = [0.0; LANES];
-    let one = one.chunks_exact(LANES);
-    let other = other.chunks_exact(LANES);
-    let rest: f64 = one
-        .remainder()
-        .iter()
-        .zip(other.remainder())
-        .map(|(one, other)| one * other)
-        .sum();
-    for (one, other) in one.zip(other) {
+    let (ones, rest_of_one) = one.as_chunks::<LANES>();
+    let (others, rest_of_other) = other.as_chunks::<LANES>();
+    for (one, other) in ones.iter().zip(others) {
         for lane in 0..LANES {
             lanes[lane] += one[lane] * other[lane];
         }
     }
-    lanes.iter().sum::<f64>() + rest
+    let rest = rest_of_one.iter().zip(rest_of_other);
+    for (lane, (one, other)) in lanes.iter_mut().zip(rest) {
+        *lane += one * other;
+    }
+    let halves: [f64; LANES / 2] =
+        std::array::from_fn(|lane| lanes[lane] + lanes[lane + LANES / 2]);
+    (halves[0] + halves[2]) + (halves[1] + halves[3])
 }
 
 /// A lower triangle.
@@ -32,6 +35,14 @@ pub(super) struct Triangle {
     size: usize,
     /// `[size, size]`, zero above the diagonal.
     rows: Vec<f64>,
+}
+
+/// A lower triangle for many products.
+pub(super) struct TriangleOfEights {
+    size: usize,
+    /// Of every eight rows, their values column by column up to the last row's diagonal: a processor adds up the products of
+    /// several rows at a time.
+    columns: Vec<[f64; LANES]>,
 }
 
 /// The inverse of the Cholesky factor L of a symmetric positive definite matrix A = L·Lᵀ.
@@ -49,6 +60,22 @@ impl Triangle {
             .collect()
     }
 
+    pub(super) fn of_eights(&self) -> TriangleOfEights {
+        let size = self.size;
+        let mut columns = Vec::with_capacity((size + LANES) * size.div_ceil(LANES) / 2);
+        for first in (0..size).step_by(LANES) {
+            let last = (first + LANES).min(size);
+            for column in 0..last {
+                let mut values = [0.0; LANES];
+                for (value, row) in values.iter_mut().zip(first..last) {
+                    *value = self.rows[row * size + column];
+                }
+                columns.push(values);
+            }
+        }
+        TriangleOfEights { size, columns }
+    }
+
     /// Multiplies each column by a factor.
     pub(super) fn scale_columns(&mut self, factors: &[f64]) {
         for row in self.rows.chunks_exact_mut(self.size.max(1)) {
@@ -59,27 +86,49 @@ impl Triangle {
     }
 }
 
+impl TriangleOfEights {
+    /// Returns the product with a vector.
+    pub(super) fn reduce(&self, vector: &[f64]) -> Vec<f64> {
+        let mut reduced = Vec::with_capacity(self.size + LANES);
+        let mut left = &self.columns[..];
+        while !left.is_empty() {
+            let rows = (reduced.len() + LANES).min(self.size);
+            let (columns, others) = left.split_at(rows);
+            let mut sums = [0.0; LANES];
+            for (column, factor) in columns.iter().zip(vector) {
+                for (sum, value) in sums.iter_mut().zip(column) {
+                    *sum += value * factor;
+                }
+            }
+            reduced.extend(sums);
+            left = others;
+        }
+        reduced.truncate(self.size);
+        reduced
+    }
+}
+
 impl Factor {
     /// Factors a `[size, size]` matrix, of which the lower triangle is read.
     pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Self {
         let mut log_determinant = 0.0;
-        // Row by row, because a row needs only those above it, and both factors of a product are then contiguous.
-        for row in pace::in_steps(1, 0..size) {
-            for column in 0..=row {
-                let product = dot(
-                    &matrix[row * size..][..column],
-                    &matrix[column * size..][..column],
-                );
-                let left = matrix[row * size + column] - product;
-                // Rounding may leave less than nothing of a row that others determine.
-                matrix[row * size + column] = if row == column {
-                    left.max(f64::MIN_POSITIVE).sqrt()
-                } else {
-                    left / matrix[column * size + column]
-                };
-            }
+        let mut column = Vec::with_capacity(size);
+        // What each row explains is taken from all rows below it at once, in sums that do not depend on each other.
+        for pivot in pace::in_steps(ROWS, 0..size) {
+            // Rounding may leave less than nothing of a row that others determine.
+            let left = matrix[pivot * size + pivot].max(f64::MIN_POSITIVE);
+            let root = left.sqrt();
+            matrix[pivot * size + pivot] = root;
             // |A| = |L|², and |L| is the product of its diagonal.
-            log_determinant += 2.0 * libm::log(matrix[row * size + row]);
+            log_determinant += libm::log(left);
+            column.clear();
+            for row in pivot + 1..size {
+                let value = &mut matrix[row * size + pivot];
+                *value /= root;
+                column.push(*value);
+                let below = &mut matrix[row * size..][pivot + 1..=row];
+                add_scaled(below, &column, -column[row - pivot - 1]);
+            }
         }
         Self {
             inverse: Triangle {
@@ -106,10 +155,15 @@ impl Factor {
         // L⁻ᵀ·L⁻¹ is the sum of the products of each row of L⁻¹ with itself, which ends at the diagonal.
         let Triangle { size, rows } = &self.inverse;
         let mut inverse = vec![0.0; size * size];
-        for row in pace::in_steps(1, 0..*size) {
+        for row in pace::in_steps(ROWS, 0..*size) {
             let factor = &rows[row * size..][..=row];
             for (column, &value) in factor.iter().enumerate() {
-                add_scaled(&mut inverse[column * size..][..=row], factor, value);
+                add_scaled(&mut inverse[column * size..][..=column], factor, value);
+            }
+        }
+        for row in 0..*size {
+            for column in 0..row {
+                inverse[column * size + row] = inverse[row * size + column];
             }
         }
         inverse
@@ -120,7 +174,7 @@ impl Factor {
 fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; size * size];
     // Forward substitution of all unit vectors at once: each row follows from the rows of the inverse above it.
-    for row in pace::in_steps(1, 0..size) {
+    for row in pace::in_steps(ROWS, 0..size) {
         let (above, from_row) = inverse.split_at_mut(row * size);
         let target = &mut from_row[..=row];
         for (column, &value) in triangle[row * size..][..row].iter().enumerate() {
@@ -139,7 +193,8 @@ fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
     inverse
 }
 
-fn add_scaled(sums: &mut [f64], values: &[f64], factor: f64) {
+/// Adds values, each multiplied by a factor.
+pub(super) fn add_scaled(sums: &mut [f64], values: &[f64], factor: f64) {
     sums.iter_mut()
         .zip(values)
         .for_each(|(sum, value)| *sum += factor * value);
@@ -170,6 +225,25 @@ mod tests {
                     .sum();
                 assert!((product - unit).abs() < 1e-12 && (solved[column] - unit).abs() < 1e-12);
             }
+        }
+    }
+
+    #[test]
+    fn a_triangle_of_eights_has_the_same_products() {
+        for size in [0, 1, 7, 8, 9, 27] {
+            let value = |place: usize| f64::from(u32::try_from(place % 13).unwrap()) - 5.0;
+            let mut triangle = Triangle {
+                size,
+                rows: (0..size * size).map(value).collect(),
+            };
+            for row in 0..size {
+                triangle.rows[row * size..][row + 1..size].fill(0.0);
+            }
+            let vector: Vec<f64> = (0..size).map(|place| value(place * 3)).collect();
+            assert_eq!(
+                triangle.of_eights().reduce(&vector),
+                triangle.reduce(&vector)
+            );
         }
     }
 

@@ -1,5 +1,6 @@
-use super::{Point, kendall::tau, statistics::deviation};
+use super::{Point, kendall::tau};
 use crate::split_mix::mix;
+use crate::statistics::deviation;
 
 /// A measured configuration.
 #[derive(Clone, Debug, PartialEq)]

@@ -35,7 +35,6 @@ mod prior;
 mod slow_side;
 mod solution;
 mod sources;
-mod statistics;
 mod suggest;
 mod trees;
 

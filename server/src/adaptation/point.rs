@@ -98,7 +98,7 @@ impl Point {
     }
 
     /// A total order of configurations, whatever a model says of them.
-    pub(super) fn compare_configuration(&self, other: &Self) -> Ordering {
+    pub(crate) fn compare_configuration(&self, other: &Self) -> Ordering {
         let numbers = |one: &[f64], other: &[f64]| {
             one.iter()
                 .map(|value| value.to_bits())

@@ -1,4 +1,4 @@
-use super::linear_algebra::{Factor, Triangle, dot};
+use super::linear_algebra::{Factor, TriangleOfEights, dot};
 
 /// The covariance A of the measured configurations, in a form that makes it cheap to solve.
 pub(super) trait Covariance {
@@ -49,21 +49,30 @@ pub(super) struct ExplainedVariance {
 pub(super) struct Posterior {
     /// `[relations]` what gives the mean.
     pub(super) means: Vec<f64>,
-    pub(super) triangle: Triangle,
+    pub(super) triangle: TriangleOfEights,
     /// `[relations]` the variance of each, if relations are columns; empty if they are covariances.
     pub(super) of_columns: Vec<f64>,
 }
 
 /// A configuration as the measurements see it.
 pub(super) struct Covariances {
-    pub(super) relations: Vec<f64>,
+    pub(super) mean: f64,
+    /// Its relations, if they are columns.
+    columns: Vec<f64>,
     reduced: Vec<f64>,
 }
 
 impl Posterior {
     pub(super) fn relate(&self, relations: Vec<f64>) -> Covariances {
-        let reduced = self.triangle.reduce(&relations);
-        Covariances { relations, reduced }
+        Covariances {
+            mean: self.mean(&relations),
+            reduced: self.triangle.reduce(&relations),
+            columns: if self.of_columns.is_empty() {
+                Vec::new()
+            } else {
+                relations
+            },
+        }
     }
 
     /// The mean of a configuration by its relations to the measured ones.
@@ -78,12 +87,9 @@ impl Posterior {
         if self.of_columns.is_empty() {
             return reduced;
         }
-        let columns = one
-            .relations
-            .iter()
-            .zip(&other.relations)
-            .zip(&self.of_columns);
+        let columns = one.columns.iter().zip(&other.columns);
         columns
+            .zip(&self.of_columns)
             .map(|((one, other), variance)| one * other * variance)
             .sum::<f64>()
             - reduced

@@ -6,15 +6,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use hlorank_graph::pace;
 use parking_lot::Mutex;
 
 use super::{
     Measurements, Point, Prior,
     kendall::{deviations_from_chance, tau},
-    statistics::{centered, deviation},
     trees::{Examples, Trees},
 };
+use crate::statistics::{centered, deviation};
 
 /// What other targets teach about the ln(seconds) of a graph's configurations, up to a common number.
 #[derive(Debug)]
@@ -167,9 +166,7 @@ impl StudiedSource {
         let mut left = own.targets.clone();
         if !others.is_empty() {
             let trees = Trees::of(&joined(others), ROUNDS_TO_COMPARE);
-            let predicted: Vec<f64> = pace::in_steps(8, &own.features)
-                .map(|features| trees.predict(features))
-                .collect();
+            let predicted = trees.predict(&own.features);
             basis.agreement = tau(&own.targets, &predicted);
             let sure = deviations_from_chance(basis.agreement, own.targets.len()) > SURE;
             basis.refusal = (!sure).then_some(SourceRefusal::UnlikeOthers);
@@ -190,10 +187,7 @@ impl StudiedSource {
         if self.basis.refusal.is_some() || own.measured() < ENOUGH {
             return self.basis;
         }
-        let points = pace::in_steps(8, &own.points);
-        let predicted: Vec<f64> = points
-            .map(|point| self.trees.predict(&features(point)))
-            .collect();
+        let predicted = self.trees.predict(&all_features(&own.points));
         let agreement = tau(&own.times, &predicted);
         let deviations = deviations_from_chance(agreement, own.measured());
         let contradicts = deviations < -SURE || (own.measured() >= MANY && deviations < AGREES_NOT);
@@ -206,9 +200,13 @@ impl StudiedSource {
 }
 
 impl Sources {
-    /// The ln(seconds) of a configuration up to a common number, which is to take the place of its score.
-    pub(crate) fn score(&self, point: &Point) -> f64 {
-        self.slope * point.score + self.trees.predict(&features(point))
+    /// The ln(seconds) of configurations up to a common number, which are to take the place of their scores.
+    pub(crate) fn scores(&self, points: &[Point]) -> Vec<f64> {
+        let mut scores = self.trees.predict(&all_features(points));
+        for (score, point) in scores.iter_mut().zip(points) {
+            *score += self.slope * point.score;
+        }
+        scores
     }
 
     /// What is expected of run times if it has taken the place of scores.
@@ -236,9 +234,13 @@ fn examples(prior: Prior, source: &Measurements) -> Option<Examples> {
         .map(|(time, point)| time - prior.slope * point.score);
     let left: Vec<f64> = left.collect();
     Some(Examples {
-        features: points.iter().map(features).collect(),
+        features: all_features(&points),
         targets: centered(left),
     })
+}
+
+fn all_features(points: &[Point]) -> Vec<Vec<f64>> {
+    points.iter().map(features).collect()
 }
 
 /// Everything that is known of a configuration but its score.
@@ -316,9 +318,8 @@ mod tests {
         let (sources, bases) = studied.given(&Measurements::default());
         let sources = sources.unwrap();
         let times: Vec<f64> = (0..64).map(|number| ln_seconds(number, 0.25)).collect();
-        let predicted: Vec<f64> = (0..64)
-            .map(|number| sources.score(&point(number)))
-            .collect();
+        let points: Vec<Point> = (0..64).map(point).collect();
+        let predicted = sources.scores(&points);
         println!("{bases:?}, tau {}", tau(&times, &predicted));
         assert!(tau(&times, &predicted) > 0.8);
         assert_eq!(refusals(&bases), [None; 3]);

@@ -10,7 +10,18 @@ use crate::split_mix::mix;
 /// What predicts a number from some features.
 #[derive(Clone, Debug)]
 pub(super) struct Trees {
+    /// What questions are asked of.
+    features: Vec<Feature>,
     trees: Vec<Tree>,
+}
+
+/// A feature that differs among the examples.
+#[derive(Clone, Debug)]
+struct Feature {
+    /// Its place in a row.
+    place: usize,
+    /// Ascending.
+    thresholds: Vec<f64>,
 }
 
 /// Rows of features, and the number that belongs to each.
@@ -28,24 +39,23 @@ struct Tree {
     leaves: Vec<f64>,
 }
 
-/// Whether a feature is larger than a threshold.
+/// Whether a feature is larger than one of its thresholds.
 #[derive(Clone, Copy, Debug)]
 struct Question {
+    /// Number among the features.
     feature: usize,
-    threshold: f64,
+    /// Number of the threshold.
+    threshold: u8,
 }
 
 /// The features as numbers of the intervals between thresholds.
 struct Binned {
     rows: usize,
-    /// Those that differ among the rows.
     features: Vec<BinnedFeature>,
 }
 
 struct BinnedFeature {
-    feature: usize,
-    /// Ascending.
-    thresholds: Vec<f64>,
+    feature: Feature,
     /// `[rows]` number of thresholds below each value.
     bins: Vec<u8>,
 }
@@ -90,23 +100,65 @@ impl Trees {
             }
             trees.push(tree);
         }
-        Self { trees }
+        let features = binned.features.into_iter().map(|each| each.feature);
+        Self {
+            features: features.collect(),
+            trees,
+        }
     }
 
-    pub(super) fn predict(&self, features: &[f64]) -> f64 {
-        self.trees.iter().map(|tree| tree.predict(features)).sum()
+    /// `[rows]` the number that is predicted for each row of features.
+    pub(super) fn predict(&self, rows: &[Vec<f64>]) -> Vec<f64> {
+        let features = pace::in_steps(1, &self.features);
+        let bins: Vec<Vec<u8>> = features.map(|feature| feature.bins(rows)).collect();
+        let mut sums = vec![0.0; rows.len()];
+        for tree in pace::in_steps(1, &self.trees) {
+            let leaves = tree.leaves_of(&bins, rows.len());
+            for (sum, leaf) in sums.iter_mut().zip(leaves) {
+                *sum += tree.leaves[usize::from(leaf)];
+            }
+        }
+        sums
     }
 }
 
 impl Tree {
-    fn predict(&self, features: &[f64]) -> f64 {
-        let answer =
-            |question: &Question| usize::from(features[question.feature] > question.threshold);
-        let leaf = self
-            .questions
-            .iter()
-            .fold(0, |leaf, question| 2 * leaf + answer(question));
-        self.leaves[leaf]
+    /// `[rows]` the number of the leaf of each row, given `[features][rows]` the numbers of thresholds below its values.
+    fn leaves_of(&self, bins: &[Vec<u8>], rows: usize) -> Vec<u8> {
+        let mut leaves = vec![0; rows];
+        for question in &self.questions {
+            for (leaf, &bin) in leaves.iter_mut().zip(&bins[question.feature]) {
+                *leaf = 2 * *leaf + u8::from(bin > question.threshold);
+            }
+        }
+        leaves
+    }
+}
+
+impl Feature {
+    /// A feature of rows, without thresholds if it does not differ among them.
+    fn of(place: usize, rows: &[Vec<f64>]) -> Self {
+        let mut values: Vec<f64> = rows.iter().map(|row| row[place]).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let between = values
+            .windows(2)
+            .map(|pair| f64::midpoint(pair[0], pair[1]));
+        let between: Vec<f64> = between.collect();
+        let step = between.len().div_ceil(THRESHOLDS).max(1);
+        let thresholds = between.into_iter().skip(step / 2).step_by(step).collect();
+        Self { place, thresholds }
+    }
+
+    /// `[rows]` number of thresholds below each value.
+    fn bins(&self, rows: &[Vec<f64>]) -> Vec<u8> {
+        let below = |row: &Vec<f64>| {
+            let value = row[self.place];
+            self.thresholds
+                .partition_point(|threshold| *threshold < value)
+        };
+        let bin = |row| u8::try_from(below(row)).unwrap_or(u8::MAX);
+        rows.iter().map(bin).collect()
     }
 }
 
@@ -115,16 +167,20 @@ impl Binned {
     fn of(examples: &Examples) -> Self {
         let Examples { features, targets } = examples;
         let count = features.first().map_or(0, Vec::len);
-        let binned =
-            pace::in_steps(4, 0..count).map(|feature| BinnedFeature::of(feature, features));
-        let mut binned: Vec<BinnedFeature> =
-            binned.filter(|each| !each.thresholds.is_empty()).collect();
+        let all = pace::in_steps(4, 0..count).map(|place| Feature::of(place, features));
+        let differing = all.filter(|feature| !feature.thresholds.is_empty());
+        let mut binned: Vec<BinnedFeature> = differing
+            .map(|feature| BinnedFeature {
+                bins: feature.bins(features),
+                feature,
+            })
+            .collect();
         if binned.len() > MAX_FEATURES {
             let all = vec![true; targets.len()];
             let root = vec![0; targets.len()];
             let gain = |each: &BinnedFeature| {
-                let best = each.best_question(targets, &all, &root, 1);
-                best.map_or(0.0, |best| best.gain)
+                let best = each.best_threshold(targets, &all, &root, 1);
+                best.map_or(0.0, |(_, gain)| gain)
             };
             let mut gains: Vec<(f64, BinnedFeature)> = pace::in_steps(4, binned)
                 .map(|each| (gain(&each), each))
@@ -132,7 +188,7 @@ impl Binned {
             gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
             gains.truncate(MAX_FEATURES);
             binned = gains.into_iter().map(|(_, each)| each).collect();
-            binned.sort_by_key(|each| each.feature);
+            binned.sort_by_key(|each| each.feature.place);
         }
         Self {
             rows: targets.len(),
@@ -145,21 +201,20 @@ impl Binned {
         let mut leaf_of = vec![0; self.rows];
         let mut questions = Vec::new();
         for depth in 0..DEPTH {
-            let candidates = self
-                .features
-                .iter()
-                .filter(|each| is_drawn(seed, each.feature));
-            let best = candidates
-                .filter_map(|each| each.best_question(left, sampled, &leaf_of, 1 << depth))
-                .max_by(|one, other| one.gain.total_cmp(&other.gain));
-            let Some(best) = best else { break };
-            for (leaf, &bin) in leaf_of.iter_mut().zip(&best.of.bins) {
-                *leaf = 2 * *leaf + usize::from(usize::from(bin) > best.bin);
-            }
-            questions.push(Question {
-                feature: best.of.feature,
-                threshold: best.of.thresholds[best.bin],
+            let candidates = self.features.iter().enumerate();
+            let drawn = candidates.filter(|(_, each)| is_drawn(seed, each.feature.place));
+            let questions_of = drawn.filter_map(|(number, each)| {
+                let best = each.best_threshold(left, sampled, &leaf_of, 1 << depth);
+                best.map(|(threshold, gain)| (number, threshold, gain))
             });
+            let best = questions_of.max_by(|(.., one), (.., other)| one.total_cmp(other));
+            let Some((feature, threshold, _)) = best else {
+                break;
+            };
+            for (leaf, &bin) in leaf_of.iter_mut().zip(&self.features[feature].bins) {
+                *leaf = 2 * *leaf + usize::from(bin > threshold);
+            }
+            questions.push(Question { feature, threshold });
         }
         let mut sums = vec![Sum::default(); 1 << questions.len()];
         for ((&leaf, &left), _) in leaf_of
@@ -175,51 +230,22 @@ impl Binned {
     }
 }
 
-/// A question that divides the rows well.
-struct BestQuestion<'a> {
-    of: &'a BinnedFeature,
-    /// Number of the threshold.
-    bin: usize,
-    gain: f64,
-}
-
 impl BinnedFeature {
-    fn of(feature: usize, rows: &[Vec<f64>]) -> Self {
-        let mut values: Vec<f64> = rows.iter().map(|row| row[feature]).collect();
-        values.sort_by(f64::total_cmp);
-        values.dedup();
-        let between = values
-            .windows(2)
-            .map(|pair| f64::midpoint(pair[0], pair[1]));
-        let between: Vec<f64> = between.collect();
-        let step = between.len().div_ceil(THRESHOLDS).max(1);
-        let thresholds: Vec<f64> = between.into_iter().skip(step / 2).step_by(step).collect();
-        let bin = |row: &Vec<f64>| {
-            let below = thresholds.partition_point(|threshold| *threshold < row[feature]);
-            u8::try_from(below).unwrap_or(u8::MAX)
-        };
-        Self {
-            feature,
-            bins: rows.iter().map(bin).collect(),
-            thresholds,
-        }
-    }
-
-    /// Returns the threshold that divides the leaves best; nothing if all rows are on one side of each.
-    fn best_question(
+    /// Returns the number of the threshold that divides the leaves best, and by how much; nothing if there is none.
+    fn best_threshold(
         &self,
         left: &[f64],
         sampled: &[bool],
         leaf_of: &[usize],
         leaves: usize,
-    ) -> Option<BestQuestion<'_>> {
-        let bins = self.thresholds.len() + 1;
+    ) -> Option<(u8, f64)> {
+        let bins = self.feature.thresholds.len() + 1;
         let mut sums = vec![Sum::default(); leaves * bins];
         let rows = leaf_of.iter().zip(&self.bins).zip(left).zip(sampled);
         for (((&leaf, &bin), &left), _) in rows.filter(|(_, sampled)| **sampled) {
             sums[leaf * bins + usize::from(bin)].add(left);
         }
-        let mut gains = vec![0.0; self.thresholds.len()];
+        let mut gains = vec![0.0; bins - 1];
         for of_leaf in sums.chunks_exact(bins) {
             let all = of_leaf
                 .iter()
@@ -230,12 +256,9 @@ impl BinnedFeature {
                 *gain += below.explained() + all.minus(&below).explained();
             }
         }
-        let best = (0..gains.len()).max_by(|&one, &other| gains[one].total_cmp(&gains[other]))?;
-        Some(BestQuestion {
-            of: self,
-            bin: best,
-            gain: gains[best],
-        })
+        (0..)
+            .zip(gains)
+            .max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 }
 
@@ -297,8 +320,9 @@ mod tests {
     fn what_was_learned_holds_for_other_rows() {
         let trees = Trees::of(&examples((0..64).filter(|row| row % 3 > 0)), 100);
         let others = examples((0..64).filter(|row| row % 3 == 0));
-        for (features, target) in others.features.iter().zip(&others.targets) {
-            let predicted = trees.predict(features);
+        let predicted = trees.predict(&others.features);
+        let expected = others.features.iter().zip(&others.targets);
+        for ((features, target), predicted) in expected.zip(predicted) {
             assert!(
                 (predicted - target).abs() < 0.7,
                 "{features:?}: {predicted} for {target}"
@@ -313,7 +337,10 @@ mod tests {
             targets: vec![2.0; 9],
         };
         let trees = Trees::of(&equal, 100);
-        assert!((trees.predict(&[5.0]) - 2.0).abs() < 0.1);
-        assert_eq!(Trees::of(&Examples::default(), 3).predict(&[]), 0.0);
+        assert!((trees.predict(&[vec![5.0]])[0] - 2.0).abs() < 0.1);
+        assert_eq!(
+            Trees::of(&Examples::default(), 3).predict(&[Vec::new()]),
+            [0.0]
+        );
     }
 }

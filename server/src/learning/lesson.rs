@@ -117,13 +117,17 @@ impl Lesson {
         }
     }
 
-    /// What it rests on, as far as the client may know.
-    pub(crate) fn adaptation(&self, client: &Client) -> Adaptation {
-        let basis = self.fit.adapted.as_ref().map(|adapted| adapted.basis());
-        let basis = basis.map(|basis| Basis {
+    /// What the measurements say of predictions; `None` if they teach nothing.
+    pub(crate) fn basis(&self) -> Option<Basis> {
+        let basis = self.fit.adapted.as_ref()?.basis();
+        Some(Basis {
             trust: basis.trust * self.judgement.undisputed(),
             ..basis
-        });
+        })
+    }
+
+    /// What it rests on, as far as the client may know.
+    pub(crate) fn adaptation(&self, client: &Client) -> Adaptation {
         let mut contradictions = self.judgement.contradictions.clone();
         for contradiction in &mut contradictions {
             let shown = client.shown(contradiction.reporter.as_ref());
@@ -133,7 +137,7 @@ impl Lesson {
             target: self.evidence.target.clone(),
             measured: self.fit.measured,
             stored: self.fit.stored,
-            basis,
+            basis: self.basis(),
             pool: self.evidence.pooled,
             sources: self.evidence.sources.clone(),
             expectation: self.evidence.expectation.clone(),

@@ -161,7 +161,7 @@ impl ModelScores {
                 expectation: batch.predictor.expectation.as_ref(),
             };
             let points = points(&batch.configurations, &numbers, &scores);
-            pace::in_steps(1, &points)
+            pace::in_steps(8, &points)
                 .map(|point| predict(&batch.predictor, point))
                 .collect()
         };
@@ -192,17 +192,21 @@ impl ModelScores {
 }
 
 impl Expectation {
-    fn log_seconds(&self, point: &Point) -> f64 {
+    fn log_seconds(&self, points: &[Point]) -> Vec<f64> {
         match self {
-            Self::OfKernels(pool) => pool.score(point),
-            Self::OfTargets(sources) => sources.score(point),
+            Self::OfKernels(pool) => {
+                let points = pace::in_steps(8, points);
+                points.map(|point| pool.score(point)).collect()
+            }
+            Self::OfTargets(sources) => sources.scores(points),
         }
     }
 
     /// Takes the place of the scores of points.
     pub(super) fn replace_scores(&self, points: &mut [Point]) {
-        for point in pace::in_steps(8, points) {
-            point.score = self.log_seconds(point);
+        let log_seconds = self.log_seconds(points);
+        for (point, score) in points.iter_mut().zip(log_seconds) {
+            point.score = score;
         }
     }
 

@@ -1,32 +1,12 @@
 //! How well a model ranked lists of the validation data, by what is known of a list before anything is measured.
 
-use std::sync::LazyLock;
-
-use hlorank_graph::Configurations;
 use serde::Deserialize;
+
+use super::list_traits::ListTraits;
+use crate::statistics::deviation;
 
 /// The file of an artifact with the lists.
 pub(super) const CALIBRATION_FILE: &str = "calibration.json";
-
-/// What is known of a list of configurations of a graph before any is measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ListTraits {
-    /// Standard deviation of the model's scores.
-    pub spread: f64,
-    /// Mean of ln(1 + |x|) of each column of its configurations.
-    pub columns: Vec<f64>,
-}
-
-/// What was seen of the configurations and scores of a list until now.
-#[derive(Clone, Debug, Default)]
-pub struct SeenList {
-    /// Sums over the slots and nodes of some configurations.
-    columns: Vec<f64>,
-    rows: f64,
-    scores: f64,
-    score_sum: f64,
-    square_sum: f64,
-}
 
 /// Kendall's tau of a ranking and of run times, as expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,16 +56,6 @@ const COLUMNS: std::ops::RangeInclusive<usize> = 1..=1024;
 /// Deviations around the mean between which four of five values lie.
 const FOUR_OF_FIVE: f64 = 1.28;
 
-/// Number of scores of the shortest list of which something is expected.
-const SHORTEST: f64 = 3.0;
-
-/// How much of a batch is looked at.
-const SEEN_VALUES: usize = 2048;
-const SEEN_CONFIGS: usize = 16;
-
-/// Whole numbers below it have known logarithms.
-const WHOLE: u16 = 4096;
-
 /// Added to spreads, so that scores which are all equal have a logarithm.
 const LEAST_SPREAD: f64 = 0.01;
 
@@ -117,72 +87,6 @@ impl ExpectedTau {
     pub fn interval(&self) -> (f64, f64) {
         let half = FOUR_OF_FIVE * self.deviation;
         ((self.tau - half).max(-1.0), (self.tau + half).min(1.0))
-    }
-}
-
-impl SeenList {
-    /// Sees the columns of some configurations that lie evenly over a batch, about 2,048 values of at most 16 configurations.
-    #[must_use]
-    pub fn configurations(batch: &Configurations) -> Self {
-        let mut seen = Self::default();
-        if batch.is_empty() {
-            return seen;
-        }
-        let width = batch.row_columns();
-        let values = batch.feature_row(0).len().max(1);
-        let wanted = (SEEN_VALUES / values).clamp(1, SEEN_CONFIGS);
-        let step = batch.len().div_ceil(wanted);
-        seen.columns = vec![0.0; width];
-        for config in (0..batch.len()).step_by(step) {
-            for row in batch.feature_row(config).chunks_exact(width) {
-                seen.rows += 1.0;
-                for (sum, &value) in seen.columns.iter_mut().zip(row) {
-                    *sum += logarithm(value);
-                }
-            }
-        }
-        seen
-    }
-
-    /// Sees scores of a model.
-    #[must_use]
-    pub fn scores(scores: &[f32]) -> Self {
-        let mut seen = Self::default();
-        let finite = scores.iter().filter(|score| score.is_finite());
-        for score in finite.map(|&score| f64::from(score)) {
-            seen.scores += 1.0;
-            seen.score_sum += score;
-            seen.square_sum += score * score;
-        }
-        seen
-    }
-
-    /// Adds what else was seen.
-    pub fn add(&mut self, other: Self) {
-        if self.columns.len() < other.columns.len() {
-            self.columns.resize(other.columns.len(), 0.0);
-        }
-        for (sum, added) in self.columns.iter_mut().zip(other.columns) {
-            *sum += added;
-        }
-        self.rows += other.rows;
-        self.scores += other.scores;
-        self.score_sum += other.score_sum;
-        self.square_sum += other.square_sum;
-    }
-
-    /// What it says of the list; `None` if it is too short to be ranked well or badly.
-    #[must_use]
-    pub fn traits(&self) -> Option<ListTraits> {
-        if self.rows < 1.0 || self.scores < SHORTEST {
-            return None;
-        }
-        let mean = self.score_sum / self.scores;
-        let variance = self.square_sum / self.scores - mean * mean;
-        Some(ListTraits {
-            spread: variance.max(0.0).sqrt(),
-            columns: self.columns.iter().map(|sum| sum / self.rows).collect(),
-        })
     }
 }
 
@@ -224,9 +128,11 @@ impl Calibration {
                 tau: list.tau,
             })
             .collect();
-        let scales: Vec<f64> = (0..known[0].traits.len())
-            .map(|trait_| deviation(known.iter().map(|list| list.traits[trait_])) + LEAST_SCALE)
-            .collect();
+        let scale = |place: usize| {
+            let values: Vec<f64> = known.iter().map(|list| list.traits[place]).collect();
+            deviation(&values) + LEAST_SCALE
+        };
+        let scales: Vec<f64> = (0..known[0].traits.len()).map(scale).collect();
         for list in &mut known {
             divide(&mut list.traits, &scales);
         }
@@ -271,23 +177,6 @@ impl Calibration {
     }
 }
 
-/// ln(1 + |x|). Most columns have small whole numbers, whose logarithms are known.
-fn logarithm(value: f32) -> f64 {
-    static OF_WHOLE: LazyLock<Vec<f64>> =
-        LazyLock::new(|| (0..WHOLE).map(|whole| libm::log1p(whole.into())).collect());
-    let size = value.abs();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "compared with the number afterwards"
-    )]
-    let whole = size as u16;
-    match OF_WHOLE.get(usize::from(whole)) {
-        Some(known) if f32::from(whole) == size => *known,
-        _ => libm::log1p(size.into()),
-    }
-}
-
 fn coordinates(spread: f64, columns: &[f64]) -> Vec<f64> {
     let spread = libm::log(spread + LEAST_SPREAD);
     std::iter::once(spread)
@@ -315,14 +204,6 @@ fn likeness(one: &[f64], other: &[f64]) -> f64 {
         distance += weight * one.iter().zip(other).map(square).sum::<f64>();
     }
     libm::exp(-distance / (2.0 * BANDWIDTH * BANDWIDTH))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "at most 4,096 lists")]
-fn deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let count = values.clone().count() as f64;
-    let mean = values.clone().sum::<f64>() / count;
-    let squares = values.map(|value| (value - mean) * (value - mean));
-    (squares.sum::<f64>() / count).sqrt()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod facts;
 mod features;
 mod growth;
 mod interface;
+mod list_traits;
 mod loaded;
 mod manifest;
 mod manifest_error;
@@ -28,10 +29,11 @@ mod whole_graph;
 
 pub use artifact::Artifact;
 pub use artifact_error::ArtifactError;
-pub use calibration::{Calibration, ExpectedTau, ListTraits, SeenList};
+pub use calibration::{Calibration, ExpectedTau};
 pub use facts::ModelFacts;
 pub use features::ModelFeatures;
 pub use growth::{MemoryGrowth, RunSizes};
+pub use list_traits::{ListTraits, SeenList};
 pub use loaded::{LoadedModel, Model};
 pub use manifest::{
     Chunking, Manifest, MeasuredQuality, ModelKind, ModelNodes, Permutations, SegmentSettings,

@@ -11,6 +11,7 @@ use crate::{
     compute::Class,
     engine::{BatchPart, Terms},
     graphs::Warning,
+    learning::Lesson,
     model::{ExpectedTau, Model},
 };
 
@@ -74,7 +75,7 @@ impl Session {
             calibrated: self.calibrated(),
             suits: self.suits,
             scores: compared,
-            basis: self.adaptation().and_then(|adaptation| adaptation.basis),
+            basis: self.lesson.as_ref().and_then(Lesson::basis),
         };
         let confidence = Confidence::of(&signs);
         if signs.basis.is_none() {

@@ -5,12 +5,12 @@
     clippy::cast_precision_loss,
     reason = "there are far fewer than 2^53 numbers"
 )]
-pub(super) fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// The numbers around their mean.
-pub(super) fn centered(mut values: Vec<f64>) -> Vec<f64> {
+pub(crate) fn centered(mut values: Vec<f64>) -> Vec<f64> {
     let center = mean(&values);
     for value in &mut values {
         *value -= center;
@@ -19,7 +19,7 @@ pub(super) fn centered(mut values: Vec<f64>) -> Vec<f64> {
 }
 
 /// The standard deviation.
-pub(super) fn deviation(values: &[f64]) -> f64 {
+pub(crate) fn deviation(values: &[f64]) -> f64 {
     let center = mean(values);
     let squares: Vec<f64> = values
         .iter()
@@ -29,7 +29,7 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
 }
 
 /// The squared distance of two points.
-pub(super) fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
+pub(crate) fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
     one.iter()
         .zip(other)
         .map(|(one, other)| (one - other) * (one - other))

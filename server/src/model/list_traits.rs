@@ -1,0 +1,118 @@
+//! What is known of a list of configurations before any of them is measured.
+
+use std::sync::LazyLock;
+
+use hlorank_graph::Configurations;
+
+/// What is known of a list of configurations of a graph before any is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListTraits {
+    /// Standard deviation of the model's scores.
+    pub spread: f64,
+    /// Mean of ln(1 + |x|) of each column of its configurations.
+    pub columns: Vec<f64>,
+}
+
+/// What was seen of the configurations and scores of a list until now.
+#[derive(Clone, Debug, Default)]
+pub struct SeenList {
+    /// Sums over the slots and nodes of some configurations.
+    columns: Vec<f64>,
+    rows: f64,
+    scores: f64,
+    score_sum: f64,
+    square_sum: f64,
+}
+
+/// Number of scores of the shortest list of which something is expected.
+const SHORTEST: f64 = 3.0;
+
+/// How much of a batch is looked at.
+const SEEN_VALUES: usize = 2048;
+const SEEN_CONFIGS: usize = 16;
+
+/// Whole numbers below it have known logarithms.
+const WHOLE: u16 = 4096;
+
+impl SeenList {
+    /// Sees the columns of some configurations that lie evenly over a batch, about 2,048 values of at most 16 configurations.
+    #[must_use]
+    pub fn configurations(batch: &Configurations) -> Self {
+        let mut seen = Self::default();
+        if batch.is_empty() {
+            return seen;
+        }
+        let width = batch.row_columns();
+        let values = batch.feature_row(0).len().max(1);
+        let wanted = (SEEN_VALUES / values).clamp(1, SEEN_CONFIGS);
+        let step = batch.len().div_ceil(wanted);
+        seen.columns = vec![0.0; width];
+        for config in (0..batch.len()).step_by(step) {
+            for row in batch.feature_row(config).chunks_exact(width) {
+                seen.rows += 1.0;
+                for (sum, &value) in seen.columns.iter_mut().zip(row) {
+                    *sum += logarithm(value);
+                }
+            }
+        }
+        seen
+    }
+
+    /// Sees scores of a model.
+    #[must_use]
+    pub fn scores(scores: &[f32]) -> Self {
+        let mut seen = Self::default();
+        let finite = scores.iter().filter(|score| score.is_finite());
+        for score in finite.map(|&score| f64::from(score)) {
+            seen.scores += 1.0;
+            seen.score_sum += score;
+            seen.square_sum += score * score;
+        }
+        seen
+    }
+
+    /// Adds what else was seen.
+    pub fn add(&mut self, other: Self) {
+        if self.columns.len() < other.columns.len() {
+            self.columns.resize(other.columns.len(), 0.0);
+        }
+        for (sum, added) in self.columns.iter_mut().zip(other.columns) {
+            *sum += added;
+        }
+        self.rows += other.rows;
+        self.scores += other.scores;
+        self.score_sum += other.score_sum;
+        self.square_sum += other.square_sum;
+    }
+
+    /// What it says of the list; `None` if it is too short to be ranked well or badly.
+    #[must_use]
+    pub fn traits(&self) -> Option<ListTraits> {
+        if self.rows < 1.0 || self.scores < SHORTEST {
+            return None;
+        }
+        let mean = self.score_sum / self.scores;
+        let variance = self.square_sum / self.scores - mean * mean;
+        Some(ListTraits {
+            spread: variance.max(0.0).sqrt(),
+            columns: self.columns.iter().map(|sum| sum / self.rows).collect(),
+        })
+    }
+}
+
+/// ln(1 + |x|). Most columns have small whole numbers, whose logarithms are known.
+fn logarithm(value: f32) -> f64 {
+    static OF_WHOLE: LazyLock<Vec<f64>> =
+        LazyLock::new(|| (0..WHOLE).map(|whole| libm::log1p(whole.into())).collect());
+    let size = value.abs();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "compared with the number afterwards"
+    )]
+    let whole = size as u16;
+    match OF_WHOLE.get(usize::from(whole)) {
+        Some(known) if f32::from(whole) == size => *known,
+        _ => libm::log1p(size.into()),
+    }
+}
