@@ -2,7 +2,8 @@
 
 ``python tests/baselines/tvm_search.py KNOWN OUT.jsonl SERVER [TRIALS] [SEED,…] [TASK...]`` searches
 the tasks that ``tvm_tasks.py`` did not collect in the folder ``KNOWN``, one strategy after the
-other for each task and seed, and goes on where it stopped; without ``SERVER`` it prints the table.
+other for each task and seed, and goes on where it stopped; without ``SERVER`` it prints the table,
+and plots it.
 
 ==============  ==========================================================================
 ``random``      random scores, as TVM's XGBoost gives them below 100 measurements
@@ -162,6 +163,35 @@ def table(results: list[dict]) -> None:
         print(f"second user after 1, 8: {np.median(again, 0).round(3)} of what the first found")
 
 
+def plot(results: list[dict], path: str) -> None:
+    """Draws the best time so far over what the searches of a task and seed found, as means."""
+    from matplotlib.figure import Figure
+
+    searches = defaultdict(dict)
+    for each in results:
+        searches[each["task"], each["seed"]][each["strategy"]] = each
+    complete = [each for each in searches.values() if set(STRATEGIES[:3]) <= set(each)]
+    trials = max(each["random"]["trials"] for each in complete)
+    clocks = np.linspace(0, max(each["random"]["clock"][-1] for each in complete), 100)
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    by_trials, by_clock = figure.subplots(1, 2, sharey=True)
+    for strategy in STRATEGIES[:3]:
+        over_trials, over_clock = [], []
+        for found in complete:
+            reached = min(min(each["seconds"]) for each in found.values())
+            best = np.minimum.accumulate(found[strategy]["seconds"]) / reached
+            over_trials.append(np.pad(best, (0, trials - len(best)), "edge"))
+            after = np.searchsorted(found[strategy]["clock"], clocks, "right")
+            over_clock.append(np.r_[np.inf, best][after])
+        axis = np.arange(1, trials + 1)
+        by_trials.step(axis, np.exp(np.log(over_trials).mean(0)), where="post", label=strategy)
+        by_clock.step(clocks, np.exp(np.log(over_clock).mean(0)), where="post")
+    by_trials.set(xscale="log", yscale="log", xlabel="measured candidates", ylabel="time / best")
+    by_clock.set(xlabel="seconds of processors")
+    by_trials.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
 def _lasts(best: dict, key: tuple, strategy: str, budget: int) -> bool:
     """Whether a search may have measured so many; it ends sooner if nothing new is left."""
     found = best.get((*key[:2], strategy))
@@ -189,6 +219,7 @@ def main() -> None:
     results = [json.loads(line) for line in lines]
     if not rest:
         table(results)
+        plot(results, f"{out}.svg")
         return
     trials = int((rest[1:2] or ["32"])[0])
     seeds = [int(seed) for seed in (rest[2:3] or ["0"])[0].split(",")]

@@ -37,6 +37,8 @@ for other in ("cuda", "rocm", "hexagon", "arm_cpu", "riscv_cpu"):
 
 _SECONDS = 3
 """Processor time until a candidate is ended: LLVM takes minutes for some."""
+_REFERENCE = 5e-4
+"""Seconds of the fixed computation on a free processor."""
 _SLOW = 0.02
 """Seconds of a candidate that is not worth a second run."""
 
@@ -210,8 +212,21 @@ def _in_child(work: Callable[[], float]) -> list[float]:
     return [float(text)] if text else []
 
 
+def _slowness() -> float:
+    """How slow the processor is now: what a fixed computation takes, over what it takes at best."""
+    matrix = np.ones((64, 64), np.float32)  # too small for several threads
+
+    def took() -> float:
+        begin = time.thread_time()
+        for _ in range(50):
+            matrix @ matrix
+        return time.thread_time() - begin
+
+    return float(np.median([took() for _ in range(5)])) / _REFERENCE
+
+
 def _time(mod: tvm.IRModule, args_info) -> float:
-    """Processor time of one thread, since other work on the machine interrupts it."""
+    """Processor time of one thread, as if nobody else slowed the processor down."""
     built = ms.builder.local_builder.default_build(mod, TARGET, None)
     built = built.jit() if hasattr(built, "jit") else built
     draw = np.random.default_rng(0)
@@ -228,11 +243,13 @@ def _time(mod: tvm.IRModule, args_info) -> float:
     main = built["main"]
     main(*arguments)
     signal.setitimer(signal.ITIMER_PROF, 0)  # with it, the clock moves in ticks of milliseconds
+    slowness = _slowness()
     one = evaluated(1)
     if one > _SLOW:
-        return one
+        return one / slowness
     number = max(1, min(100, int(0.002 / max(one, 1e-7))))
-    return float(np.median([evaluated(number) for _ in range(5)]))
+    seconds = float(np.median([evaluated(number) for _ in range(5)]))
+    return 2 * seconds / (slowness + _slowness())
 
 
 def search(name: str, cost_model, trials: int, seed: int, **options) -> None:
