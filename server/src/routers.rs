@@ -24,7 +24,7 @@ use crate::{
     serve_connection::Http,
     service::{
         AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
-        DeliverySettings, Explain, Inference, JsonCalls, ModelAdmin, Models, Reflection,
+        DeliverySettings, Explain, Inference, JsonCalls, ModelAdmin, Models, Reflection, RestCalls,
     },
     start_error::StartError,
     telemetry::{ObserveCallsLayer, Observer},
@@ -136,6 +136,7 @@ impl<H: Health> Routers<'_, H> {
     /// Wraps services in the layers that every call passes, the outermost first.
     fn layered(&self, routes: Routes) -> CallService {
         let service = ServiceBuilder::new()
+            .layer_fn(RestCalls)
             .layer_fn(CallsOnly)
             .layer_fn(JsonCalls)
             .layer_fn(CountCalls)

@@ -1,26 +1,34 @@
 """Ranking by a client of the Open Inference Protocol, and what it gives beside our own client."""
 
 import hashlib
+import json
 import re
 from contextlib import contextmanager
+from http.client import HTTPConnection
 
 import numpy as np
 import pytest
 from conftest import DATA, REPOSITORY, run_server
+from google.protobuf.json_format import MessageToDict
 
 from hlorank import Client, Fusions, Graph, Layouts, Tiles, read_graphs
 
-protocol = pytest.importorskip("tritonclient.grpc", reason="needs tritonclient")
+grpc = pytest.importorskip("tritonclient.grpc", reason="needs tritonclient")
+rest = pytest.importorskip("tritonclient.http", reason="needs geventhttpclient")
+InferenceServerException = grpc.InferenceServerException
 
 TYPES = {"int8": "INT8", "uint8": "UINT8", "int32": "INT32", "object": "BYTES"}
 TOKEN = "of a client of another protocol"
 
 
 def infer(client, model: str, /, **arrays):
+    """Sends tensors: raw contents in gRPC, and JSON in the REST form."""
+    is_rest = isinstance(client, rest.InferenceServerClient)
+    protocol, form = (rest, {"binary_data": False}) if is_rest else (grpc, {})
     inputs = []
     for name, array in arrays.items():
-        inputs.append(protocol.InferInput(name, array.shape, TYPES[array.dtype.name]))
-        inputs[-1].set_data_from_numpy(array)
+        inputs.append(protocol.InferInput(name, list(array.shape), TYPES[array.dtype.name]))
+        inputs[-1].set_data_from_numpy(array, **form)
     return client.infer(model, inputs)
 
 
@@ -33,14 +41,14 @@ def check_equal(found, expected) -> None:
     assert found.as_numpy("scores").tobytes() == expected.scores.tobytes()
     assert found.as_numpy("ranking").tolist() == expected.best.tolist()
     assert found.as_numpy("graph_hash").tobytes() == expected.graph_hash
-    response = found.get_response()
-    assert response.model_name == expected.model.name
-    assert response.model_version == str(expected.model.version)
+    response = shown(found.get_response())
+    assert response["model_name"] == expected.model.name
+    assert response["model_version"] == str(expected.model.version)
 
 
-@pytest.fixture(scope="module")
-def client(server):
-    with protocol.InferenceServerClient(server) as client:
+@pytest.fixture(scope="module", params=[grpc, rest], ids=["grpc", "rest"])
+def client(request, server):
+    with request.param.InferenceServerClient(server) as client:
         yield client
 
 
@@ -57,6 +65,8 @@ def test_the_layouts_of_the_demo_have_equal_scores(server, client, model):
 
 @pytest.mark.parametrize("form", ["hlo_module.pb", "hlo.txt"])
 def test_a_graph_is_sent_as_a_module_or_as_text(server, client, form):
+    if isinstance(client, rest.InferenceServerClient) and form == "hlo_module.pb":
+        pytest.skip("BYTES are texts in JSON")
     file = DATA / f"hlo/mlp_train.before_opt.{form}"
     with Client(server) as own:
         graph = Graph.from_file(DATA / "hlo/mlp_train.before_opt.hlo_module.pb")
@@ -103,15 +113,26 @@ def test_the_page_ranks_tiles(server, capsys):
 
 def test_a_server_and_its_models_are_described(client):
     assert client.is_server_live() and client.is_server_ready()
-    assert client.get_server_metadata().name == "hlorank"
+    assert shown(client.get_server_metadata())["name"] == "hlorank"
     assert client.is_model_ready("layout-xla-cpu")
     assert not client.is_model_ready("layout-xla-cpu", "999")
     assert not client.is_model_ready("nothing")
-    described = client.get_model_metadata("layout-xla-cpu")
-    shapes = {tensor.name: (tensor.datatype, list(tensor.shape)) for tensor in described.inputs}
+    described = shown(client.get_model_metadata("layout-xla-cpu"))
+    shapes = {
+        tensor["name"]: (tensor["datatype"], [int(size) for size in tensor["shape"]])
+        for tensor in described["inputs"]
+    }
     assert shapes["layouts"] == ("INT8", [-1, -1, 18])
     assert "fused" not in shapes
-    assert {tensor.name for tensor in described.outputs} == {"scores", "ranking", "graph_hash"}
+    outputs = {tensor["name"] for tensor in described["outputs"]}
+    assert outputs == {"scores", "ranking", "graph_hash"}
+
+
+def shown(answer) -> dict:
+    """The fields of an answer, which is a message in gRPC."""
+    if isinstance(answer, dict):
+        return answer
+    return MessageToDict(answer, preserving_proto_field_name=True)
 
 
 LAYOUTS = np.full((2, 3, 18), -1, np.int8)
@@ -148,19 +169,26 @@ UNKNOWN = np.zeros(32, np.uint8)
 )
 def test_errors_are_those_of_every_call(client, model, inputs, code, words):
     found = refused(infer, client, model, **inputs)
-    assert found.startswith(f"StatusCode.{code}: ") and words in found
+    assert found.startswith(STATUSES[code]) and words in found
+
+
+STATUSES = {
+    "NOT_FOUND": ("StatusCode.NOT_FOUND: ", "404: "),
+    "FAILED_PRECONDITION": ("StatusCode.FAILED_PRECONDITION: ", "400: "),
+    "INVALID_ARGUMENT": ("StatusCode.INVALID_ARGUMENT: ", "400: "),
+}
 
 
 @contextmanager
 def connected(*flags: str):
     """A client of a server with these flags."""
-    with run_server(*flags) as address, protocol.InferenceServerClient(address) as client:
+    with run_server(*flags) as address, grpc.InferenceServerClient(address) as client:
         yield client
 
 
 def refused(call, *arguments, **inputs) -> str:
     """The status of a call, and what is wrong."""
-    with pytest.raises(protocol.InferenceServerException) as refused:
+    with pytest.raises(InferenceServerException) as refused:
         call(*arguments, **inputs)
     return f"{refused.value.status()}: {refused.value.message()}"
 
@@ -181,3 +209,49 @@ def test_tokens_and_deadlines_are_those_of_every_call(tmp_path):
         assert client.is_server_live(headers)
         late = {**headers, "connect-timeout-ms": "1"}
         assert "DEADLINE_EXCEEDED" in refused(client.is_server_live, late)
+
+
+def send(address: str, verb: str, path: str, body: str = "", **headers: str) -> tuple[int, dict]:
+    """The status and the JSON that a path of the REST form answers; headers have _ for -."""
+    connection = HTTPConnection(address)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(verb, f"/v2{path}", body or None, named)
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
+
+
+def test_the_rest_form_says_what_is_ready(server):
+    assert send(server, "GET", "/health/live") == (200, {"live": True})
+    assert send(server, "GET", "/health/ready") == (200, {"ready": True})
+    path = "/models/layout-xla-cpu/ready"
+    assert send(server, "GET", path) == (200, {"name": "layout-xla-cpu", "ready": True})
+    assert send(server, "GET", "/models/a/ready") == (400, {"name": "a", "ready": False})
+    status, described = send(server, "GET", "")
+    assert (status, described["name"], described["extensions"]) == (200, "hlorank", [])
+    status, error = send(server, "GET", "/models/a/versions/2")
+    assert status == 404 and "`a`" in error["error"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "headers", "status", "words"),
+    [
+        ("POST", {}, 400, "data[1][0] of the input `output_bounds`: invalid type"),
+        ("POST", {"inference_header_content_length": "9"}, 400, "binary_data=False"),
+        ("POST", {"content_type": "text/plain"}, 415, "text/plain"),
+        ("POST", {"origin": "http://a.example"}, 415, "content type"),
+        ("GET", {}, 405, "GET"),
+    ],
+)
+def test_the_rest_form_says_what_is_wrong(server, verb, headers, status, words):
+    bounds = {"name": "output_bounds", "shape": [2, 1], "datatype": "INT32"}
+    body = json.dumps({"inputs": [bounds | {"data": [[1], [1.5]]}]})
+    found, error = send(server, verb, "/models//infer", body, **headers)
+    assert found == status and words in error["error"]
+
+
+def test_the_rest_form_needs_a_token(tmp_path):
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    (tmp_path / "tokens").write_text(f"tests read sha256:{digest}\n")
+    with run_server(f"--tokens={tmp_path / 'tokens'}") as address:
+        assert send(address, "GET", "/health/live")[0] == 401
+        assert send(address, "GET", "/health/live", authorization=f"Bearer {TOKEN}")[0] == 200

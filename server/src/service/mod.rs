@@ -47,7 +47,7 @@ pub use delivery::DeliverySettings;
 pub use delivery_error::DeliveryError;
 pub use error::ServiceError;
 pub(crate) use inference::Inference;
-pub use json::{JsonCalls, failure, is_json, openapi};
+pub use json::{JsonCalls, RestCalls, failure, is_json, openapi};
 pub use model::Models;
 pub use model_admin::ModelAdmin;
 pub use read_request::{ReadRequest, read_request};

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use prost_reflect::{DynamicMessage, SerializeOptions};
 use tonic::{Status, body::Body};
 
-use super::method::JsonMethod;
+use super::{method::JsonMethod, rest::write_message};
 use crate::{
     admission::Place,
     call::CallError,
@@ -36,9 +36,10 @@ pub(in crate::service) async fn answer_json(
     if Status::from_header_map(response.headers()).is_some() {
         return response;
     }
-    let (head, body) = response.into_parts();
+    let (mut head, body) = response.into_parts();
     match written(body, method, place, pool).await {
-        Ok((json, trailers)) => {
+        Ok((status, json, trailers)) => {
+            head.status = status;
             let frames = [
                 Ok::<_, Status>(Frame::data(json)),
                 Ok(Frame::trailers(trailers)),
@@ -54,7 +55,7 @@ async fn written(
     method: JsonMethod,
     place: Place,
     pool: &ComputePool,
-) -> Result<(Bytes, HeaderMap), Status> {
+) -> Result<(StatusCode, Bytes, HeaderMap), Status> {
     let collected = body.collect().await?;
     let trailers = collected.trailers().cloned().unwrap_or_default();
     if let Some(status) =
@@ -76,25 +77,31 @@ async fn written(
             .map_err(|failed| ServiceError::from(CallError::from(failed)))?
             .value
     };
-    let json = json.map_err(|error| Status::internal(error.to_string()))?;
+    let (status, json) = json.map_err(|error| Status::internal(error.to_string()))?;
     // The text is held until it is sent.
     place.release(bytes.saturating_sub(json.len()));
-    Ok((json, trailers))
+    Ok((status, json, trailers))
 }
 
-/// Writes a message in the canonical form of proto3.
+/// Writes a message in the canonical form of proto3, or in that of the call's REST form, with the status of HTTP.
 fn write(
     message: Bytes,
     method: &JsonMethod,
-) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
-    let message = DynamicMessage::decode(method.0.output(), message)?;
-    let mut json = Vec::new();
-    message.serialize_with_options(
-        &mut serde_json::Serializer::new(&mut json),
-        &SerializeOptions::new(),
-    )?;
+) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+    let output = method.method.output();
+    let (status, mut json) = if let Some(path) = &method.rest {
+        write_message(path, output, message)?
+    } else {
+        let message = DynamicMessage::decode(output, message)?;
+        let mut json = Vec::new();
+        message.serialize_with_options(
+            &mut serde_json::Serializer::new(&mut json),
+            &SerializeOptions::new(),
+        )?;
+        (StatusCode::OK, json)
+    };
     json.push(b'\n');
-    Ok(json.into())
+    Ok((status, json.into()))
 }
 
 #[cfg(test)]
@@ -113,7 +120,7 @@ mod tests {
             ..RankConfigsResponse::default()
         };
         let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
-        let json = write(answer.encode_to_vec().into(), &method).unwrap();
+        let (_, json) = write(answer.encode_to_vec().into(), &method).unwrap();
         let expected = r#"{"ranking":[1,0],"rankingScores":[-1.5,"Infinity"],"graphHash":"AQID"}"#;
         assert_eq!(json, format!("{expected}\n"));
     }

@@ -10,7 +10,7 @@ use http::{
 use tonic::{Status, body::Body};
 use tower::Service;
 
-use super::{answer_body::AnswerBody, failure::failure, method::JsonMethod};
+use super::{answer_body::AnswerBody, failure::failure, method::JsonMethod, rest::RestPath};
 use crate::service::{ServiceError, header::read_header};
 
 /// Marks calls whose messages are JSON, for the delivery of their messages, and gives their answers and errors the form of
@@ -78,12 +78,19 @@ where
 }
 
 fn method<B>(request: &Request<B>) -> Result<JsonMethod, ServiceError> {
+    let headers = request.headers();
     let is_one = |text: &str| (text == "1").then_some(());
-    read_header(request.headers(), "connect-protocol-version", is_one, "1")?;
+    read_header(headers, "connect-protocol-version", is_one, "1")?;
+    // How clients of Triton announce tensors behind the JSON.
+    let binary = "inference-header-content-length";
+    let expected = "none: tensors are JSON (binary_data=False in tritonclient)";
+    read_header(headers, binary, |_| None::<()>, expected)?;
     let path = request.uri().path();
-    JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod {
+    let method = JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod {
         path: path.to_owned(),
-    })
+    })?;
+    let rest = request.extensions().get::<RestPath>().cloned();
+    Ok(JsonMethod { rest, ..method })
 }
 
 fn of_response(response: Response<Body>) -> Response<Body> {

@@ -3,6 +3,8 @@ use std::sync::LazyLock;
 use hlorank_proto::FILE_DESCRIPTOR_SET;
 use prost_reflect::{DescriptorPool, MethodDescriptor};
 
+use super::rest::RestPath;
+
 /// Descriptors of every service and message.
 static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
     DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the build has checked the descriptors")
@@ -10,7 +12,11 @@ static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
 
 /// The unary method of a call whose messages are JSON.
 #[derive(Clone, Debug)]
-pub(in crate::service) struct JsonMethod(pub(super) MethodDescriptor);
+pub(in crate::service) struct JsonMethod {
+    pub(super) method: MethodDescriptor,
+    /// The path of a call in the REST form of the Open Inference Protocol.
+    pub(super) rest: Option<RestPath>,
+}
 
 impl JsonMethod {
     /// Returns the method of a path, such as `/hlorank.v1.ModelService/ListModels`; `None` if there is none, or if it is a
@@ -19,7 +25,8 @@ impl JsonMethod {
         let (service, name) = path.strip_prefix('/')?.split_once('/')?;
         let service = DESCRIPTORS.get_service_by_name(service)?;
         let method = service.methods().find(|method| method.name() == name)?;
-        (!method.is_client_streaming() && !method.is_server_streaming()).then_some(Self(method))
+        let is_unary = !method.is_client_streaming() && !method.is_server_streaming();
+        is_unary.then_some(Self { method, rest: None })
     }
 
     /// Returns every unary method of a service.
@@ -45,7 +52,7 @@ mod tests {
     fn unary_methods_are_found_by_their_path() {
         let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
         assert_eq!(
-            method.0.input().full_name(),
+            method.method.input().full_name(),
             "hlorank.v1.RankConfigsRequest"
         );
         for path in [

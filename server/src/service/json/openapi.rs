@@ -19,7 +19,7 @@ pub fn openapi() -> Value {
         .collect();
     let paths: Map<String, Value> = methods.iter().map(path).collect();
     let mut schemas = Schemas::default();
-    for JsonMethod(method) in &methods {
+    for JsonMethod { method, .. } in &methods {
         schemas.add(&method.input());
         schemas.add(&method.output());
     }
@@ -41,7 +41,7 @@ pub fn openapi() -> Value {
     })
 }
 
-fn path(JsonMethod(method): &JsonMethod) -> (String, Value) {
+fn path(JsonMethod { method, .. }: &JsonMethod) -> (String, Value) {
     let content = |schema: String| json!({ "application/json": { "schema": { "$ref": schema } } });
     let service = method.parent_service();
     let described = json!({ "post": {
