@@ -140,20 +140,25 @@ def table(results: list[dict]) -> None:
         _print_search(best[key])
     print()
     compared = ("random", "xgb", "hlorank")
-    print("trials  searches  tasks  best against random: xgb  hlorank  processor s: ", *compared)
+    print("          best time against random: after trials   in random's time     processor s")
+    print("trials  searches  tasks        xgb  hlorank         xgb  hlorank    ", *compared)
     for budget in BUDGETS:
         lasting = {key[:2] for key in best if all(_lasts(best, key, s, budget) for s in compared)}
-        complete = sorted(lasting)
-        if not complete:
+        if not lasting:
             continue
-        times = np.array([[_best(best[*key, s], budget) for s in compared] for key in complete])
-        means = np.exp(np.log(times / times[:, :1]).mean(0))
-        clocks = [[best[*key, s]["clock"][:budget][-1] for s in compared] for key in complete]
-        clock = "  ".join(f"{seconds:6.1f}" for seconds in np.mean(clocks, 0))
-        count = len({task for task, _ in complete})
-        print(
-            f"{budget:6}  {len(complete):8}  {count:5}  {means[1]:24.3f}  {means[2]:7.3f}  {clock}"
+        found = [[best[*key, s] for s in compared] for key in sorted(lasting)]
+        times = [[_best(each, budget) for each in row] for row in found]
+        clocks = np.array([[each["clock"][:budget][-1] for each in row] for row in found])
+        within = [
+            [_best(each, np.searchsorted(each["clock"], clock, "right")) for each in row]
+            for row, clock in zip(found, clocks[:, 0], strict=True)
+        ]
+        ratios = "     ".join(
+            f"{xgb:7.3f}  {own:7.3f}" for xgb, own in map(_ratios, (times, within))
         )
+        seconds = "  ".join(f"{seconds:6.1f}" for seconds in clocks.mean(0))
+        count = len({task for task, _ in lasting})
+        print(f"{budget:6}  {len(found):8}  {count:5}    {ratios}    {seconds}")
     again = [
         [_best(each, n) / _best(best[*key[:2], "hlorank"], 999) for n in (1, 8)]
         for key, each in best.items()
@@ -172,7 +177,7 @@ def plot(results: list[dict], path: str) -> None:
         searches[each["task"], each["seed"]][each["strategy"]] = each
     complete = [each for each in searches.values() if set(STRATEGIES[:3]) <= set(each)]
     trials = max(each["random"]["trials"] for each in complete)
-    clocks = np.linspace(0, max(each["random"]["clock"][-1] for each in complete), 100)
+    clocks = np.linspace(0, 1.5, 150)
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     by_trials, by_clock = figure.subplots(1, 2, sharey=True)
     for strategy in STRATEGIES[:3]:
@@ -181,13 +186,16 @@ def plot(results: list[dict], path: str) -> None:
             reached = min(min(each["seconds"]) for each in found.values())
             best = np.minimum.accumulate(found[strategy]["seconds"]) / reached
             over_trials.append(np.pad(best, (0, trials - len(best)), "edge"))
-            after = np.searchsorted(found[strategy]["clock"], clocks, "right")
+            clock = np.array(found[strategy]["clock"]) / found["random"]["clock"][-1]
+            after = np.searchsorted(clock, clocks, "right")
             over_clock.append(np.r_[np.inf, best][after])
         axis = np.arange(1, trials + 1)
         by_trials.step(axis, np.exp(np.log(over_trials).mean(0)), where="post", label=strategy)
         by_clock.step(clocks, np.exp(np.log(over_clock).mean(0)), where="post")
-    by_trials.set(xscale="log", yscale="log", xlabel="measured candidates", ylabel="time / best")
-    by_clock.set(xlabel="seconds of processors")
+    by_trials.set(
+        xlabel="measured candidates", ylabel="best time so far / best of all", ylim=(1, 3)
+    )
+    by_clock.set(xlabel="processor time / that of random scores")
     by_trials.legend(frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
@@ -198,8 +206,15 @@ def _lasts(best: dict, key: tuple, strategy: str, budget: int) -> bool:
     return found is not None and found["trials"] >= budget
 
 
+def _ratios(times: list[list[float]]) -> np.ndarray:
+    """Geometric means over searches in which all found something, against the first strategy."""
+    times = np.array(times)
+    times = times[np.isfinite(times).all(1)]
+    return np.exp(np.log(times[:, 1:] / times[:, :1]).mean(0))
+
+
 def _best(result: dict, budget: int) -> float:
-    return min(result["seconds"][:budget])
+    return min(result["seconds"][:budget], default=np.inf)
 
 
 def _print_search(result: dict) -> None:

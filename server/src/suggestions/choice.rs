@@ -80,6 +80,9 @@ impl Choice {
         let suggestions = match adapted {
             Some(adapted) => adapted.suggest(&candidates, wanted),
             None if self.knows_nothing() => wanted.filling(&candidates, &self.measured),
+            None if self.rests_on_other_targets() => {
+                wanted.best_far_apart(&candidates, &self.measured)
+            }
             None => wanted.by_model(&ranking),
         };
         let described = |suggestion: Suggestion| SuggestedConfig {
@@ -90,14 +93,21 @@ impl Choice {
         suggestions.into_iter().map(described).collect()
     }
 
+    fn has_columns(&self) -> bool {
+        matches!(&*self.from.configurations, Configurations::FeatureSet(_))
+    }
+
     /// Whether nothing tells configurations apart but their columns.
     fn knows_nothing(&self) -> bool {
         let scores = &self.from.log_seconds;
-        let has_columns = matches!(&*self.from.configurations, Configurations::FeatureSet(_));
-        has_columns
-            && scores
-                .iter()
-                .all(|score| score.to_bits() == scores[0].to_bits())
+        let is_equal = |score: &f32| score.to_bits() == scores[0].to_bits();
+        self.has_columns() && scores.iter().all(is_equal)
+    }
+
+    /// Whether other targets alone tell what is fast in a space of columns.
+    fn rests_on_other_targets(&self) -> bool {
+        let expects = |predictor: &Predictor| predictor.expectation.is_some();
+        self.has_columns() && self.predictor.as_ref().is_some_and(expects)
     }
 
     fn scores(&self) -> Scores<'_> {
