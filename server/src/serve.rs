@@ -79,8 +79,6 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let replays = start_replays(&settings, store.clone(), &quality);
     let hosts = settings.security.allowed_hosts.clone();
     let monitored = Monitored::new(&metrics, &engine, &cost_model, &readiness);
-    let monitor = |address| Monitoring::start(address, monitored, hosts);
-    let monitoring = addresses.metrics.map(monitor).transpose()?;
     let tracing = Tracing::start(&settings.traces)?;
     let routers = Routers {
         settings: &settings.security,
@@ -96,9 +94,11 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let admin = addresses.admin;
     let admin = admin.map(|address| listen_to_admins(&routers, &metrics, address));
     let admin = admin.transpose()?;
-    // Calls come last: everything that answers them is there.
+    // Calls come after everything that answers them, and before what says that the server is ready for them.
     let gate = credentials.gate(&metrics.security.calls);
     let calls = Listening::start(addresses.calls, gate, routers.http(), routers.calls()?)?;
+    let monitor = |address| Monitoring::start(address, monitored, hosts);
+    let monitoring = addresses.metrics.map(monitor).transpose()?;
     let server = RunningServer {
         registry,
         credentials,

@@ -10,7 +10,7 @@ use crate::statistics::squared_distance;
 const DRAWN: usize = 8;
 
 /// Number of configurations, those that are predicted fastest, of which the one is suggested that lies farthest from all others.
-/// Of 16 or 32, 6 searches in 17 spaces found the best times after 10 and 20 measurements.
+/// It was chosen on searches in 17 spaces, where 64 find as much after 20 measurements and less after 10.
 const BEST: usize = 16;
 
 impl SuggestionRequest {
