@@ -201,7 +201,7 @@ def plot(results: list[dict], path: str) -> None:
 
 
 def _lasts(best: dict, key: tuple, strategy: str, budget: int) -> bool:
-    """Whether a search may have measured so many; it ends sooner if nothing new is left."""
+    """Whether a search was allowed so many trials; it ends earlier without new candidates."""
     found = best.get((*key[:2], strategy))
     return found is not None and found["trials"] >= budget
 

@@ -49,7 +49,7 @@ impl<'a> Joint<'a> {
             .map(|point| Rc::new(kernel.scaled(point)))
             .collect();
         let conditioned = adapted.hypotheses.iter().map(|hypothesis| {
-            let candidates = pace::in_steps(8, points).zip(&scaled);
+            let candidates = pace::in_steps(4, points).zip(&scaled);
             let new = |(point, scaled)| Posterior::of(kernel, hypothesis, point, scaled);
             ConditionedPoint {
                 kernel,

@@ -5,7 +5,7 @@ use super::{
     column_scale::ColumnScale,
     columns::Columns,
     lengths::{Lengths, Observations},
-    linear_algebra::add_scaled,
+    linear_algebra::{LANES, add_scaled},
     matern::matern,
     partitions::Partitions,
 };
@@ -24,7 +24,7 @@ pub(super) struct Kernel {
     measured_with: Vec<BTreeMap<u64, Vec<usize>>>,
     measured: Vec<ScaledPoint>,
     /// `[measured / 8, coordinates, 8]`, so that a processor computes several distances at a time.
-    coordinates: Vec<[f64; TOGETHER]>,
+    coordinates: Vec<[f64; LANES]>,
     dense: Vec<Dense>,
     partitions: Partitions,
     /// If there are fewer columns than measured configurations, and no bounds.
@@ -72,9 +72,6 @@ const LENGTH_SCALE: f64 = 3.5;
 /// How much a volume counts in a squared distance, compared with a bound. The number of tiles follows from the volume, and so
 /// tiles of equal volume are more alike than their bounds alone say.
 const VOLUME: f64 = 0.75;
-
-/// Number of measured configurations whose distances are computed together.
-const TOGETHER: usize = 8;
 
 /// Maximum number of measurements that lengths of columns are learned from, since that takes many steps.
 const TEACH_LENGTHS: usize = 64;
@@ -266,9 +263,9 @@ impl Kernel {
 
     /// `[measured]` how alike coordinates are to those of each measured configuration.
     fn alike_to_measured(&self, coordinates: &[f64]) -> Vec<f64> {
-        let mut alike = Vec::with_capacity(self.measured.len() + TOGETHER);
+        let mut alike = Vec::with_capacity(self.measured.len() + LANES);
         for others in self.coordinates.chunks_exact(coordinates.len().max(1)) {
-            let mut squared = [0.0; TOGETHER];
+            let mut squared = [0.0; LANES];
             for (own, others) in coordinates.iter().zip(others) {
                 for (squared, other) in squared.iter_mut().zip(others) {
                     *squared += (own - other) * (own - other);
@@ -279,6 +276,7 @@ impl Kernel {
             }
             alike.extend(squared);
         }
+        // What fills the last eight goes. Without coordinates, all are alike.
         alike.resize(self.measured.len(), matern(0.0));
         alike
     }
@@ -334,12 +332,12 @@ impl Kernel {
 }
 
 /// `[points / 8, coordinates, 8]` the coordinates of points, and 0 behind the last.
-fn together(points: &[ScaledPoint]) -> Vec<[f64; TOGETHER]> {
+fn together(points: &[ScaledPoint]) -> Vec<[f64; LANES]> {
     let count = points.first().map_or(0, |point| point.coordinates.len());
-    let mut together = Vec::with_capacity(points.len().div_ceil(TOGETHER) * count);
-    for some in points.chunks(TOGETHER) {
+    let mut together = Vec::with_capacity(points.len().div_ceil(LANES) * count);
+    for some in points.chunks(LANES) {
         for place in 0..count {
-            let mut values = [0.0; TOGETHER];
+            let mut values = [0.0; LANES];
             for (value, point) in values.iter_mut().zip(some) {
                 *value = point.coordinates[place];
             }

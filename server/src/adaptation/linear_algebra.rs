@@ -2,8 +2,8 @@
 
 use hlorank_graph::pace;
 
-/// Number of partial sums of a product, which a processor adds up at the same time.
-const LANES: usize = 8;
+/// Number of sums that a processor adds up at the same time.
+pub(super) const LANES: usize = 8;
 
 /// Number of rows between two pauses, each of which takes at most some 20 microseconds.
 const ROWS: usize = 4;
@@ -40,8 +40,8 @@ pub(super) struct Triangle {
 /// A lower triangle for many products.
 pub(super) struct TriangleOfEights {
     size: usize,
-    /// Of every eight rows, their values column by column up to the last row's diagonal: a processor adds up the products of
-    /// several rows at a time.
+    /// The rows, eight at a time. Of those eight, it has their values in the first column, then in the second, and so on up to
+    /// the diagonal of the last of them. A processor then adds up the products of several rows at a time.
     columns: Vec<[f64; LANES]>,
 }
 
@@ -112,23 +112,23 @@ impl Factor {
     /// Factors a `[size, size]` matrix, of which the lower triangle is read.
     pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Self {
         let mut log_determinant = 0.0;
-        let mut column = Vec::with_capacity(size);
-        // What each row explains is taken from all rows below it at once, in sums that do not depend on each other.
-        for pivot in pace::in_steps(ROWS, 0..size) {
-            // Rounding may leave less than nothing of a row that others determine.
-            let left = matrix[pivot * size + pivot].max(f64::MIN_POSITIVE);
-            let root = left.sqrt();
-            matrix[pivot * size + pivot] = root;
-            // |A| = |L|², and |L| is the product of its diagonal.
-            log_determinant += libm::log(left);
-            column.clear();
-            for row in pivot + 1..size {
-                let value = &mut matrix[row * size + pivot];
-                *value /= root;
-                column.push(*value);
-                let below = &mut matrix[row * size..][pivot + 1..=row];
-                add_scaled(below, &column, -column[row - pivot - 1]);
+        // Row by row, because a row needs only those above it, and both factors of a product are then contiguous.
+        for row in pace::in_steps(ROWS, 0..size) {
+            for column in 0..=row {
+                let product = dot(
+                    &matrix[row * size..][..column],
+                    &matrix[column * size..][..column],
+                );
+                let left = matrix[row * size + column] - product;
+                // Rounding may leave less than nothing of a row that others determine.
+                matrix[row * size + column] = if row == column {
+                    left.max(f64::MIN_POSITIVE).sqrt()
+                } else {
+                    left / matrix[column * size + column]
+                };
             }
+            // |A| = |L|², and |L| is the product of its diagonal.
+            log_determinant += 2.0 * libm::log(matrix[row * size + row]);
         }
         Self {
             inverse: Triangle {

@@ -12,7 +12,7 @@ pub(super) fn matern_slope(squared: f64) -> f64 {
     -5.0 / 6.0 * (1.0 + distance) * exp_of_minus(distance)
 }
 
-/// The largest exponent whose result is told from 0.
+/// What larger exponents count as. Its result is as good as 0.
 const LARGEST: f64 = 700.0;
 
 /// A number to whose neighbours the distance is 1, so that adding it rounds: 1.5 · 2^52.

@@ -161,7 +161,7 @@ impl ModelScores {
                 expectation: batch.predictor.expectation.as_ref(),
             };
             let points = points(&batch.configurations, &numbers, &scores);
-            pace::in_steps(8, &points)
+            pace::in_steps(4, &points)
                 .map(|point| predict(&batch.predictor, point))
                 .collect()
         };

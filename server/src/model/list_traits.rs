@@ -42,20 +42,25 @@ impl SeenList {
         if batch.is_empty() {
             return seen;
         }
-        let width = batch.row_columns();
-        let values = batch.feature_row(0).len().max(1);
-        let wanted = (SEEN_VALUES / values).clamp(1, SEEN_CONFIGS);
+        seen.columns = vec![0.0; batch.row_columns()];
+        let first = batch.feature_row(0);
+        seen.add_rows(&first);
+        let wanted = (SEEN_VALUES / first.len().max(1)).clamp(1, SEEN_CONFIGS);
         let step = batch.len().div_ceil(wanted);
-        seen.columns = vec![0.0; width];
-        for config in (0..batch.len()).step_by(step) {
-            for row in batch.feature_row(config).chunks_exact(width) {
-                seen.rows += 1.0;
-                for (sum, &value) in seen.columns.iter_mut().zip(row) {
-                    *sum += logarithm(value);
-                }
-            }
+        for config in (step..batch.len()).step_by(step) {
+            seen.add_rows(&batch.feature_row(config));
         }
         seen
+    }
+
+    /// Adds the rows of a configuration.
+    fn add_rows(&mut self, values: &[f32]) {
+        for row in values.chunks_exact(self.columns.len()) {
+            self.rows += 1.0;
+            for (sum, &value) in self.columns.iter_mut().zip(row) {
+                *sum += logarithm(value);
+            }
+        }
     }
 
     /// Sees scores of a model.
