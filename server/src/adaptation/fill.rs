@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(best(&[], 1), [0], "nothing is known: the fastest");
         let three = best(&[], 3);
         assert_eq!(three[0], 0);
-        assert!(three[1..].iter().all(|&number| number >= 7 && number <= 17));
+        assert!(three[1..].iter().all(|number| (7..=17).contains(number)));
         assert_eq!(
             best(&[0], 2),
             three[1..],
