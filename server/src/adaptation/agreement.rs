@@ -245,10 +245,7 @@ mod tests {
     use super::*;
     use crate::adaptation::{Measurement, Point};
 
-    const PRIOR: Prior = Prior {
-        slope: 0.076,
-        spread: 0.5,
-    };
+    const PRIOR: Prior = Prior::of_model(0.076, 0.5);
 
     fn tile(number: u32) -> Point {
         let bounds = vec![f64::from(number % 8), f64::from(number / 8)];

@@ -130,10 +130,7 @@ mod tests {
             }
         };
         let measured = [1.0, 2.0, 4.0].into_iter().zip(seconds).map(measurement);
-        let prior = Prior {
-            slope: 0.076,
-            spread: 0.5,
-        };
+        let prior = Prior::of_model(0.076, 0.5);
         cache.learn(prior, Measurements::of(measured.collect()))
     }
 

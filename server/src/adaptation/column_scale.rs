@@ -24,6 +24,9 @@ const EXPECTED_LOGARITHM: f64 = 1.2;
 /// The same of a switch, which is 0 or 1.
 const EXPECTED_SWITCH: f64 = 0.5;
 
+/// What is expected counts as much as this many points. Those of a search lie close together, which says nothing of the space.
+const EXPECTED_COUNT: f64 = 10.0;
+
 impl ColumnScale {
     /// The scale of points, all with the same number of columns, before lengths are learned. If there are too many columns, those
     /// are left out whose values go least with the `times`.
@@ -78,7 +81,8 @@ impl Column {
             reason = "there are far fewer than 2^53 points"
         )]
         let count = points.len() as f64;
-        column.unit = ((expected * expected + spread) / (1.0 + count)).sqrt();
+        let expected = EXPECTED_COUNT * expected * expected;
+        column.unit = ((expected + spread) / (EXPECTED_COUNT + count)).sqrt();
         let explained = if spread > 0.0 {
             shared * shared / spread
         } else {

@@ -106,6 +106,11 @@ impl Fit {
         (related.mean, variance.max(0.0))
     }
 
+    /// The variance of a configuration before anything is measured.
+    pub(super) fn variance_before(&self, kernel: &Kernel, scaled: &ScaledPoint) -> f64 {
+        kernel.between(scaled, scaled, &self.variances) + self.offset
+    }
+
     /// The covariance of two configurations.
     pub(super) fn covariance(
         &self,

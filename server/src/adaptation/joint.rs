@@ -1,174 +1,220 @@
 //! What is expected of some configurations' run times, as the times of further ones are believed to be known.
 
-use std::rc::Rc;
-
 use hlorank_graph::pace;
 
 use super::{
-    AdaptedModel, Point,
-    kernel::{Kernel, ScaledPoint},
-    linear_algebra::dot,
-    model::Hypothesis,
+    AdaptedModel, Point, kernel::ScaledPoint, linear_algebra::dot, model::Hypothesis,
     solution::Covariances,
 };
 
 /// The joint distribution of the run times of candidates.
+///
+/// Variances would take nearly all of the time, although few candidates are worth measuring. A variance falls with everything that
+/// is measured or believed, and the expected improvement with it. An earlier one is therefore an upper bound, and a variance is
+/// computed only where this bound reaches the best.
 pub(super) struct Joint<'a> {
-    numbers: Vec<usize>,
-    kernel: &'a Kernel,
-    conditioned: Vec<ConditionedPoint<'a>>,
+    adapted: &'a AdaptedModel,
+    candidates: Vec<Candidate<'a>>,
+    believed: Vec<Believed>,
     /// The lowest ln(seconds) that was measured or is believed.
     lowest: f64,
 }
 
-/// The candidates under one hypothesis.
-struct ConditionedPoint<'a> {
-    kernel: &'a Kernel,
-    hypothesis: &'a Hypothesis,
-    candidates: Vec<Posterior>,
-    /// With their deviations.
-    believed: Vec<(Posterior, f64)>,
+struct Candidate<'a> {
+    number: usize,
+    point: &'a Point,
+    /// By how much it is expected to lower the lowest ln(seconds), at most.
+    improvement: f64,
+    /// `None` until its variance is needed.
+    configuration: Option<Configuration>,
 }
 
-/// One configuration.
+/// A configuration whose predicted time is taken for its measured one.
+struct Believed {
+    configuration: Configuration,
+    /// Under each hypothesis, that of a run.
+    deviations: Vec<f64>,
+}
+
+struct Configuration {
+    scaled: ScaledPoint,
+    /// Under each hypothesis.
+    under: Vec<Posterior>,
+}
+
+/// A configuration under one hypothesis.
 struct Posterior {
-    scaled: Rc<ScaledPoint>,
+    normal: Normal,
     related: Covariances,
-    mean: f64,
-    variance: f64,
     /// How much each configuration that is believed tells of it.
     told: Vec<f64>,
 }
 
+/// The distribution of ln(seconds) under one hypothesis.
+#[derive(Clone, Copy)]
+struct Normal {
+    mean: f64,
+    variance: f64,
+}
+
 impl<'a> Joint<'a> {
     /// The candidates of these numbers, which have these points.
-    pub(super) fn of(adapted: &'a AdaptedModel, numbers: Vec<usize>, points: &[Point]) -> Self {
-        let kernel = &adapted.kernel;
-        let scaled: Vec<Rc<ScaledPoint>> = points
-            .iter()
-            .map(|point| Rc::new(kernel.scaled(point)))
-            .collect();
-        let conditioned = adapted.hypotheses.iter().map(|hypothesis| {
-            let candidates = pace::in_steps(4, points).zip(&scaled);
-            let new = |(point, scaled)| Posterior::of(kernel, hypothesis, point, scaled);
-            ConditionedPoint {
-                kernel,
-                hypothesis,
-                candidates: candidates.map(new).collect(),
-                believed: Vec::new(),
-            }
+    pub(super) fn of(adapted: &'a AdaptedModel, numbers: Vec<usize>, points: &'a [Point]) -> Self {
+        let lowest = adapted.fastest;
+        let candidates = pace::in_steps(16, numbers.into_iter().zip(points));
+        let candidates = candidates.map(|(number, point)| Candidate {
+            number,
+            point,
+            improvement: mixture(adapted, &before_measuring(adapted, point)).improvement(lowest),
+            configuration: None,
         });
         Self {
-            numbers,
-            kernel,
-            conditioned: conditioned.collect(),
-            lowest: adapted.fastest,
+            candidates: candidates.collect(),
+            believed: Vec::new(),
+            adapted,
+            lowest,
         }
     }
 
     /// Takes the predicted time of a configuration for its measured one. Means stay as they are, and variances fall.
     pub(super) fn believe(&mut self, point: &Point) {
-        let scaled = Rc::new(self.kernel.scaled(point));
-        let means = self.conditioned.iter_mut();
-        let means = means.map(|each| each.hypothesis.weight * each.believe(point, &scaled));
-        self.lowest = self.lowest.min(means.sum());
+        let mut configuration = Configuration::of(self.adapted, point);
+        configuration.condition(self.adapted, &self.believed);
+        let normal = configuration.mixture(self.adapted);
+        self.lowest = self.lowest.min(normal.mean);
+        let of_run = |(under, hypothesis): (&Posterior, &Hypothesis)| {
+            (under.normal.variance + hypothesis.fit.noise).sqrt()
+        };
+        let under = configuration.under.iter().zip(&self.adapted.hypotheses);
+        self.believed.push(Believed {
+            deviations: under.map(of_run).collect(),
+            configuration,
+        });
     }
 
     /// Removes a candidate.
     pub(super) fn remove(&mut self, number: usize) {
-        if let Some(place) = self.numbers.iter().position(|&each| each == number) {
-            self.numbers.remove(place);
-            for each in &mut self.conditioned {
-                each.candidates.remove(place);
+        self.candidates.retain(|each| each.number != number);
+    }
+
+    /// The candidate with the largest expected improvement, the first of several.
+    pub(super) fn best(&mut self) -> Option<usize> {
+        let mut places: Vec<usize> = (0..self.candidates.len()).collect();
+        let bound = |place: usize| self.candidates[place].improvement;
+        places.sort_by(|&one, &other| bound(other).total_cmp(&bound(one)));
+        let mut best: Option<(f64, usize)> = None;
+        for place in pace::in_steps(4, places) {
+            let bound = self.candidates[place].improvement;
+            if best.is_some_and(|(largest, _)| bound < largest) {
+                break;
+            }
+            let improvement = self.update(place);
+            let is_better = best.is_none_or(|(largest, first)| {
+                improvement > largest || (improvement >= largest && place < first)
+            });
+            if is_better {
+                best = Some((improvement, place));
+            }
+        }
+        best.map(|(_, place)| self.candidates[place].number)
+    }
+
+    /// By how much a candidate is expected to lower the lowest ln(seconds); 0 for others.
+    pub(super) fn improvement(&mut self, number: usize) -> f64 {
+        let mut candidates = self.candidates.iter();
+        let place = candidates.position(|each| each.number == number);
+        place.map_or(0.0, |place| self.update(place))
+    }
+
+    /// Computes the expected improvement of the candidate at a place, given all that is measured and believed.
+    fn update(&mut self, place: usize) -> f64 {
+        let candidate = &mut self.candidates[place];
+        let new = || Configuration::of(self.adapted, candidate.point);
+        let configuration = candidate.configuration.get_or_insert_with(new);
+        configuration.condition(self.adapted, &self.believed);
+        candidate.improvement = configuration.mixture(self.adapted).improvement(self.lowest);
+        candidate.improvement
+    }
+}
+
+/// The distributions of a configuration under each hypothesis, with its means after the measurements, and its variances before.
+fn before_measuring(adapted: &AdaptedModel, point: &Point) -> Vec<Normal> {
+    let kernel = &adapted.kernel;
+    let scaled = kernel.scaled(point);
+    let under = adapted.hypotheses.iter().map(|hypothesis| Normal {
+        mean: hypothesis.fit.mean(kernel, &scaled) + hypothesis.mean_of(point),
+        variance: hypothesis.fit.variance_before(kernel, &scaled),
+    });
+    under.collect()
+}
+
+/// Mean and variance over the hypotheses.
+fn mixture(adapted: &AdaptedModel, under: &[Normal]) -> Normal {
+    let expected = |of: &dyn Fn(&Normal) -> f64| -> f64 {
+        let hypotheses = adapted.hypotheses.iter().zip(under);
+        hypotheses
+            .map(|(each, normal)| each.weight * of(normal))
+            .sum()
+    };
+    let mean = expected(&|normal| normal.mean);
+    let variance = |normal: &Normal| normal.variance + (normal.mean - mean) * (normal.mean - mean);
+    Normal {
+        mean,
+        variance: expected(&variance),
+    }
+}
+
+impl Configuration {
+    fn of(adapted: &AdaptedModel, point: &Point) -> Self {
+        let kernel = &adapted.kernel;
+        let scaled = kernel.scaled(point);
+        let under = adapted.hypotheses.iter().map(|hypothesis| {
+            let related = hypothesis.fit.relate(kernel, &scaled);
+            let (mean, variance) = hypothesis.fit.predict(kernel, &scaled, &related);
+            Posterior {
+                normal: Normal {
+                    mean: mean + hypothesis.mean_of(point),
+                    variance,
+                },
+                related,
+                told: Vec::new(),
+            }
+        });
+        Self {
+            under: under.collect(),
+            scaled,
+        }
+    }
+
+    /// Lowers the variances by what those of the believed configurations tell that it has not heard of.
+    fn condition(&mut self, adapted: &AdaptedModel, believed: &[Believed]) {
+        for (number, hypothesis) in adapted.hypotheses.iter().enumerate() {
+            let own = &mut self.under[number];
+            for known in &believed[own.told.len()..] {
+                let other = &known.configuration.under[number];
+                let before = hypothesis.fit.covariance(
+                    &adapted.kernel,
+                    (&self.scaled, &own.related),
+                    (&known.configuration.scaled, &other.related),
+                );
+                let left = before - dot(&own.told[..other.told.len()], &other.told);
+                let told = left / known.deviations[number];
+                own.told.push(told);
+                own.normal.variance = (own.normal.variance - told * told).max(0.0);
             }
         }
     }
 
-    /// The candidate with the largest expected improvement, the first of several.
-    pub(super) fn best(&self) -> Option<usize> {
-        let improvements = self
-            .numbers
-            .iter()
-            .enumerate()
-            .map(|(place, &number)| (self.at(place), number));
-        let larger =
-            |best: (f64, usize), next: (f64, usize)| if next.0 > best.0 { next } else { best };
-        improvements.reduce(larger).map(|(_, number)| number)
-    }
-
-    /// By how much a candidate is expected to lower the lowest ln(seconds); 0 for others.
-    pub(super) fn improvement(&self, number: usize) -> f64 {
-        self.numbers
-            .iter()
-            .position(|&each| each == number)
-            .map_or(0.0, |place| self.at(place))
-    }
-
-    fn at(&self, place: usize) -> f64 {
-        let parts = || {
-            let conditioned = self.conditioned.iter();
-            conditioned.map(|each| (each.hypothesis.weight, &each.candidates[place]))
-        };
-        let mean: f64 = parts().map(|(weight, each)| weight * each.mean).sum();
-        let spread = |each: &Posterior| each.variance + (each.mean - mean) * (each.mean - mean);
-        let variance: f64 = parts().map(|(weight, each)| weight * spread(each)).sum();
-        expected_improvement(self.lowest - mean, variance.sqrt())
+    fn mixture(&self, adapted: &AdaptedModel) -> Normal {
+        let under: Vec<Normal> = self.under.iter().map(|each| each.normal).collect();
+        mixture(adapted, &under)
     }
 }
 
-impl ConditionedPoint<'_> {
-    /// Returns the mean of the configuration.
-    fn believe(&mut self, point: &Point, scaled: &Rc<ScaledPoint>) -> f64 {
-        let mut new = Posterior::of(self.kernel, self.hypothesis, point, scaled);
-        for (earlier, deviation) in &self.believed {
-            new.condition(self.kernel, self.hypothesis, earlier, *deviation);
-        }
-        let deviation = (new.variance + self.hypothesis.fit.noise).sqrt();
-        for candidate in pace::in_steps(16, &mut self.candidates) {
-            candidate.condition(self.kernel, self.hypothesis, &new, deviation);
-        }
-        let mean = new.mean;
-        self.believed.push((new, deviation));
-        mean
-    }
-}
-
-impl Posterior {
-    fn of(
-        kernel: &Kernel,
-        hypothesis: &Hypothesis,
-        point: &Point,
-        scaled: &Rc<ScaledPoint>,
-    ) -> Self {
-        let related = hypothesis.fit.relate(kernel, scaled);
-        let (mean, variance) = hypothesis.fit.predict(kernel, scaled, &related);
-        let scaled = Rc::clone(scaled);
-        let mean = mean + hypothesis.mean_of(point);
-        Self {
-            scaled,
-            related,
-            mean,
-            variance,
-            told: Vec::new(),
-        }
-    }
-
-    /// Lowers the variance by what another configuration, which is known up to a deviation, tells of this one.
-    fn condition(
-        &mut self,
-        kernel: &Kernel,
-        hypothesis: &Hypothesis,
-        known: &Self,
-        deviation: f64,
-    ) {
-        let parts = (
-            (&*self.scaled, &self.related),
-            (&*known.scaled, &known.related),
-        );
-        let before = hypothesis.fit.covariance(kernel, parts.0, parts.1);
-        let told = (before - dot(&self.told[..known.told.len()], &known.told)) / deviation;
-        self.told.push(told);
-        self.variance = (self.variance - told * told).max(0.0);
+impl Normal {
+    /// By how much it is expected to lower the lowest ln(seconds).
+    fn improvement(self, lowest: f64) -> f64 {
+        expected_improvement(lowest - self.mean, self.variance.sqrt())
     }
 }
 

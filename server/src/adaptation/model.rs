@@ -14,7 +14,7 @@ use super::{
 /// A model of the run times of one graph on one target.
 pub(crate) struct AdaptedModel {
     pub(super) kernel: Kernel,
-    /// One with the score as its mean, and one without; only the latter if all scores are equal.
+    /// One with the score as its mean, unless all scores are equal or contradicted, and one without, unless scores are beyond doubt.
     pub(super) hypotheses: Vec<Hypothesis>,
     /// The lowest ln(seconds) that was measured.
     pub(super) fastest: f64,
@@ -77,9 +77,6 @@ const TABLES: usize = 6;
 /// leave-one-out tau a model may be trusted.
 const SURE: f64 = 2.0;
 
-/// How probable each hypothesis is before anything is measured.
-const PROBABILITIES: [f64; 2] = [0.7, 0.3];
-
 impl AdaptedModel {
     /// Learns from measurements. Returns `None` if they say nothing: fewer than three configurations, or equal times.
     pub(crate) fn of(prior: Prior, measurements: Measurements) -> Option<Self> {
@@ -106,10 +103,15 @@ impl AdaptedModel {
             measurements = measurements.at_most(MAX_SIZE);
             kernel = Kernel::of(&measurements, prior);
         }
-        let slopes = if measurements.scores_differ() {
-            &[prior.slope, 0.0][..]
-        } else {
+        let score_tau = measurements.tau_of_scores();
+        let chance = variance_by_chance(measurements.times.len()).sqrt();
+        let contradicts = score_tau < -SURE * chance;
+        let slopes: &[f64] = if contradicts || !measurements.scores_differ() {
             &[0.0]
+        } else if prior.doubt > 0.0 {
+            &[prior.slope, 0.0]
+        } else {
+            &[prior.slope]
         };
         let hypotheses = |covariance: &dyn Covariance| -> Vec<Hypothesis> {
             let of_slope =
@@ -120,13 +122,7 @@ impl AdaptedModel {
             Some(columns) => hypotheses(columns),
             None => hypotheses(&Gram::of(&kernel, kernel.partitions())),
         };
-        weigh(&mut hypotheses);
-        let score_tau = measurements.tau_of_scores();
-        let chance = variance_by_chance(measurements.times.len()).sqrt();
-        let contradicts = score_tau < -SURE * chance;
-        if let ([with_score, without], true) = (&mut hypotheses[..], contradicts) {
-            (with_score.weight, without.weight) = (0.0, 1.0);
-        }
+        weigh(&mut hypotheses, prior.doubt);
         let basis = Basis {
             contradicts,
             score_tau,
@@ -301,13 +297,13 @@ impl Hypothesis {
     }
 }
 
-/// Sets the probability of each hypothesis after the measurements.
-fn weigh(hypotheses: &mut [Hypothesis]) {
+/// Sets the probability of each hypothesis after the measurements, given that of the second one before them.
+fn weigh(hypotheses: &mut [Hypothesis], doubt: f64) {
     let best = hypotheses
         .iter()
         .map(|each| each.fit.evidence)
         .fold(f64::NEG_INFINITY, f64::max);
-    for (each, before) in hypotheses.iter_mut().zip(PROBABILITIES) {
+    for (each, before) in hypotheses.iter_mut().zip([1.0 - doubt, doubt]) {
         each.weight = before * libm::exp(each.fit.evidence - best);
     }
     let total: f64 = hypotheses.iter().map(|each| each.weight).sum();
@@ -358,10 +354,8 @@ fn basis_of(hypotheses: &[Hypothesis], Measurements { times, .. }: &Measurements
     }
     let left_out_tau = tau(times, &predicted);
     let supported = left_out_tau + SURE * variance_by_chance(times.len()).sqrt();
-    let believed = match hypotheses {
-        [with_score, _] => with_score.weight,
-        _ => 0.0,
-    };
+    let with_score = hypotheses.iter().filter(|each| each.slope > 0.0);
+    let believed: f64 = with_score.map(|each| each.weight).sum();
     let noise: f64 = hypotheses
         .iter()
         .map(|each| each.weight * each.fit.noise)

@@ -209,10 +209,7 @@ mod tests {
     use super::*;
     use crate::adaptation::Measurement;
 
-    const PRIOR: Prior = Prior {
-        slope: 0.05,
-        spread: 0.3,
-    };
+    const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 
     fn tile(number: u32) -> Point {
         let bounds = vec![f64::from(number % 4), f64::from(number / 4)];

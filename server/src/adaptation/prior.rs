@@ -12,7 +12,7 @@ impl Prior {
     }
 
     /// All that it consists of.
-    pub(super) fn numbers(self) -> [f64; 2] {
-        [self.slope, self.spread]
+    pub(super) fn numbers(self) -> [f64; 3] {
+        [self.slope, self.spread, self.doubt]
     }
 }

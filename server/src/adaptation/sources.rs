@@ -214,6 +214,9 @@ impl Sources {
         Prior {
             slope: 1.0,
             spread: self.spread.clamp(LEAST_SPREAD, MOST_SPREAD),
+            // Sources that say nothing are refused. If they could be doubted here, too, then suggestions would go where they are
+            // most extreme, and find less.
+            doubt: 0.0,
         }
     }
 }
@@ -272,10 +275,7 @@ mod tests {
     use super::*;
     use crate::adaptation::Measurement;
 
-    const PRIOR: Prior = Prior {
-        slope: 0.05,
-        spread: 0.5,
-    };
+    const PRIOR: Prior = Prior::of_model(0.05, 0.5);
 
     fn point(number: u32) -> Point {
         let columns = [number % 8, number / 8].map(f64::from);

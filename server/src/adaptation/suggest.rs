@@ -157,10 +157,7 @@ mod tests {
     use super::*;
     use crate::adaptation::{Measurement, Measurements, Prior};
 
-    const PRIOR: Prior = Prior {
-        slope: 0.05,
-        spread: 0.3,
-    };
+    const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 
     /// Layouts of three tensors whose time is a sum over tensors.
     fn layout(number: usize) -> Point {
@@ -296,7 +293,8 @@ mod tests {
     fn a_believed_time_leaves_less_to_learn() {
         let measured = [26, 13, 17, 5];
         let adapted = adapted(&measured);
-        let mut joint = Joint::of(&adapted, vec![0, 1], &[layout(0), layout(1)]);
+        let points = [layout(0), layout(1)];
+        let mut joint = Joint::of(&adapted, vec![0, 1], &points);
         let before = joint.improvement(1);
         joint.believe(&layout(1));
         assert!(
@@ -304,5 +302,30 @@ mod tests {
             "{} {before}",
             joint.improvement(1)
         );
+    }
+
+    #[test]
+    fn what_is_left_out_is_no_better_than_the_best() {
+        let adapted = adapted(&[26, 13, 17, 5]);
+        let numbers: Vec<usize> = (0..27).filter(|number| number % 4 != 1).collect();
+        let points: Vec<Point> = numbers.iter().copied().map(layout).collect();
+        let [mut few, mut all] = [(); 2].map(|()| Joint::of(&adapted, numbers.clone(), &points));
+        for _ in 0..numbers.len() {
+            let best = few.best().unwrap();
+            let largest = |largest: (usize, f64), &number: &usize| {
+                let improvement = all.improvement(number);
+                if improvement > largest.1 {
+                    (number, improvement)
+                } else {
+                    largest
+                }
+            };
+            let largest = numbers.iter().fold((usize::MAX, -1.0), largest);
+            assert_eq!((best, few.improvement(best)), largest);
+            for joint in [&mut few, &mut all] {
+                joint.remove(best);
+                joint.believe(&layout(best));
+            }
+        }
     }
 }

@@ -21,17 +21,13 @@ pub struct ExpectedTau {
 /// them, nothing.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    lists: Vec<Known>,
-    /// What the traits are divided by: their deviations over the lists.
-    scales: Vec<f64>,
-}
-
-/// A list whose run times were measured.
-#[derive(Clone, Debug)]
-struct Known {
-    /// The spread, then the columns, divided by the scales.
-    traits: Vec<f64>,
-    tau: f64,
+    /// `[traits, lists]` the spread and the columns of every list, in units in which distances count. A trait of all lists lies
+    /// together, so that a processor compares several lists at a time.
+    traits: Vec<f32>,
+    /// `[traits]` what the traits are multiplied with: how much each counts, over its deviation over the lists.
+    factors: Vec<f64>,
+    /// `[lists]`
+    taus: Vec<f64>,
 }
 
 /// The file as it is written.
@@ -68,9 +64,8 @@ const SPREAD_SHARE: f64 = 0.3;
 /// Distance over which likeness falls. With the share of the spread, it was chosen on lists of tiles, among a few.
 const BANDWIDTH: f64 = 0.4;
 
-/// A distance beyond which lists are not alike at all, to stop adding columns up, and how many are added up between looking.
-const FAR: f64 = 36.0 * BANDWIDTH * BANDWIDTH;
-const PART: usize = 8;
+/// A squared distance beyond which lists are not alike at all.
+const FAR: f32 = 6.0;
 
 /// How many like lists outweigh one of which nothing is known.
 const UNKNOWN_WEIGHT: f64 = 0.3;
@@ -121,48 +116,39 @@ impl Calibration {
     }
 
     fn of(lists: Vec<WrittenList>) -> Self {
-        let mut known: Vec<Known> = lists
-            .into_iter()
-            .map(|list| Known {
-                traits: coordinates(list.spread, &list.columns),
-                tau: list.tau,
-            })
-            .collect();
-        let scale = |place: usize| {
-            let values: Vec<f64> = known.iter().map(|list| list.traits[place]).collect();
-            deviation(&values) + LEAST_SCALE
-        };
-        let scales: Vec<f64> = (0..known[0].traits.len()).map(scale).collect();
-        for list in &mut known {
-            divide(&mut list.traits, &scales);
+        let taus = lists.iter().map(|list| list.tau).collect();
+        let of_lists = lists.into_iter();
+        let of_lists = of_lists.map(|list| coordinates(list.spread, &list.columns));
+        let of_lists: Vec<Vec<f64>> = of_lists.collect();
+        let count = of_lists[0].len();
+        let mut traits = Vec::new();
+        let mut factors = Vec::new();
+        for place in 0..count {
+            let values: Vec<f64> = of_lists.iter().map(|list| list[place]).collect();
+            let factor = share(place, count).sqrt() / (deviation(&values) + LEAST_SCALE);
+            traits.extend(values.into_iter().map(|value| rounded(value * factor)));
+            factors.push(factor);
         }
         Self {
-            lists: known,
-            scales,
+            traits,
+            factors,
+            taus,
         }
     }
 
     /// What is expected of the ranking of a list: the mean of those that are like it, and of one of which nothing is known.
     #[must_use]
     pub fn expected(&self, list: &ListTraits) -> ExpectedTau {
-        let mut traits = coordinates(list.spread, &list.columns);
-        if traits.len() != self.scales.len() {
+        let traits = coordinates(list.spread, &list.columns);
+        if traits.len() != self.factors.len() {
             return ExpectedTau::UNKNOWN;
         }
-        divide(&mut traits, &self.scales);
-        let weights: Vec<f64> = self
-            .lists
-            .iter()
-            .map(|known| likeness(&known.traits, &traits))
-            .collect();
+        let distances = self.squared_distances(&traits).into_iter();
+        let weights: Vec<f64> = distances.map(likeness).collect();
         let total = UNKNOWN_WEIGHT + weights.iter().sum::<f64>();
         let mean = |of: &dyn Fn(f64) -> f64, of_unknown: f64| {
-            let sum: f64 = self
-                .lists
-                .iter()
-                .zip(&weights)
-                .map(|(known, weight)| weight * of(known.tau))
-                .sum();
+            let lists = self.taus.iter().zip(&weights);
+            let sum: f64 = lists.map(|(&tau, weight)| weight * of(tau)).sum();
             (sum + UNKNOWN_WEIGHT * of_unknown) / total
         };
         let unknown = ExpectedTau::UNKNOWN;
@@ -175,6 +161,19 @@ impl Calibration {
             deviation: variance.sqrt(),
         }
     }
+
+    /// `[lists]` the squared distance of each list.
+    fn squared_distances(&self, traits: &[f64]) -> Vec<f32> {
+        let mut squared = vec![0.0; self.taus.len()];
+        let of_lists = self.traits.chunks_exact(self.taus.len());
+        for ((value, factor), of_lists) in traits.iter().zip(&self.factors).zip(of_lists) {
+            let own = rounded(value * factor);
+            for (squared, other) in squared.iter_mut().zip(of_lists) {
+                *squared += (own - other) * (own - other);
+            }
+        }
+        squared
+    }
 }
 
 fn coordinates(spread: f64, columns: &[f64]) -> Vec<f64> {
@@ -184,26 +183,29 @@ fn coordinates(spread: f64, columns: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-fn divide(traits: &mut [f64], scales: &[f64]) {
-    for (value, scale) in traits.iter_mut().zip(scales) {
-        *value /= scale;
+/// The share of a trait in the squared distance of two lists.
+#[expect(clippy::cast_precision_loss, reason = "at most a thousand columns")]
+fn share(place: usize, count: usize) -> f64 {
+    match place {
+        0 => SPREAD_SHARE,
+        _ => (1.0 - SPREAD_SHARE) / (count - 1) as f64,
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "distances of lists need a few digits"
+)]
+fn rounded(value: f64) -> f32 {
+    value as f32
+}
+
 /// How alike two lists are, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "at most a thousand columns")]
-fn likeness(one: &[f64], other: &[f64]) -> f64 {
-    let square = |(one, other): (&f64, &f64)| (one - other) * (one - other);
-    let weight = (1.0 - SPREAD_SHARE) / (one.len() - 1) as f64;
-    let mut distance = SPREAD_SHARE * square((&one[0], &other[0]));
-    let parts = one[1..].chunks(PART).zip(other[1..].chunks(PART));
-    for (one, other) in parts {
-        if distance > FAR {
-            return 0.0;
-        }
-        distance += weight * one.iter().zip(other).map(square).sum::<f64>();
+fn likeness(squared: f32) -> f64 {
+    if squared > FAR {
+        return 0.0;
     }
-    libm::exp(-distance / (2.0 * BANDWIDTH * BANDWIDTH))
+    libm::exp(-f64::from(squared) / (2.0 * BANDWIDTH * BANDWIDTH))
 }
 
 #[cfg(test)]

@@ -21,9 +21,27 @@ pub struct Prior {
     pub slope: f64,
     /// Standard deviation of what the score does not explain of ln(seconds).
     pub spread: f64,
+    /// Probability that scores say nothing of run times.
+    #[serde(skip, default = "doubt_of_models")]
+    pub doubt: f64,
+}
+
+/// How much a model is doubted on a graph that it was not trained on.
+const fn doubt_of_models() -> f64 {
+    0.3
 }
 
 impl Prior {
+    /// What is expected of a model with this slope and spread.
+    #[must_use]
+    pub const fn of_model(slope: f64, spread: f64) -> Self {
+        Self {
+            slope,
+            spread,
+            doubt: doubt_of_models(),
+        }
+    }
+
     /// What is expected of a model whose manifest does not say it. Scores without unit may have any scale, so little is expected
     /// of them.
     pub(super) fn of_unit(unit: ScoreUnit) -> Self {
@@ -32,7 +50,7 @@ impl Prior {
             ScoreUnit::Seconds => 1.0,
             ScoreUnit::None => 0.05,
         };
-        Self { slope, spread: 0.5 }
+        Self::of_model(slope, 0.5)
     }
 
     /// Reads the manifest's field `prior`.

@@ -3,10 +3,7 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::adaptation::Measurement;
 
-const PRIOR: Prior = Prior {
-    slope: 0.05,
-    spread: 0.3,
-};
+const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 
 /// Layouts of three tensors whose time is a sum over tensors, and whose score is half right.
 fn layout(number: u32) -> Point {

@@ -45,7 +45,7 @@ fn a_sound_manifest_is_read() {
 
 #[test]
 fn what_is_expected_of_run_times_is_the_models_or_follows_from_the_unit() {
-    let prior = |slope, spread| Prior { slope, spread };
+    let prior = Prior::of_model;
     let mut written = manifest();
     assert_eq!(read(&written).unwrap().prior(), prior(0.05, 0.5));
     written["unit"] = json!("seconds");
