@@ -26,6 +26,8 @@ pub(super) struct Planner {
     finder: Box<dyn RowFinder>,
     found: FoundRows,
     ends: Vec<usize>,
+    /// Number of configurations between two pauses.
+    configs_per_pause: usize,
 }
 
 /// A row as the encoder takes it.
@@ -39,15 +41,19 @@ pub(super) struct PlannedRow<'a> {
 /// Number of configurations between two looks at the clock.
 const CONFIGS_PER_STEP: usize = 64;
 
+/// Number of rows of configurations between two pauses. To find one takes some tens of nanoseconds, about as long as a pause.
+const ROWS_PER_PAUSE: usize = 2048;
+
 impl Planner {
     pub(super) fn new(graph: &SegmentedGraph, configurations: Configurations) -> Self {
         let finder = configurations.into_rows(graph);
         let configs = finder.configs();
-        let found = FoundRows::with_capacity(configs, graph.rows_per_config());
+        let rows = graph.rows_per_config();
         Self {
             finder,
-            found,
+            found: FoundRows::with_capacity(configs, rows),
             ends: Vec::with_capacity(configs),
+            configs_per_pause: (ROWS_PER_PAUSE / rows.max(1)).clamp(1, CONFIGS_PER_STEP),
         }
     }
 
@@ -65,8 +71,8 @@ impl Planner {
     ) -> Result<bool, TooManyRows> {
         loop {
             let left = self.finder.configs() - self.found.distinct.of_config.len();
-            for _ in 0..left.min(CONFIGS_PER_STEP) {
-                pace::pause();
+            let configs = 0..left.min(CONFIGS_PER_STEP);
+            for _ in pace::in_steps(self.configs_per_pause, configs) {
                 self.finder.find_next(graph, &mut self.found)?;
                 if self.ends.len() < self.found.distinct.first.len() {
                     self.ends.push(self.found.row_of.len());
