@@ -5,8 +5,11 @@ use std::{sync::Arc, time::Duration};
 use tonic::Code;
 
 use crate::{
-    ClientError, Connection, attempt::Attempt, deadline::Deadline, replicas::Replicas,
-    retry::Retries,
+    ClientError, Connection,
+    attempt::Attempt,
+    deadline::Deadline,
+    replicas::Replicas,
+    retry::{Retries, final_error},
 };
 
 /// The replicas, and the maximum number of retries of one call.
@@ -39,6 +42,7 @@ impl Calls {
         let mut retries = Retries::new(self.retries, deadline);
         let mut order = self.replicas.order(route);
         let mut replica = order.next_replica();
+        let mut before = None;
         loop {
             // In a box, because it holds the message several times, and the caller's future would hold it, too.
             let answer = Box::pin(call(Attempt {
@@ -54,8 +58,9 @@ impl Calls {
             }
             let Err(error) = answer else { return answer };
             let Some(pause) = retries.pause(&error, order.has_untried()) else {
-                return Err(error);
+                return Err(final_error(error, before));
             };
+            before = Some(error);
             tokio::time::sleep(pause).await;
             if code == Some(Code::Unavailable) {
                 replica = order.next_replica();

@@ -66,6 +66,15 @@ impl Retries {
     }
 }
 
+/// Returns the error of a call that is not retried any more, given that of the attempt before. If the time ended the last attempt,
+/// the one before says why there was no answer.
+pub(crate) fn final_error(error: ClientError, before: Option<ClientError>) -> ClientError {
+    match before {
+        Some(before) if error.code() == Some(Code::DeadlineExceeded) => before,
+        _ => error,
+    }
+}
+
 /// Adds up to half of the pause at random, so that clients rejected together do not retry together.
 fn spread(pause: Duration) -> Duration {
     pause.saturating_add(pause.div_f64(2.0).mul_f64(fastrand::f64()))
@@ -152,6 +161,16 @@ mod tests {
             Some(Duration::from_secs(i64::MAX.unsigned_abs())),
         );
         assert_eq!(retries(1).pause(&endless, false), None);
+    }
+
+    #[test]
+    fn a_retry_without_an_answer_leaves_the_reason_of_the_attempt_before() {
+        let error = |code| refused(code, None);
+        let of = |last, before: Option<Code>| final_error(error(last), before.map(error)).code();
+        let (late, away) = (Code::DeadlineExceeded, Code::Unavailable);
+        assert_eq!(of(late, Some(away)), Some(away));
+        assert_eq!(of(late, None), Some(late));
+        assert_eq!(of(Code::NotFound, Some(away)), Some(Code::NotFound));
     }
 
     #[test]

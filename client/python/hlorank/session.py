@@ -304,6 +304,7 @@ class Session:
             raise DeadlineError(code, "the timeout expired before the call")
         retries = 0
         limit = deadline
+        before: RefusedError | None = None
         while True:
             try:
                 return await call()
@@ -312,7 +313,10 @@ class Session:
                     limit = Deadline(PATIENCE)
                 pause = self.retry.pause(error, retries)
                 if pause is None or not limit.allows(pause):
+                    if before is not None and isinstance(error, DeadlineError):
+                        raise before from error  # it says why there was no answer in time
                     raise
+                before = error
             await self.transport.pause(pause)
             retries += 1
 

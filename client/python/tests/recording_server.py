@@ -16,6 +16,8 @@ class Recorded(grpc.GenericRpcHandler):
 
     code: grpc.StatusCode
     trailers: tuple[tuple[str, bytes], ...] = ()
+    answered: int | None = None
+    """Number of calls that are answered, None for all. Others end at their deadline."""
     address: str = ""
     calls: list[tuple[str, dict[str, Any], bytes]] = field(default_factory=list)
 
@@ -24,6 +26,10 @@ class Recorded(grpc.GenericRpcHandler):
 
         def refuse(message: bytes, context: grpc.ServicerContext) -> bytes:
             self.calls.append((call.method, dict(call.invocation_metadata), message))
+            if self.answered is not None and len(self.calls) > self.answered:
+                ended = threading.Event()
+                context.add_callback(ended.set)
+                ended.wait()
             context.set_trailing_metadata(self.trailers)
             context.abort(self.code, "refused")
 
@@ -32,10 +38,12 @@ class Recorded(grpc.GenericRpcHandler):
 
 @contextmanager
 def recording_server(
-    code: grpc.StatusCode, trailers: tuple[tuple[str, bytes], ...] = ()
+    code: grpc.StatusCode,
+    trailers: tuple[tuple[str, bytes], ...] = (),
+    answered: int | None = None,
 ) -> Iterator[Recorded]:
-    """A server that answers every call with a status."""
-    recorded = Recorded(code, trailers)
+    """A server that answers calls with a status."""
+    recorded = Recorded(code, trailers, answered)
     with _serving(recorded) as recorded.address:
         yield recorded
 

@@ -15,6 +15,7 @@ from recording_server import recording_server
 from hlorank import (
     AsyncClient,
     Client,
+    DeadlineError,
     OverloadedError,
     PreconditionError,
     RefusedError,
@@ -134,6 +135,16 @@ def test_an_unavailable_server_is_asked_again_as_long_as_the_caller_gave(retries
     assert len(server.calls) == 2 if retries else len(server.calls) > 4
     # The last pause would have been longer than the rest of the time.
     assert spent < 4 and (retries or spent > 4 - 1.5)
+
+
+def test_a_retry_without_an_answer_leaves_the_reason_of_the_attempt_before():
+    with (
+        recording_server(grpc.StatusCode.UNAVAILABLE, answered=1) as server,
+        Client(server.address, timeout=4) as client,
+        pytest.raises(UnavailableError, match="refused") as raised,
+    ):
+        client.list_models()
+    assert len(server.calls) == 2 and isinstance(raised.value.__cause__, DeadlineError)
 
 
 def test_a_pause_doubles_up_to_a_second():

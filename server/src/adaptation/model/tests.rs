@@ -414,6 +414,31 @@ fn columns_without_a_model_reorder_what_was_not_measured() {
 }
 
 #[test]
+fn scores_beyond_doubt_are_followed_unless_the_measurements_contradict_them() {
+    let prior = Prior {
+        doubt: 0.0,
+        ..Prior::of_model(1.0, 0.5)
+    };
+    let learned = |sign: f64| {
+        let mut measured = measured_parameters(0..24);
+        for each in &mut measured {
+            each.point.score = sign * libm::log(seconds_of(&each.point));
+        }
+        AdaptedModel::of(prior, Measurements::of(measured)).unwrap()
+    };
+    let slopes = |adapted: &AdaptedModel| -> Vec<f64> {
+        let hypotheses = adapted.hypotheses.iter();
+        hypotheses.map(|each| each.slope).collect()
+    };
+    let [agreeing, reversed] = [1.0, -1.0].map(learned);
+    assert_eq!(slopes(&agreeing), [1.0]);
+    assert!(agreeing.basis().trust > 0.9, "{:?}", agreeing.basis());
+    assert_eq!(slopes(&reversed), [0.0]);
+    let basis = reversed.basis();
+    assert!(basis.contradicts && basis.trust == 0.0, "{basis:?}");
+}
+
+#[test]
 fn what_was_measured_of_parameters_is_known_however_rough_their_space_is() {
     // Every seventh configuration is a hundred times as fast as all around it.
     let rough = |number: u32| {
