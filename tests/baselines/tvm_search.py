@@ -169,7 +169,10 @@ def table(results: list[dict]) -> None:
 
 
 def plot(results: list[dict], path: str) -> None:
-    """Draws the best time so far over what the searches of a task and seed found, as means."""
+    """Draws the best time so far over what the searches of a task and seed found, as means.
+
+    Searches with fewer trials than the longest ones are left out.
+    """
     from matplotlib.figure import Figure
 
     searches = defaultdict(dict)
@@ -177,6 +180,7 @@ def plot(results: list[dict], path: str) -> None:
         searches[each["task"], each["seed"]][each["strategy"]] = each
     complete = [each for each in searches.values() if set(STRATEGIES[:3]) <= set(each)]
     trials = max(each["random"]["trials"] for each in complete)
+    complete = [each for each in complete if each["random"]["trials"] == trials]
     clocks = np.linspace(0, 1.5, 150)
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     by_trials, by_clock = figure.subplots(1, 2, sharey=True)
