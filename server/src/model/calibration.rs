@@ -64,8 +64,8 @@ const SPREAD_SHARE: f64 = 0.3;
 /// Distance over which likeness falls. With the share of the spread, it was chosen on lists of tiles, among a few.
 const BANDWIDTH: f64 = 0.4;
 
-/// A squared distance beyond which lists are not alike at all.
-const FAR: f32 = 6.0;
+/// A squared distance beyond which lists are not alike at all: 36 squared bandwidths.
+const FAR: f32 = 5.76;
 
 /// How many like lists outweigh one of which nothing is known.
 const UNKNOWN_WEIGHT: f64 = 0.3;
