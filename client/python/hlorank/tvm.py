@@ -4,33 +4,22 @@ import json
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from tvm.ir import IRModule
 from tvm.ir.utils import derived_object
 from tvm.s_tir.meta_schedule.cost_model import CostModel as TvmCostModel
 from tvm.s_tir.meta_schedule.cost_model import PyCostModel
-from tvm.s_tir.meta_schedule.database import Database
-from tvm.s_tir.meta_schedule.utils import shash2hex
 
-from hlorank import Adapt, AnswerError, Client, ConfigFeatures, Graph, RefusedError
-from hlorank.tvm_trace import COLUMNS, Row, columns_of, kind_of, rows_of
+from hlorank import AnswerError, Client, ConfigFeatures, RefusedError
+from hlorank.tvm_records import Task, adapt_of, add_known, graph_of, report_database, task_of
+from hlorank.tvm_trace import Row, columns_of, rows_of
+
+__all__ = ["CostModel", "Task", "add_known", "report_database", "task_of"]
 
 _NO_STORE = "MEASUREMENTS_OFF"
-_FAILURE = "crash"  # TVM does not say whether a candidate failed to compile or to run
 _SENT = 2_000  # the maximum number of measurements of a call
-
-
-class Task(NamedTuple):
-    """What is tuned, as a server keeps it."""
-
-    target: str
-    """What was measured on, and the task: each task is a target of its own."""
-    kind: str
-    """Tasks of one kind say what to expect of each other."""
 
 
 @derived_object
@@ -141,9 +130,9 @@ class _Server:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the logarithm of seconds of each candidate up to a number, and its deviation."""
         sent = [] if self._has_store else rows[-_SENT:]
-        adapt = _adapt(task.target, sent, use_stored=self._has_store, **self._others)
+        adapt = adapt_of(task.target, sent, use_stored=self._has_store, **self._others)
         features = ConfigFeatures(columns[:, None, :])
-        ranking = self._client.rank(_graph(task.kind), features, adapt=adapt)
+        ranking = self._client.rank(graph_of(task.kind), features, adapt=adapt)
         if not ranking.adaptation.rests_on:
             return np.zeros(len(columns)), np.ones(len(columns))
         back = np.argsort(ranking.best)
@@ -155,43 +144,8 @@ class _Server:
         if not self._has_store or not rows:
             return
         try:
-            self._client.report_measurements(_graph(task.kind), _adapt(task.target, rows))
+            self._client.report_measurements(graph_of(task.kind), adapt_of(task.target, rows))
         except RefusedError as error:
             if error.reason != _NO_STORE:
                 raise
             self._has_store = False
-
-
-def report_database(client: Client, target: str, database: Database) -> int:
-    """Reports the records of a database of TVM, and returns how many there are.
-
-    Raises:
-        RefusedError: if the server is away, or keeps no measurements.
-    """
-    tasks = defaultdict(list)
-    for record in database.get_all_tuning_records():
-        tasks[task_of(target, record.workload.mod)].append(record)
-    for task, records in tasks.items():
-        traces = (each.trace for each in records)
-        rows = rows_of(traces, (each.run_secs for each in records))
-        client.report_measurements(_graph(task.kind), _adapt(task.target, rows))
-    return sum(map(len, tasks.values()))
-
-
-def task_of(target: str, module: IRModule) -> Task:
-    """Returns what a server keeps the measurements of a module on a target under."""
-    return Task(f"{target}, {shash2hex(module)}", kind_of(module))
-
-
-@cache
-def _graph(kind: str) -> Graph:
-    return Graph.from_feature_set("tvm-trace-1", config_columns=COLUMNS, instance=kind[:256])
-
-
-def _adapt(target: str, rows: list[Row], **options: Any) -> Adapt:
-    if not rows:
-        return Adapt(target, **options)
-    columns = np.array([columns for columns, _ in rows], np.float32)
-    seconds = [seconds for _, seconds in rows]
-    failures = [None if each else _FAILURE for each in seconds]
-    return Adapt(target, ConfigFeatures(columns[:, None, :]), seconds, failures=failures, **options)

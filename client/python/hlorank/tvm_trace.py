@@ -15,9 +15,9 @@ from tvm.ir import IRModule
 from tvm.s_tir import Schedule
 from tvm.tirx import IterVar
 
-_LEVELS = 4
+LEVELS = 4
 """Levels of a spatial axis in multi-level tiling on a processor; a summed axis has two."""
-_AXES = 3
+AXES = 3
 """Spatial axes with columns of their own, from the innermost one."""
 _SPLITS = 2
 """Other splits, such as those of a factored reduction."""
@@ -27,12 +27,15 @@ _ABSENT = -3
 _FAILED = 1e9
 """TVM stores 1e10 seconds for a failure."""
 
+FEATURE_SET = "tvm-trace-2"
+"""The name of the columns; another one if they change their meaning."""
+
 Row = tuple[list[float], float]
 """The columns of a candidate, and its seconds; 0 for a failure."""
 
 COLUMNS = (
-    *(f"axis{axis}_level{level}" for axis in range(_AXES) for level in range(_LEVELS)),
-    *(f"axes_level{level}" for level in range(_LEVELS)),
+    *(f"axis{axis}_level{level}" for axis in range(AXES) for level in range(LEVELS)),
+    *(f"axes_level{level}" for level in range(LEVELS)),
     *(f"sum{axis}_level{level}" for axis in range(2) for level in range(2)),
     "sums_level0",
     "sums_level1",
@@ -47,6 +50,7 @@ COLUMNS = (
     "written_blocks",
     *(f"split{split}_{part}" for split in range(_SPLITS) for part in ("outer", "inner")),
     *(f"split{split}_factored" for split in range(_SPLITS)),
+    *(f"split{split}_block" for split in range(_SPLITS)),
     "splits",
     "choice0",
     "choice1",
@@ -57,7 +61,7 @@ COLUMNS = (
 
 
 @dataclass
-class _Tiles:
+class Tiles:
     """The levels of the axes of one block."""
 
     spatial: list[list[int]] = field(default_factory=list)
@@ -70,48 +74,79 @@ class _Tiles:
 
 
 @dataclass
-class _Reading:
+class Reading:
     """What was decided, in the order of instructions: that of decisions changes with each copy."""
 
-    blocks: list[_Tiles] = field(default_factory=list)
+    sampled: list[tuple[Any, list[int]]] = field(default_factory=list)
+    """Each instruction that decides, and what it decided: the lists are those below."""
+    blocks: list[Tiles] = field(default_factory=list)
     splits: list[list[int]] = field(default_factory=list)
-    choices: list[int] = field(default_factory=list)
-    locations: list[int] = field(default_factory=list)
+    choices: list[list[int]] = field(default_factory=list)
+    locations: list[list[int]] = field(default_factory=list)
     written_at: int = 0
     """After how many loops of a tiled block its result is written; 0 if there is no copy."""
     written_blocks: int = 0
     factored: list[int] = field(default_factory=list)
     """Which part of its split each factored loop is."""
+    factored_blocks: list[int] = field(default_factory=list)
+    """The place of the block of each factored loop among those of the program, from 1."""
+    program: list[Any] = field(default_factory=list)
+    """The blocks of the program."""
+    split_block: Any = None
+    """The block whose loops were asked for last."""
     parts: list[Any] = field(default_factory=list)
     """The loops of the last split."""
     loops: list[Any] = field(default_factory=list)
     """The loops of the last block that was tiled, in their order."""
 
-    def add(self, kind: str, instruction: Any, decisions: Any) -> None:
-        """Adds an instruction."""
+    @classmethod
+    def of(cls, trace: Any) -> "Reading":
+        """Reads a ``tvm.s_tir.schedule.Trace``, without its postprocessing."""
+        read = cls()
+        decisions = trace.decisions
+        for instruction in trace.insts:
+            kind = str(instruction.kind.name)
+            if kind == "EnterPostproc":
+                break
+            read._add(kind, instruction, decisions)
+        return read
+
+    @property
+    def tiled(self) -> Tiles:
+        """The largest block that is tiled; one without axes if none is."""
+        return max(self.blocks, key=lambda each: each.extent, default=Tiles())
+
+    def _add(self, kind: str, instruction: Any, decisions: Any) -> None:
         match kind:
             case "SamplePerfectTile":
-                self.add_tile([int(factor) for factor in decisions[instruction]])
-            case "SampleCategorical":
-                self.choices.append(int(decisions[instruction]))
-            case "SampleComputeLocation":
-                self.locations.append(int(decisions[instruction]))
+                factors = [int(factor) for factor in decisions[instruction]]
+                self.sampled.append((instruction, factors))
+                self._add_tile(factors)
+            case "SampleCategorical" | "SampleComputeLocation":
+                decided = [int(decisions[instruction])]
+                self.sampled.append((instruction, decided))
+                (self.choices if kind == "SampleCategorical" else self.locations).append(decided)
+            case "GetSBlock":
+                self.program += instruction.outputs
+            case "GetLoops":
+                self.split_block = instruction.inputs[0]
             case "Split":
                 self.parts = list(instruction.outputs)
             case "Reorder":
                 self.loops = list(instruction.inputs)
             case "RFactor":
                 self.factored.append(_place(instruction.inputs[0], self.parts))
+                self.factored_blocks.append(_place(self.split_block, self.program))
             case "ReverseComputeAt":
                 self.written_blocks += 1
                 self.written_at = _place(instruction.inputs[1], self.loops)
 
-    def add_tile(self, factors: list[int]) -> None:
+    def _add_tile(self, factors: list[int]) -> None:
         """Adds the factors of a loop: spatial axes of a block come before its summed ones."""
         last = self.blocks[-1] if self.blocks else None
-        if len(factors) == _LEVELS:
+        if len(factors) == LEVELS:
             if last is None or last.summed:
-                self.blocks.append(last := _Tiles())
+                self.blocks.append(last := Tiles())
             last.spatial.append(factors)
         elif last is not None and len(factors) == 2:
             last.summed.append(factors)
@@ -125,24 +160,20 @@ def columns_of(trace: Any) -> np.ndarray:
     A trace before and after postprocessing, and a simplified one as databases keep it, have equal
     columns.
     """
-    read = _Reading()
-    decisions = trace.decisions
-    for instruction in trace.insts:
-        kind = str(instruction.kind.name)
-        if kind == "EnterPostproc":
-            break
-        read.add(kind, instruction, decisions)
-    tiled = max(read.blocks, key=lambda each: each.extent, default=_Tiles())
+    read = Reading.of(trace)
+    choices = [1 + choice for (choice,) in reversed(read.choices)]
+    locations = [location for (location,) in read.locations]
     return np.array(
         [
-            *_tile_columns(tiled),
+            *_tile_columns(read.tiled),
             read.written_at,
             read.written_blocks,
             *_split_columns(read.splits),
             *_filled(read.factored, _SPLITS, _ABSENT),
+            *_filled(read.factored_blocks, _SPLITS, _ABSENT),
             len(read.splits),
-            *(1 + choice for choice in _filled(read.choices[::-1], 2, _ABSENT)),
-            *_filled(read.locations, _LOCATIONS, _ABSENT),
+            *_filled(choices, 2, 1 + _ABSENT),
+            *_filled(locations, _LOCATIONS, _ABSENT),
             len(read.locations),
         ],
         np.float32,
@@ -176,15 +207,15 @@ def _letter(axis: Any) -> str:
     return "S" if axis.iter_type == IterVar.DataPar else "R"
 
 
-def _place(loop: Any, loops: list[Any]) -> int:
-    """The place of a loop among others, from 1; 0 if it is none of them."""
-    places = (place for place, other in enumerate(loops, 1) if loop.same_as(other))
+def _place(one: Any, others: list[Any]) -> int:
+    """The place of a loop or a block among others, from 1; 0 if it is none of them."""
+    places = (place for place, other in enumerate(others, 1) if one.same_as(other))
     return next(places, 0)
 
 
-def _tile_columns(block: _Tiles) -> list[int]:
-    ones = [1] * _LEVELS
-    axes = _filled(block.spatial[::-1], _AXES, ones)
+def _tile_columns(block: Tiles) -> list[int]:
+    ones = [1] * LEVELS
+    axes = _filled(block.spatial[::-1], AXES, ones)
     levels = [prod(level) for level in zip(*block.spatial, ones, strict=True)]
     summed = _filled(block.summed[::-1], 2, [1, 1])
     sums = [prod(level) for level in zip(*block.summed, [1, 1], strict=True)]

@@ -13,13 +13,13 @@ MEASURED = {
     "layout": ("xla",),
     "tile": ("xla", "halide", "iree", "triton"),
     "fusion": ("xla",),
-    "feature-set": ("halide",),
+    "feature-set": ("halide", "tvm"),
 }
 """The compilers with which configurations of a task are measured, the default first."""
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Measure run times on the first JAX device, or of Halide's schedules."""
+    """Measure run times on the first JAX device, or of what Halide or TVM schedules."""
     # XLA reads NPROC when it starts; programs then run on one thread.
     os.environ["NPROC"] = "1"
     sources = MEASURED[arguments.task]
@@ -27,7 +27,11 @@ def collect(arguments: argparse.Namespace) -> None:
     if source not in sources:
         message = f"{arguments.task} is measured with {' or '.join(sources)}"
         raise SystemExit(f"--source {source}: {message}")
-    if arguments.task == "feature-set":
+    if source == "tvm":
+        from hlorank_training.measuring.tvm.collect import CandidateLimits, Protocol, collect_tvm
+
+        collect_tvm(arguments.out, arguments.minutes, Protocol(), CandidateLimits())
+    elif arguments.task == "feature-set":
         from hlorank.halide.schedules import PROTOCOL
 
         from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide

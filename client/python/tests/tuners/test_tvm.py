@@ -12,14 +12,17 @@ from conftest import run_empty_server, run_process
 
 pytest.importorskip("tvm", reason="tvm is not installed")
 
+import tvm
 import tvm_programs as programs
 from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
+from tvm.s_tir.meta_schedule.arg_info import ArgInfo
+from tvm.s_tir.meta_schedule.builder.local_builder import default_build
 from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 from hlorank import Client
-from hlorank.tvm import CostModel, report_database, task_of
+from hlorank.tvm import CostModel, add_known, report_database, task_of
 from hlorank.tvm_trace import COLUMNS, columns_of, kind_of
 
 
@@ -162,6 +165,51 @@ def test_records_of_tvm_become_measurements_once(store, tmp_path):
         assert len(imported) == 8
         report_database(client, "imported", database)
         assert seconds_of(client, "imported") == imported
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax_mn"])
+def test_what_a_server_has_measured_becomes_records_that_compute_the_same(store, name):
+    module = programs.module(name)
+    schedules = drawn(12, module)
+    times = np.random.default_rng(0).permutation(12) * 1e-4 + 1e-3
+    measured = [RunnerResult([float(each)], None) for each in times]
+    database = ms.database.MemoryDatabase()
+    with Client(store) as client:
+        model = CostModel(client, "known")
+        model.update(programs.context(module), candidates(schedules), measured)
+        assert add_known(client, "known", database, module, programs.TARGET, records=5) == 5
+        assert add_known(client, "unknown", database, module, programs.TARGET) == 0
+    added = database.get_all_tuning_records()
+    by_time = [schedules[place] for place in np.argsort(times)[:5]]
+    assert [float(each.run_secs[0]) for each in added] == pytest.approx(sorted(times)[:5])
+    for record, schedule in zip(added, by_time, strict=True):
+        np.testing.assert_array_equal(columns_of(record.trace), columns_of(schedule.trace))
+        scheduled = record.as_measure_candidate().sch.mod
+        np.testing.assert_allclose(output(scheduled), output(module), rtol=1e-4)
+
+
+def output(module):
+    """What a scheduled module computes."""
+    built = default_build(module, programs.TARGET, None)
+    built = built.jit() if hasattr(built, "jit") else built
+    draw = np.random.default_rng(0)
+    shapes = [[int(size) for size in each.shape] for each in ArgInfo.from_entry_func(module)]
+    arrays = [draw.random(shape, np.float32) for shape in shapes]
+    arguments = [tvm.runtime.tensor(each) for each in arrays]
+    built["main"](*arguments)
+    return arguments[-1].numpy()
+
+
+def test_a_search_begins_with_known_records(store, tmp_path):
+    schedules = drawn(12)
+    database = ms.database.MemoryDatabase()
+    with Client(store) as client:
+        model = CostModel(client, "begins")
+        model.update(programs.context(programs.module()), candidates(schedules), results(schedules))
+        add_known(client, "begins", database, programs.module(), programs.TARGET)
+        programs.search(model, tmp_path, 8, database=database)
+    workload = database.commit_workload(programs.module())
+    assert len(database.get_top_k(workload, 100)) == 12 + 8
 
 
 def test_what_was_saved_is_loaded_and_reported(store, tmp_path):

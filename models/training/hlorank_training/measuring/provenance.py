@@ -73,6 +73,7 @@ _COMPILERS = {
     "iree": ("IREE", "{iree-base-compiler}"),
     "halide": ("Halide", "{halide}"),
     "triton": ("Triton", "{triton}"),
+    "tvm": ("TVM", "{apache-tvm}"),
 }
 """The name of a compiler and its version, by the source of a collection."""
 

@@ -1,0 +1,1 @@
+"""Candidates of TVM's MetaSchedule, as it compiles operators of Relax programs."""

@@ -1,0 +1,116 @@
+"""Measures random candidates of TVM's tasks. Resumable."""
+
+import tempfile
+import time
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import tvm
+from hlorank.measure.atomic_files import write_atomically, write_json
+from hlorank.measure.rounds import Timing
+from hlorank.tvm_trace import COLUMNS, FEATURE_SET, columns_of, kind_of
+from tqdm import tqdm
+
+from hlorank_training.measuring.provenance import Collection, record
+from hlorank_training.measuring.tvm.candidates import search, tasks_of
+from hlorank_training.measuring.tvm.programs import random_program
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a candidate is measured."""
+
+    passes: int = 2
+    repeats: int = 3
+    """Stretches of about 2 ms of a pass, whose median counts."""
+    clock: str = "thread"
+    """Processor time, over how slow a fixed computation is at that moment."""
+
+
+@dataclass(frozen=True)
+class CandidateLimits:
+    """What is drawn of a task."""
+
+    candidates: int = 24
+    least: int = 8
+    """Tasks with fewer that differ in a column are left out."""
+
+
+def collect_tvm(folder: Path, minutes: float, protocol: Protocol, limits: CandidateLimits) -> None:
+    """Measures tasks until the time limit; skips what files have."""
+    packages = ("apache-tvm",)
+    collection = Collection(
+        folder, "feature-set", protocol, limits, "tvm llvm", packages, suffix=".npz"
+    )
+    columns = {"name": FEATURE_SET, "node_features": [], "config_features": COLUMNS}
+    write_json(folder / "feature_set.json", columns)
+    end = time.monotonic() + 60 * minutes
+    with tqdm(desc="tasks") as progress:
+        for seed in count():
+            tasks = tasks_of(random_program(seed))
+            for number, (family, module) in enumerate(sorted(tasks.items())):
+                name = f"t{seed:04d}{number:02d}"
+                progress.set_postfix_str(f"{name} {family}")
+                if not _is_done(collection, name):
+                    _collect(collection, name, family, module, 100 * seed + number)
+                progress.update()
+                if time.monotonic() > end:
+                    return
+
+
+def _is_done(collection: Collection, name: str) -> bool:
+    return collection.has(name) or (collection.folder / f"{name}.refused.json").exists()
+
+
+def _collect(
+    collection: Collection, name: str, family: str, module: tvm.IRModule, seed: int
+) -> None:
+    begin = time.monotonic()
+    columns, passes = _measured(module, collection.limits.candidates, seed)
+    if len(columns) < collection.limits.least:
+        reason = f"{len(columns)} candidates ran, {collection.limits.least} are needed"
+        refused = {"name": name, "family": family, "reason": reason}
+        write_json(collection.folder / f"{name}.refused.json", refused)
+        return
+    timing = Timing(*(1e9 * passes.T[:, None, :]))
+    details = {
+        "kind": kind_of(module),
+        "first_pass": timing.first[0].tolist(),
+        "second_pass": timing.second[0].tolist(),
+        "seconds": round(time.monotonic() - begin, 1),
+    }
+    record(collection, name, family, timing, details)
+    write_atomically(collection.path(name), _measured_file(columns, timing))
+
+
+def _measured(module: tvm.IRModule, candidates: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the distinct columns [c, columns] of random candidates that ran, and the seconds of
+    both passes [c, 2]."""
+    with tempfile.TemporaryDirectory() as work:
+        options = {"work_dir": work, "strategy": "replay-trace", "database": "memory"}
+        database = search(module, "random", candidates, 1 + seed, **options)
+    records = database.get_all_tuning_records()
+    ran = {
+        columns_of(each.trace).tobytes(): [float(seconds) for seconds in each.run_secs]
+        for each in records
+        if each.run_secs and len(each.run_secs) == 2
+    }
+    columns = np.frombuffer(b"".join(ran), np.float32).reshape(-1, len(COLUMNS))
+    return columns, np.array(list(ran.values())).reshape(-1, 2)
+
+
+def _measured_file(columns: np.ndarray, timing: Timing) -> bytes:
+    """Returns the npz file of a graph of one node, which has no columns of its own."""
+    file = BytesIO()
+    np.savez_compressed(
+        file,
+        feature_set=np.frombuffer(FEATURE_SET.encode(), np.uint8),
+        node_features=np.zeros((1, 0), np.float32),
+        edge_index=np.zeros((0, 2), np.int64),
+        config_features=columns[:, None, :],
+        config_runtime=timing.label(),
+    )
+    return file.getvalue()
