@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from hlorank_training.models.layout_part import LayoutPart  # noqa: E402
 from hlorank_training.models.segment_batch import FEATURES, SegmentBatch  # noqa: E402
-from hlorank_training.models.tile_part import READ, STEPS, TilePart  # noqa: E402
+from hlorank_training.models.tile_part import READ, SCALE, STEPS, TilePart  # noqa: E402
 from hlorank_training.models.vector_part import VectorTilePart  # noqa: E402
 
 PARAMETER, OTHER = 63, 30
@@ -157,3 +157,51 @@ def test_a_tile_of_two_levels_is_cut_into_vectors():
     assert elements[:, 0].tolist() == pytest.approx([4 * 6, 6 * 16, 4 * 16], rel=1e-4)
     assert elements[:, 8].tolist() == pytest.approx([2 * 3, 3 * 8, 2 * 8], rel=1e-4)
     assert torch.isfinite(loop).all()
+
+
+LEVEL_WORDS = (18, 23)
+"""Features of the loops of both levels; after five lengths come the tiles, the steps and what a
+step reads."""
+
+
+def loop_of(batch: SegmentBatch, level: int) -> list[float]:
+    words, _ = VectorTilePart(4).words(batch)
+    start = sum(LEVEL_WORDS[:level]) + 5
+    return torch.exp(SCALE * words[0, start : start + 3]).tolist()
+
+
+def test_both_levels_know_their_tiles_their_steps_and_what_a_step_reads():
+    batch = kernel([(8, 6), (6, 32), (8, 32)], (3,), (16, 4))
+    batch.config[0, 16:18] = torch.tensor([8.0, 2.0])
+    assert loop_of(batch, 0) == pytest.approx([4, 2, 4 * 6 + 6 * 16], rel=1e-4)
+    assert loop_of(batch, 1) == pytest.approx([16, 8, 2 * 3 + 3 * 8], rel=1e-4)
+
+
+def test_a_kernel_without_inputs_reads_nothing_in_one_step():
+    batch = kernel([(8, 32)], (), (16, 4))
+    batch.config[0, 16:18] = torch.tensor([8.0, 2.0])
+    assert loop_of(batch, 0) == pytest.approx([4, 1, 1], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("workgroup", "vector", "runs"),
+    [
+        ((32, 4), (8, 2), [4 * 32, 8]),
+        ((32, 8), (32, 2), [8 * 32 * 5, 2 * 32]),
+        ((16, 8), (16, 1), [16, 16]),
+    ],
+)
+def test_the_elements_of_whole_minor_dimensions_are_contiguous(workgroup, vector, runs):
+    batch = kernel([(5, 8, 32), (5, 8, 32)], (), (*workgroup, 5))
+    batch.config[0, 16:19] = torch.tensor([*map(float, vector), 1.0])
+    _, pieces = VectorTilePart(4).words(batch)
+    assert torch.exp(pieces[0, 1, 6::8]).tolist() == pytest.approx(runs, rel=1e-4)
+
+
+def test_registers_know_what_vectors_leave_over():
+    batch = kernel([(7, 40), (7, 40)], (), (40, 7))
+    batch.config[0, 16:18] = torch.tensor([16.0, 1.0])
+    words, _ = VectorTilePart(4).words(batch)
+    *_, minor, next_minor, third, minor_is_scalar, next_is_scalar = words[0].tolist()
+    assert (minor, next_minor, third) == (1, 0, 0), "40 elements are not whole vectors of 16"
+    assert (minor_is_scalar, next_is_scalar) == (0, 1)

@@ -54,6 +54,18 @@ def rows_of(static: Tensor, segment: Tensor) -> Tensor:
     return torch.index_select(static, 0, segment)
 
 
+def rows_apart(x: Tensor, features: int) -> Tensor:
+    """Maps [B,1,F*N] to [B,F,N], given F.
+
+    The exporter would compute the lengths at run time, though ONNX's Reshape infers them.
+    """
+    if torch.compiler.is_exporting():
+        shape = torch.tensor([0, features, -1])
+        lengths = (x.shape[0], features, x.shape[-1] // features)
+        return torch.onnx.ops.symbolic("Reshape", (x, shape), dtype=x.dtype, shape=lengths)
+    return x.view(x.shape[0], features, -1)
+
+
 def sum_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
     """Sums ``h`` [B,N,H] over the nodes whose ``mask`` [B,N] is 1: [B,H]."""
     return (mask.unsqueeze(1) @ h).squeeze(1)
