@@ -12,14 +12,23 @@ COLUMNS = ("name", "value", "unit", "target", "passed", "how")
 
 def main(folder: str) -> None:
     """Prints every figure of a folder, by name."""
-    figures = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))]
+    figures = [
+        json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))
+    ]
     if not figures:
         print(f"no figures in {folder}; `make bench` and `make test` measure them")
         return
-    rows = [COLUMNS, *([cell(figure.get(column)) for column in COLUMNS] for figure in figures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS) - 1)]
+    rows = [
+        COLUMNS,
+        *([cell(figure.get(column)) for column in COLUMNS] for figure in figures),
+    ]
+    widths = [
+        max(len(row[column]) for row in rows) for column in range(len(COLUMNS) - 1)
+    ]
     for row in rows:
-        padded = [value.ljust(width) for value, width in zip(row[:-1], widths, strict=True)]
+        padded = [
+            value.ljust(width) for value, width in zip(row[:-1], widths, strict=True)
+        ]
         print("  ".join([*padded, row[-1]]))
 
 

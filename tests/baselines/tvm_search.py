@@ -8,7 +8,9 @@ and plots it.
 ==============  ==========================================================================
 ``random``      random scores, as TVM's XGBoost gives them below 100 measurements
 ``xgb``         TVM's XGBoost, which knows the collected tasks and so predicts from the start
-``hlorank``     ``hlorank.tvm.CostModel``, whose server has the collected tasks
+``hlorank``     ``hlorank.tvm.CostModel``, whose server has the collected tasks and the model
+                ``tvm-llvm-cpu``
+``new``         the same without the collected tasks: the model alone, at most 32 trials
 ``second``      the same for a second user, who begins with the records that ``add_known`` gives:
                 the fastest one is measured first
 ==============  ==========================================================================
@@ -20,6 +22,7 @@ on the machine disturbs less.
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,18 +42,21 @@ from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 import tvm_tasks as tasks
 
-STRATEGIES = ("hlorank", "random", "xgb", "second")
+STRATEGIES = ("hlorank", "random", "xgb", "new", "second")
 BUDGETS = (8, 16, 32, 64, 128)
 _ADDRESS = "127.0.0.1:7791"
+_MOST = {"new": 32, "second": tasks.PER_ROUND}
+"""The maximum trials of a strategy."""
 _TARGET = "this machine"
 _KNOWN_TARGET = "this machine, collected"
 _POPULATION = 128
+_MODEL = Path(__file__).parents[2] / "models/registry/tvm-llvm-cpu"
 
 
 @contextmanager
 def server(program: str, folder: str) -> Iterator[psutil.Process]:
-    """A server without models that keeps measurements in a folder."""
-    Path(folder, "models").mkdir(exist_ok=True)
+    """A server with the model of candidates that keeps measurements in a folder."""
+    shutil.copytree(_MODEL, Path(folder, "models", _MODEL.name), dirs_exist_ok=True)
     flags = ("--listen", _ADDRESS, "--metrics-listen", "off", "--models", f"{folder}/models")
     store = ("--measurements", f"{folder}/measurements")
     with subprocess.Popen([program, *flags, *store], stderr=subprocess.DEVNULL) as process:
@@ -93,10 +99,11 @@ class Models:
             model = ms.cost_model.XGBModel(num_tuning_cores=1, num_warmup_samples=0)
             model.load(self._xgb)
             return model
-        target = _searched(seed)
+        if strategy == "new":
+            return CostModel(self._client, f"new, seed {seed}", other_targets=[], seed=seed)
         draw = seed + 1000 * (strategy == "second")
         others = self._others[task_of("", tasks.module(name)).kind]
-        return CostModel(self._client, target, other_targets=others, seed=draw)
+        return CostModel(self._client, _searched(seed), other_targets=others, seed=draw)
 
     def known_best(self, name: str, seed: int, database) -> list[float]:
         """Adds what the server knows of a task to a database; the time of the fastest, measured
@@ -271,7 +278,7 @@ def main() -> None:
             for name in names:
                 for strategy in STRATEGIES:
                     if (name, seed, strategy) not in done:
-                        count = trials if strategy != "second" else tasks.PER_ROUND
+                        count = min(trials, _MOST.get(strategy, trials))
                         found = search(name, strategy, seed, count, models, process)
                         with Path(out).open("a") as file:
                             file.write(json.dumps(found) + "\n")

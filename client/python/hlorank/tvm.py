@@ -128,7 +128,7 @@ class _Server:
     def predict(
         self, task: Task, rows: list[Row], columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the logarithm of seconds of each candidate up to a number, and its deviation."""
+        """Returns what rises with the logarithm of seconds of each candidate, and deviations."""
         sent = [] if self._has_store else rows[-_SENT:]
         adapt = adapt_of(task.target, sent, use_stored=self._has_store, **self._others)
         features = ConfigFeatures(columns[:, None, :])
@@ -136,8 +136,13 @@ class _Server:
         if not ranking.adaptation.rests_on:
             return np.zeros(len(columns)), np.ones(len(columns))
         back = np.argsort(ranking.best)
-        deviations = ranking.log_sd if len(ranking.log_sd) else np.zeros(len(back))
-        return ranking.best_scores[back].astype(float), deviations[back].astype(float)
+        expected = ranking.best_scores[back].astype(float)
+        if ranking.adaptation.adapted:
+            return expected, ranking.log_sd[back].astype(float)
+        # A model alone: the spread of its scores is what they are varied by.
+        if ranking.unit == "seconds":
+            expected = np.log(expected)
+        return expected, np.full(len(back), expected.std())
 
     def report(self, task: Task, rows: list[Row]) -> None:
         """Reports, if the server keeps measurements."""

@@ -20,11 +20,13 @@ pub enum NamedSetError {
         /// The set, or the column by its list and number.
         what: String,
     },
-    /// A list of columns that is empty or too long.
-    #[error("{list} has {found} columns, expected 1 to {MAX_COLUMNS}")]
+    /// A list of columns that is too short or too long.
+    #[error("{list} has {found} columns, expected {least} to {MAX_COLUMNS}")]
     Columns {
         /// The list.
         list: &'static str,
+        /// Minimum number of columns.
+        least: usize,
         /// Number of columns.
         found: usize,
     },
@@ -45,18 +47,8 @@ const MAX_NAME: usize = 128;
 const MAX_COLUMNS: usize = 65_536;
 
 impl NamedFeatureSet {
-    /// Checks the names. A set has at least one column of each kind.
+    /// Checks the names. A flat space of parameters has no node columns.
     pub fn new(
-        name: String,
-        node_features: Vec<String>,
-        config_features: Vec<String>,
-    ) -> Result<Self, NamedSetError> {
-        check_not_empty("node_features", &node_features)?;
-        Self::described(name, node_features, config_features)
-    }
-
-    /// Checks the names that a call sends with a graph. A flat space of parameters has no node columns.
-    pub fn described(
         name: String,
         node_features: Vec<String>,
         config_features: Vec<String>,
@@ -66,9 +58,8 @@ impl NamedFeatureSet {
                 what: "the feature set".to_owned(),
             });
         }
-        check_names("node_features", &node_features)?;
-        check_not_empty("config_features", &config_features)?;
-        check_names("config_features", &config_features)?;
+        check_names("node_features", &node_features, 0)?;
+        check_names("config_features", &config_features, 1)?;
         Ok(Self {
             name,
             node_features,
@@ -113,19 +104,10 @@ pub(crate) fn is_set_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-fn check_not_empty(list: &'static str, columns: &[String]) -> Result<(), NamedSetError> {
-    if columns.is_empty() {
-        return Err(NamedSetError::Columns { list, found: 0 });
-    }
-    Ok(())
-}
-
-fn check_names(list: &'static str, columns: &[String]) -> Result<(), NamedSetError> {
-    if columns.len() > MAX_COLUMNS {
-        return Err(NamedSetError::Columns {
-            list,
-            found: columns.len(),
-        });
+fn check_names(list: &'static str, columns: &[String], least: usize) -> Result<(), NamedSetError> {
+    let found = columns.len();
+    if !(least..=MAX_COLUMNS).contains(&found) {
+        return Err(NamedSetError::Columns { list, least, found });
     }
     if let Some(column) = columns.iter().position(|name| !is_set_name(name)) {
         return Err(NamedSetError::Name {
@@ -176,14 +158,16 @@ mod tests {
             );
         }
         assert!(set(&"x".repeat(128), &["a b"], &["~"]).is_ok());
-        let flat = NamedFeatureSet::described("set".to_owned(), vec![], vec!["b".to_owned()]);
-        assert!(flat.is_ok(), "a flat space of parameters");
-        assert!(set("set", &[], &["b"]).is_err(), "a model has node columns");
+        assert!(
+            set("set", &[], &["b"]).is_ok(),
+            "a flat space of parameters"
+        );
         let none = set("set", &["a"], &[]);
         assert_eq!(
             none,
             Err(NamedSetError::Columns {
                 list: "config_features",
+                least: 1,
                 found: 0
             })
         );

@@ -95,7 +95,7 @@ impl FeatureGraph {
         if found != expected {
             return Err(GraphError::ColumnNames { found, expected });
         }
-        let set = NamedFeatureSet::described(self.set.clone(), node_columns, config_columns)
+        let set = NamedFeatureSet::new(self.set.clone(), node_columns, config_columns)
             .map_err(GraphError::SetDescription)?;
         Ok(Self {
             description: Some(Arc::new(set)),

@@ -81,6 +81,12 @@ def _add_train(subparsers: Any) -> None:
         default=1,
         help="models with different seeds, whose mean is exported (default: %(default)s)",
     )
+    feature_set.add_argument(
+        "--order",
+        action="store_true",
+        help="learn the order of a graph's configurations alone, if columns do not say how large "
+        "the graph is",
+    )
 
 
 def _add_export(subparsers: Any) -> None:

@@ -95,7 +95,7 @@ def train_feature_set(arguments: argparse.Namespace) -> None:
     place = destination(arguments)
     try:
         quality = train_feature_set_artifact(
-            arguments.data, arguments.epochs, arguments.members, place
+            arguments.data, arguments.epochs, arguments.members, arguments.order, place
         )
     except ValueError as error:
         raise SystemExit(f"--data: {error}") from None

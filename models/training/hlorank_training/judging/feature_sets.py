@@ -25,6 +25,8 @@ class Network:
     convolutions: int = 2
     epochs: int = 60
     products: tuple[tuple[int, ...], ...] = ()
+    order: bool = False
+    """Whether scores only order the configurations of a graph."""
     members: int = 1
     """Models with different seeds, whose mean is the trained model."""
 
@@ -40,6 +42,7 @@ class Network:
             convolutions=self.convolutions,
             readout=self.readout,
             products=self.products,
+            order=self.order,
         )
         seeds = range(1, self.members + 1)
         trainings = [FeatureSetTraining(self.loss, self.epochs, seed=seed) for seed in seeds]
@@ -48,9 +51,11 @@ class Network:
         )
 
 
-def shipped(products: tuple[tuple[int, ...], ...], epochs: int, members: int) -> Network:
+def shipped(
+    products: tuple[tuple[int, ...], ...], epochs: int, members: int, order: bool = False
+) -> Network:
     """Returns how the models that are exported are trained."""
-    return Network("work", "both", 2, epochs, products, members)
+    return Network("work", "pairs" if order else "both", 2, epochs, products, order, members)
 
 
 def held_out_quality(graphs: Sequence[FeatureGraph], score: Score) -> dict[str, Any]:

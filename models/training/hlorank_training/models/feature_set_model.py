@@ -33,6 +33,13 @@ class FeatureSetSettings:
     every column of the configuration and every product, and multiplies it with that amount."""
     products: tuple[tuple[int, ...], ...] = ()
     """Columns of configurations, whose products are further amounts of the readout ``work``."""
+    order: bool = False
+    """Whether scores only order the configurations of a graph, and are no run times."""
+
+    @property
+    def in_seconds(self) -> bool:
+        """Whether scores that are served are seconds."""
+        return self.readout != "sum" and not self.order
 
 
 @dataclass(frozen=True)

@@ -38,14 +38,14 @@ class ServedModel(nn.Module):
 
     def forward(self, features: Tensor, edges: Tensor, config: Tensor) -> Tensor:
         """Maps features f32 [N,F1], edges i64 [2,E] and config f32 [C,N,F2] to scores f32 [C]:
-        seconds, except for readout ``sum``, whose milliseconds may be negative."""
-        one = torch.ones_like(features[:, 0]).unsqueeze(0)
+        seconds, except for readout ``sum``, whose milliseconds may be negative, and for models of
+        the order alone."""
+        one = features.new_ones(1, features.shape[0])
         relations = adjacency(edges, features.shape[0]).unsqueeze(0)
         batch = FeatureBatch(features.unsqueeze(0), config, relations, one, ())
         scores = self.model(batch)
-        if self.model.settings.readout == "sum":
-            return scores
-        return torch.exp(scores) * _MILLISECOND
+        in_seconds = self.model.settings.in_seconds
+        return torch.exp(scores) * _MILLISECOND if in_seconds else scores
 
 
 def export_feature_set(
@@ -78,8 +78,10 @@ def export_feature_set(
             "config_features": list(columns.config_features),
         },
     }
-    if model.settings.readout != "sum":
+    if model.settings.in_seconds:
         fields["unit"] = "seconds"
+    if model.settings.order:
+        fields["prior"] = _prior(model, held_out)
     files = ("model.onnx", "golden.npz")
     write_json(folder / "manifest.json", manifest(folder, files, identity, fields, quality))
 
@@ -88,6 +90,18 @@ def feature_digest(columns: Columns) -> str:
     """Returns BLAKE3 in hex of the name and the columns, as the server computes it."""
     written = [columns.name, list(columns.node_features), list(columns.config_features)]
     return blake3(dumps(written, separators=(",", ":")).encode()).hexdigest()
+
+
+def _prior(model: FeatureSetEnsemble, graphs: Sequence[FeatureGraph]) -> dict[str, float]:
+    """Returns what the scores of an order say of ln(seconds): medians over graphs."""
+    lines = []
+    for graph in graphs:
+        scores = np.log(model.scores(graph))
+        times = np.log(graph.nanoseconds)
+        slope = np.cov(scores, times)[0, 1] / max(scores.var(ddof=1), 1e-9)
+        lines.append((slope, np.std(times - slope * scores)))
+    slope, spread = np.median(lines, 0)
+    return {"slope": max(round(float(slope), 3), 0.001), "spread": round(float(spread), 3)}
 
 
 def _write_onnx(model: FeatureSetEnsemble, path: Path) -> None:

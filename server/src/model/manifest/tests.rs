@@ -256,7 +256,10 @@ fn each_wrong_field_of_a_model_of_a_feature_set_is_named() {
             json!({"name": "loops", "node_features": ["a"]}),
         ),
         ("feature_set", set("a\"b", json!(["a"]))),
-        ("feature_set", set("loops", json!([]))),
+        (
+            "feature_set",
+            json!({"name": "loops", "node_features": [], "config_features": []}),
+        ),
         ("feature_set", set("loops", json!(["a", "a"]))),
         ("nodes", json!("pruned")),
     ];
