@@ -205,9 +205,12 @@ _PRESETS = (
     ),
     # Tiles differ by factors, and kernels are small, so that many fit into a step.
     Preset(
-        ModelSettings("tile", dropout=0.2, feature_dropout=0.2),
+        ModelSettings("tile", dropout=0.3, feature_dropout=0.2),
         TrainSettings(
-            learning_rate=2e-3, graphs_per_step=8, loss=LossSettings(noise=0.02, full_weight=0.2)
+            epochs=60,
+            learning_rate=2e-3,
+            graphs_per_step=8,
+            loss=LossSettings(noise=0.02, full_weight=0.2),
         ),
     ),
 )
