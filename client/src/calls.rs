@@ -44,12 +44,12 @@ impl Calls {
         let mut replica = order.next_replica();
         let mut before = None;
         loop {
-            // In a box, because it holds the message several times, and the caller's future would hold it, too.
-            let answer = Box::pin(call(Attempt {
+            let attempt = Attempt {
                 replica: Arc::clone(&replica),
                 deadline,
-            }))
-            .await;
+            };
+            // In a box, because it holds the message several times, and the caller's future would hold it, too.
+            let answer = Box::pin(call(attempt)).await;
             let code = answer.as_ref().err().and_then(ClientError::code);
             match code {
                 Some(Code::Unavailable) => replica.set_unavailable(),

@@ -61,26 +61,7 @@ impl Connection {
     pub(crate) fn endpoint(&self, endpoint: &str) -> Result<Endpoint, ClientError> {
         let channel = Endpoint::from_shared(endpoint.to_owned())
             .map_err(|source| ClientError::no_connection(endpoint, source))?;
-        let channel = match channel.uri().scheme_str() {
-            Some("http") if self.authorities.is_none() && self.identity.is_none() => channel,
-            Some("http") => {
-                return Err(ClientError::NoTls {
-                    endpoint: endpoint.to_owned(),
-                });
-            }
-            Some("https") => {
-                let with_tls = self.tls().and_then(|tls| Ok(channel.tls_config(tls)?));
-                with_tls.map_err(|source| ClientError::Tls {
-                    endpoint: endpoint.to_owned(),
-                    source,
-                })?
-            }
-            _ => {
-                return Err(ClientError::Scheme {
-                    endpoint: endpoint.to_owned(),
-                });
-            }
-        };
+        let channel = self.secured(channel, endpoint)?;
         let connection_window = self
             .window_bytes
             .saturating_mul(CALLS_WITH_FULL_WINDOWS)
@@ -91,6 +72,27 @@ impl Connection {
             .connect_timeout(self.connect_timeout)
             .initial_stream_window_size(self.window_bytes)
             .initial_connection_window_size(connection_window))
+    }
+
+    /// Adds TLS if the scheme is that of TLS. Certificates without it would be a mistake.
+    fn secured(&self, channel: Endpoint, endpoint: &str) -> Result<Endpoint, ClientError> {
+        let endpoint = || endpoint.to_owned();
+        match channel.uri().scheme_str() {
+            Some("http") if self.authorities.is_none() && self.identity.is_none() => Ok(channel),
+            Some("http") => Err(ClientError::NoTls {
+                endpoint: endpoint(),
+            }),
+            Some("https") => {
+                let with_tls = self.tls().and_then(|tls| Ok(channel.tls_config(tls)?));
+                with_tls.map_err(|source| ClientError::Tls {
+                    endpoint: endpoint(),
+                    source,
+                })
+            }
+            _ => Err(ClientError::Scheme {
+                endpoint: endpoint(),
+            }),
+        }
     }
 
     /// Returns the TLS settings.

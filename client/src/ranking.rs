@@ -96,19 +96,15 @@ impl Ranking {
         asked.check(&answer)?;
         let unit = answer.unit();
         let ranked = answer.ranking.iter().zip(answer.ranking_scores);
+        let best = ranked.map(|(&config, score)| Ranked {
+            config: config as usize,
+            score,
+        });
+        let kernels = answer.kernels.into_iter().map(|config| config.kernels);
         Ok(Self {
-            best: ranked
-                .map(|(&config, score)| Ranked {
-                    config: config as usize,
-                    score,
-                })
-                .collect(),
+            best: best.collect(),
             unit,
-            kernels: answer
-                .kernels
-                .into_iter()
-                .map(|config| config.kernels)
-                .collect(),
+            kernels: kernels.collect(),
             predicted_seconds: answer.predicted_seconds,
             log_sd: answer.log_sd,
             adaptation: answer.adaptation,

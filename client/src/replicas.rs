@@ -55,32 +55,26 @@ impl Replicas {
         endpoints: &[&str],
         connection: &Connection,
     ) -> Result<Self, ClientError> {
-        let opened: Vec<Endpoint> = endpoints
+        let opened = endpoints
             .iter()
-            .map(|endpoint| connection.endpoint(endpoint))
-            .collect::<Result<_, _>>()?;
+            .map(|endpoint| connection.endpoint(endpoint));
+        let opened: Vec<Endpoint> = opened.collect::<Result<_, _>>()?;
         let connected = join_all(opened.iter().map(Endpoint::connect)).await;
         if connected.iter().all(Result::is_err) {
-            let source = connected
-                .into_iter()
-                .find_map(Result::err)
-                .ok_or(ClientError::NoEndpoint)?;
+            let first = connected.into_iter().find_map(Result::err);
+            let source = first.ok_or(ClientError::NoEndpoint)?;
             return Err(ClientError::no_connection(&endpoints.join(", "), source));
         }
-        let replicas =
-            endpoints
-                .iter()
-                .zip(&opened)
-                .zip(connected)
-                .map(|((address, endpoint), channel)| {
-                    let is_unavailable = channel.is_err();
-                    let channel = channel.unwrap_or_else(|_| endpoint.connect_lazy());
-                    let replica = Replica::new(address, endpoint, channel, connection);
-                    if is_unavailable {
-                        replica.set_unavailable();
-                    }
-                    Arc::new(replica)
-                });
+        let replicas = endpoints.iter().zip(&opened).zip(connected);
+        let replicas = replicas.map(|((address, endpoint), channel)| {
+            let is_unavailable = channel.is_err();
+            let channel = channel.unwrap_or_else(|_| endpoint.connect_lazy());
+            let replica = Replica::new(address, endpoint, channel, connection);
+            if is_unavailable {
+                replica.set_unavailable();
+            }
+            Arc::new(replica)
+        });
         Ok(Self(replicas.collect()))
     }
 

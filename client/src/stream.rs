@@ -2,10 +2,9 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use hlorank_graph::{Configurations, Form, form};
 use hlorank_proto::v1::{
-    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted,
-    RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts, StreamRanking,
-    config_batch::Configs, rank_configs_stream_request::Part,
-    rank_configs_stream_response::Part as Answer,
+    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStreamRequest,
+    RankConfigsStreamResponse, ReuseCounts, StreamRanking, config_batch::Configs,
+    rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
 };
 use prost::Message as _;
 use tokio::sync::mpsc;
@@ -167,16 +166,10 @@ impl RankStream {
             return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
         };
         let unit = started.unit();
-        let RankConfigsStarted {
-            model,
-            graph_hash,
-            timings,
-            adaptation,
-            ..
-        } = started;
-        let model = answer::model(model, request.graph.needs_model());
+        let model = answer::model(started.model, request.graph.needs_model());
         let model = model.map_err(|invalid| attempt.invalid(invalid))?;
-        let hash = answer::graph_hash(&graph_hash).map_err(|invalid| attempt.invalid(invalid))?;
+        let hash = answer::graph_hash(&started.graph_hash);
+        let hash = hash.map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(hash);
         Ok(Self {
             attempt,
@@ -188,8 +181,8 @@ impl RankStream {
             unscored: VecDeque::new(),
             scored: 0,
             is_late: false,
-            timings: timings.map(Timings::from).unwrap_or_default(),
-            adaptation,
+            timings: started.timings.map(Timings::from).unwrap_or_default(),
+            adaptation: started.adaptation,
             unit,
         })
     }
@@ -270,9 +263,8 @@ impl RankStream {
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
         let Answer::Ranking(ranking) = self.next_answer().await? else {
-            return Err(self
-                .attempt
-                .invalid(InvalidAnswer::IsNot("the ranking of a stream")));
+            let expected = InvalidAnswer::IsNot("the ranking of a stream");
+            return Err(self.attempt.invalid(expected));
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;

@@ -192,36 +192,18 @@ impl<'a> SuggestRequest<'a> {
         &self,
         answer: SuggestConfigsResponse,
     ) -> Result<Suggestions, InvalidAnswer> {
-        let (found, asked) = (answer.suggestions.len(), self.message.count.max(1) as usize);
+        let found = answer.suggestions.len();
+        let asked = self.message.count.max(1) as usize;
         if found > asked {
             return Err(InvalidAnswer::Suggestions { found, asked });
         }
-        let combinations = answer
-            .combinations
-            .map(|packed| self.read_combinations(packed))
-            .transpose()?;
-        let mut known: HashSet<u32> = match combinations {
-            None => self.message.pending.iter().copied().collect(),
-            Some(_) => HashSet::new(),
-        };
-        let candidates = combinations
-            .as_ref()
-            .map_or(self.candidates, LayoutBatch::len);
-        for suggestion in &answer.suggestions {
-            let config = suggestion.config as usize;
-            if config >= candidates || !known.insert(suggestion.config) {
-                return Err(InvalidAnswer::Suggested(config));
-            }
-            if !is_score(suggestion.score) {
-                return Err(InvalidAnswer::NotAScore(config));
-            }
-        }
+        let combinations = answer.combinations;
+        let combinations = combinations.map(|packed| self.read_combinations(packed));
+        let combinations = combinations.transpose()?;
+        self.check_suggested(&answer.suggestions, combinations.as_ref())?;
+        let suggestions = answer.suggestions.into_iter().map(Suggestion::from);
         Ok(Suggestions {
-            suggestions: answer
-                .suggestions
-                .into_iter()
-                .map(Suggestion::from)
-                .collect(),
+            suggestions: suggestions.collect(),
             combinations,
             adaptation: answer.adaptation,
             model: model(answer.model, self.graph.needs_model())?,
@@ -230,6 +212,30 @@ impl<'a> SuggestRequest<'a> {
             reuse: answer.reuse.unwrap_or_default(),
             warnings: answer.warnings,
         })
+    }
+
+    /// Checks that each suggestion is another candidate, and none that is being measured.
+    fn check_suggested(
+        &self,
+        suggestions: &[v1::Suggestion],
+        combinations: Option<&LayoutBatch>,
+    ) -> Result<(), InvalidAnswer> {
+        let candidates = combinations.map_or(self.candidates, LayoutBatch::len);
+        // Pending ones are numbers of the batch, and not of the combinations.
+        let mut known: HashSet<u32> = match combinations {
+            None => self.message.pending.iter().copied().collect(),
+            Some(_) => HashSet::new(),
+        };
+        for suggestion in suggestions {
+            let config = suggestion.config as usize;
+            if config >= candidates || !known.insert(suggestion.config) {
+                return Err(InvalidAnswer::Suggested(config));
+            }
+            if !is_score(suggestion.score) {
+                return Err(InvalidAnswer::NotAScore(config));
+            }
+        }
+        Ok(())
     }
 
     fn read_combinations(&self, packed: PackedLayoutConfigs) -> Result<LayoutBatch, InvalidAnswer> {

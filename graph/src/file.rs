@@ -121,27 +121,21 @@ impl Reader<'_> {
         let module = HloModule::read(tuning.module, self.limits).map_err(graph_error)?;
         let configurable = tuning.configurable(&module).map_err(graph_error)?;
         let task = tuning.task();
-        let mut measured = measured_graph(
-            serialized(tuning.module),
-            module,
-            task,
-            configurable.clone(),
-        )
-        .map_err(graph_error)?;
+        let source = serialized(tuning.module);
+        let measured = measured_graph(source, module, task, configurable.clone());
+        let mut measured = measured.map_err(graph_error)?;
         if measured.graph.configurable() != configurable {
             return Err(graph_error(GraphError::OtherSlots {
                 found: configurable.len(),
                 expected: measured.graph.configurable().len(),
             }));
         }
-        measured.measurements =
-            tuning
-                .measurements(self.limits)
-                .map_err(|source| FileError::Configuration {
-                    path: self.path.to_owned(),
-                    module: number,
-                    source,
-                })?;
+        let measurements = tuning.measurements(self.limits);
+        measured.measurements = measurements.map_err(|source| FileError::Configuration {
+            path: self.path.to_owned(),
+            module: number,
+            source,
+        })?;
         Ok(measured)
     }
 

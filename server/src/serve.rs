@@ -5,7 +5,6 @@ use std::{
 };
 
 use tokio::time::timeout;
-use tonic_health::pb::health_server::Health;
 
 use crate::{
     admission::Admission,
@@ -15,7 +14,7 @@ use crate::{
     graphs::{GraphCache, Graphs},
     health::HealthReporting,
     learning::Learning,
-    listening::{Addresses, BoundAddress, Listening},
+    listening::{Addresses, Listening},
     metrics::Metrics,
     model::ModelKeys,
     monitoring::{Monitored, Monitoring, Readiness},
@@ -61,46 +60,40 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     tokio::spawn(Arc::clone(&metrics).keep_up());
     let credentials = Arc::new(Credentials::open(&settings.security, &metrics)?);
     tokio::spawn(Arc::clone(&credentials).poll(settings.poll_seconds));
-    let pool = Arc::new(ComputePool::new(settings.workers)?.with_max_run(settings.max_run_seconds));
-    let engine = Arc::new(engine(&settings, &pool, &metrics));
-    let store = open_store(&settings, &metrics).await?;
-    let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
+    let parts = Parts::open(&settings, metrics).await?;
     let (reporter, health_service) = tonic_health::server::health_reporter();
-    let health = HealthReporting::start(&registry, reporter).await;
-    let readiness = Arc::new(Readiness::new(Arc::clone(&registry)));
-    let parts = Parts {
-        registry: &registry,
-        engine: &engine,
-        store: store.clone(),
-        metrics: &metrics,
-    };
+    let health = HealthReporting::start(&parts.registry, reporter).await;
+    let readiness = Arc::new(Readiness::new(Arc::clone(&parts.registry)));
     let cost_model = parts.cost_model(&settings);
     let quality = parts.quality(&cost_model);
-    let replays = start_replays(&settings, store.clone(), &quality);
-    let hosts = settings.security.allowed_hosts.clone();
-    let monitored = Monitored::new(&metrics, &engine, &cost_model, &readiness);
+    let replays = start_replays(&settings, parts.store.clone(), &quality);
     let tracing = Tracing::start(&settings.traces)?;
     let routers = Routers {
         settings: &settings.security,
         delivery: settings.delivery,
         cost_model: &cost_model,
-        pool: &pool,
+        pool: parts.engine.pool(),
         credentials: &credentials,
-        observer: observer(&settings, &metrics, &tracing),
-        registry: &registry,
+        observer: observer(&settings, &parts.metrics, &tracing),
+        registry: &parts.registry,
         quality: &quality,
         health: health_service,
     };
-    let admin = addresses.admin;
-    let admin = admin.map(|address| listen_to_admins(&routers, &metrics, address));
-    let admin = admin.transpose()?;
+    let security = &parts.metrics.security;
+    let admin = |address| {
+        let gate = credentials.gate(&security.admin);
+        Listening::start(address, gate, routers.http(), routers.admin()?)
+    };
+    let admin = addresses.admin.map(admin).transpose()?;
     // Calls come after everything that answers them, and before what says that the server is ready for them.
-    let gate = credentials.gate(&metrics.security.calls);
+    let gate = credentials.gate(&security.calls);
     let calls = Listening::start(addresses.calls, gate, routers.http(), routers.calls()?)?;
+    let hosts = settings.security.allowed_hosts.clone();
+    let monitored = Monitored::new(&parts.metrics, &parts.engine, &cost_model, &readiness);
     let monitor = |address| Monitoring::start(address, monitored, hosts);
     let monitoring = addresses.metrics.map(monitor).transpose()?;
     let server = RunningServer {
-        registry,
+        registry: parts.registry,
         credentials,
         calls,
         admin,
@@ -108,21 +101,12 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         readiness,
         health,
         tracing,
-        store,
+        store: parts.store,
         replays,
         drain: settings.drain_seconds,
     };
     server.log_addresses();
     Ok(server)
-}
-
-fn listen_to_admins(
-    routers: &Routers<'_, impl Health>,
-    metrics: &Metrics,
-    address: BoundAddress,
-) -> Result<Listening, StartError> {
-    let gate = routers.credentials.gate(&metrics.security.admin);
-    Listening::start(address, gate, routers.http(), routers.admin()?)
 }
 
 /// Starts to replay stored measurements, if there are some and replays may take time.
@@ -141,35 +125,45 @@ fn start_replays(
 }
 
 /// What answers calls.
-struct Parts<'a> {
-    registry: &'a Arc<Registry>,
-    engine: &'a Arc<Engine>,
+struct Parts {
+    registry: Arc<Registry>,
+    engine: Arc<Engine>,
     store: Option<Arc<MeasurementStore>>,
-    metrics: &'a Arc<Metrics>,
+    metrics: Arc<Metrics>,
 }
 
-impl Parts<'_> {
+impl Parts {
+    /// Opens the store of measurements, and loads the models.
+    async fn open(settings: &Settings, metrics: Arc<Metrics>) -> Result<Self, StartError> {
+        let pool = ComputePool::new(settings.workers)?.with_max_run(settings.max_run_seconds);
+        let engine = Arc::new(engine(settings, Arc::new(pool), &metrics));
+        let store = open_store(settings, &metrics).await?;
+        let registry = open_registry(settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
+        Ok(Self {
+            registry,
+            engine,
+            store,
+            metrics,
+        })
+    }
     /// Gives each part of a call what it needs.
     fn cost_model(&self, settings: &Settings) -> CostModel {
-        let engine = || Arc::clone(self.engine);
-        let metrics = || Arc::clone(self.metrics);
+        let engine = || Arc::clone(&self.engine);
+        let metrics = || Arc::clone(&self.metrics);
         let pool = || Arc::clone(self.engine.pool());
         let bounds = bounds(settings);
         let limits = bounds.limits;
-        let cache = GraphCache::new(settings.graph_cache_bytes, self.metrics);
+        let cache = GraphCache::new(settings.graph_cache_bytes, &self.metrics);
         let graphs = Arc::new(Graphs::new(cache, pool(), bounds, metrics()));
-        let stored =
-            StoredMeasurements::new(self.store.clone(), engine(), Arc::clone(&graphs), limits);
+        let store = self.store.clone();
+        let stored = StoredMeasurements::new(store, engine(), Arc::clone(&graphs), limits);
         let stored = Arc::new(stored);
-        let admission = Admission::new(
-            engine(),
-            settings.max_requests,
-            settings.max_client_requests,
-        );
+        let max_requests = settings.max_requests;
+        let admission = Admission::new(engine(), max_requests, settings.max_client_requests);
         CostModel {
             admission: Arc::new(admission),
             decoder: Decoder::new(pool(), limits),
-            models: Arc::new(ModelSelection::new(Arc::clone(self.registry), metrics())),
+            models: Arc::new(ModelSelection::new(Arc::clone(&self.registry), metrics())),
             graphs,
             sessions: Arc::new(Sessions::new(engine(), limits, metrics())),
             learning: Arc::new(Learning::new(engine(), Arc::clone(&stored))),
@@ -180,9 +174,9 @@ impl Parts<'_> {
 
     fn quality(&self, cost_model: &CostModel) -> Arc<LiveQuality> {
         Arc::new(LiveQuality::new(
-            Arc::clone(self.registry),
+            Arc::clone(&self.registry),
             Arc::clone(&cost_model.stored),
-            Arc::clone(self.metrics),
+            Arc::clone(&self.metrics),
         ))
     }
 }
@@ -195,13 +189,13 @@ fn bounds(settings: &Settings) -> Bounds {
     }
 }
 
-fn engine(settings: &Settings, pool: &Arc<ComputePool>, metrics: &Metrics) -> Engine {
+fn engine(settings: &Settings, pool: Arc<ComputePool>, metrics: &Metrics) -> Engine {
     let cached = CacheBytes {
         embeddings: settings.embedding_cache_bytes,
         segments: settings.graph_cache_bytes / SEGMENTS_SHARE,
     };
-    Engine::new(Arc::clone(pool), cached, metrics)
-        .bounded(settings.max_queued_nodes, settings.max_call_bytes)
+    let engine = Engine::new(pool, cached, metrics);
+    engine.bounded(settings.max_queued_nodes, settings.max_call_bytes)
 }
 
 /// Loads the models on a separate thread, because it takes a while.
@@ -222,15 +216,11 @@ async fn open_registry(
         max_load: settings.max_load_seconds,
         poll: settings.poll_seconds,
     };
-    let opened = tokio::task::spawn_blocking(move || -> Result<Registry, StartError> {
-        Ok(Registry::open(
-            settings,
-            Runtime::load(&library)?,
-            engine,
-            metrics,
-        )?)
-    });
-    Ok(Arc::new(opened.await??))
+    let open = move || -> Result<Registry, StartError> {
+        let runtime = Runtime::load(&library)?;
+        Ok(Registry::open(settings, runtime, engine, metrics)?)
+    };
+    Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
 }
 
 /// Opens the file of measurements, if there is one, on a separate thread, because checking it takes a while.
@@ -238,13 +228,14 @@ async fn open_store(
     settings: &Settings,
     metrics: &Metrics,
 ) -> Result<Option<Arc<MeasurementStore>>, StartError> {
-    let (limit, series) = (settings.max_measurements_bytes, Arc::clone(&metrics.store));
+    let limit = settings.max_measurements_bytes;
+    let series = Arc::clone(&metrics.store);
     let store = match settings.measurements.clone() {
         StoreLocation::Off => return Ok(None),
         StoreLocation::Database(url) => MeasurementStore::connect(&url, limit, series).await?,
         StoreLocation::File(path) => {
-            tokio::task::spawn_blocking(move || MeasurementStore::open(&path, limit, series))
-                .await??
+            let open = move || MeasurementStore::open(&path, limit, series);
+            tokio::task::spawn_blocking(open).await??
         }
     };
     Ok(Some(Arc::new(store)))
@@ -306,6 +297,7 @@ impl RunningServer {
     /// Stops accepting calls, and waits for the calls in flight, at most for the drain time.
     pub async fn stop(self) {
         tracing::info!("stopping");
+        // Load balancers hear that the server stops before it refuses calls.
         self.readiness.stop();
         self.registry.stop();
         self.health.stop().await;
@@ -323,9 +315,8 @@ impl RunningServer {
         {
             tracing::warn!("the file of measurements was not closed: the disk does not answer");
         }
-        self.tracing
-            .stop(self.drain.saturating_sub(started.elapsed()))
-            .await;
+        let left = self.drain.saturating_sub(started.elapsed());
+        self.tracing.stop(left).await;
         if calls.is_ok() && admin.is_ok() {
             tracing::info!("stopped");
         } else {

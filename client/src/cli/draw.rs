@@ -68,7 +68,8 @@ impl Draw {
         }
         let name = || path.display().to_string();
         check_drawable(graph, name)?;
-        let (random, mut rng) = (self.random.unwrap_or(RANDOM), Rng::with_seed(self.seed));
+        let random = self.random.unwrap_or(RANDOM);
+        let mut rng = Rng::with_seed(self.seed);
         let drawn = if graph.graph.task() == Task::Fusion {
             let drawn = draw_fusions(graph.graph.configurable().len(), random, &mut rng);
             drawn.map(|drawn| (Drawn::of_fusions(&drawn, self.seed), drawn.configurations))

@@ -100,25 +100,22 @@ impl Measurements {
             (true, false) => adapt.use_stored(),
             (true, true) => adapt.use_own_stored(),
         };
+        let unmeasured = |adapt| Learned {
+            adapt,
+            since_improvement: 0,
+        };
         let Some(path) = &self.measured else {
-            return Ok(self.stored.then_some(Learned {
-                adapt,
-                since_improvement: 0,
-            }));
+            return Ok(self.stored.then(|| unmeasured(adapt)));
         };
         let forms = read_forms(path)?;
-        let outcomes: Vec<Measured> = forms.iter().map(MeasuredForm::outcome).collect();
-        if outcomes.is_empty() {
-            return Ok(Some(Learned {
-                adapt,
-                since_improvement: 0,
-            }));
+        if forms.is_empty() {
+            return Ok(Some(unmeasured(adapt)));
         }
+        let outcomes: Vec<Measured> = forms.iter().map(MeasuredForm::outcome).collect();
         let configurations = forms.into_iter().map(|form| form.configuration).collect();
         let configurations = configuration::from_values(path, configurations, graph)?;
-        let adapt = adapt.measured(&configurations, &outcomes);
         Ok(Some(Learned {
-            adapt,
+            adapt: adapt.measured(&configurations, &outcomes),
             since_improvement: since_improvement(&outcomes),
         }))
     }

@@ -80,10 +80,10 @@ impl SegmentedGraph {
         let runs = pieces
             .iter()
             .flat_map(|piece| piece.chunks(max_segment_nodes));
-        let occurrences: Vec<Occurrence> = pace::in_steps(1, runs)
-            .map(|run| cutter.occurrence(run))
-            .collect();
+        let occurrences = pace::in_steps(1, runs).map(|run| cutter.occurrence(run));
+        let occurrences: Vec<Occurrence> = occurrences.collect();
         let segments = cutter.segments;
+        let largest_segment = segments.iter().map(Segment::len).max();
         let summary = Summary {
             nodes: graph.len(),
             edges: graph.edges().len(),
@@ -91,7 +91,7 @@ impl SegmentedGraph {
             kept: pruned.nodes.len(),
             segments: occurrences.len(),
             distinct_segments: segments.len(),
-            largest_segment: segments.iter().map(Segment::len).max().unwrap_or(0),
+            largest_segment: largest_segment.unwrap_or(0),
         };
         Self {
             hash: graph.hash(),

@@ -56,7 +56,8 @@ impl Body {
             .zip(0..)
             .map(|(&member, position)| (member, Role::Member(position)))
             .collect();
-        let (mut inputs, mut read) = (Vec::new(), 0);
+        let mut inputs = Vec::new();
+        let mut read = 0;
         for &operand in members.iter().flat_map(|&member| program.operands(member)) {
             roles.entry(operand).or_insert_with(|| {
                 if !program.node(operand).is_scalar_constant {
@@ -89,9 +90,10 @@ impl Body {
         alike: &Alike,
     ) -> Vec<u32> {
         let mut signature = vec![self.number, alike.number(root)];
+        let operands = program.operands(root);
         // The operands, with the order of those that the body knows nothing of.
         let mut seen: HashMap<u32, u32, RandomState> = HashMap::default();
-        for &operand in program.operands(root) {
+        for &operand in operands {
             match self.roles.get(&operand) {
                 Some(Role::Member(position)) => signature.extend([0, *position]),
                 Some(Role::Read(position)) => signature.extend([1, *position]),
@@ -103,19 +105,13 @@ impl Body {
             }
         }
         // What the root calls, and what depends on it beside its operands, is rare and compared by number.
-        let called = program
-            .callees
-            .of_node(root)
-            .iter()
-            .flat_map(|nodes| [3, nodes.start, nodes.end]);
-        signature.extend(called);
-        let all = graph.edges();
-        let first = all.partition_point(|[consumer, _]| *consumer < root);
-        let producers = all[first..]
-            .iter()
-            .take_while(|[consumer, _]| *consumer == root);
-        let operands: HashSet<u32, RandomState> = program.operands(root).iter().copied().collect();
-        let others = producers.filter(|[_, producer]| !operands.contains(producer));
+        let called = program.callees.of_node(root).iter();
+        signature.extend(called.flat_map(|nodes| [3, nodes.start, nodes.end]));
+        let edges = graph.edges();
+        let first = edges.partition_point(|[consumer, _]| *consumer < root);
+        let own = edges[first..].iter().take_while(|edge| edge[0] == root);
+        let operands: HashSet<u32, RandomState> = operands.iter().copied().collect();
+        let others = own.filter(|[_, producer]| !operands.contains(producer));
         signature.extend(others.flat_map(|&[_, producer]| [4, producer]));
         signature
     }

@@ -90,12 +90,9 @@ pub fn read_golden_cases(
         let graph = case.graph(task)?;
         let configurations = case.configurations(&graph)?;
         let scores = case.floats("score", limits.configs)?;
-        if scores.len() != configurations.len() {
-            let detail = format!(
-                "{} values for {} configurations",
-                scores.len(),
-                configurations.len()
-            );
+        let (found, expected) = (scores.len(), configurations.len());
+        if found != expected {
+            let detail = format!("{found} values for {expected} configurations");
             return Err(case.arrays.error(&case.name("score"), &detail));
         }
         cases.push(GoldenCase {
@@ -116,7 +113,8 @@ pub(crate) fn read_npz(
 ) -> Result<(FileKind, MeasuredGraph), FileError> {
     let mut arrays = Arrays::of(path, bytes, u64::MAX)?;
     if !GRAPH_ARRAYS.iter().any(|array| arrays.has(array)) {
-        let (path, found) = (arrays.path().to_owned(), name_of_zip(&arrays.files()));
+        let path = arrays.path().to_owned();
+        let found = name_of_zip(&arrays.files());
         return Err(FileError::UnknownFormat { path, found });
     }
     let mut section = Section {
@@ -141,24 +139,16 @@ pub(crate) fn read_npz(
         FileKind::FeatureNpz => None,
         _ => Some(section.measurements(&graph)?),
     };
-    let name = path
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let nodes = Vec::new();
-    let source = GraphSource::Features;
-    Ok((
-        kind,
-        MeasuredGraph {
-            name,
-            source,
-            graph,
-            node_splits,
-            nodes,
-            measurements,
-        },
-    ))
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let measured = MeasuredGraph {
+        name: name.into_owned(),
+        source: GraphSource::Features,
+        graph,
+        node_splits,
+        nodes: Vec::new(),
+        measurements,
+    };
+    Ok((kind, measured))
 }
 
 /// The arrays of one graph, whose names have a common prefix.
@@ -278,22 +268,19 @@ impl Section<'_> {
 
     fn feature_graph(&mut self) -> Result<Graph, FileError> {
         let name: Vec<u8> = self.small_integers(FEATURE_SET, MAX_SET_NAME)?;
-        let name =
-            String::from_utf8(name).map_err(|_| self.graph_error(GraphError::FeatureSetName))?;
+        let name = String::from_utf8(name);
+        let name = name.map_err(|_| self.graph_error(GraphError::FeatureSetName))?;
         self.check_shape("node_features", &[("nodes", None), ("columns", None)])?;
-        let shape = self.arrays.shape(&self.name("node_features"))?;
+        let array = self.name("node_features");
+        let shape = self.arrays.shape(&array)?;
         let [nodes, columns] = shape[..] else {
-            return Err(self
-                .arrays
-                .error(&self.name("node_features"), &format!("has shape {shape:?}")));
+            return Err(self.arrays.error(&array, &format!("has shape {shape:?}")));
         };
         if nodes > self.limits.nodes {
             return Err(self.graph_error(GraphError::too_many_nodes(self.limits)));
         }
-        let features = self.floats(
-            "node_features",
-            nodes.saturating_mul(columns).min(MAX_NODE_FEATURES),
-        )?;
+        let most = nodes.saturating_mul(columns).min(MAX_NODE_FEATURES);
+        let features = self.floats("node_features", most)?;
         let edges = self.edges()?;
         let graph = FeatureGraph::new(name, nodes, features, edges, self.limits);
         graph

@@ -97,30 +97,16 @@ impl<'a> FeatureFile<'a> {
                 "its features are padded with 0 and cannot be padded with -1; read the HLO module instead"
                     .to_owned(),
         })?;
-        self.array("node_feat", &[graph.len(), graph.columns()], features)?;
-        self.array(
-            "node_opcode",
-            &[graph.len()],
-            graph.opcodes().iter().copied(),
-        )?;
-        self.array(
-            "edge_index",
-            &[graph.edges().len(), 2],
-            pairs(graph.edges()),
-        )?;
+        let nodes = graph.len();
+        let edges = graph.edges();
+        self.array("node_feat", &[nodes, graph.columns()], features)?;
+        self.array("node_opcode", &[nodes], graph.opcodes().iter().copied())?;
+        self.array("edge_index", &[edges.len(), 2], pairs(edges))?;
         if graph.task().kind().scope == Scope::Nodes {
-            let ids = graph.configurable();
-            self.array(
-                "node_config_ids",
-                &[ids.len()],
-                ids.iter().copied().map(i64::from),
-            )?;
-            let splits = &measured.node_splits;
-            self.array(
-                "node_splits",
-                &[1, splits.len()],
-                splits.iter().map(|&split| as_i64(split)),
-            )?;
+            let ids = graph.configurable().iter().copied().map(i64::from);
+            self.array("node_config_ids", &[ids.len()], ids)?;
+            let splits = measured.node_splits.iter().map(|&split| as_i64(split));
+            self.array("node_splits", &[1, splits.len()], splits)?;
         }
         Ok(())
     }
@@ -158,35 +144,22 @@ impl<'a> FeatureFile<'a> {
             return Ok(());
         };
         let configs = measurements.configurations.len();
-        let (batch, kind) = (
-            measurements.configurations.batch(),
-            measured.graph.task().kind(),
-        );
-        let (slots, row) = (
-            measured.graph.configurable().len(),
-            batch.feature_row(0).len(),
-        );
+        let batch = measurements.configurations.batch();
+        let kind = measured.graph.task().kind();
+        let slots = measured.graph.configurable().len();
+        let row = batch.feature_row(0).len();
         let shape = match kind.scope {
             Scope::Kernel | Scope::Program => vec![configs, row],
             Scope::Nodes => vec![configs, slots, kind.width],
             Scope::EveryNode => vec![configs, slots, row / slots],
         };
-        self.array(
-            kind.array,
-            &shape,
-            (0..configs).flat_map(|config| batch.feature_row(config)),
-        )?;
-        self.array(
-            "config_runtime",
-            &[configs],
-            measurements.run_times.iter().copied(),
-        )?;
+        let rows = (0..configs).flat_map(|config| batch.feature_row(config));
+        self.array(kind.array, &shape, rows)?;
+        let run_times = measurements.run_times.iter().copied();
+        self.array("config_runtime", &[configs], run_times)?;
         if let Some(normalizers) = &measurements.normalizers {
-            self.array(
-                "config_runtime_normalizers",
-                &[configs],
-                normalizers.iter().copied(),
-            )?;
+            let normalizers = normalizers.iter().copied();
+            self.array("config_runtime_normalizers", &[configs], normalizers)?;
         }
         Ok(())
     }

@@ -28,22 +28,16 @@ impl FusionProgram {
             return Err(FusionError::Scheduled);
         }
         let entry = module.computations.entry().ok_or(FusionError::NoEntry)?;
-        let root = module
-            .nodes_by_id
-            .get(&entry.root_id)
-            .copied()
-            .ok_or(FusionError::NoEntry)?;
+        let root = module.nodes_by_id.get(&entry.root_id);
+        let &root = root.ok_or(FusionError::NoEntry)?;
         let entry = node_range(&entry.nodes);
         if !entry.contains(&root) {
             return Err(FusionError::NoEntry);
         }
-        let nodes = pace::in_steps(1, entry.clone())
-            .map(|node| read_node(module, node))
-            .collect::<Result<Vec<_>, _>>()?;
-        let operands = entry
-            .clone()
-            .map(|node| operands(module, node, &entry))
-            .collect::<Result<Vec<_>, _>>()?;
+        let nodes = pace::in_steps(1, entry.clone()).map(|node| read_node(module, node));
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+        let operands = entry.clone().map(|node| operands(module, node, &entry));
+        let operands = operands.collect::<Result<Vec<_>, _>>()?;
         let slots = slots(&nodes, &operands, entry.start);
         let mut slot_of_node = vec![None; nodes.len()];
         for (slot, &node) in slots.iter().enumerate() {

@@ -122,10 +122,8 @@ impl Rule {
                 place.is_some_and(|place| place.starts_with(&latin_1(bytes)))
             }
             Self::Inside { inside } => {
-                let (start, inside) = (
-                    &sample.bytes[..sample.bytes.len().min(LOOKED_AT)],
-                    latin_1(inside),
-                );
+                let start = &sample.bytes[..sample.bytes.len().min(LOOKED_AT)];
+                let inside = latin_1(inside);
                 is_binary && start.windows(inside.len()).any(|window| window == inside)
             }
             Self::First { first } => sample.lines.first().is_some_and(|line| {

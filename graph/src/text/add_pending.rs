@@ -31,9 +31,8 @@ impl Parser<'_, '_> {
         let mut computation = Computation::new(id);
         operation.operand_ids.clear();
         for (number, shape) in (0..).zip(signature.parameters) {
-            operation
-                .operand_ids
-                .push(computation.instruction_id(computation.nodes.len()));
+            let id = computation.instruction_id(computation.nodes.len());
+            operation.operand_ids.push(id);
             let parameter = HloInstructionProto {
                 name: "async_param".to_owned(),
                 opcode: "parameter".to_owned(),
@@ -41,22 +40,14 @@ impl Parser<'_, '_> {
                 shape: Some(self.shapes.message(shape, &mut self.lexer)?),
                 ..HloInstructionProto::default()
             };
-            self.push(
-                &parameter,
-                shape,
-                Origin::implied(&parameter),
-                &mut computation,
-            );
+            let origin = Origin::implied(&parameter);
+            self.push(&parameter, shape, origin, &mut computation);
         }
         "async_op".clone_into(&mut operation.name);
         operation.shape = Some(self.shapes.message(signature.result, &mut self.lexer)?);
         keep_dimensions(&mut operation);
-        self.push(
-            &operation,
-            signature.result,
-            Origin::implied(&operation),
-            &mut computation,
-        );
+        let origin = Origin::implied(&operation);
+        self.push(&operation, signature.result, origin, &mut computation);
         computation.close("", &mut self.builder)
     }
 }

@@ -68,17 +68,15 @@ impl<'a> Parser<'a, '_> {
             ..HloInstructionProto::default()
         };
         let before = Computation::positions_of(&whole.operand_ids).next();
-        let number = match form {
-            Asynchronous::Start => {
-                let number = self.wrap(operation, shape, start)?;
-                whole
-                    .called_computation_ids
-                    .extend(self.pending.wrapped(number).map(|wrapped| wrapped.id));
-                Some(number)
-            }
-            _ => before
-                .and_then(|before| computation.wrapped.get(&before))
-                .copied(),
+        let number = if let Asynchronous::Start = form {
+            let number = self.wrap(operation, shape, start)?;
+            let wrapped = self.pending.wrapped(number);
+            let called = wrapped.map(|wrapped| wrapped.id);
+            whole.called_computation_ids.extend(called);
+            Some(number)
+        } else {
+            let of_step = before.and_then(|before| computation.wrapped.get(&before));
+            of_step.copied()
         };
         let Some(number) = number else {
             return Ok(whole);

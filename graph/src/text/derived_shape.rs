@@ -347,32 +347,24 @@ impl<'a> Parser<'a, '_> {
         let (Some(left), Some(right)) = (self.array(operands, 0)?, self.array(operands, 1)?) else {
             return Ok(None);
         };
-        let batch = self.numbers_of(start, "lhs_batch_dims")?;
-        let left_gone = [
-            batch.clone(),
-            self.numbers_of(start, "lhs_contracting_dims")?,
-        ]
-        .concat();
-        let right_gone = [
-            self.numbers_of(start, "rhs_batch_dims")?,
-            self.numbers_of(start, "rhs_contracting_dims")?,
-        ]
-        .concat();
-        let batch = batch
+        let left_batch = self.numbers_of(start, "lhs_batch_dims")?;
+        let left_contracted = self.numbers_of(start, "lhs_contracting_dims")?;
+        let right_batch = self.numbers_of(start, "rhs_batch_dims")?;
+        let right_contracted = self.numbers_of(start, "rhs_contracting_dims")?;
+        let batch = left_batch
             .iter()
             .filter_map(|&number| left.dimensions.get(usize::try_from(number).ok()?));
-        let rest = |shape: &ShapeProto, gone: &[i64]| {
-            let kept = (0..)
-                .zip(shape.dimensions.clone())
-                .filter(|(number, _)| !gone.contains(number));
-            kept.map(|(_, size)| size).collect::<Vec<i64>>()
+        let mut dimensions: Vec<i64> = batch.copied().collect();
+        let mut add_rest = |shape: &ShapeProto, gone: [&[i64]; 2]| {
+            let gone = gone.concat();
+            for (number, &size) in (0..).zip(&shape.dimensions) {
+                if !gone.contains(&number) {
+                    dimensions.push(size);
+                }
+            }
         };
-        let dimensions = [
-            batch.copied().collect(),
-            rest(&left, &left_gone),
-            rest(&right, &right_gone),
-        ]
-        .concat();
+        add_rest(&left, [&left_batch, &left_contracted]);
+        add_rest(&right, [&right_batch, &right_contracted]);
         Ok(Some(array_of(left.element_type, dimensions)))
     }
 

@@ -139,20 +139,10 @@ impl<'a> Parser<'a, '_> {
         if !is_entry {
             self.lexer.return_to(start);
         }
-        let position = self.lexer.position();
-        let (name, id) = if self.lexer.peek() == b'{' {
-            ("", self.callees.unnamed())
-        } else {
-            let name = self.lexer.name("a computation")?;
-            (name, self.callees.define(name, position, &self.lexer)?)
-        };
+        let (name, id) = self.computation_name()?;
         if is_entry && entry.replace(id).is_some() {
-            return Err(self.lexer.error(
-                start,
-                TextError::SecondEntry {
-                    name: shortened(name),
-                },
-            ));
+            let name = shortened(name);
+            return Err(self.lexer.error(start, TextError::SecondEntry { name }));
         }
         if self.lexer.peek() == b'(' {
             self.lexer.skip_group()?;
@@ -167,6 +157,17 @@ impl<'a> Parser<'a, '_> {
         Ok(id)
     }
 
+    /// Reads the name of a computation, if it has one, and returns its id, too.
+    fn computation_name(&mut self) -> Result<(&'a str, i64), GraphError> {
+        let position = self.lexer.position();
+        if self.lexer.peek() == b'{' {
+            return Ok(("", self.callees.unnamed()));
+        }
+        let name = self.lexer.name("a computation")?;
+        let id = self.callees.define(name, position, &self.lexer)?;
+        Ok((name, id))
+    }
+
     /// Reads the instructions of a computation, in braces.
     pub(super) fn body(&mut self, name: &'a str, id: i64) -> Result<(), GraphError> {
         let start = self.lexer.position();
@@ -176,9 +177,8 @@ impl<'a> Parser<'a, '_> {
         let mut computation = Computation::new(id);
         while computation.nodes.len() == 0 || !self.lexer.eat("}") {
             if self.lexer.is_at_end() {
-                return Err(self
-                    .lexer
-                    .error(start, TextError::Unclosed { opening: '{' }));
+                let unclosed = TextError::Unclosed { opening: '{' };
+                return Err(self.lexer.error(start, unclosed));
             }
             self.instruction(&mut computation)?;
         }
@@ -198,9 +198,8 @@ impl<'a> Parser<'a, '_> {
             return Ok(());
         }
         let start = self.lexer.position();
-        Err(self
-            .lexer
-            .error(start, TextError::TooDeep { limit: MAX_DEPTH }))
+        let too_deep = TextError::TooDeep { limit: MAX_DEPTH };
+        Err(self.lexer.error(start, too_deep))
     }
 
     /// Counts one more instruction.

@@ -23,9 +23,9 @@ where
     P: Iterator<Item = usize>,
 {
     let mut has_users = vec![false; instructions];
-    (0..instructions)
-        .flat_map(&operands)
-        .for_each(|operand| has_users[operand] = true);
+    for operand in (0..instructions).flat_map(&operands) {
+        has_users[operand] = true;
+    }
     let mut states = vec![State::New; instructions];
     let mut order = Vec::with_capacity(instructions);
     let mut stack: Vec<usize> = Vec::new();

@@ -57,6 +57,20 @@ enum Relation {
     Supports,
 }
 
+/// Reporters, and how they relate pair by pair.
+struct Comparison<'a> {
+    witnesses: &'a [Witness],
+    /// `[witnesses, witnesses]` how the times of one agree with what the other's measurements predict.
+    agreements: Vec<Vec<Option<Agreement>>>,
+}
+
+/// What decides which of two reporters is left out: own measurements come first, then votes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Standing {
+    is_own: bool,
+    votes: i32,
+}
+
 /// Kendall's tau, and how many deviations of chance it is from 0.
 #[derive(Clone, Copy, Debug)]
 struct Agreement {
@@ -184,60 +198,82 @@ impl Relation {
 /// Compares reporters with each other. Of two that contradict each other, the one with fewer votes is left out: the votes of
 /// the other reporters and of the model, for or against it. With equal votes, none is.
 pub(crate) fn verdicts(witnesses: &[Witness]) -> Vec<Verdict> {
-    let count = witnesses.len();
-    let agreements: Vec<Vec<Option<Agreement>>> = witnesses
-        .iter()
-        .map(|one| {
-            witnesses
-                .iter()
-                .map(|other| one.agreement_with(other))
-                .collect()
-        })
-        .collect();
-    let relation = |one: usize, other: usize| {
-        let both = [agreements[one][other], agreements[other][one]];
-        Relation::of(&witnesses[one], &witnesses[other], both)
-    };
-    let others = |one: usize| (0..count).filter(move |other| *other != one);
-    let votes: Vec<i32> = (0..count)
-        .map(|one| {
-            let of_others = others(one).map(|other| relation(one, other).vote());
-            of_others.sum::<i32>() + witnesses[one].vote_of_model()
-        })
-        .collect();
-    let standing = |one: usize| (witnesses[one].is_own, votes[one]);
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by_key(|&one| Reverse(standing(one)));
-    let mut kept: Vec<usize> = Vec::new();
-    for one in order {
-        let outvotes = |&other: &usize| {
-            standing(other) > standing(one) && relation(one, other) == Relation::Contradicts
+    let comparison = Comparison::of(witnesses);
+    let kept = comparison.kept();
+    let all = 0..witnesses.len();
+    all.map(|one| comparison.verdict(one, &kept)).collect()
+}
+
+impl<'a> Comparison<'a> {
+    fn of(witnesses: &'a [Witness]) -> Self {
+        let with_all = |one: &Witness| {
+            let others = witnesses.iter();
+            others.map(|other| one.agreement_with(other)).collect()
         };
-        if !kept.iter().any(outvotes) {
-            kept.push(one);
+        Self {
+            witnesses,
+            agreements: witnesses.iter().map(with_all).collect(),
         }
     }
-    let finding = |one: usize| {
-        let contradicts =
-            |&other: &usize| other != one && relation(one, other) == Relation::Contradicts;
-        match (kept.contains(&one), kept.iter().any(contradicts)) {
-            (false, _) => Finding::Outvoted,
-            (true, true) => Finding::Disputed,
-            (true, false) => Finding::Agrees,
+
+    fn others(&self, one: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.witnesses.len()).filter(move |other| *other != one)
+    }
+
+    fn relation(&self, one: usize, other: usize) -> Relation {
+        let both = [self.agreements[one][other], self.agreements[other][one]];
+        Relation::of(&self.witnesses[one], &self.witnesses[other], both)
+    }
+
+    fn contradict(&self, one: usize, other: usize) -> bool {
+        one != other && self.relation(one, other) == Relation::Contradicts
+    }
+
+    fn standing(&self, one: usize) -> Standing {
+        let others = self.others(one);
+        let votes: i32 = others.map(|other| self.relation(one, other).vote()).sum();
+        Standing {
+            is_own: self.witnesses[one].is_own,
+            votes: votes + self.witnesses[one].vote_of_model(),
         }
-    };
-    let verdict = |one: usize| {
-        let taus: Vec<f64> = others(one)
-            .filter_map(|other| agreements[one][other])
-            .map(|each| each.tau)
-            .collect();
+    }
+
+    /// The reporters that are not outvoted.
+    fn kept(&self) -> Vec<usize> {
+        let all = 0..self.witnesses.len();
+        let standings: Vec<Standing> = all.clone().map(|one| self.standing(one)).collect();
+        // From the highest standing on, because only one that is itself kept outvotes others.
+        let mut order: Vec<usize> = all.collect();
+        order.sort_by_key(|&one| Reverse(standings[one]));
+        let mut kept: Vec<usize> = Vec::new();
+        for one in order {
+            let outvotes =
+                |&other: &usize| standings[other] > standings[one] && self.contradict(one, other);
+            if !kept.iter().any(outvotes) {
+                kept.push(one);
+            }
+        }
+        kept
+    }
+
+    fn verdict(&self, one: usize, kept: &[usize]) -> Verdict {
+        let agreements = self
+            .others(one)
+            .filter_map(|other| self.agreements[one][other]);
+        let taus: Vec<f64> = agreements.map(|each| each.tau).collect();
+        let finding = if !kept.contains(&one) {
+            Finding::Outvoted
+        } else if kept.iter().any(|&other| self.contradict(one, other)) {
+            Finding::Disputed
+        } else {
+            Finding::Agrees
+        };
         Verdict {
-            measured: witnesses[one].measurements.measured(),
+            measured: self.witnesses[one].measurements.measured(),
             agreement: mean(&taus),
-            finding: finding(one),
+            finding,
         }
-    };
-    (0..count).map(verdict).collect()
+    }
 }
 
 #[cfg(test)]

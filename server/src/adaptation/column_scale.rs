@@ -59,30 +59,24 @@ impl ColumnScale {
 impl Column {
     /// A column, and how well its values go with the times.
     fn of(place: usize, points: &[Point], times: &[f64]) -> (f64, Self) {
-        let values = || points.iter().map(|point| point.columns[place]);
-        let lowest = values().fold(f64::INFINITY, f64::min);
-        let highest = values().fold(f64::NEG_INFINITY, f64::max);
-        let least = (lowest > 0.0).then_some(lowest);
+        let values: Vec<f64> = points.iter().map(|point| point.columns[place]).collect();
+        let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut column = Self {
             place,
-            least,
+            least: (lowest > 0.0).then_some(lowest),
             unit: 1.0,
         };
-        let expected = match least {
+        let expected = match column.least {
             Some(_) => EXPECTED_LOGARITHM,
             None if highest > lowest => EXPECTED_SWITCH * (highest - lowest),
             None => EXPECTED_SWITCH,
         };
-        let coordinates = centered(values().map(|value| column.of_value(value)).collect());
+        let values = values.into_iter().map(|value| column.of_value(value));
+        let coordinates = centered(values.collect());
         let spread = dot(&coordinates, &coordinates);
+        column.unit = deviation(expected, spread, points.len());
         let shared = dot(&coordinates, &centered(times.to_vec()));
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "there are far fewer than 2^53 points"
-        )]
-        let count = points.len() as f64;
-        let expected = EXPECTED_COUNT * expected * expected;
-        column.unit = ((expected + spread) / (EXPECTED_COUNT + count)).sqrt();
         let explained = if spread > 0.0 {
             shared * shared / spread
         } else {
@@ -98,6 +92,16 @@ impl Column {
             None => value / self.unit,
         }
     }
+}
+
+/// The deviation of values, given the one that is expected before they are known and the sum of their squares around their mean.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 points"
+)]
+fn deviation(expected: f64, spread: f64, count: usize) -> f64 {
+    let expected = EXPECTED_COUNT * expected * expected;
+    ((expected + spread) / (EXPECTED_COUNT + count as f64)).sqrt()
 }
 
 #[cfg(test)]

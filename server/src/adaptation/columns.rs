@@ -1,7 +1,9 @@
+use std::{iter, ops::Range};
+
 use hlorank_graph::pace;
 
 use super::{
-    linear_algebra::Factor,
+    linear_algebra::{Factor, diagonal},
     partitions::Partitions,
     solution::{Covariance, ExplainedVariance, Posterior, Solution, Variances},
 };
@@ -18,9 +20,16 @@ pub(super) struct Columns {
     scores: Vec<f64>,
     /// `[measured, partitions]` the column of each configuration's part.
     of_parts: Vec<usize>,
-    /// `[partitions]` first column and number of tensors.
-    partitions: Vec<(usize, f64)>,
+    partitions: Vec<PartitionColumns>,
     size: usize,
+}
+
+/// One column for each part of a partition.
+#[derive(Clone, Debug)]
+struct PartitionColumns {
+    columns: Range<usize>,
+    /// Number of tensors that divide the configurations so.
+    tensors: f64,
 }
 
 /// Columns before those of parts.
@@ -37,20 +46,25 @@ impl Columns {
 
     /// The columns of measured configurations with these scores.
     pub(super) fn of(scores: Vec<f64>, partitions: &Partitions) -> Self {
-        let mut firsts = Vec::new();
+        let mut all = Vec::new();
         let mut size = OFFSET_AND_SCORE;
         for partition in &partitions.all {
-            firsts.push((size, partition.tensors));
-            size += partition.parts;
+            let columns = size..size + partition.parts;
+            size = columns.end;
+            all.push(PartitionColumns {
+                columns,
+                tensors: partition.tensors,
+            });
         }
-        let of_parts = (0..scores.len()).flat_map(|row| {
-            let columns = partitions.all.iter().zip(&firsts);
-            columns.map(move |(partition, (first, _))| first + partition.part[row] as usize)
-        });
+        let mut of_parts = Vec::with_capacity(scores.len() * all.len());
+        for row in 0..scores.len() {
+            let own = all.iter().zip(&partitions.all);
+            of_parts.extend(own.map(|(own, of)| own.columns.start + of.part[row] as usize));
+        }
         Self {
-            of_parts: of_parts.collect(),
+            of_parts,
             scores,
-            partitions: firsts,
+            partitions: all,
             size,
         }
     }
@@ -66,7 +80,8 @@ impl Columns {
         (relations[0], relations[1]) = (1.0, score);
         for (partition, alike) in tensors {
             if let Some(alike) = alike {
-                relations[self.row(alike)[partition]] += self.partitions[partition].1.recip();
+                let column = self.row(alike)[partition];
+                relations[column] += self.partitions[partition].tensors.recip();
             }
         }
         relations
@@ -87,19 +102,9 @@ impl Columns {
     /// `[columns]` the deviation of what each column adds.
     fn deviations(&self, variances: &Variances<'_>) -> Vec<f64> {
         let mut deviations = vec![variances.offset.sqrt(), variances.groups[0].sqrt()];
-        let ends = self
-            .partitions
-            .iter()
-            .skip(1)
-            .map(|(first, _)| *first)
-            .chain([self.size]);
-        for (((first, tensors), end), variance) in
-            self.partitions.iter().zip(ends).zip(&variances.groups[1..])
-        {
-            deviations.extend(std::iter::repeat_n(
-                (tensors * variance).sqrt(),
-                end - first,
-            ));
+        for (partition, variance) in self.partitions.iter().zip(&variances.groups[1..]) {
+            let deviation = (partition.tensors * variance).sqrt();
+            deviations.extend(iter::repeat_n(deviation, partition.columns.len()));
         }
         deviations
     }
@@ -149,18 +154,9 @@ impl Columns {
 
     /// The sum of what a group's columns have.
     fn by_group<'a>(&'a self, columns: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
-        let ends = self
-            .partitions
-            .iter()
-            .skip(1)
-            .map(|(first, _)| *first)
-            .chain([self.size]);
-        let partitions = self
-            .partitions
-            .iter()
-            .zip(ends)
-            .map(|((first, _), end)| columns[*first..end].iter().sum());
-        [columns[1]].into_iter().chain(partitions)
+        let partitions = self.partitions.iter();
+        let sums = partitions.map(|each| columns[each.columns.clone()].iter().sum::<f64>());
+        iter::once(columns[1]).chain(sums)
     }
 }
 
@@ -172,120 +168,129 @@ impl Covariance for Columns {
     /// With the columns Φ, the deviations D of what they add and noise N, A is `ΦD²Φᵀ + N`. By Woodbury's identity all of A⁻¹
     /// follows from the inverse of `B = I + DΦᵀN⁻¹ΦD`.
     fn solve(&self, variances: &Variances<'_>, residuals: &[f64]) -> Solution {
-        let size = self.size;
         let noises = variances.noises;
         let deviations = self.deviations(variances);
-        let mut matrix = self.products(noises.iter().map(|noise| noise.recip()));
-        let diagonal: Vec<f64> = (0..size)
-            .map(|column| matrix[column * size + column])
-            .collect();
-        for (row, own) in deviations.iter().enumerate() {
-            for (value, other) in matrix[row * size..][..=row].iter_mut().zip(&deviations) {
-                *value *= own * other;
-            }
-            matrix[row * size + row] += 1.0;
-        }
-        let factor = Factor::of(matrix, size);
+        let precision_of_columns = self.products(noises.iter().map(|noise| noise.recip()));
+        let diagonal: Vec<f64> = diagonal(&precision_of_columns, self.size).collect();
+        let factor = Factor::of(scaled(precision_of_columns, &deviations), self.size);
         let inverse = factor.inverse();
-        let mut means = vec![0.0; size];
-        // The second time corrects what rounding made of the first.
-        for _ in 0..2 {
-            let left = self
-                .left(residuals, &means)
-                .zip(noises)
-                .map(|(left, noise)| left / noise);
-            let mut step: Vec<f64> = self
-                .sums(left)
-                .into_iter()
-                .zip(&deviations)
-                .map(|(sum, deviation)| sum * deviation)
-                .collect();
-            step.iter_mut()
-                .zip(&means)
-                .zip(&deviations)
-                .for_each(|((step, mean), deviation)| {
-                    *step -= if *deviation > 0.0 {
-                        mean / deviation
-                    } else {
-                        0.0
-                    };
-                });
-            for ((mean, step), deviation) in
-                means.iter_mut().zip(factor.solve(&step)).zip(&deviations)
-            {
-                *mean += step * deviation;
-            }
-        }
-        let mut weights = Vec::new();
-        let mut precisions = Vec::new();
-        for (((score, parts), residual), noise) in self.rows().zip(residuals).zip(noises) {
-            weights.push((residual - Self::mean(&means, score, parts)) / noise);
-            let known = self.variance(&inverse, &deviations, score, parts) / noise;
-            precisions.push((1.0 - known).max(f64::EPSILON) / noise);
-        }
-        let products: Vec<f64> = self
-            .sums(weights.iter().copied())
-            .iter()
-            .map(|sum| sum * sum)
-            .collect();
-        let traces: Vec<f64> = (0..size)
-            .map(|column| {
-                let variance = deviations[column] * deviations[column];
-                let explained = 1.0 - inverse[column * size + column];
-                if variance * diagonal[column] < NOTHING {
-                    diagonal[column]
-                } else {
-                    explained / variance
-                }
-            })
-            .collect();
-        let explained = self.by_group(&products).zip(self.by_group(&traces));
+        let means = self.means(&factor, &deviations, noises, residuals);
+        let left = self.left(residuals, &means).zip(noises);
+        let weights: Vec<f64> = left.map(|(left, noise)| left / noise).collect();
+        let sums = self.sums(weights.iter().copied());
+        let products: Vec<f64> = sums.iter().map(|sum| sum * sum).collect();
+        let traces = traces(&diagonal, &inverse, &deviations);
+        let log_noises: f64 = noises.iter().map(|noise| libm::log(*noise)).sum();
         Solution {
             weights,
-            precisions,
-            log_determinant: factor.log_determinant
-                + noises.iter().map(|noise| libm::log(*noise)).sum::<f64>(),
-            explained: explained
-                .map(|(product, trace)| ExplainedVariance { product, trace })
-                .collect(),
+            precisions: self.precisions(&inverse, &deviations, noises),
+            // |A| = |B|·|N|.
+            log_determinant: factor.log_determinant + log_noises,
+            explained: ExplainedVariance::of_groups(
+                self.by_group(&products),
+                self.by_group(&traces),
+            ),
             means,
             factor,
         }
     }
 
     fn posterior(&self, variances: &Variances<'_>, solution: Solution) -> Posterior {
-        let Solution { means, factor, .. } = solution;
         let deviations = self.deviations(variances);
-        let mut triangle = factor.inverse;
+        let mut triangle = solution.factor.inverse;
         triangle.scale_columns(&deviations);
-        let of_columns = deviations
-            .iter()
-            .map(|deviation| deviation * deviation)
-            .collect();
+        let variances = deviations.iter().map(|deviation| deviation * deviation);
         Posterior {
-            means,
+            means: solution.means,
             triangle: triangle.of_eights(),
-            of_columns,
+            of_columns: variances.collect(),
         }
     }
 }
 
+/// Returns B, of which the lower triangle counts, given ΦᵀN⁻¹Φ and D.
+fn scaled(mut matrix: Vec<f64>, deviations: &[f64]) -> Vec<f64> {
+    let size = deviations.len();
+    for (row, own) in deviations.iter().enumerate() {
+        let values = &mut matrix[row * size..][..=row];
+        for (value, other) in values.iter_mut().zip(deviations) {
+            *value *= own * other;
+        }
+        values[row] += 1.0;
+    }
+    matrix
+}
+
+/// `[columns]` the diagonal of ΦᵀA⁻¹Φ, given those of ΦᵀN⁻¹Φ and of B⁻¹: by Woodbury's identity, it is `(I − B⁻¹) / D²`.
+fn traces(diagonal: &[f64], inverse: &[f64], deviations: &[f64]) -> Vec<f64> {
+    let size = deviations.len();
+    let of_column = |column: usize| {
+        let variance = deviations[column] * deviations[column];
+        let explained = 1.0 - inverse[column * size + column];
+        // Next to no variance, 0 would be divided by 0.
+        if variance * diagonal[column] < NOTHING {
+            diagonal[column]
+        } else {
+            explained / variance
+        }
+    };
+    (0..size).map(of_column).collect()
+}
+
 impl Columns {
+    /// `[columns]` the mean of what each column adds.
+    fn means(
+        &self,
+        factor: &Factor,
+        deviations: &[f64],
+        noises: &[f64],
+        residuals: &[f64],
+    ) -> Vec<f64> {
+        let mut means = vec![0.0; self.size];
+        // The second time corrects what rounding made of the first.
+        for _ in 0..2 {
+            let left = self.left(residuals, &means).zip(noises);
+            let sums = self.sums(left.map(|(left, noise)| left / noise));
+            let columns = sums.iter().zip(&means).zip(deviations);
+            let step = columns.map(|((sum, mean), &deviation)| {
+                let units = if deviation > 0.0 {
+                    mean / deviation
+                } else {
+                    0.0
+                };
+                sum * deviation - units
+            });
+            let step = factor.solve(&step.collect::<Vec<f64>>());
+            for ((mean, step), deviation) in means.iter_mut().zip(step).zip(deviations) {
+                *mean += step * deviation;
+            }
+        }
+        means
+    }
+
+    /// `[measured]` the diagonal of A⁻¹, given B⁻¹ and D.
+    fn precisions(&self, inverse: &[f64], deviations: &[f64], noises: &[f64]) -> Vec<f64> {
+        let rows = self.rows().zip(noises);
+        let precisions = rows.map(|((score, parts), noise)| {
+            let known = self.variance(inverse, deviations, score, parts) / noise;
+            // Rounding may leave less than nothing of a configuration that the others determine.
+            (1.0 - known).max(f64::EPSILON) / noise
+        });
+        precisions.collect()
+    }
+
     /// The variance of a measured configuration after the measurements, given B⁻¹ and D.
     fn variance(&self, inverse: &[f64], deviations: &[f64], score: f64, parts: &[usize]) -> f64 {
-        let columns = [0, 1].iter().chain(parts);
-        let scaled: Vec<f64> = columns
-            .clone()
-            .map(|&column| deviations[column] * if column == 1 { score } else { 1.0 })
+        let ones = parts.iter().map(|&part| (part, 1.0));
+        let columns = [(0, 1.0), (1, score)].into_iter().chain(ones);
+        let columns: Vec<(usize, f64)> = columns
+            .map(|(column, value)| (column, deviations[column] * value))
             .collect();
-        let rows = columns.clone().zip(&scaled).map(|(&row, own)| {
+        let of_row = |&(row, own): &(usize, f64)| {
             let row = &inverse[row * self.size..][..self.size];
-            own * columns
-                .clone()
-                .zip(&scaled)
-                .map(|(&column, other)| row[column] * other)
-                .sum::<f64>()
-        });
-        rows.sum()
+            let products = columns.iter().map(|&(column, other)| row[column] * other);
+            own * products.sum::<f64>()
+        };
+        columns.iter().map(of_row).sum()
     }
 }

@@ -1,6 +1,7 @@
 use super::{
     kernel::{ExpectedVariances, Kernel, ScaledPoint},
     linear_algebra::dot,
+    normal::Normal,
     solution::{Covariance, Covariances, Posterior, Solution, Variances},
 };
 
@@ -101,9 +102,13 @@ impl Fit {
         kernel: &Kernel,
         scaled: &ScaledPoint,
         related: &Covariances,
-    ) -> (f64, f64) {
+    ) -> Normal {
         let variance = self.covariance(kernel, (scaled, related), (scaled, related));
-        (related.mean, variance.max(0.0))
+        Normal {
+            mean: related.mean,
+            // Rounding may leave less than nothing.
+            variance: variance.max(0.0),
+        }
     }
 
     /// The variance of a configuration before anything is measured.

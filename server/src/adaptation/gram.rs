@@ -2,7 +2,7 @@ use hlorank_graph::pace;
 
 use super::{
     kernel::Kernel,
-    linear_algebra::{Factor, dot},
+    linear_algebra::{Factor, add_scaled, diagonal, dot},
     partitions::{Partition, Partitions},
     solution::{Covariance, ExplainedVariance, Posterior, Solution, Variances},
 };
@@ -37,9 +37,7 @@ impl<'a> Gram<'a> {
         let (dense, partitions) = variances.split_at(self.dense.len());
         let mut sum = vec![0.0; self.size * self.size];
         for (group, variance) in pace::in_steps(1, self.dense.iter()).zip(dense) {
-            sum.iter_mut()
-                .zip(group)
-                .for_each(|(sum, alike)| *sum += variance * alike);
+            add_scaled(&mut sum, group, *variance);
         }
         // Configurations of one part are equal in the group, and those of different parts share nothing, so that a number for
         // each configuration takes the place of a matrix.
@@ -109,18 +107,11 @@ impl Covariance for Gram<'_> {
         let factor = Factor::of(matrix, self.size);
         let weights = factor.solve(residuals);
         let inverse = factor.inverse();
-        let explained = self
-            .weigh_products(&weights)
-            .into_iter()
-            .zip(self.weigh(&inverse));
+        let products = self.weigh_products(&weights);
         Solution {
-            precisions: (0..self.size)
-                .map(|row| inverse[row * self.size + row])
-                .collect(),
+            precisions: diagonal(&inverse, self.size).collect(),
             log_determinant: factor.log_determinant,
-            explained: explained
-                .map(|(product, trace)| ExplainedVariance { product, trace })
-                .collect(),
+            explained: ExplainedVariance::of_groups(products, self.weigh(&inverse)),
             means: weights.clone(),
             weights,
             factor,

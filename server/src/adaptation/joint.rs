@@ -4,7 +4,7 @@ use hlorank_graph::pace;
 
 use super::{
     AdaptedModel, Point, kernel::ScaledPoint, linear_algebra::dot, model::Hypothesis,
-    solution::Covariances,
+    normal::Normal, solution::Covariances,
 };
 
 /// The joint distribution of the run times of candidates.
@@ -50,13 +50,6 @@ struct Posterior {
     told: Vec<f64>,
 }
 
-/// The distribution of ln(seconds) under one hypothesis.
-#[derive(Clone, Copy)]
-struct Normal {
-    mean: f64,
-    variance: f64,
-}
-
 impl<'a> Joint<'a> {
     /// The candidates of these numbers, which have these points.
     pub(super) fn of(adapted: &'a AdaptedModel, numbers: Vec<usize>, points: &'a [Point]) -> Self {
@@ -65,7 +58,7 @@ impl<'a> Joint<'a> {
         let candidates = candidates.map(|(number, point)| Candidate {
             number,
             point,
-            improvement: mixture(adapted, &before_measuring(adapted, point)).improvement(lowest),
+            improvement: before_measuring(adapted, point).improvement(lowest),
             configuration: None,
         });
         Self {
@@ -137,31 +130,18 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// The distributions of a configuration under each hypothesis, with its means after the measurements, and its variances before.
-fn before_measuring(adapted: &AdaptedModel, point: &Point) -> Vec<Normal> {
+/// The distribution of a configuration, with its mean after the measurements, and its variances before.
+fn before_measuring(adapted: &AdaptedModel, point: &Point) -> Normal {
     let kernel = &adapted.kernel;
     let scaled = kernel.scaled(point);
-    let under = adapted.hypotheses.iter().map(|hypothesis| Normal {
-        mean: hypothesis.fit.mean(kernel, &scaled) + hypothesis.mean_of(point),
-        variance: hypothesis.fit.variance_before(kernel, &scaled),
+    let under = adapted.hypotheses.iter().map(|hypothesis| {
+        let normal = Normal {
+            mean: hypothesis.fit.mean(kernel, &scaled) + hypothesis.mean_of(point),
+            variance: hypothesis.fit.variance_before(kernel, &scaled),
+        };
+        (hypothesis.weight, normal)
     });
-    under.collect()
-}
-
-/// Mean and variance over the hypotheses.
-fn mixture(adapted: &AdaptedModel, under: &[Normal]) -> Normal {
-    let expected = |of: &dyn Fn(&Normal) -> f64| -> f64 {
-        let hypotheses = adapted.hypotheses.iter().zip(under);
-        hypotheses
-            .map(|(each, normal)| each.weight * of(normal))
-            .sum()
-    };
-    let mean = expected(&|normal| normal.mean);
-    let variance = |normal: &Normal| normal.variance + (normal.mean - mean) * (normal.mean - mean);
-    Normal {
-        mean,
-        variance: expected(&variance),
-    }
+    Normal::mixture(&under.collect::<Vec<_>>())
 }
 
 impl Configuration {
@@ -170,12 +150,10 @@ impl Configuration {
         let scaled = kernel.scaled(point);
         let under = adapted.hypotheses.iter().map(|hypothesis| {
             let related = hypothesis.fit.relate(kernel, &scaled);
-            let (mean, variance) = hypothesis.fit.predict(kernel, &scaled, &related);
+            let mut normal = hypothesis.fit.predict(kernel, &scaled, &related);
+            normal.mean += hypothesis.mean_of(point);
             Posterior {
-                normal: Normal {
-                    mean: mean + hypothesis.mean_of(point),
-                    variance,
-                },
+                normal,
                 related,
                 told: Vec::new(),
             }
@@ -206,40 +184,8 @@ impl Configuration {
     }
 
     fn mixture(&self, adapted: &AdaptedModel) -> Normal {
-        let under: Vec<Normal> = self.under.iter().map(|each| each.normal).collect();
-        mixture(adapted, &under)
-    }
-}
-
-impl Normal {
-    /// By how much it is expected to lower the lowest ln(seconds).
-    fn improvement(self, lowest: f64) -> f64 {
-        expected_improvement(lowest - self.mean, self.variance.sqrt())
-    }
-}
-
-/// What a normally distributed number exceeds 0 by in expectation, given its mean and deviation.
-fn expected_improvement(mean: f64, deviation: f64) -> f64 {
-    if deviation <= 0.0 {
-        return mean.max(0.0);
-    }
-    let standard = mean / deviation;
-    let density = libm::exp(-0.5 * standard * standard) / std::f64::consts::TAU.sqrt();
-    let below = 0.5 * libm::erfc(-standard * std::f64::consts::FRAC_1_SQRT_2);
-    (mean * below + deviation * density).max(0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn improvement_is_expected_of_what_is_fast_or_uncertain() {
-        assert_eq!(expected_improvement(0.25, 0.0), 0.25);
-        assert_eq!(expected_improvement(-0.25, 0.0), 0.0);
-        // The mean of the positive half of a standard normal distribution, times its probability.
-        assert!((expected_improvement(0.0, 1.0) - 0.398_942_280_401_432_7).abs() < 1e-12);
-        assert!(expected_improvement(-0.2, 0.5) > expected_improvement(-0.1, 0.01));
-        assert!(expected_improvement(-100.0, 1.0) >= 0.0);
+        let under = adapted.hypotheses.iter().zip(&self.under);
+        let weighted = under.map(|(hypothesis, each)| (hypothesis.weight, each.normal));
+        Normal::mixture(&weighted.collect::<Vec<_>>())
     }
 }

@@ -9,7 +9,7 @@ use super::{
     matern::matern,
     partitions::Partitions,
 };
-use crate::statistics::{centered, squared_distance};
+use crate::statistics::{centered, mean, squared_distance};
 
 /// The groups of properties whose variance is learned, and how alike two configurations are in each.
 ///
@@ -100,42 +100,31 @@ impl Kernel {
     }
 
     /// The kernel of points, with a scale if they have columns. Scores count in `score_unit`.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer than 2^53 measurements"
-    )]
     pub(super) fn of_points(points: &[Point], score_unit: f64, scale: Option<ColumnScale>) -> Self {
         let mut dense = vec![Dense::Score];
         if scale.is_some() || !points[0].bounds.is_empty() {
             dense.push(Dense::Coordinates);
         }
+        let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
+        let orders: Vec<&[u64]> = points.iter().map(|point| &point.orders[..]).collect();
         let mut kernel = Self {
-            mean_score: points.iter().map(|point| point.score).sum::<f64>() / points.len() as f64,
+            mean_score: mean(&scores),
             score_unit,
-            measured_with: vec![BTreeMap::new(); points[0].orders.len()],
+            measured_with: measured_with(&orders),
             measured: Vec::new(),
             coordinates: Vec::new(),
             dense,
-            partitions: Partitions::of(
-                &points
-                    .iter()
-                    .map(|point| &point.orders[..])
-                    .collect::<Vec<_>>(),
-            ),
+            partitions: Partitions::of(&orders),
             columns: None,
             scale,
             expected: None,
         };
+        // Only once it has its units can the kernel scale the points.
         kernel.measured = points.iter().map(|point| kernel.scaled(point)).collect();
         kernel.coordinates = together(&kernel.measured);
         if kernel.dense == [Dense::Score] && Columns::count(&kernel.partitions) < points.len() {
             let scores = kernel.measured.iter().map(|each| each.score).collect();
             kernel.columns = Some(Columns::of(scores, &kernel.partitions));
-        }
-        for (number, point) in points.iter().enumerate() {
-            for (with, &order) in kernel.measured_with.iter_mut().zip(&point.orders) {
-                with.entry(order).or_default().push(number);
-            }
         }
         kernel
     }
@@ -194,18 +183,13 @@ impl Kernel {
             }
             return covariances;
         };
-        let tensors = self
-            .measured_with
-            .iter()
-            .zip(&scaled.orders)
-            .zip(&self.partitions.of_tensor);
-        let alike = |((with, order), &partition): ((&BTreeMap<u64, Vec<usize>>, &u64), &usize)| {
-            (
-                partition,
-                with.get(order).and_then(|numbers| numbers.first().copied()),
-            )
-        };
-        columns.relations(scaled.score, tensors.map(alike))
+        let orders = self.measured_with.iter().zip(&scaled.orders);
+        let tensors = self.partitions.of_tensor.iter().zip(orders);
+        let alike = tensors.map(|(&partition, (with, order))| {
+            let first = with.get(order).and_then(|numbers| numbers.first().copied());
+            (partition, first)
+        });
+        columns.relations(scaled.score, alike)
     }
 
     /// Number of families that share the variance evenly: every dense group is one, and so are all tensors together.
@@ -317,18 +301,25 @@ impl Kernel {
         let of_coordinates = dense.get(1).map_or(0.0, |variance| {
             variance * matern(squared_distance(&one.coordinates, &other.coordinates))
         });
-        let equal = one
-            .orders
-            .iter()
-            .zip(&other.orders)
-            .map(|(one, other)| one == other);
-        of_score
-            + of_coordinates
-            + equal
-                .zip(tensors)
-                .map(|(equal, variance)| if equal { *variance } else { 0.0 })
-                .sum::<f64>()
+        let orders = one.orders.iter().zip(&other.orders).zip(tensors);
+        let of_orders = orders.map(
+            |((one, other), variance)| {
+                if one == other { *variance } else { 0.0 }
+            },
+        );
+        of_score + of_coordinates + of_orders.sum::<f64>()
     }
+}
+
+/// `[tensors]` the configurations that have each order, given `[configurations][tensors]` the orders.
+fn measured_with(orders: &[&[u64]]) -> Vec<BTreeMap<u64, Vec<usize>>> {
+    let mut measured_with = vec![BTreeMap::<u64, Vec<usize>>::new(); orders[0].len()];
+    for (number, orders) in orders.iter().enumerate() {
+        for (with, &order) in measured_with.iter_mut().zip(*orders) {
+            with.entry(order).or_default().push(number);
+        }
+    }
+    measured_with
 }
 
 /// `[points / 8, coordinates, 8]` the coordinates of points, and 0 behind the last.
@@ -359,34 +350,16 @@ fn tile_coordinates(point: &Point) -> Vec<f64> {
 
 /// Learns the lengths of columns in units of a scale. Times are expected to rise with the score.
 fn learn_lengths(scale: &ColumnScale, measurements: &Measurements, prior: Prior) -> Lengths {
-    let Measurements {
-        points,
-        times,
-        counts,
-        ..
-    } = measurements;
-    let coordinates: Vec<Vec<f64>> = points
-        .iter()
-        .map(|point| scale.coordinates(point))
-        .collect();
-    let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
-    let expected: Vec<f64> = scores.iter().map(|score| score * prior.slope).collect();
-    let left = times
-        .iter()
-        .zip(&expected)
-        .map(|(time, expected)| time - expected);
-    let residuals = centered(left.collect());
-    let scores = centered(
-        scores
-            .iter()
-            .map(|score| score / prior.score_unit())
-            .collect(),
-    );
+    let points = &measurements.points;
+    let coordinates = points.iter().map(|point| scale.coordinates(point));
+    let scores = points.iter().map(|point| point.score / prior.score_unit());
+    let times = measurements.times.iter().zip(points);
+    let left = times.map(|(time, point)| time - point.score * prior.slope);
     Lengths::of(&Observations {
-        coordinates: &coordinates,
-        scores: &scores,
-        residuals: &residuals,
-        counts,
+        coordinates: &coordinates.collect::<Vec<_>>(),
+        scores: &centered(scores.collect()),
+        residuals: &centered(left.collect()),
+        counts: &measurements.counts,
         spread: prior.spread,
     })
 }

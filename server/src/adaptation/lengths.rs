@@ -72,6 +72,14 @@ const STEP: [f64; 3] = [0.3, 0.8, 0.01];
 const LONGER: f64 = 1.3;
 const SHORTER: f64 = 0.5;
 
+/// What the covariance depends on.
+struct Parameters {
+    /// `[columns]` what a squared difference in each column counts: 1 / length².
+    weights: Vec<f64>,
+    amplitude: f64,
+    noise: f64,
+}
+
 /// How the loss rises with the covariance of two configurations, twice, and of each with itself.
 struct Lacks {
     /// `[pairs]`
@@ -114,7 +122,7 @@ impl Observations<'_> {
 fn lowest(pairs: &Pairs, mut at: Vec<f64>) -> Vec<f64> {
     let [first, longest, shortest] = STEP;
     let mut steps = vec![first; at.len()];
-    let mut before = vec![0.0; at.len()];
+    let mut slopes = vec![0.0; at.len()];
     let mut best = at.clone();
     let mut lowest = f64::INFINITY;
     for _ in 0..STEPS {
@@ -123,16 +131,16 @@ fn lowest(pairs: &Pairs, mut at: Vec<f64>) -> Vec<f64> {
             lowest = loss.value;
             best.clone_from(&at);
         }
-        let places = at.iter_mut().zip(&mut steps);
-        for ((place, step), (before, slope)) in places.zip(before.iter_mut().zip(loss.gradient)) {
-            let same = *before * slope;
+        for (place, slope) in loss.gradient.into_iter().enumerate() {
+            let same = slopes[place] * slope;
+            let step = &mut steps[place];
             if same > 0.0 {
                 *step = (*step * LONGER).min(longest);
             } else if same < 0.0 {
                 *step = (*step * SHORTER).max(shortest);
             }
-            *place -= step.copysign(slope);
-            *before = slope;
+            at[place] -= step.copysign(slope);
+            slopes[place] = slope;
         }
     }
     best
@@ -151,53 +159,57 @@ impl Pairs {
         }
         let mut fixed = Vec::with_capacity(count * count);
         for one in observed.scores {
-            fixed.extend(
-                observed
-                    .scores
-                    .iter()
-                    .map(|other| OFFSET + SLOPE * one * other),
-            );
+            let others = observed.scores.iter();
+            fixed.extend(others.map(|other| OFFSET + SLOPE * one * other));
         }
+        let residuals = observed.residuals.iter();
         Self {
             count,
             columns,
             differences,
             fixed,
-            residuals: observed
-                .residuals
-                .iter()
-                .map(|each| each / deviation)
-                .collect(),
+            residuals: residuals.map(|each| each / deviation).collect(),
             shares: observed.counts.iter().map(|count| count.recip()).collect(),
         }
     }
 
     fn loss(&self, at: &[f64]) -> Loss {
-        let (lengths, rest) = at.split_at(self.columns);
-        let weights: Vec<f64> = lengths.iter().map(|&each| libm::exp(-2.0 * each)).collect();
-        let [amplitude, noise] = [rest[0], rest[1]].map(|each| libm::exp(2.0 * each));
-        let distances = self.distances(&weights);
+        let parameters = Parameters::at(at);
+        let distances = self.distances(&parameters.weights);
         let alike: Vec<f64> = distances.iter().map(|&squared| matern(squared)).collect();
-        let factor = Factor::of(self.covariance(&alike, amplitude, noise), self.count);
+        let factor = Factor::of(self.covariance(&alike, &parameters), self.count);
         let solved = factor.solve(&self.residuals);
-        let inverse = factor.inverse();
-        let lacks = self.lacks(&solved, &inverse);
-        let of_pairs = lacks.of_pairs.iter().zip(&distances);
+        let lacks = self.lacks(&solved, &factor.inverse());
+        let mut loss = Loss {
+            value: 0.5 * (dot(&self.residuals, &solved) + factor.log_determinant),
+            gradient: self.gradient(&parameters, &distances, &alike, &lacks),
+        };
+        loss.add_expectations(at);
+        loss
+    }
+
+    /// How the loss rises with the logarithms of the lengths, of the amplitude and of the noise.
+    fn gradient(
+        &self,
+        parameters: &Parameters,
+        distances: &[f64],
+        alike: &[f64],
+        lacks: &Lacks,
+    ) -> Vec<f64> {
+        let amplitude = parameters.amplitude;
+        let of_pairs = lacks.of_pairs.iter().zip(distances);
         // Both halves of the covariance count, which the half before the gradient takes back.
         let rises: Vec<f64> = of_pairs
             .map(|(lack, &squared)| lack * -2.0 * matern_slope(squared))
             .collect();
-        let of_lengths = pace::in_steps(1, self.columns().zip(&weights));
-        let mut gradient: Vec<f64> = of_lengths
+        let columns = pace::in_steps(1, self.columns().zip(&parameters.weights));
+        let mut gradient: Vec<f64> = columns
             .map(|(differences, weight)| amplitude * weight * dot(&rises, differences))
             .collect();
         let own: f64 = lacks.own.iter().sum();
-        gradient.push(amplitude * (2.0 * dot(&lacks.of_pairs, &alike) + own));
-        gradient.push(noise * dot(&lacks.own, &self.shares));
-        let value = 0.5 * (dot(&self.residuals, &solved) + factor.log_determinant);
-        let mut loss = Loss { value, gradient };
-        loss.add_expectations(at);
-        loss
+        gradient.push(amplitude * (2.0 * dot(&lacks.of_pairs, alike) + own));
+        gradient.push(parameters.noise * dot(&lacks.own, &self.shares));
+        gradient
     }
 
     /// The squared differences of every pair, column by column.
@@ -219,7 +231,10 @@ impl Pairs {
     }
 
     /// The lower triangle of the covariance.
-    fn covariance(&self, alike: &[f64], amplitude: f64, noise: f64) -> Vec<f64> {
+    fn covariance(&self, alike: &[f64], parameters: &Parameters) -> Vec<f64> {
+        let &Parameters {
+            amplitude, noise, ..
+        } = parameters;
         let mut covariance = self.fixed.clone();
         let mut from = 0;
         for row in 0..self.count {
@@ -245,6 +260,18 @@ impl Pairs {
             lacks.own.push(own);
         }
         lacks
+    }
+}
+
+impl Parameters {
+    /// Those of logarithms of lengths, and of deviations that the last two are.
+    fn at(logarithms: &[f64]) -> Self {
+        let (lengths, deviations) = logarithms.split_at(logarithms.len() - 2);
+        Self {
+            weights: lengths.iter().map(|&each| libm::exp(-2.0 * each)).collect(),
+            amplitude: libm::exp(2.0 * deviations[0]),
+            noise: libm::exp(2.0 * deviations[1]),
+        }
     }
 }
 

@@ -111,31 +111,15 @@ impl TriangleOfEights {
 impl Factor {
     /// Factors a `[size, size]` matrix, of which the lower triangle is read.
     pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Self {
-        let mut log_determinant = 0.0;
-        // Row by row, because a row needs only those above it, and both factors of a product are then contiguous.
-        for row in pace::in_steps(ROWS, 0..size) {
-            for column in 0..=row {
-                let product = dot(
-                    &matrix[row * size..][..column],
-                    &matrix[column * size..][..column],
-                );
-                let left = matrix[row * size + column] - product;
-                // Rounding may leave less than nothing of a row that others determine.
-                matrix[row * size + column] = if row == column {
-                    left.max(f64::MIN_POSITIVE).sqrt()
-                } else {
-                    left / matrix[column * size + column]
-                };
-            }
-            // |A| = |L|², and |L| is the product of its diagonal.
-            log_determinant += 2.0 * libm::log(matrix[row * size + row]);
-        }
+        cholesky(&mut matrix, size);
+        // |A| = |L|², and |L| is the product of its diagonal.
+        let logarithms = diagonal(&matrix, size).map(|pivot| 2.0 * libm::log(pivot));
         Self {
+            log_determinant: logarithms.sum(),
             inverse: Triangle {
                 size,
                 rows: inverse_of(&matrix, size),
             },
-            log_determinant,
         }
     }
 
@@ -170,6 +154,25 @@ impl Factor {
     }
 }
 
+/// Replaces the lower triangle of a `[size, size]` matrix by its Cholesky factor.
+fn cholesky(matrix: &mut [f64], size: usize) {
+    // Row by row, because a row needs only those above it, and both factors of a product are then contiguous.
+    for row in pace::in_steps(ROWS, 0..size) {
+        let first = row * size;
+        for column in 0..=row {
+            let other = column * size;
+            let product = dot(&matrix[first..][..column], &matrix[other..][..column]);
+            let left = matrix[first + column] - product;
+            matrix[first + column] = if row == column {
+                // Rounding may leave less than nothing of a row that others determine.
+                left.max(f64::MIN_POSITIVE).sqrt()
+            } else {
+                left / matrix[other + column]
+            };
+        }
+    }
+}
+
 /// Inverts a lower triangle.
 fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; size * size];
@@ -191,6 +194,11 @@ fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
         target[row] = diagonal.recip();
     }
     inverse
+}
+
+/// Returns the diagonal of a `[size, size]` matrix.
+pub(super) fn diagonal(matrix: &[f64], size: usize) -> impl Iterator<Item = f64> {
+    (0..size).map(move |row| matrix[row * size + row])
 }
 
 /// Adds values, each multiplied by a factor.

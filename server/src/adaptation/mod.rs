@@ -28,6 +28,7 @@ mod linear_algebra;
 mod matern;
 mod measurements;
 mod model;
+mod normal;
 mod partitions;
 mod point;
 mod pool;

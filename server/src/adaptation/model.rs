@@ -7,9 +7,11 @@ use super::{
     gram::Gram,
     kendall::{tau, variance_by_chance},
     kernel::{Kernel, ScaledPoint},
+    normal::Normal,
     slow_side::SlowSide,
     solution::Covariance,
 };
+use crate::statistics::{centered, mean};
 
 /// A model of the run times of one graph on one target.
 pub(crate) struct AdaptedModel {
@@ -79,24 +81,17 @@ const SURE: f64 = 2.0;
 
 impl AdaptedModel {
     /// Learns from measurements. Returns `None` if they say nothing: fewer than three configurations, or equal times.
-    pub(crate) fn of(prior: Prior, measurements: Measurements) -> Option<Self> {
+    pub(crate) fn of(prior: Prior, mut measurements: Measurements) -> Option<Self> {
         if !measurements.teach() {
             return None;
         }
         let fastest = measurements.fastest();
-        let mut measurements = measurements;
-        let has_columns = !measurements.points[0].columns.is_empty();
         let mut slow_side = None;
         let mut known = Vec::new();
-        if has_columns {
+        if !measurements.points[0].columns.is_empty() {
+            // What is known comes before times are compressed and some of them left out.
             known = measurements.known();
-            measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
-            // What takes the place of scores expects slow times as they are.
-            if !measurements.scores_differ() {
-                let slow = SlowSide::of(&measurements);
-                measurements = slow.compressed(measurements);
-                slow_side = Some(slow);
-            }
+            (measurements, slow_side) = feature_set_lesson(measurements);
         }
         let mut kernel = Kernel::of(&measurements, prior);
         if kernel.size() > MAX_SIZE {
@@ -106,35 +101,18 @@ impl AdaptedModel {
         let score_tau = measurements.tau_of_scores();
         let chance = variance_by_chance(measurements.times.len()).sqrt();
         let contradicts = score_tau < -SURE * chance;
-        let slopes: &[f64] = if contradicts || !measurements.scores_differ() {
-            &[0.0]
-        } else if prior.doubt > 0.0 {
-            &[prior.slope, 0.0]
-        } else {
-            &[prior.slope]
-        };
-        let hypotheses = |covariance: &dyn Covariance| -> Vec<Hypothesis> {
-            let of_slope =
-                |&slope| Hypothesis::of(slope, &kernel, covariance, &measurements, prior);
-            slopes.iter().map(of_slope).collect()
-        };
-        let mut hypotheses = match kernel.columns() {
-            Some(columns) => hypotheses(columns),
-            None => hypotheses(&Gram::of(&kernel, kernel.partitions())),
-        };
-        weigh(&mut hypotheses, prior.doubt);
+        let hypotheses = hypotheses(&kernel, &measurements, prior, contradicts);
         let basis = Basis {
             contradicts,
             score_tau,
             ..basis_of(&hypotheses, &measurements)
         };
-        let effects = effects(&kernel, &hypotheses);
         Some(Self {
+            effects: effects(&kernel, &hypotheses),
             slow_side,
             known,
             hypotheses,
             fastest,
-            effects,
             failed: measurements.failed,
             basis,
             kernel,
@@ -218,36 +196,19 @@ impl AdaptedModel {
             };
         }
         let scaled = self.kernel.scaled(point);
-        let predicted: Vec<(f64, f64)> = self
-            .hypotheses
-            .iter()
-            .map(|each| each.predict(&self.kernel, point, &scaled))
-            .collect();
-        let expected = |value: &dyn Fn(&(f64, f64)) -> f64| -> f64 {
-            self.hypotheses
-                .iter()
-                .zip(&predicted)
-                .map(|(each, predicted)| each.weight * value(predicted))
-                .sum()
-        };
-        let mean = expected(&|(mean, _)| *mean);
-        let variance = expected(&|(each, variance)| variance + (each - mean) * (each - mean));
-        let log_seconds = self
-            .effects
-            .as_ref()
-            .map_or(mean, |effects| effects.of_point(point));
+        let under = self.hypotheses.iter();
+        let under = under.map(|each| (each.weight, each.predict(&self.kernel, point, &scaled)));
+        let normal = Normal::mixture(&under.collect::<Vec<_>>());
+        let effects = self.effects.as_ref();
+        let log_seconds = effects.map_or(normal.mean, |effects| effects.of_point(point));
         Prediction {
             log_seconds: self.restored(log_seconds),
-            deviation: variance.sqrt(),
+            deviation: normal.variance.sqrt(),
         }
     }
 }
 
 impl Hypothesis {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer than 2^53 measurements"
-    )]
     fn of(
         slope: f64,
         kernel: &Kernel,
@@ -255,27 +216,18 @@ impl Hypothesis {
         measurements: &Measurements,
         prior: Prior,
     ) -> Self {
-        let Measurements {
-            points,
-            times,
-            counts,
-            ..
-        } = measurements;
-        let mut residuals: Vec<f64> = times
-            .iter()
-            .zip(points)
+        let times = measurements.times.iter().zip(&measurements.points);
+        let residuals: Vec<f64> = times
             .map(|(time, point)| time - slope * point.score)
             .collect();
-        let mean = residuals.iter().sum::<f64>() / residuals.len() as f64;
-        for residual in &mut residuals {
-            *residual -= mean;
-        }
-        let fit = Fit::of(kernel, covariance, &residuals, counts, prior.spread);
+        let mean = mean(&residuals);
+        let residuals = centered(residuals);
+        let counts = &measurements.counts;
         Self {
             slope,
             mean,
             weight: 0.0,
-            fit,
+            fit: Fit::of(kernel, covariance, &residuals, counts, prior.spread),
         }
     }
 
@@ -285,24 +237,60 @@ impl Hypothesis {
     }
 
     /// Mean and widened variance of the ln(seconds) of a run.
-    fn predict(&self, kernel: &Kernel, point: &Point, scaled: &ScaledPoint) -> (f64, f64) {
-        let (mean, variance) = self
-            .fit
-            .predict(kernel, scaled, &self.fit.relate(kernel, scaled));
+    fn predict(&self, kernel: &Kernel, point: &Point, scaled: &ScaledPoint) -> Normal {
+        let related = self.fit.relate(kernel, scaled);
+        let normal = self.fit.predict(kernel, scaled, &related);
         let widening = self.fit.widening;
-        (
-            mean + self.mean_of(point),
-            (variance + self.fit.noise) * widening * widening,
-        )
+        Normal {
+            mean: normal.mean + self.mean_of(point),
+            variance: (normal.variance + self.fit.noise) * widening * widening,
+        }
     }
+}
+
+/// What teaches of a feature set, and how its slow times count.
+fn feature_set_lesson(measurements: Measurements) -> (Measurements, Option<SlowSide>) {
+    let measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
+    // What takes the place of scores expects slow times as they are.
+    if measurements.scores_differ() {
+        return (measurements, None);
+    }
+    let slow = SlowSide::of(&measurements);
+    (slow.compressed(measurements), Some(slow))
+}
+
+/// The hypotheses after the measurements: that scores count unless they are contradicted, and that they do not if that is in doubt.
+fn hypotheses(
+    kernel: &Kernel,
+    measurements: &Measurements,
+    prior: Prior,
+    contradicts: bool,
+) -> Vec<Hypothesis> {
+    let slopes: &[f64] = if contradicts || !measurements.scores_differ() {
+        &[0.0]
+    } else if prior.doubt > 0.0 {
+        &[prior.slope, 0.0]
+    } else {
+        &[prior.slope]
+    };
+    let gram;
+    let covariance: &dyn Covariance = if let Some(columns) = kernel.columns() {
+        columns
+    } else {
+        gram = Gram::of(kernel, kernel.partitions());
+        &gram
+    };
+    let of_slope = |&slope| Hypothesis::of(slope, kernel, covariance, measurements, prior);
+    let mut hypotheses: Vec<Hypothesis> = slopes.iter().map(of_slope).collect();
+    weigh(&mut hypotheses, prior.doubt);
+    hypotheses
 }
 
 /// Sets the probability of each hypothesis after the measurements, given that of the second one before them.
 fn weigh(hypotheses: &mut [Hypothesis], doubt: f64) {
-    let best = hypotheses
-        .iter()
-        .map(|each| each.fit.evidence)
-        .fold(f64::NEG_INFINITY, f64::max);
+    // Relative to the largest, since likelihoods themselves are too small for a number.
+    let evidence = hypotheses.iter().map(|each| each.fit.evidence);
+    let best = evidence.fold(f64::NEG_INFINITY, f64::max);
     for (each, before) in hypotheses.iter_mut().zip([1.0 - doubt, doubt]) {
         each.weight = before * libm::exp(each.fit.evidence - best);
     }
@@ -319,22 +307,18 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis]) -> Option<Effects> {
     }
     let mut constant = 0.0;
     let mut slope = 0.0;
-    for Hypothesis {
-        slope: own,
-        mean,
-        weight,
-        fit,
-    } in hypotheses
-    {
+    for each in hypotheses {
+        let fit = &each.fit;
         let (rise, start) = kernel.line(&fit.weights);
         let offset = fit.offset * fit.weights.iter().sum::<f64>();
-        constant += weight * (mean + offset + fit.variances[0] * start);
-        slope += weight * (own + fit.variances[0] * rise);
+        let of_score = fit.variances[0];
+        constant += each.weight * (each.mean + offset + of_score * start);
+        slope += each.weight * (each.slope + of_score * rise);
     }
     let of_configuration = |tensor, number: usize| {
-        let of = |each: &Hypothesis| {
-            each.weight * each.fit.variances[kernel.dense() + tensor] * each.fit.weights[number]
-        };
+        let group = kernel.dense() + tensor;
+        let of =
+            |each: &Hypothesis| each.weight * each.fit.variances[group] * each.fit.weights[number];
         hypotheses.iter().map(of).sum()
     };
     Some(Effects {
@@ -347,23 +331,19 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis]) -> Option<Effects> {
 fn basis_of(hypotheses: &[Hypothesis], Measurements { times, .. }: &Measurements) -> Basis {
     let mut predicted = times.clone();
     for each in hypotheses {
-        predicted
-            .iter_mut()
-            .zip(each.fit.left_out())
-            .for_each(|(time, error)| *time -= each.weight * error);
+        for (time, error) in predicted.iter_mut().zip(each.fit.left_out()) {
+            *time -= each.weight * error;
+        }
     }
     let left_out_tau = tau(times, &predicted);
     let supported = left_out_tau + SURE * variance_by_chance(times.len()).sqrt();
     let with_score = hypotheses.iter().filter(|each| each.slope > 0.0);
     let believed: f64 = with_score.map(|each| each.weight).sum();
-    let noise: f64 = hypotheses
-        .iter()
-        .map(|each| each.weight * each.fit.noise)
-        .sum();
+    let noises = hypotheses.iter().map(|each| each.weight * each.fit.noise);
     Basis {
         learned: times.len(),
         trust: believed.min(supported.clamp(0.0, 1.0)),
-        noise: noise.sqrt(),
+        noise: noises.sum::<f64>().sqrt(),
         left_out_tau,
         ..Basis::default()
     }

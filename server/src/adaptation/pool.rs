@@ -3,8 +3,9 @@
 use super::{
     Measurements, Point, Prior,
     kendall::{tau, variance_by_chance},
-    linear_algebra::{Factor, dot},
+    linear_algebra::{Factor, add_scaled, dot},
 };
+use crate::statistics::{centered, mean};
 
 /// How the ln(seconds) of tiles rise with the model's score and with the logarithms of their bounds, on one target and for kernels
 /// of one structure.
@@ -63,49 +64,33 @@ const GAIN: f64 = 0.03;
 /// How many deviations better than chance, since the model may be no better than that.
 const SURE: f64 = 3.0;
 
-/// Minimum number of kernels and of measured configurations of each.
-const ENOUGH: (usize, usize) = (2, 3);
+/// Minimum number of kernels.
+const MIN_KERNELS: usize = 2;
+
+/// Minimum number of measured configurations of a kernel.
+const MIN_MEASURED: usize = 3;
 
 impl Pool {
     /// Learns from the measurements of other kernels. Returns no pool if they predict each other no better than the model does,
     /// which shows when each kernel is left out in turn.
     pub(crate) fn of(prior: Prior, graphs: &[Measurements]) -> (Option<Self>, PoolBasis) {
-        let (kernels, measured) = ENOUGH;
-        let enough = graphs.iter().filter(|graph| graph.measured() >= measured);
-        let centered: Vec<CenteredTimes> = enough
-            .map(|graph| CenteredTimes::of(prior, graph))
-            .collect();
+        let enough = graphs
+            .iter()
+            .filter(|graph| graph.measured() >= MIN_MEASURED);
+        let centered = enough.map(|graph| CenteredTimes::of(prior, graph));
+        let centered: Vec<CenteredTimes> = centered.collect();
         let mut basis = PoolBasis {
             graphs: centered.len(),
             measured: centered.iter().map(|graph| graph.times.len()).sum(),
             ..PoolBasis::default()
         };
-        if centered.len() < kernels {
+        if centered.len() < MIN_KERNELS {
             basis.refusal = Some(PoolRefusal::TooFewKernels);
             return (None, basis);
         }
-        let mut by_chance = 0.0;
-        for left_out in 0..centered.len() {
-            let others = centered
-                .iter()
-                .enumerate()
-                .filter(|(number, _)| *number != left_out);
-            let rises = rises(prior, others.map(|(_, graph)| graph));
-            let CenteredTimes {
-                rows,
-                times,
-                scores,
-            } = &centered[left_out];
-            let predicted: Vec<f64> = rows.iter().map(|row| dot(row, &rises)).collect();
-            basis.left_out_tau += share(tau(times, &predicted), centered.len());
-            basis.score_tau += share(tau(times, scores), centered.len());
-            by_chance += share(
-                share(variance_by_chance(times.len()), centered.len()),
-                centered.len(),
-            );
-        }
+        let chance = basis.leave_each_out(prior, &centered);
         basis.refusal = match basis.left_out_tau {
-            tau if tau <= SURE * by_chance.sqrt() => Some(PoolRefusal::NoBetterThanChance),
+            tau if tau <= SURE * chance => Some(PoolRefusal::NoBetterThanChance),
             tau if tau <= basis.score_tau + GAIN => Some(PoolRefusal::NoBetterThanModel),
             _ => None,
         };
@@ -121,67 +106,73 @@ impl Pool {
     }
 }
 
-impl CenteredTimes {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer than 2^53 measurements"
-    )]
-    fn of(prior: Prior, Measurements { points, times, .. }: &Measurements) -> Self {
-        let mut rows: Vec<Vec<f64>> = points.iter().map(|point| row(prior, point)).collect();
-        let mut times = times.clone();
-        let count = points.len() as f64;
-        for place in 0..rows[0].len() {
-            let mean = rows.iter().map(|row| row[place]).sum::<f64>() / count;
-            for row in &mut rows {
-                row[place] -= mean;
-            }
+impl PoolBasis {
+    /// Compares the times of each kernel with what the others and the model predict. Returns by how much the mean tau deviates from
+    /// 0 by chance.
+    fn leave_each_out(&mut self, prior: Prior, graphs: &[CenteredTimes]) -> f64 {
+        let count = graphs.len();
+        let mut variance = 0.0;
+        for (number, left_out) in graphs.iter().enumerate() {
+            let (before, from) = graphs.split_at(number);
+            let rises = rises(prior, before.iter().chain(&from[1..]));
+            let rows = left_out.rows.iter();
+            let predicted: Vec<f64> = rows.map(|row| dot(row, &rises)).collect();
+            let times = &left_out.times;
+            self.left_out_tau += share(tau(times, &predicted), count);
+            self.score_tau += share(tau(times, &left_out.scores), count);
+            // The variance of a share falls with its square.
+            variance += share(share(variance_by_chance(times.len()), count), count);
         }
-        let mean = times.iter().sum::<f64>() / count;
-        for time in &mut times {
-            *time -= mean;
+        variance.sqrt()
+    }
+}
+
+impl CenteredTimes {
+    fn of(prior: Prior, measurements: &Measurements) -> Self {
+        let points = &measurements.points;
+        let mut rows: Vec<Vec<f64>> = points.iter().map(|point| row(prior, point)).collect();
+        for place in 0..rows[0].len() {
+            let column: Vec<f64> = rows.iter().map(|row| row[place]).collect();
+            let center = mean(&column);
+            for row in &mut rows {
+                row[place] -= center;
+            }
         }
         Self {
             rows,
-            times,
+            times: centered(measurements.times.clone()),
             scores: points.iter().map(|point| point.score).collect(),
         }
     }
 }
 
 fn row(prior: Prior, point: &Point) -> Vec<f64> {
+    let score = point.score / prior.score_unit();
     let bounds = point.bounds.iter().map(|bound| bound / BOUNDS_UNIT);
-    [point.score / prior.score_unit()]
-        .into_iter()
-        .chain(bounds)
-        .collect()
+    std::iter::once(score).chain(bounds).collect()
 }
 
 /// What a unit of the score and of each bound adds: a Bayesian linear regression, in which the score is expected to add the
 /// spread, and the bounds nothing.
 fn rises<'a>(prior: Prior, graphs: impl Iterator<Item = &'a CenteredTimes>) -> Vec<f64> {
-    let precision = NOISE * NOISE / (RISE * RISE);
+    // The normal equations `(XᵀX + λI)·b = Xᵀy` of what the score is not expected to add.
     let mut products = Vec::new();
     let mut sums = Vec::new();
     for graph in graphs {
         for (row, time) in graph.rows.iter().zip(&graph.times) {
-            products.resize(row.len() * row.len(), 0.0);
-            sums.resize(row.len(), 0.0);
+            let size = row.len();
+            products.resize(size * size, 0.0);
+            sums.resize(size, 0.0);
             let left = time - prior.spread * row[0];
-            for ((sum, own), products) in sums
-                .iter_mut()
-                .zip(row)
-                .zip(products.chunks_exact_mut(row.len()))
-            {
-                *sum += own * left;
-                for (product, other) in products.iter_mut().zip(row) {
-                    *product += own * other;
-                }
+            add_scaled(&mut sums, row, left);
+            for (products, &own) in products.chunks_exact_mut(size).zip(row) {
+                add_scaled(products, row, own);
             }
         }
     }
     let size = sums.len();
     for place in 0..size {
-        products[place * size + place] += precision;
+        products[place * size + place] += NOISE * NOISE / (RISE * RISE);
     }
     let mut rises = Factor::of(products, size).solve(&sums);
     rises[0] += prior.spread;

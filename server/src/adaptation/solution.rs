@@ -45,6 +45,18 @@ pub(super) struct ExplainedVariance {
     pub(super) trace: f64,
 }
 
+impl ExplainedVariance {
+    /// Those of the groups, given their products and traces.
+    pub(super) fn of_groups(
+        products: impl IntoIterator<Item = f64>,
+        traces: impl IntoIterator<Item = f64>,
+    ) -> Vec<Self> {
+        let groups = products.into_iter().zip(traces);
+        groups
+            .map(|(product, trace)| Self { product, trace })
+            .collect()
+    }
+}
 /// What predicts a configuration from how it is related to the measured ones.
 pub(super) struct Posterior {
     /// `[relations]` what gives the mean.

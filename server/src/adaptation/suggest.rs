@@ -50,10 +50,8 @@ impl SuggestionRequest {
     /// A number below `count`, at random, for the suggestion after this many others.
     pub(super) fn draw(&self, others: usize, count: usize) -> usize {
         let parts = [self.seed, self.since_improvement.into(), others as u64];
-        below(
-            parts.into_iter().fold(0, |state, part| mix(state ^ part)),
-            count,
-        )
+        let state = parts.into_iter().fold(0, |state, part| mix(state ^ part));
+        below(state, count)
     }
 
     /// Suggests the configurations that the model ranks first. `ranking` has those that may be suggested.
@@ -71,20 +69,14 @@ impl SuggestionRequest {
     /// Leaves out what is being measured.
     pub(super) fn left(&self, ranking: &[usize]) -> Vec<usize> {
         let pending: BTreeSet<usize> = self.pending.iter().copied().collect();
-        ranking
-            .iter()
-            .copied()
-            .filter(|config| !pending.contains(config))
-            .collect()
+        let ranking = ranking.iter().copied();
+        ranking.filter(|config| !pending.contains(config)).collect()
     }
 
     /// A random suggestion after this many others, of which one is `left` at least.
     fn random(&self, others: usize, left: &[usize], drawn: &Range<usize>) -> (usize, Reason) {
-        let among: Vec<usize> = left
-            .iter()
-            .copied()
-            .filter(|config| drawn.contains(config))
-            .collect();
+        let left_of_drawn = left.iter().copied().filter(|config| drawn.contains(config));
+        let among: Vec<usize> = left_of_drawn.collect();
         let among = if among.is_empty() { left } else { &among };
         (among[self.draw(others, among.len())], Reason::Random)
     }
@@ -117,8 +109,9 @@ impl AdaptedModel {
         let mut believed = wanted.pending.clone();
         let mut suggestions = Vec::new();
         while suggestions.len() < wanted.count && !left.is_empty() {
-            for point in (candidates.points)(&std::mem::take(&mut believed)) {
-                joint.believe(&point);
+            let newly_believed = (candidates.points)(&believed);
+            for point in &newly_believed {
+                joint.believe(point);
             }
             let others = suggestions.len();
             // In a space of columns, improvement is expected of what is uncertain, too.
@@ -134,7 +127,7 @@ impl AdaptedModel {
             });
             left.retain(|&other| other != config);
             joint.remove(config);
-            believed.push(config);
+            believed = vec![config];
         }
         suggestions
     }

@@ -169,30 +169,13 @@ impl Binned {
         let count = features.first().map_or(0, Vec::len);
         let all = pace::in_steps(4, 0..count).map(|place| Feature::of(place, features));
         let differing = all.filter(|feature| !feature.thresholds.is_empty());
-        let mut binned: Vec<BinnedFeature> = differing
-            .map(|feature| BinnedFeature {
-                bins: feature.bins(features),
-                feature,
-            })
-            .collect();
-        if binned.len() > MAX_FEATURES {
-            let all = vec![true; targets.len()];
-            let root = vec![0; targets.len()];
-            let gain = |each: &BinnedFeature| {
-                let best = each.best_threshold(targets, &all, &root, 1);
-                best.map_or(0.0, |(_, gain)| gain)
-            };
-            let mut gains: Vec<(f64, BinnedFeature)> = pace::in_steps(4, binned)
-                .map(|each| (gain(&each), each))
-                .collect();
-            gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-            gains.truncate(MAX_FEATURES);
-            binned = gains.into_iter().map(|(_, each)| each).collect();
-            binned.sort_by_key(|each| each.feature.place);
-        }
+        let binned = differing.map(|feature| BinnedFeature {
+            bins: feature.bins(features),
+            feature,
+        });
         Self {
             rows: targets.len(),
-            features: binned,
+            features: most_telling(binned.collect(), targets),
         }
     }
 
@@ -201,33 +184,65 @@ impl Binned {
         let mut leaf_of = vec![0; self.rows];
         let mut questions = Vec::new();
         for depth in 0..DEPTH {
-            let candidates = self.features.iter().enumerate();
-            let drawn = candidates.filter(|(_, each)| is_drawn(seed, each.feature.place));
-            let questions_of = drawn.filter_map(|(number, each)| {
-                let best = each.best_threshold(left, sampled, &leaf_of, 1 << depth);
-                best.map(|(threshold, gain)| (number, threshold, gain))
-            });
-            let best = questions_of.max_by(|(.., one), (.., other)| one.total_cmp(other));
-            let Some((feature, threshold, _)) = best else {
+            let best =
+                |each: &BinnedFeature| each.best_threshold(left, sampled, &leaf_of, 1 << depth);
+            let Some(question) = self.best_question(seed, best) else {
                 break;
             };
-            for (leaf, &bin) in leaf_of.iter_mut().zip(&self.features[feature].bins) {
-                *leaf = 2 * *leaf + usize::from(bin > threshold);
+            let bins = &self.features[question.feature].bins;
+            for (leaf, &bin) in leaf_of.iter_mut().zip(bins) {
+                *leaf = 2 * *leaf + usize::from(bin > question.threshold);
             }
-            questions.push(Question { feature, threshold });
+            questions.push(question);
         }
         let mut sums = vec![Sum::default(); 1 << questions.len()];
-        for ((&leaf, &left), _) in leaf_of
-            .iter()
-            .zip(left)
-            .zip(sampled)
-            .filter(|(_, sampled)| **sampled)
-        {
-            sums[leaf].add(left);
+        for ((&leaf, &left), &sampled) in leaf_of.iter().zip(left).zip(sampled) {
+            if sampled {
+                sums[leaf].add(left);
+            }
         }
         let leaves = sums.iter().map(|sum| RATE * sum.mean()).collect();
         (Tree { questions, leaves }, leaf_of)
     }
+}
+
+impl Binned {
+    /// Returns the question with the largest gain of those about the features that a draw takes. `best` has the best threshold of a
+    /// feature, and its gain.
+    fn best_question(
+        &self,
+        seed: u64,
+        best: impl Fn(&BinnedFeature) -> Option<(u8, f64)>,
+    ) -> Option<Question> {
+        let features = self.features.iter().enumerate();
+        let drawn = features.filter(|(_, each)| is_drawn(seed, each.feature.place));
+        let questions = drawn.filter_map(|(feature, each)| {
+            let (threshold, gain) = best(each)?;
+            Some((Question { feature, threshold }, gain))
+        });
+        let best = questions.max_by(|(_, one), (_, other)| one.total_cmp(other));
+        best.map(|(question, _)| question)
+    }
+}
+
+/// Leaves out those features that tell least of the targets by themselves if there are too many.
+fn most_telling(features: Vec<BinnedFeature>, targets: &[f64]) -> Vec<BinnedFeature> {
+    if features.len() <= MAX_FEATURES {
+        return features;
+    }
+    let all = vec![true; targets.len()];
+    let root = vec![0; targets.len()];
+    let gain = |each: &BinnedFeature| {
+        let best = each.best_threshold(targets, &all, &root, 1);
+        best.map_or(0.0, |(_, gain)| gain)
+    };
+    let gains = pace::in_steps(4, features).map(|each| (gain(&each), each));
+    let mut gains: Vec<(f64, BinnedFeature)> = gains.collect();
+    gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    gains.truncate(MAX_FEATURES);
+    let mut kept: Vec<BinnedFeature> = gains.into_iter().map(|(_, each)| each).collect();
+    kept.sort_by_key(|each| each.feature.place);
+    kept
 }
 
 impl BinnedFeature {
@@ -242,23 +257,23 @@ impl BinnedFeature {
         let bins = self.feature.thresholds.len() + 1;
         let mut sums = vec![Sum::default(); leaves * bins];
         let rows = leaf_of.iter().zip(&self.bins).zip(left).zip(sampled);
-        for (((&leaf, &bin), &left), _) in rows.filter(|(_, sampled)| **sampled) {
-            sums[leaf * bins + usize::from(bin)].add(left);
+        for (((&leaf, &bin), &left), &sampled) in rows {
+            if sampled {
+                sums[leaf * bins + usize::from(bin)].add(left);
+            }
         }
         let mut gains = vec![0.0; bins - 1];
         for of_leaf in sums.chunks_exact(bins) {
-            let all = of_leaf
-                .iter()
-                .fold(Sum::default(), |all, bin| all.plus(bin));
+            let bins = of_leaf.iter();
+            let all = bins.fold(Sum::default(), |all, bin| all.plus(bin));
             let mut below = Sum::default();
             for (gain, bin) in gains.iter_mut().zip(of_leaf) {
                 below = below.plus(bin);
                 *gain += below.explained() + all.minus(&below).explained();
             }
         }
-        (0..)
-            .zip(gains)
-            .max_by(|(_, one), (_, other)| one.total_cmp(other))
+        let gains = (0..).zip(gains);
+        gains.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 }
 

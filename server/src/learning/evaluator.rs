@@ -5,6 +5,7 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 use super::predict::{ModelScores, Predictor};
 use crate::{
     call::CallError,
+    compute::Class,
     engine::{BatchPart, Engine, Terms},
     model::{Model, SeenList},
     outcome::Evaluation,
@@ -38,6 +39,15 @@ pub(crate) struct PredictedBatch {
     pub(crate) log_seconds: Vec<f32>,
 }
 
+impl ScoredConfigs {
+    /// Adds the configurations that come next in a batch.
+    pub(crate) fn append(&mut self, next: Self) {
+        self.evaluation.append(next.evaluation);
+        self.deviations.extend(next.deviations);
+        self.seen.add(next.seen);
+    }
+}
+
 impl Evaluator {
     /// Scores configurations. The best `top_k` (0 for all) get deviations, unless nothing was learned of the graph itself.
     pub(crate) async fn score(
@@ -54,31 +64,35 @@ impl Evaluator {
                 deviations: Vec::new(),
             });
         };
-        let pool = self.engine.pool();
-        let configurations = if let Some(batch) = part.whole() {
-            Arc::clone(batch)
-        } else {
-            let select = move |_| Arc::new(part.into_configurations());
-            pool.run(terms.class, select).await?.value
-        };
+        let configurations = self.whole(part, terms.class).await?;
         let part = BatchPart::from(Arc::clone(&configurations));
         let mut evaluation = self.evaluate(part, terms).await?;
         let seen = self.seen(&evaluation.scores);
         let scores = take(&mut evaluation.scores);
+        let pool = self.engine.pool();
         let batch = self.scored(predictor, configurations, scores);
-        evaluation.scores = batch.means(pool, terms.class).await?;
+        let means = batch.means(pool, terms.class).await?;
         // A pool alone predicts times up to a common factor, so that their deviation says nothing.
         let deviations = if predictor.adapted.is_some() {
-            let means = &evaluation.scores;
-            batch.deviations(pool, terms.class, means, top_k).await?
+            batch.deviations(pool, terms.class, &means, top_k).await?
         } else {
             Vec::new()
         };
+        evaluation.scores = means;
         Ok(ScoredConfigs {
             evaluation,
             deviations,
             seen,
         })
+    }
+
+    /// The configurations of a part of a batch, which are selected on a compute thread unless they are all of it.
+    async fn whole(&self, part: BatchPart, class: Class) -> Result<Arc<Configurations>, CallError> {
+        if let Some(batch) = part.whole() {
+            return Ok(Arc::clone(batch));
+        }
+        let select = move |_| Arc::new(part.into_configurations());
+        Ok(self.engine.pool().run(class, select).await?.value)
     }
 
     /// Scores configurations, and keeps the scores beside what is predicted of them.

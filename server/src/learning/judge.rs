@@ -1,6 +1,6 @@
 //! Compares the reporters of measurements before a call learns from them.
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::measured::MeasuredConfigs;
 use crate::{
@@ -66,10 +66,8 @@ pub(super) async fn judge(
             witnesses.push(witness);
         }
     }
-    let verdicts = pool
-        .run(Class::Bulk, move |_| verdicts(&witnesses))
-        .await?
-        .value;
+    let compare = move |_| verdicts(&witnesses);
+    let verdicts = pool.run(Class::Bulk, compare).await?.value;
     Ok(Judgement::of(names, &verdicts))
 }
 
@@ -82,10 +80,8 @@ fn groups(measured: &MeasuredConfigs) -> Vec<(Option<Reporter>, Vec<usize>)> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     // What was sent comes first in its group.
     groups.sort_by_key(|(_, numbers)| {
-        (
-            !measured.is_sent(numbers[0]),
-            std::cmp::Reverse(numbers.len()),
-        )
+        let is_own = measured.is_sent(numbers[0]);
+        (Reverse(is_own), Reverse(numbers.len()))
     });
     groups.truncate(MAX_COMPARED);
     groups
@@ -97,11 +93,8 @@ pub(super) fn measurements(
     points: &[Point],
     numbers: &[usize],
 ) -> Measurements {
-    measurements_of(
-        numbers
-            .iter()
-            .map(|&number| (points[number].clone(), measured.outcomes[number])),
-    )
+    let of = |&number: &usize| (points[number].clone(), measured.outcomes[number]);
+    measurements_of(numbers.iter().map(of))
 }
 
 /// The measurements of points, and what came of each.
@@ -116,6 +109,25 @@ pub(super) fn measurements_of(measured: impl Iterator<Item = (Point, Outcome)>) 
     Measurements::of(measured.collect())
 }
 
+impl Contradiction {
+    /// Describes it for a client, which may not know the names of others.
+    fn describe(&self, client: &Client) -> String {
+        let name = match client.shown(self.reporter.as_ref()) {
+            "" => "another client".to_owned(),
+            name => format!("`{name}`"),
+        };
+        let used = if self.left_out {
+            "left out, because others outvote it"
+        } else {
+            "used"
+        };
+        format!(
+            "{name} ({} configurations, tau {:.2} with what the others predict; {used})",
+            self.measured, self.agreement
+        )
+    }
+}
+
 impl Judgement {
     fn of(names: Vec<Option<Reporter>>, verdicts: &[Verdict]) -> Self {
         let mut judgement = Self {
@@ -123,22 +135,17 @@ impl Judgement {
             ..Self::default()
         };
         for (reporter, verdict) in names.into_iter().zip(verdicts) {
-            let &Verdict {
-                measured,
-                agreement,
-                finding,
-            } = verdict;
-            if finding == Finding::Agrees {
+            if verdict.finding == Finding::Agrees {
                 continue;
             }
-            let left_out = finding == Finding::Outvoted;
+            let left_out = verdict.finding == Finding::Outvoted;
             if left_out {
                 judgement.left_out.push(reporter.clone());
             }
             judgement.contradictions.push(Contradiction {
                 reporter,
-                measured,
-                agreement,
+                measured: verdict.measured,
+                agreement: verdict.agreement,
                 left_out,
             });
         }
@@ -167,36 +174,14 @@ impl Judgement {
         if self.contradictions.is_empty() {
             return None;
         }
-        let mut message = format!(
-            "the measurements of {} of {} reporters contradict others:",
-            self.contradictions.len(),
-            self.compared
-        );
-        for Contradiction {
-            reporter,
-            measured,
-            agreement,
-            left_out,
-        } in &self.contradictions
-        {
-            let name = match client.shown(reporter.as_ref()) {
-                "" => "another client".to_owned(),
-                name => format!("`{name}`"),
-            };
-            let used = if *left_out {
-                "left out, because others outvote it"
-            } else {
-                "used"
-            };
-            // Writing to a string never fails.
-            let _ = write!(
-                message,
-                " {name} ({measured} configurations, tau {agreement:.2} with what the others predict; {used}),"
-            );
-        }
-        message.pop();
-        message.push_str(
-            "; set adapt.own_only to learn from your own measurements alone, or have those of a reporter deleted",
+        let contradictions = self.contradictions.iter();
+        let described: Vec<String> = contradictions.map(|each| each.describe(client)).collect();
+        let message = format!(
+            "the measurements of {} of {} reporters contradict others: {}; set adapt.own_only to learn from your own \
+             measurements alone, or have those of a reporter deleted",
+            described.len(),
+            self.compared,
+            described.join(", ")
         );
         Some(Warning {
             reason: "MEASUREMENTS_CONTRADICT",

@@ -11,7 +11,7 @@ use super::{
     predict::{Expectation, points_of_measured},
 };
 use crate::{
-    adaptation::{AdaptedCache, Measurements, SourcesCache},
+    adaptation::{AdaptedCache, Measurements, Point, SourcesCache},
     call::{
         ADAPT, BatchReader, Call, CallError, Deadline, MAX_LEARNED, Position, SentMeasurements,
         class_of,
@@ -19,7 +19,7 @@ use crate::{
     compute::{Class, ComputePool},
     engine::{Engine, Terms},
     graphs::Warning,
-    model::Model,
+    model::{Model, ScoreUnit},
     store::{Chosen, Measurement, Reporter, Subject},
     stored_measurements::StoredMeasurements,
 };
@@ -73,37 +73,37 @@ impl Learning {
         wanted: WantedMeasurements,
     ) -> Result<Lesson, CallError> {
         let mut warnings = Vec::new();
-        let target = sent.target.clone();
+        let source = Source {
+            target: sent.target.clone(),
+            reporter: wanted
+                .own_only
+                .then(|| learner.call.client.reporter.clone()),
+        };
         // What the call sent is checked before the store is asked.
         let sent = self.sent_configs(learner, sent).await?;
-        let own = &learner.call.client.reporter;
-        let reporter = wanted.own_only.then(|| own.clone());
         let stored = if wanted.stored {
-            let stored = self.stored(learner, &target, reporter.clone()).await;
+            let stored = self.stored(learner, &source, MAX_LEARNED).await;
             unless_failed(stored, &mut warnings)
         } else {
             None
         };
         // A store that failed is not asked again.
         let uses_pool = stored.is_some();
-        let measured = self
-            .join(learner, sent, stored.unwrap_or_default(), &mut warnings)
-            .await?;
-        let others = self.other_measurements(learner, &target, wanted.others, reporter.clone());
+        let stored = stored.unwrap_or_default();
+        let measured = self.join(learner, sent, stored, &mut warnings).await?;
+        let others = self.other_measurements(learner, &source, wanted.others);
         let others = unless_failed(others.await, &mut warnings).flatten();
-        // The kernels of the structure come last, because they are scored behind all other work.
-        let pooled = if uses_pool {
-            let pooled = self.pooled(learner, &target, reporter).await;
-            pooled.and_then(|pooled| unless_failed(pooled, &mut warnings))
-        } else {
-            None
-        };
-        let known = Known {
-            target,
-            pooled,
+        let mut known = Known {
+            target: source.target.clone(),
+            pooled: None,
             others,
             warnings,
         };
+        // The kernels of the structure come last, because they are scored behind all other work.
+        if uses_pool {
+            let pooled = self.pooled(learner, &source).await;
+            known.pooled = unless_failed(pooled, &mut known.warnings).flatten();
+        }
         match measured {
             None => self.learn_from_others(known).await,
             Some(measured) => self.learn_from(learner, measured, known).await,
@@ -137,22 +137,19 @@ impl Learning {
         })
     }
 
-    /// Returns the stored measurements of a target, of one reporter if one is given.
-    async fn stored(
+    /// Returns the stored measurements of the call's graph, at most `count`.
+    pub(super) async fn stored(
         &self,
         learner: Learner<'_>,
-        target: &str,
-        reporter: Option<Reporter>,
+        source: &Source,
+        count: usize,
     ) -> Result<Vec<Measurement>, CallError> {
-        let subject = Subject {
-            target: target.to_owned(),
-            graph: learner.graph.hash,
-        };
-        let chosen = Chosen::of_subject(&subject).by(reporter);
+        let subject = source.subject(learner.graph);
+        let chosen = Chosen::of_subject(&subject).by(source.reporter.clone());
         let columns = learner.reader.columns();
-        self.stored
-            .read(learner.call, learner.graph, columns, &chosen, MAX_LEARNED)
-            .await
+        let stored = &self.stored;
+        let reading = stored.read(learner.call, learner.graph, columns, &chosen, count);
+        reading.await
     }
 
     /// Joins what the call sent with what is stored. If what is stored cannot be used, the call goes on without it.
@@ -192,22 +189,13 @@ impl Learning {
         let scores = self.scores(learner, &measured.configurations).await?;
         let bytes = learning_bytes(measured.configurations.len(), learner.graph.slots());
         let held = self.engine.memory().hold(bytes)?;
-        let unit = learner.model.manifest().unit();
         let measured = Arc::new(measured);
-        let own = Arc::clone(&measured);
-        let expect = move |_| {
-            let mut points = points_of_measured(&own.configurations, &scores, unit);
-            let all: Vec<usize> = (0..points.len()).collect();
-            let evidence = known.given(&measurements(&own, &points, &all));
-            if let Some(expectation) = &evidence.expectation {
-                expectation.replace_scores(&mut points);
-            }
-            (evidence, Arc::new(points))
-        };
-        let (mut evidence, points) = self.pool().run(Class::Bulk, expect).await?.value;
-        let prior = learner.model.manifest().prior();
-        let expectation = evidence.expectation.as_ref();
-        let prior = expectation.map_or(prior, |expectation| expectation.prior(prior));
+        let weighed = Arc::clone(&measured);
+        let unit = learner.model.manifest().unit();
+        let weigh = move |_| known.weigh(&weighed, &scores, unit);
+        let (mut evidence, points) = self.pool().run(Class::Bulk, weigh).await?.value;
+        let points = Arc::new(points);
+        let prior = evidence.prior(learner.model.manifest().prior());
         let cache = Arc::clone(&self.cache);
         let judgement = judge(self.pool(), &cache, prior, &measured, &points).await?;
         let contradictions = judgement.warning(&learner.call.client);
@@ -232,11 +220,25 @@ impl Learning {
             continues_request: false,
         };
         let configurations = Arc::clone(configurations);
-        let evaluation = self
-            .engine
-            .score(learner.model, learner.graph, configurations, terms)
-            .await?;
-        Ok(evaluation.scores)
+        let engine = &self.engine;
+        let scored = engine.score(learner.model, learner.graph, configurations, terms);
+        Ok(scored.await?.scores)
+    }
+}
+
+/// Whose stored measurements count.
+pub(super) struct Source {
+    pub(super) target: String,
+    /// Those of all reporters if it is `None`.
+    pub(super) reporter: Option<Reporter>,
+}
+
+impl Source {
+    pub(super) fn subject(&self, graph: &SegmentedGraph) -> Subject {
+        Subject {
+            target: self.target.clone(),
+            graph: graph.hash,
+        }
     }
 }
 
@@ -249,6 +251,21 @@ struct Known {
 }
 
 impl Known {
+    /// What it says of measured configurations, and their points. What is expected takes the place of the points' scores.
+    fn weigh(
+        self,
+        measured: &MeasuredConfigs,
+        scores: &[f32],
+        unit: ScoreUnit,
+    ) -> (Evidence, Vec<Point>) {
+        let mut points = points_of_measured(&measured.configurations, scores, unit);
+        let all: Vec<usize> = (0..points.len()).collect();
+        let evidence = self.given(&measurements(measured, &points, &all));
+        if let Some(expectation) = &evidence.expectation {
+            expectation.replace_scores(&mut points);
+        }
+        (evidence, points)
+    }
     /// What it says, given the target's own measurements. Other targets tell more of a graph than other kernels do.
     fn given(self, own: &Measurements) -> Evidence {
         let others = self.others.map(|others| others.given(own));

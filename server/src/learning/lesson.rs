@@ -77,6 +77,14 @@ pub(super) struct KernelPool {
     pub(super) basis: PoolBasis,
 }
 
+impl Evidence {
+    /// What is expected of run times before the graph is measured, given what is expected by the model's scores.
+    pub(super) fn prior(&self, of_scores: Prior) -> Prior {
+        let expectation = self.expectation.as_ref();
+        expectation.map_or(of_scores, |expectation| expectation.prior(of_scores))
+    }
+}
+
 impl Fit {
     /// Warns if what was measured reverses the order of what was expected.
     pub(super) fn contradiction(&self) -> Option<Warning> {

@@ -5,9 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use hlorank_graph::{ConfigurationError, Configurations, Limits, SegmentedGraph};
+use hlorank_graph::{ConfigurationError, Configurations, SegmentedGraph};
 
-use crate::store::{Measurement, Outcome, Reporter};
+use crate::{
+    store::{Measurement, Outcome, Reporter},
+    stored_measurements::read_canonical,
+};
 
 /// Measured configurations, and what came of each.
 pub(super) struct MeasuredConfigs {
@@ -76,14 +79,7 @@ fn joined(
     stored: Vec<Measurement>,
 ) -> Result<MeasuredConfigs, ConfigurationError> {
     let mut configs = sent.canonical();
-    let known: HashSet<(&[u8], &[u8])> = configs
-        .iter()
-        .zip(&sent.ids)
-        .map(|(config, id)| (config.as_slice(), id.as_slice()))
-        .collect();
-    let is_new =
-        |each: &Measurement| !known.contains(&(each.config.as_slice(), each.id.as_slice()));
-    let new: Vec<Measurement> = stored.into_iter().filter(is_new).collect();
+    let new = sent.unsent(&configs, stored);
     let mut outcomes = sent.outcomes.clone();
     let count = outcomes.len();
     let mut reporters = vec![Some(sent.reporter.clone()); count];
@@ -92,23 +88,21 @@ fn joined(
     for measurement in new {
         let number = outcomes.len();
         let outcome = measurement.outcome;
-        let same = (
+        let what_twins_share = (
             measurement.config.clone(),
             measurement.id,
             outcome.seconds.to_bits(),
             outcome.repeats,
             outcome.failure,
         );
-        twins.push(*first.entry(same).or_insert(number));
+        twins.push(*first.entry(what_twins_share).or_insert(number));
         configs.push(measurement.config);
         outcomes.push(outcome);
         reporters.push(measurement.reporter);
     }
-    let configs = configs.iter().map(Vec::as_slice);
-    let configurations = Configurations::from_canonical(graph.task, configs, &Limits::default())?;
-    configurations.check(&graph.whole)?;
+    let configs: Vec<&[u8]> = configs.iter().map(Vec::as_slice).collect();
     Ok(MeasuredConfigs {
-        configurations: Arc::new(configurations),
+        configurations: Arc::new(read_canonical(graph, &configs)?),
         outcomes,
         reporters,
         twins,
@@ -137,6 +131,17 @@ impl SentConfigs {
         };
         let numbers = 0..sent.len();
         numbers.map(|config| sent.canonical(config)).collect()
+    }
+
+    /// Leaves out what was sent too, given the canonical configurations of what was sent.
+    fn unsent(&self, configs: &[Vec<u8>], stored: Vec<Measurement>) -> Vec<Measurement> {
+        let sent: HashSet<(&[u8], &[u8])> = configs
+            .iter()
+            .zip(&self.ids)
+            .map(|(config, id)| (&config[..], &id[..]))
+            .collect();
+        let is_new = |each: &Measurement| !sent.contains(&(&each.config[..], &each.id[..]));
+        stored.into_iter().filter(is_new).collect()
     }
 
     /// Returns what was sent alone; nothing if nothing was.

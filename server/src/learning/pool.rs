@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use hlorank_graph::Task;
 
-use super::{Learner, Learning, Scores, lesson::KernelPool, predict::points};
+use super::{Learner, Learning, Scores, learn::Source, lesson::KernelPool, predict::points};
 use crate::{
     adaptation::{Measurement, Measurements, Pool},
     call::CallError,
     compute::Class,
     model::ScoreUnit,
-    store::{Reporter, Subject},
     stored_measurements::MeasuredList,
 };
 
@@ -21,40 +20,24 @@ const MAX_KERNELS: usize = 8;
 const MAX_MEASURED: usize = 64;
 
 impl Learning {
-    /// Learns from the kernels of the structure of the call's kernel that were measured on a target, by one reporter if one is
-    /// given. Returns nothing for other tasks.
+    /// Learns from the kernels of the structure of the call's kernel that were measured. Returns nothing for other tasks.
     pub(super) async fn pooled(
         &self,
         learner: Learner<'_>,
-        target: &str,
-        reporter: Option<Reporter>,
-    ) -> Option<Result<KernelPool, CallError>> {
+        source: &Source,
+    ) -> Result<Option<KernelPool>, CallError> {
         if learner.graph.task != Task::Tile {
-            return None;
+            return Ok(None);
         }
-        Some(self.kernel_pool(learner, target, reporter).await)
-    }
-
-    async fn kernel_pool(
-        &self,
-        learner: Learner<'_>,
-        target: &str,
-        reporter: Option<Reporter>,
-    ) -> Result<KernelPool, CallError> {
-        let subject = Subject {
-            target: target.to_owned(),
-            graph: learner.graph.hash,
-        };
+        let subject = source.subject(learner.graph);
         let structure = learner.graph.whole.structure();
         let unit = learner.model.manifest().unit();
-        let store = self.stored.store()?;
+        let alike = self.stored.store()?.alike(subject, structure, MAX_KERNELS);
         let mut measured = Vec::new();
-        for alike in store.alike(subject, structure, MAX_KERNELS).await? {
-            let list = self
-                .stored
-                .measured_list(&alike, reporter.clone(), MAX_MEASURED)
-                .await?;
-            if let Some(list) = list {
+        for kernel in alike.await? {
+            let reporter = source.reporter.clone();
+            let list = self.stored.measured_list(&kernel, reporter, MAX_MEASURED);
+            if let Some(list) = list.await? {
                 let scores = self.stored.replay(learner.model, &list).await?;
                 measured.push(measurements(&list, &scores, unit));
             }
@@ -62,26 +45,22 @@ impl Learning {
         let prior = learner.model.manifest().prior();
         let learn = move |_| Pool::of(prior, &measured);
         let (pool, basis) = self.pool().run(Class::Bulk, learn).await?.value;
-        Ok(KernelPool {
+        Ok(Some(KernelPool {
             pool: pool.map(Arc::new),
             basis,
-        })
+        }))
     }
 }
 
 fn measurements(list: &MeasuredList, scores: &[f32], unit: ScoreUnit) -> Measurements {
     let all: Vec<usize> = (0..list.seconds.len()).collect();
-    let points = points(
-        &list.configurations,
-        &all,
-        &Scores {
-            values: scores,
-            unit,
-            expectation: None,
-        },
-    );
+    let scores = Scores {
+        values: scores,
+        unit,
+        expectation: None,
+    };
+    let points = points(&list.configurations, &all, &scores).into_iter();
     let finite = points
-        .into_iter()
         .zip(&list.seconds)
         .filter(|(point, _)| point.score.is_finite());
     let measured = finite.map(|(point, &seconds)| Measurement {

@@ -131,10 +131,8 @@ impl ModelScores {
         class: Class,
     ) -> Result<Vec<f32>, CallError> {
         let batch = Arc::clone(self);
-        let distinct = pool
-            .run(class, move |_| batch.configurations.batch().distinct())
-            .await?
-            .value;
+        let distinct = move |_| batch.configurations.batch().distinct();
+        let distinct = pool.run(class, distinct).await?.value;
         let mean = |predictor: &Predictor, point: &Point| finite(predictor.predict_mean(point));
         let chunks = distinct.first.chunks(AT_ONCE);
         let parts = chunks.map(|some| self.of_points(pool, class, some.to_vec(), mean));

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use hlorank_graph::{Configurations, Digest, Limits};
+use hlorank_graph::Digest;
 
 use super::{
     Learner, Learning, OtherTargets,
     judge::measurements_of,
+    learn::Source,
     other_targets::{MAX_OTHER_TARGETS, OtherMeasurements},
     predict::points_of_measured,
 };
 use crate::{
-    adaptation::Measurements,
-    call::CallError,
-    compute::Class,
-    store::{Chosen, Measurement, Outcome, Reporter, Subject},
+    adaptation::Measurements, call::CallError, compute::Class, store::Subject,
+    stored_measurements::read_canonical,
 };
 
 /// Maximum number of targets that are looked through for measurements of the graph.
@@ -24,20 +23,19 @@ const MAX_LOOKED_THROUGH: usize = 256;
 const MAX_MEASURED: usize = 300;
 
 impl Learning {
-    /// Reads and compares what was measured of the call's graph on other targets, by one reporter if one is given. Returns nothing
-    /// if the call wants none, or if there are none.
+    /// Reads and compares what was measured of the call's graph on other targets than that of the source, by its reporter. Returns
+    /// nothing if the call wants none, or if there are none.
     pub(super) async fn other_measurements(
         &self,
         learner: Learner<'_>,
-        target: &str,
+        source: &Source,
         wanted: OtherTargets,
-        reporter: Option<Reporter>,
     ) -> Result<Option<OtherMeasurements>, CallError> {
         let mut targets = match wanted {
             OtherTargets::Named(names) => names,
-            OtherTargets::All => self.targets_of(learner.graph.hash, target).await?,
+            OtherTargets::All => self.targets_of(learner.graph.hash, &source.target).await?,
         };
-        targets.retain(|other| other != target);
+        targets.retain(|other| *other != source.target);
         targets.sort_unstable();
         targets.dedup();
         targets.truncate(MAX_OTHER_TARGETS);
@@ -46,7 +44,11 @@ impl Learning {
         }
         let mut sources = Vec::new();
         for target in &targets {
-            sources.push(self.measured_on(learner, target, reporter.clone()).await?);
+            let other = Source {
+                target: target.clone(),
+                reporter: source.reporter.clone(),
+            };
+            sources.push(self.measured_on(learner, &other).await?);
         }
         let prior = learner.model.manifest().prior();
         let cache = Arc::clone(&self.sources);
@@ -86,35 +88,18 @@ impl Learning {
     async fn measured_on(
         &self,
         learner: Learner<'_>,
-        target: &str,
-        reporter: Option<Reporter>,
+        source: &Source,
     ) -> Result<Measurements, CallError> {
-        let subject = Subject {
-            target: target.to_owned(),
-            graph: learner.graph.hash,
-        };
-        let chosen = Chosen::of_subject(&subject).by(reporter);
-        let columns = learner.reader.columns();
-        let reading = self
-            .stored
-            .read(learner.call, learner.graph, columns, &chosen, MAX_MEASURED);
-        let stored = reading.await?;
+        let stored = self.stored(learner, source, MAX_MEASURED).await?;
         if stored.is_empty() {
             return Ok(Measurements::default());
         }
-        let (configs, outcomes): (Vec<Vec<u8>>, Vec<Outcome>) = stored
-            .into_iter()
-            .map(
-                |Measurement {
-                     config, outcome, ..
-                 }| (config, outcome),
-            )
-            .unzip();
+        let stored = Arc::new(stored);
+        let to_read = Arc::clone(&stored);
         let graph = Arc::clone(learner.graph);
         let read = move |_| {
-            let configs = configs.iter().map(Vec::as_slice);
-            let read = Configurations::from_canonical(graph.task, configs, &Limits::default());
-            read.and_then(|read| read.check(&graph.whole).map(|()| Arc::new(read)))
+            let configs: Vec<&[u8]> = to_read.iter().map(|each| &each.config[..]).collect();
+            read_canonical(&graph, &configs).map(Arc::new)
         };
         let read = self.pool().run(Class::Bulk, read).await?.value;
         let configurations = read.map_err(|source| CallError::Configuration {
@@ -124,8 +109,8 @@ impl Learning {
         let scores = self.scores(learner, &configurations).await?;
         let unit = learner.model.manifest().unit();
         let measurements = move |_| {
-            let points = points_of_measured(&configurations, &scores, unit);
-            measurements_of(points.into_iter().zip(outcomes))
+            let points = points_of_measured(&configurations, &scores, unit).into_iter();
+            measurements_of(points.zip(stored.iter().map(|each| each.outcome)))
         };
         Ok(self.pool().run(Class::Bulk, measurements).await?.value)
     }

@@ -44,13 +44,14 @@ impl CostModel {
         };
         let sent = SentMeasurements::new(&ADAPT, adapt.target, batch, &times);
         let sent = sent.map_err(CallError::from)?;
+        let others = if adapt.all_other_targets {
+            OtherTargets::All
+        } else {
+            OtherTargets::Named(adapt.other_targets)
+        };
         let wanted = WantedMeasurements {
             stored: adapt.use_stored,
-            others: if adapt.all_other_targets {
-                OtherTargets::All
-            } else {
-                OtherTargets::Named(adapt.other_targets)
-            },
+            others,
             own_only: adapt.own_only,
         };
         let lesson = self.learning.learn(session.learner(), sent, wanted).await?;
@@ -140,7 +141,7 @@ fn written(assessment: Assessment) -> v1::Confidence {
         expected_tau: expected.map(|expected| expected.tau),
         expected_tau_low: interval.map(|(low, _)| low),
         expected_tau_high: interval.map(|(_, high)| high),
-        unknown_opcodes: u32::try_from(unknown_opcodes).unwrap_or(u32::MAX),
+        unknown_opcodes: number(unknown_opcodes),
         model_agreement: confidence.agreement,
         other_model: other_model.unwrap_or_default(),
         measure_first: confidence.measure_first,
@@ -156,47 +157,52 @@ pub(super) fn adaptation_of(session: &Session) -> Option<v1::Adaptation> {
 }
 
 fn adaptation(adaptation: Adaptation, has_model: bool) -> v1::Adaptation {
-    let Adaptation {
-        target,
-        measured,
-        stored,
-        basis,
-        pool,
-        sources,
-        expectation,
-        contradictions,
-    } = adaptation;
-    let stored_measurements = u32::try_from(stored).unwrap_or(u32::MAX);
-    let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
-    let pool = pool.map(|basis| self::pool(&basis));
-    let contradictions = contradictions.into_iter().map(contradiction).collect();
-    let measurements = basis.is_some().then_some(v1::Evidence::Measurements);
-    let model = has_model.then_some(v1::Evidence::Model);
-    let others = expectation.map(|expectation| match expectation {
-        Expectation::OfKernels(_) => v1::Evidence::OtherKernels,
-        Expectation::OfTargets(_) => v1::Evidence::OtherTargets,
-    });
-    let rests_on = [model, measurements, others].into_iter().flatten();
-    let nothing = v1::Adaptation {
-        target,
-        measured_configs,
-        stored_measurements,
-        pool,
-        contradictions,
-        sources: sources.into_iter().map(source).collect(),
+    let rests_on = rests_on(&adaptation, has_model);
+    let contradictions = adaptation.contradictions.into_iter().map(contradiction);
+    let unadapted = v1::Adaptation {
+        target: adaptation.target,
+        measured_configs: number(adaptation.measured),
+        stored_measurements: number(adaptation.stored),
+        pool: adaptation.pool.map(|basis| pool(&basis)),
+        contradictions: contradictions.collect(),
+        sources: adaptation.sources.into_iter().map(source).collect(),
         rests_on: rests_on.map(i32::from).collect(),
         ..v1::Adaptation::default()
     };
-    let Some(basis) = basis else { return nothing };
+    let Some(basis) = adaptation.basis else {
+        return unadapted;
+    };
     v1::Adaptation {
         adapted: true,
-        learned_configs: u32::try_from(basis.learned).unwrap_or(u32::MAX),
+        learned_configs: number(basis.learned),
         trust: basis.trust,
         noise: basis.noise,
         leave_one_out_tau: basis.left_out_tau,
         zero_shot_tau: basis.score_tau,
-        ..nothing
+        ..unadapted
     }
+}
+
+fn rests_on(
+    adaptation: &Adaptation,
+    has_model: bool,
+) -> impl Iterator<Item = v1::Evidence> + use<> {
+    let model = has_model.then_some(v1::Evidence::Model);
+    let is_adapted = adaptation.basis.is_some();
+    let measurements = is_adapted.then_some(v1::Evidence::Measurements);
+    let others = adaptation
+        .expectation
+        .as_ref()
+        .map(|expectation| match expectation {
+            Expectation::OfKernels(_) => v1::Evidence::OtherKernels,
+            Expectation::OfTargets(_) => v1::Evidence::OtherTargets,
+        });
+    [model, measurements, others].into_iter().flatten()
+}
+
+/// A count as messages have it.
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn source(source: TargetSource) -> v1::TargetSource {
@@ -213,7 +219,7 @@ fn source(source: TargetSource) -> v1::TargetSource {
     };
     v1::TargetSource {
         target: source.target,
-        measured_configs: u32::try_from(measured).unwrap_or(u32::MAX),
+        measured_configs: number(measured),
         used: refusal.is_none(),
         agreement,
         refusal: reason.into(),
@@ -227,15 +233,9 @@ fn contradiction(contradiction: Contradiction) -> v1::Contradiction {
         agreement,
         left_out,
     } = contradiction;
-    let reporter = reporter
-        .as_ref()
-        .map(Reporter::name)
-        .unwrap_or_default()
-        .to_owned();
-    let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
     v1::Contradiction {
-        reporter,
-        measured_configs,
+        reporter: reporter.as_ref().map_or("", Reporter::name).to_owned(),
+        measured_configs: number(measured),
         agreement,
         left_out,
     }
@@ -249,8 +249,8 @@ fn pool(basis: &PoolBasis) -> v1::Pool {
         Some(PoolRefusal::NoBetterThanChance) => v1::PoolRefusal::NoBetterThanChance,
     };
     v1::Pool {
-        graphs: u32::try_from(basis.graphs).unwrap_or(u32::MAX),
-        measured_configs: u32::try_from(basis.measured).unwrap_or(u32::MAX),
+        graphs: number(basis.graphs),
+        measured_configs: number(basis.measured),
         used: basis.refusal.is_none(),
         leave_one_out_tau: basis.left_out_tau,
         zero_shot_tau: basis.score_tau,

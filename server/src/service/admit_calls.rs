@@ -174,13 +174,12 @@ where
             } else if let Some(compression) = compression {
                 response = compression.apply(response);
             }
-            Ok(response.map(|body| {
-                Body::new(AnswerBody {
-                    body,
-                    rest: Bytes::new(),
-                    _call: call,
-                })
-            }))
+            let answer = |body| AnswerBody {
+                body,
+                rest: Bytes::new(),
+                _call: call,
+            };
+            Ok(response.map(|body| Body::new(answer(body))))
         })
     }
 }
@@ -194,10 +193,8 @@ impl http_body::Body for AnswerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         if self.rest.is_empty() {
-            match ready!(Pin::new(&mut self.body).poll_frame(context))
-                .transpose()?
-                .map(Frame::into_data)
-            {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(context)).transpose()?;
+            match frame.map(Frame::into_data) {
                 Some(Ok(data)) if data.len() > PIECE_BYTES => self.rest = data,
                 Some(Ok(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Some(Err(trailers)) => return Poll::Ready(Some(Ok(trailers))),
@@ -205,7 +202,8 @@ impl http_body::Body for AnswerBody {
             }
         }
         let bytes = self.rest.len().min(PIECE_BYTES);
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(bytes)))))
+        let piece = self.rest.split_to(bytes);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -89,9 +89,8 @@ impl Compression {
         let written = if held <= INLINE_BYTES {
             compress()
         } else {
-            let work = self.pool.run(Class::Bulk, move |_| compress());
-            work.await
-                .map_err(|failed| Status::internal(failed.to_string()))?
+            let work = self.pool.run(Class::Bulk, move |_| compress()).await;
+            work.map_err(|failed| Status::internal(failed.to_string()))?
                 .value
         };
         let written = written.map_err(|error| Status::internal(error.to_string()))?;
@@ -107,16 +106,7 @@ fn compressed(mut messages: Bytes, encoding: Encoding) -> io::Result<Bytes> {
         let _uncompressed = messages.get_u8();
         let length = messages.get_u32() as usize;
         let message = messages.split_to(length.min(messages.len()));
-        let shorter = match encoding {
-            Encoding::Gzip => {
-                let encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
-                in_steps(encoder, &message)?.finish()?
-            }
-            Encoding::Zstd => {
-                let encoder = zstd::Encoder::new(Vec::new(), zstd::DEFAULT_COMPRESSION_LEVEL)?;
-                in_steps(encoder, &message)?.finish()?
-            }
-        };
+        let shorter = compressed_message(&message, encoding)?;
         let is_compressed = shorter.len() < message.len();
         let sent = if is_compressed {
             &shorter[..]
@@ -130,6 +120,19 @@ fn compressed(mut messages: Bytes, encoding: Encoding) -> io::Result<Bytes> {
         written.extend_from_slice(sent);
     }
     Ok(written.into())
+}
+
+fn compressed_message(message: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
+    match encoding {
+        Encoding::Gzip => {
+            let encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+            in_steps(encoder, message)?.finish()
+        }
+        Encoding::Zstd => {
+            let encoder = zstd::Encoder::new(Vec::new(), zstd::DEFAULT_COMPRESSION_LEVEL)?;
+            in_steps(encoder, message)?.finish()
+        }
+    }
 }
 
 fn in_steps<W: Write>(mut encoder: W, message: &[u8]) -> io::Result<W> {

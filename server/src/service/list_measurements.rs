@@ -43,16 +43,22 @@ impl CostModel {
         let after = Some(request.page_token.to_vec()).filter(|token| !token.is_empty());
         let page = store.list(&chosen, after, size).await;
         let page = page.map_err(CallError::from)?;
-        let client = call.client.clone();
-        let measurements = page.measurements;
-        let write = move |_| by_graph(&measurements, &client);
-        let written = self.stored.pool().run(Class::Bulk, write).await;
-        let written = written.map_err(CallError::from)?.value;
-        let graphs = written.map_err(|error| StoreError::Failed(error.to_string()));
+        let graphs = self.write_page(page.measurements, call).await?;
         Ok(ListMeasurementsResponse {
-            graphs: graphs.map_err(CallError::from)?,
+            graphs,
             next_page_token: page.next.unwrap_or_default().into(),
         })
+    }
+
+    async fn write_page(
+        &self,
+        measurements: Vec<StoredMeasurement>,
+        call: &Call,
+    ) -> Result<Vec<GraphMeasurements>, CallError> {
+        let client = call.client.clone();
+        let write = move |_| by_graph(&measurements, &client);
+        let written = self.stored.pool().run(Class::Bulk, write).await?.value;
+        Ok(written.map_err(|error| StoreError::Failed(error.to_string()))?)
     }
 }
 
@@ -86,27 +92,21 @@ fn graph_measurements(
     client: &Client,
 ) -> Result<GraphMeasurements, ConfigurationError> {
     let (Subject { target, graph }, Measurement { task, .. }) = &stored[0];
-    let configs = stored
-        .iter()
-        .map(|(_, measurement)| measurement.config.as_slice());
+    let measurements = || stored.iter().map(|(_, measurement)| measurement);
+    let configs = measurements().map(|each| each.config.as_slice());
     let configurations = Configurations::from_canonical(*task, configs, &Limits::default())?;
-    let outcomes = || stored.iter().map(|(_, measurement)| measurement.outcome);
+    let batch = ConfigBatch {
+        configs: Some(configurations.to_smallest_form()),
+    };
+    let shown = |each: &Measurement| client.shown(each.reporter.as_ref()).to_owned();
     Ok(GraphMeasurements {
         target: target.clone(),
         graph_hash: graph.0.to_vec().into(),
-        batch: Some(ConfigBatch {
-            configs: Some(configurations.to_smallest_form()),
-        }),
-        seconds: outcomes().map(|outcome| outcome.seconds).collect(),
-        repeats: outcomes().map(|outcome| outcome.repeats).collect(),
-        failures: outcomes().map(|outcome| outcome.failure).collect(),
-        ids: stored
-            .iter()
-            .map(|(_, measurement)| measurement.id.clone().into())
-            .collect(),
-        reporters: stored
-            .iter()
-            .map(|(_, each)| client.shown(each.reporter.as_ref()).to_owned())
-            .collect(),
+        batch: Some(batch),
+        seconds: measurements().map(|each| each.outcome.seconds).collect(),
+        repeats: measurements().map(|each| each.outcome.repeats).collect(),
+        failures: measurements().map(|each| each.outcome.failure).collect(),
+        ids: measurements().map(|each| each.id.clone().into()).collect(),
+        reporters: measurements().map(shown).collect(),
     })
 }

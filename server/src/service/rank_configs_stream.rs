@@ -8,7 +8,7 @@ use std::{
 use futures::{Stream, stream};
 use hlorank_graph::EncodedBatch;
 use hlorank_proto::{
-    received::{RankConfigsStreamRequest, rank_configs_stream_request::Part},
+    received::{RankConfigsStart, RankConfigsStreamRequest, rank_configs_stream_request::Part},
     v1::{
         self, BatchScores, RankConfigsStarted, RankConfigsStreamResponse, StreamRanking,
         rank_configs_stream_response::Part as Answer,
@@ -70,18 +70,16 @@ impl Stage {
                 (Answer::Started(started), Self::Started(Box::new(batches)))
             }
             Self::Started(mut batches) => match batches.next().await? {
-                Some(batch) => (
-                    Answer::Scores(batches.score(batch).await?),
-                    Self::Started(batches),
-                ),
+                Some(batch) => {
+                    let scores = batches.score(batch).await?;
+                    (Answer::Scores(scores), Self::Started(batches))
+                }
                 None => (Answer::Ranking(batches.rank().await?), Self::Ranked),
             },
             Self::Ranked => return Ok(None),
         };
-        Ok(Some((
-            RankConfigsStreamResponse { part: Some(answer) },
-            stage,
-        )))
+        let response = RankConfigsStreamResponse { part: Some(answer) };
+        Ok(Some((response, stage)))
     }
 }
 
@@ -96,10 +94,8 @@ impl RankStream {
 
     pub(super) fn answers(self) -> Answers {
         let deadline = self.call.deadline;
-        let answers: Answers = Box::pin(stream::try_unfold(
-            Stage::Opened(Box::new(self)),
-            Stage::next,
-        ));
+        let opened = Stage::Opened(Box::new(self));
+        let answers: Answers = Box::pin(stream::try_unfold(opened, Stage::next));
         match deadline {
             Some(deadline) => Box::pin(end_at(deadline, answers)),
             None => answers,
@@ -109,25 +105,27 @@ impl RankStream {
     /// Reads the first message, and opens the session.
     async fn start(mut self) -> Result<(RankConfigsStarted, Batches), Status> {
         let Some(Part::Start(start)) = message(&mut self.messages).await? else {
-            let hint = "the first message of a stream gives the graph";
-            return Err(ServiceError::Missing {
+            return Err(Status::from(ServiceError::Missing {
                 field: "start",
-                hint,
-            }
-            .into());
+                hint: "the first message of a stream gives the graph",
+            }));
         };
+        Ok(self.open(start).await?)
+    }
+
+    async fn open(
+        self,
+        start: RankConfigsStart,
+    ) -> Result<(RankConfigsStarted, Batches), ServiceError> {
         let started = Instant::now();
         let service = self.service;
         let record = &self.call.record;
         let wanted = wanted_model(start.model, start.adapt.as_ref())?;
         let origin = service.graph(start.graph, None).await?;
-        let found = service.graphs.find(origin, record);
-        let found = found.await.map_err(ServiceError::from)?;
+        let found = service.graphs.find(origin, record).await?;
         let graph = &found.graph.whole;
-        let model = service.models.select_for(&wanted, graph, record);
-        let model = model.map_err(ServiceError::from)?;
-        let session = service.sessions.open(self.call, model, &found);
-        let session = session.map_err(ServiceError::from)?;
+        let model = service.models.select_for(&wanted, graph, record)?;
+        let session = service.sessions.open(self.call, model, &found)?;
         let session = session.limited_to(service.bounds.stream_configs as usize);
         let mut session = session.ranking(start.top_k);
         service.adapt(&mut session, start.adapt).await?;
@@ -164,16 +162,11 @@ impl Batches {
                 let read = self.service.batch(Some(batch)).await;
                 Ok(Some(read.map_err(|error| self.in_batch(error))?))
             }
-            Some(Part::Start(_)) => {
-                let found = "sent again".to_owned();
-                let expected = "one, at the beginning of the stream".to_owned();
-                Err(ServiceError::Invalid {
-                    field: "start",
-                    found,
-                    expected,
-                }
-                .into())
-            }
+            Some(Part::Start(_)) => Err(Status::from(ServiceError::Invalid {
+                field: "start",
+                found: "sent again".to_owned(),
+                expected: "one, at the beginning of the stream".to_owned(),
+            })),
         }
     }
 

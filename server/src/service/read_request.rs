@@ -1,6 +1,6 @@
 //! Reads a request without a server around it.
 
-use hlorank_graph::{Configurations, EncodedBatch, decode_graph};
+use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, decode_graph};
 use hlorank_proto::received::{Adapt, RankConfigsRequest};
 
 use super::{
@@ -8,7 +8,7 @@ use super::{
     model_selector::wanted,
 };
 use crate::{
-    call::{ADAPT, Bounds, CallError, SentMeasurements, SentTimes},
+    call::{ADAPT, Bounds, CallError, SentMeasurements, SentTimes, read_batch},
     graphs::{GraphOrigin, Source},
 };
 
@@ -27,28 +27,20 @@ pub fn read_request(
     bounds: &Bounds,
 ) -> Result<ReadRequest, ServiceError> {
     let batch = EncodedBatch::of(&request.batch.unwrap_or_default());
-    let batch = batch.map_err(|source| CallError::Configuration {
-        field: "batch",
-        source,
-    })?;
+    let batch = batch.map_err(|source| refused("batch", source))?;
     let batch = batch_request::present(batch)?;
     wanted(&request.model.unwrap_or_default())?;
     let graph = decode_graph(graph_request::present(request.graph)?, &bounds.limits);
-    let graph = match graph_request::origin(graph.map_err(CallError::Graph)?, Some(batch.task()))? {
+    let graph = graph.map_err(CallError::Graph)?;
+    let graph = match graph_request::origin(graph, Some(batch.task()))? {
         GraphOrigin::Hash(hash) => return Err(CallError::GraphNotCached { hash }.into()),
         GraphOrigin::Sent(graph) => graph,
     };
     graph.check(bounds)?;
     let source = graph.read(&bounds.limits).map_err(CallError::Graph)?;
-    let read = batch.read(
-        source.graph.task,
-        &source.graph.configurable,
-        &bounds.limits,
-    );
-    let configurations = read.map_err(|source| CallError::Configuration {
-        field: batch.field(),
-        source,
-    })?;
+    let graph = &source.graph;
+    let read = batch.read(graph.task, &graph.configurable, &bounds.limits);
+    let configurations = read.map_err(|source| refused(batch.field(), source))?;
     if let Some(adapt) = request.adapt {
         read_adapt(adapt, &source, bounds)?;
     }
@@ -58,43 +50,26 @@ pub fn read_request(
     })
 }
 
+fn refused(field: &'static str, source: ConfigurationError) -> CallError {
+    CallError::Configuration { field, source }
+}
+
 /// Reads and checks measurements up to learning.
 fn read_adapt(adapt: Adapt, source: &Source, bounds: &Bounds) -> Result<(), ServiceError> {
-    let Adapt {
-        target,
-        batch,
-        seconds,
-        repeats,
-        failures,
-        ids,
-        use_stored: _,
-        own_only: _,
-        other_targets: _,
-        all_other_targets: _,
-    } = adapt;
     let times = SentTimes {
-        seconds,
-        repeats,
-        failures,
-        ids,
+        seconds: adapt.seconds,
+        repeats: adapt.repeats,
+        failures: adapt.failures,
+        ids: adapt.ids,
     };
-    check_measurements(&ADAPT, &target, &times)?;
-    let of_batch = |source| CallError::Configuration {
-        field: ADAPT.batch,
-        source,
-    };
-    let batch = batch
-        .map_or(Ok(None), |batch| EncodedBatch::of(&batch))
-        .map_err(of_batch)?;
-    SentMeasurements::new(&ADAPT, target, batch.clone(), &times).map_err(CallError::from)?;
+    check_measurements(&ADAPT, &adapt.target, &times)?;
+    let batch = adapt.batch.map(|batch| EncodedBatch::of(&batch));
+    let batch = batch.transpose().map(Option::flatten);
+    let batch = batch.map_err(|source| refused(ADAPT.batch, source))?;
+    let sent = SentMeasurements::new(&ADAPT, adapt.target, batch.clone(), &times);
+    sent.map_err(CallError::from)?;
     if let Some(batch) = batch {
-        let read = batch.read(
-            source.graph.task,
-            &source.graph.configurable,
-            &bounds.limits,
-        );
-        read.and_then(|read| read.check(&source.graph.whole))
-            .map_err(of_batch)?;
+        read_batch(&batch, &source.graph, &bounds.limits, ADAPT.batch)?;
     }
     Ok(())
 }

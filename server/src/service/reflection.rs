@@ -177,23 +177,17 @@ macro_rules! reflection {
                     Question::FileContainingExtension(asked) => {
                         let message = &asked.containing_type;
                         let number = asked.extension_number;
-                        let name = format!("{message}, {number}");
-                        file(
-                            reflection.file_of_extension(message, number),
-                            "extension",
-                            &name,
-                        )
+                        let found = reflection.file_of_extension(message, number);
+                        file(found, "extension", &format!("{message}, {number}"))
                     }
                     Question::AllExtensionNumbersOfType(name) => {
-                        match reflection.extensions(name) {
-                            Some(numbers) => {
-                                Answer::AllExtensionNumbersResponse(ExtensionNumberResponse {
-                                    base_type_name: name.clone(),
-                                    extension_number: numbers,
-                                })
-                            }
-                            None => not_found("message", name),
-                        }
+                        let Some(extension_number) = reflection.extensions(name) else {
+                            return not_found("message", name);
+                        };
+                        Answer::AllExtensionNumbersResponse(ExtensionNumberResponse {
+                            base_type_name: name.clone(),
+                            extension_number,
+                        })
                     }
                     Question::ListServices(_) => {
                         let service = |name: &&str| ServiceResponse {

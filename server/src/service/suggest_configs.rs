@@ -18,7 +18,8 @@ use crate::{
     adaptation::{Reason, SuggestionRequest},
     call::Call,
     outcome::Timings,
-    suggestions::{CombinedPart, SuggestedConfig, suggest},
+    session::Session,
+    suggestions::{CombinedPart, SuggestedConfig, Suggestions, suggest},
 };
 
 /// Maximum number of suggestions.
@@ -27,6 +28,15 @@ const MAX_COUNT: u32 = 64;
 /// Maximum number of configurations that are being measured.
 const MAX_PENDING: usize = 256;
 
+/// What a request asks for, as it was sent.
+#[derive(Default)]
+struct Wanted {
+    count: u32,
+    since_improvement: u32,
+    pending: Vec<u32>,
+    seed: u64,
+}
+
 impl CostModel {
     pub(super) async fn suggest(
         &self,
@@ -34,19 +44,19 @@ impl CostModel {
         call: Call,
     ) -> Result<SuggestConfigsResponse, ServiceError> {
         let started = Instant::now();
+        let wanted = Wanted {
+            count: request.count,
+            since_improvement: request.since_improvement,
+            pending: request.pending,
+            seed: request.seed,
+        };
         let batch = self.batch(request.batch).await?;
-        let wanted = read_wanted(
-            request.count,
-            request.since_improvement,
-            &request.pending,
-            request.seed,
-            batch.count(),
-        )?;
+        let wanted = wanted.read(batch.count())?;
         let source = read_source(request.source)?;
         let wanted_model = wanted_model(request.model, request.adapt.as_ref())?;
-        let (found, model) = self
-            .find(request.graph, &wanted_model, batch.task(), &call.record)
-            .await?;
+        let task = batch.task();
+        let found = self.find(request.graph, &wanted_model, task, &call.record);
+        let (found, model) = found.await?;
         let mut session = self.sessions.open(call, model, &found)?;
         self.adapt(&mut session, request.adapt).await?;
         let suggestions = suggest(&mut session, batch, wanted, source).await?;
@@ -57,56 +67,60 @@ impl CostModel {
         };
         session.record_scored(&timings);
         let assessment = session.assess(None).await?;
-        let combinations = suggestions.combinations.as_ref();
+        let warnings = warnings(found.warnings, &mut session);
         Ok(SuggestConfigsResponse {
-            suggestions: suggestions.suggested.iter().map(suggestion).collect(),
-            model: Some(selector(session.model())),
-            graph_hash: found.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
-            reuse: Some(reuse_counts(suggestions.scored.reuse)),
-            warnings: warnings(found.warnings, &mut session),
-            adaptation: adaptation_of(&session),
-            combinations: combinations.map(LayoutBatch::to_packed),
+            warnings,
             confidence: confidence(assessment, false),
+            ..response(&session, &suggestions)
         })
     }
 }
 
-/// What is asked for of a batch of `configs` configurations.
-fn read_wanted(
-    count: u32,
-    since_improvement: u32,
-    pending: &[u32],
-    seed: u64,
-    configs: usize,
-) -> Result<SuggestionRequest, ServiceError> {
-    let invalid = |field, found: String, expected| {
-        Err(ServiceError::Invalid {
-            field,
-            found,
-            expected,
+/// Writes the suggestions of a session, and what they rest on.
+fn response(session: &Session, suggestions: &Suggestions) -> SuggestConfigsResponse {
+    let combinations = suggestions.combinations.as_ref();
+    SuggestConfigsResponse {
+        suggestions: suggestions.suggested.iter().map(suggestion).collect(),
+        model: Some(selector(session.model())),
+        graph_hash: session.graph().hash.0.to_vec().into(),
+        reuse: Some(reuse_counts(suggestions.scored.reuse)),
+        adaptation: adaptation_of(session),
+        combinations: combinations.map(LayoutBatch::to_packed),
+        ..SuggestConfigsResponse::default()
+    }
+}
+
+impl Wanted {
+    /// Checks the numbers, given that of the configurations of the batch.
+    fn read(self, configs: usize) -> Result<SuggestionRequest, ServiceError> {
+        let Self { count, pending, .. } = self;
+        if count > MAX_COUNT {
+            return invalid("count", count.to_string(), format!("at most {MAX_COUNT}"));
+        }
+        if pending.len() > MAX_PENDING {
+            let found = format!("{} long", pending.len());
+            return invalid("pending", found, format!("at most {MAX_PENDING} numbers"));
+        }
+        let pending: Vec<usize> = pending.into_iter().map(|config| config as usize).collect();
+        if let Some(unknown) = pending.iter().find(|config| **config >= configs) {
+            let expected = format!("numbers of the {configs} configurations of the batch, from 0");
+            return invalid("pending", unknown.to_string(), expected);
+        }
+        Ok(SuggestionRequest {
+            count: count.max(1) as usize,
+            pending,
+            since_improvement: self.since_improvement,
+            seed: self.seed,
         })
-    };
-    if count > MAX_COUNT {
-        return invalid("count", count.to_string(), format!("at most {MAX_COUNT}"));
     }
-    if pending.len() > MAX_PENDING {
-        return invalid(
-            "pending",
-            format!("{} long", pending.len()),
-            format!("at most {MAX_PENDING} numbers"),
-        );
-    }
-    if let Some(unknown) = pending.iter().find(|&&config| config as usize >= configs) {
-        let expected = format!("numbers of the {configs} configurations of the batch, from 0");
-        return invalid("pending", unknown.to_string(), expected);
-    }
-    let pending = pending.iter().map(|&config| config as usize).collect();
-    Ok(SuggestionRequest {
-        count: count.max(1) as usize,
-        pending,
-        since_improvement,
-        seed,
+}
+
+fn invalid<T>(field: &'static str, found: String, expected: String) -> Result<T, ServiceError> {
+    Err(ServiceError::Invalid {
+        field,
+        found,
+        expected,
     })
 }
 
@@ -150,18 +164,26 @@ fn suggestion(suggested: &SuggestedConfig) -> v1::Suggestion {
 mod tests {
     use super::*;
 
+    fn wanted(count: u32, pending: &[u32]) -> Wanted {
+        Wanted {
+            count,
+            pending: pending.to_vec(),
+            ..Wanted::default()
+        }
+    }
+
     #[test]
     fn one_is_suggested_by_default() {
-        assert_eq!(read_wanted(0, 3, &[1], 7, 2).unwrap().count, 1);
-        assert_eq!(read_wanted(64, 0, &[], 0, 1).unwrap().count, 64);
+        let read = |count, pending: &[u32], configs| wanted(count, pending).read(configs).unwrap();
+        assert_eq!(read(0, &[1], 2).count, 1);
+        assert_eq!(read(64, &[], 1).count, 64);
     }
 
     #[test]
     fn what_is_too_much_or_unknown_is_named() {
         let refusal = |count, pending: &[u32]| {
-            read_wanted(count, 0, pending, 0, 5)
-                .unwrap_err()
-                .to_string()
+            let refused = wanted(count, pending).read(5);
+            refused.unwrap_err().to_string()
         };
         assert!(refusal(65, &[]).contains("count is 65, expected at most 64"));
         assert!(

@@ -55,58 +55,56 @@ fn explain(status: &Status, uri: Option<&Uri>) -> Option<Status> {
     if !status.details().is_empty() {
         return cancelled(status);
     }
-    let error = |code, reason, metadata, message| {
-        let details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
-        Some(Status::with_error_details(code, message, details))
-    };
     match status.code() {
         // The second is tonic's code for a message that exceeds the limit while it is decompressed.
-        Code::OutOfRange | Code::ResourceExhausted => {
-            let message = format!(
-                "the request is too long ({}); send fewer configurations at a time, or raise --max-message-bytes on \
-                 the server",
-                status.message()
-            );
-            let metadata = HashMap::from([("limit".to_owned(), "--max-message-bytes".to_owned())]);
-            error(
-                Code::ResourceExhausted,
-                Reason::MessageTooLarge.name(),
-                metadata,
-                message,
-            )
-        }
+        Code::OutOfRange | Code::ResourceExhausted => Some(too_long(status.message())),
         Code::Internal => {
-            let message = format!(
-                "the request is not a readable message of this method: {}",
-                status.message()
-            );
-            error(
+            let found = status.message();
+            let message = format!("the request is not a readable message of this method: {found}");
+            let reason = Reason::RequestMalformed.name();
+            let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
+            Some(Status::with_error_details(
                 Code::InvalidArgument,
-                Reason::RequestMalformed.name(),
-                HashMap::new(),
                 message,
-            )
+                details,
+            ))
         }
         Code::Unimplemented => {
             let path = uri?.path().to_owned();
             Some(ServiceError::UnknownMethod { path }.into())
         }
         // Of the health service, which is not ours.
-        Code::NotFound => Some(
-            ServiceError::UnknownService {
-                message: status.message().to_owned(),
-            }
-            .into(),
-        ),
+        Code::NotFound => {
+            let message = status.message().to_owned();
+            Some(ServiceError::UnknownService { message }.into())
+        }
         _ => None,
     }
+}
+
+/// Returns the status of a message that exceeds the limit, given what tonic says.
+fn too_long(found: &str) -> Status {
+    let limit = "--max-message-bytes";
+    let message = format!(
+        "the request is too long ({found}); send fewer configurations at a time, or raise {limit} on the server"
+    );
+    let metadata = HashMap::from([("limit".to_owned(), limit.to_owned())]);
+    let reason = Reason::MessageTooLarge.name();
+    let details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
+    Status::with_error_details(Code::ResourceExhausted, message, details)
 }
 
 /// Returns the status of a request that broke off. It passes tonic under another code, because tonic takes a cancelled
 /// request for one that has ended.
 fn cancelled(status: &Status) -> Option<Status> {
     let info = status.get_details_error_info()?;
-    let details = || Bytes::copy_from_slice(status.details());
-    (info.reason == Reason::RequestBroken.name())
-        .then(|| Status::with_details(Code::Cancelled, status.message(), details()))
+    if info.reason != Reason::RequestBroken.name() {
+        return None;
+    }
+    let details = Bytes::copy_from_slice(status.details());
+    Some(Status::with_details(
+        Code::Cancelled,
+        status.message(),
+        details,
+    ))
 }

@@ -61,20 +61,17 @@ impl Session {
         &mut self,
         other: Option<Arc<Model>>,
     ) -> Result<Assessment, CallError> {
-        let mut scores = None;
-        if let (Some(other), Some(batch)) = (&other, &self.kept_batch) {
-            let some = spread(batch);
-            let own = self.scores_of(&self.model, some.clone()).await?;
-            scores = Some([own, self.scores_of(other, some).await?]);
-        }
-        let compared = scores
-            .as_ref()
-            .map(|[own, other]| [own.as_slice(), other.as_slice()]);
+        let compared = match (&other, &self.kept_batch) {
+            (Some(other), Some(batch)) => Some(self.compared(other, batch).await?),
+            _ => None,
+        };
         let signs = Signs {
             task: self.graph.task,
             calibrated: self.calibrated(),
             suits: self.suits,
-            scores: compared,
+            scores: compared
+                .as_ref()
+                .map(|both| both.each_ref().map(|each| &each[..])),
             basis: self.lesson.as_ref().and_then(Lesson::basis),
         };
         let confidence = Confidence::of(&signs);
@@ -87,6 +84,17 @@ impl Session {
             other_model: other.map(|other| other.manifest().name.clone()),
             unknown_opcodes: self.graph.whole.unknown_opcodes(),
         })
+    }
+
+    /// The scores of the call's model and of another one for some configurations of a batch.
+    async fn compared(
+        &self,
+        other: &Model,
+        batch: &Arc<Configurations>,
+    ) -> Result<[Vec<f32>; 2], CallError> {
+        let some = spread(batch);
+        let own = self.scores_of(&self.model, some.clone()).await?;
+        Ok([own, self.scores_of(other, some).await?])
     }
 
     /// What the model's validation data say of a list like that of the call, if its artifact has some.

@@ -80,14 +80,11 @@ fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), CallError>
     if let Some(described) = graph.description()
         && **described != *set
     {
-        let columns = format!(
-            "the node columns {} and the configuration columns {}",
-            set.node_features().join(", "),
-            set.config_features().join(", ")
-        );
+        let nodes = set.node_features().join(", ");
+        let configs = set.config_features().join(", ");
         return Err(CallError::Graph(GraphError::SetDiffers {
             model: manifest.name.clone(),
-            columns,
+            columns: format!("the node columns {nodes} and the configuration columns {configs}"),
         }));
     }
     let found = graph.columns();

@@ -48,19 +48,14 @@ pub(super) async fn score_in_time(
     let mut scored: Option<ScoredConfigs> = None;
     let add = |slice: ScoredConfigs| {
         match &mut scored {
-            Some(scored) => {
-                scored.evaluation.append(slice.evaluation);
-                scored.deviations.extend(slice.deviations);
-                scored.seen.add(slice.seen);
-            }
+            Some(scored) => scored.append(slice),
             None => scored = Some(slice),
         }
         ready(Ok(()))
     };
-    let slices = stream::iter(slices(all.len(), slice_size(&evaluator.model)))
-        .map(score)
-        .buffered(AT_ONCE);
-    match timeout_at(scoring_end(deadline), slices.try_for_each(add)).await {
+    let slices = slices(all.len(), slice_size(&evaluator.model));
+    let scored_slices = stream::iter(slices).map(score).buffered(AT_ONCE);
+    match timeout_at(scoring_end(deadline), scored_slices.try_for_each(add)).await {
         Ok(Err(error)) => Err(error),
         Ok(Ok(())) | Err(_) => scored.ok_or(CallError::DeadlineExceeded {
             allowed: deadline.allowed,

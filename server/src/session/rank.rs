@@ -40,21 +40,10 @@ impl Session {
         let started = Instant::now();
         let scores = take(&mut self.scores);
         let deviations = take(&mut self.deviations);
-        let top_k = self.top_k as usize;
         let Computed {
             value: sorted,
             waited,
-        } = match class_of(scores.len()) {
-            // Too little to hand to a worker.
-            Class::Interactive => Computed {
-                value: SortedScores::of(scores, top_k),
-                waited: Duration::ZERO,
-            },
-            Class::Bulk => {
-                let sort = move |_| SortedScores::of(scores, top_k);
-                self.engine.pool().run(Class::Bulk, sort).await?
-            }
-        };
+        } = self.sorted(scores).await?;
         self.call.record.ranked(started + waited);
         let (predicted_seconds, log_sd) = match self.model.manifest().unit() {
             ScoreUnit::Seconds if deviations.is_empty() => {
@@ -69,6 +58,21 @@ impl Session {
             predicted_seconds,
             log_sd,
             waited,
+        })
+    }
+
+    async fn sorted(&self, scores: Vec<f32>) -> Result<Computed<SortedScores>, CallError> {
+        let top_k = self.top_k as usize;
+        Ok(match class_of(scores.len()) {
+            // Too little to hand to a worker.
+            Class::Interactive => Computed {
+                value: SortedScores::of(scores, top_k),
+                waited: Duration::ZERO,
+            },
+            Class::Bulk => {
+                let sort = move |_| SortedScores::of(scores, top_k);
+                self.engine.pool().run(Class::Bulk, sort).await?
+            }
         })
     }
 }

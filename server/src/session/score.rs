@@ -5,7 +5,9 @@ use hlorank_graph::{Configurations, EncodedBatch};
 use super::{Session, answer_bytes, partial::score_in_time};
 use crate::{
     call::{CallError, Position},
-    compute::{Class, Computed},
+    compute::Class,
+    engine::Terms,
+    learning::ScoredConfigs,
     model::SeenList,
     outcome::{Evaluation, Reuse, Stages, Timings, UnscoredConfigs},
 };
@@ -32,12 +34,38 @@ impl Session {
         let terms = self.terms(class);
         // A batch that is refused in any case need not be read.
         self.engine.check(&self.model, &self.graph, terms)?;
+        let score = self.scoring(batch, terms);
+        let scored = match class {
+            Class::Interactive => {
+                // One worker does all of a small call, because handing the pieces to others would cost more than they do.
+                let driven = self.engine.pool().drive(score).await?;
+                driven.value.map(|(mut scored, kept)| {
+                    scored.evaluation.stages.waited += driven.waited;
+                    (scored, kept)
+                })
+            }
+            Class::Bulk => score.await,
+        };
+        let (scored, kept) = scored.map_err(|error| error.numbered_after(first))?;
+        self.keep(kept, kept_bytes);
+        Ok(self.record_with_deviations(scored, asked))
+    }
+
+    /// Returns a future that reads and scores the next batch, which it returns, too, if it is kept.
+    fn scoring(
+        &self,
+        batch: EncodedBatch,
+        terms: Terms,
+    ) -> impl Future<Output = Result<(ScoredConfigs, Option<Arc<Configurations>>), CallError>>
+    + Send
+    + 'static {
         let read = self.reading(batch);
         let evaluator = self.evaluator();
         let top_k = self.top_k;
         let keeps = self.keeps_batch;
-        let score = async move {
-            let read = evaluator.engine.pool().run(class, move |_| read()).await?;
+        async move {
+            let pool = evaluator.engine.pool();
+            let read = pool.run(terms.class, move |_| read()).await?;
             let (batch, seen) = read.value?;
             let batch = Arc::new(batch);
             // Nobody else has a batch that is not kept, so that the engine need not copy it.
@@ -46,27 +74,8 @@ impl Session {
             // The call waited for the first of its work. Later waits count towards their stages.
             scored.evaluation.stages.waited = read.waited;
             scored.seen.add(seen);
-            Ok::<_, CallError>((scored, kept))
-        };
-        let scored = match class {
-            Class::Interactive => {
-                // One worker does all of a small call, because handing the pieces to others would cost more than they do.
-                let Computed {
-                    value: mut scored,
-                    waited,
-                } = self.engine.pool().drive(score).await?;
-                if let Ok((scored, _)) = &mut scored {
-                    scored.evaluation.stages.waited += waited;
-                }
-                scored
-            }
-            Class::Bulk => score.await,
-        };
-        let (scored, kept) = scored.map_err(|error| error.numbered_after(first))?;
-        self.keep(kept, kept_bytes);
-        self.deviations.extend(scored.deviations);
-        self.seen.add(scored.seen);
-        Ok(self.record(scored.evaluation, asked))
+            Ok((scored, kept))
+        }
     }
 
     /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
@@ -90,12 +99,10 @@ impl Session {
         let (class, all) = self.read(batch).await?;
         self.keep(self.keeps_batch.then(|| Arc::clone(&all)), kept_bytes);
         let scored = score_in_time(&self.evaluator(), all, deadline, class, self.top_k).await?;
-        self.deviations.extend(scored.deviations);
-        self.seen.add(scored.seen);
         if scored.evaluation.scores.len() < sent {
             self.series.ranked_in_part();
         }
-        Ok(self.record(scored.evaluation, asked))
+        Ok(self.record_with_deviations(scored, asked))
     }
 
     /// Reads the next batch on a worker. Returns the class of the work on it, too.
@@ -109,6 +116,12 @@ impl Session {
         let (batch, seen) = read.value?;
         self.seen.add(seen);
         Ok((class, Arc::new(batch)))
+    }
+
+    fn record_with_deviations(&mut self, scored: ScoredConfigs, asked: Instant) -> ScoredBatch {
+        self.deviations.extend(scored.deviations);
+        self.seen.add(scored.seen);
+        self.record(scored.evaluation, asked)
     }
 
     /// Adds the scores of a batch to those of the call.

@@ -80,11 +80,16 @@ impl ModelSelection {
         let Some(features) = graph.feature_graph() else {
             return self.select(wanted, graph.task(), record);
         };
-        let target = wanted.target.as_ref();
-        let selection =
-            self.registry
-                .select_for_set(&wanted.name, &wanted.version, target, features.set());
-        let is_any = wanted.version == Wanted::Any;
+        let WantedModel {
+            name,
+            version,
+            target,
+        } = wanted;
+        let set = features.set();
+        let selection = self
+            .registry
+            .select_for_set(name, version, target.as_ref(), set);
+        let is_any = *version == Wanted::Any;
         let described = features.description().filter(|_| is_any);
         let selection = match (selection, described) {
             // A call that describes its feature set can be answered from measurements alone.

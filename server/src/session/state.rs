@@ -91,10 +91,6 @@ impl Session {
         &self.call
     }
 
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
     /// What the call learned, if it sent measurements.
     pub(crate) fn lesson(&self) -> Option<&Lesson> {
         self.lesson.as_ref()

@@ -39,9 +39,8 @@ impl Embedded {
             limit,
             series,
         };
-        let started = thread::Builder::new()
-            .name("measurements".to_owned())
-            .spawn(|| writer.run());
+        let thread = thread::Builder::new().name("measurements".to_owned());
+        let started = thread.spawn(|| writer.run());
         started.map_err(|error| OpenStoreError {
             at: path.display().to_string(),
             reason: Unusable::Io(error),

@@ -165,27 +165,26 @@ impl StoreFile {
         self.with(|database| {
             let table = database.begin_read()?.open_table(MEASUREMENTS)?;
             let prefix = chosen.prefix.as_slice();
-            let start = after
-                .filter(|after| *after >= prefix)
-                .map_or(Bound::Included(prefix), Bound::Excluded);
-            let (mut page, mut last, mut bytes) = (Page::default(), None, 0);
+            let after = after.filter(|after| *after >= prefix);
+            let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
+            let mut page = Page::default();
+            let mut last = None;
+            let mut bytes = 0;
             for (scanned, entry) in table.range::<&[u8]>((start, Bound::Unbounded))?.enumerate() {
                 let (key, record) = entry?;
                 let (key, record) = (key.value(), record.value());
                 if !key.starts_with(prefix) {
                     return Ok(page);
                 }
-                if page.measurements.len() >= count
-                    || bytes >= MAX_PAGE_BYTES
-                    || scanned >= MAX_SCANNED
-                {
+                let is_full = page.measurements.len() >= count || bytes >= MAX_PAGE_BYTES;
+                if is_full || scanned >= MAX_SCANNED {
                     page.next = last;
                     return Ok(page);
                 }
                 last = Some(key.to_vec());
                 if chosen.has_tag_of(key) {
-                    page.measurements
-                        .push(Measurement::read(key, record).ok_or_else(unreadable)?);
+                    let measurement = Measurement::read(key, record).ok_or_else(unreadable)?;
+                    page.measurements.push(measurement);
                     bytes += key.len() + record.len();
                 }
             }
@@ -198,27 +197,16 @@ impl StoreFile {
     /// Returns the graph of a subject, if it is kept.
     pub(super) fn graph(&self, subject: &Subject) -> Result<Option<KeptGraph>, StoreError> {
         self.with(|database| {
-            let (read, key) = (database.begin_read()?, subject.prefix());
-            let (subjects, graphs) = (read.open_table(SUBJECTS)?, read.open_table(GRAPHS)?);
+            let key = subject.prefix();
+            let read = database.begin_read()?;
+            let subjects = read.open_table(SUBJECTS)?;
+            let graphs = read.open_table(GRAPHS)?;
             let Some(kind) = subjects.get(key.as_slice())? else {
                 return Ok(None);
             };
-            let Kind {
-                task,
-                structure,
-                reporter,
-            } = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
-            let message = graphs
-                .get(key.as_slice())?
-                .ok_or_else(unreadable)?
-                .value()
-                .to_vec();
-            Ok(Some(KeptGraph {
-                task,
-                structure,
-                message,
-                reporter,
-            }))
+            let kind = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
+            let message = graphs.get(key.as_slice())?.ok_or_else(unreadable)?;
+            Ok(Some(kind.with_message(message.value().to_vec())))
         })
     }
 

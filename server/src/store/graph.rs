@@ -32,7 +32,8 @@ impl KeptGraph {
 
 /// Bytes of the keys and records of a graph with a message of this length.
 pub(super) fn bytes_of_graph(subject: &Subject, kind: &Kind, message: usize) -> u64 {
-    let (key, structure) = (subject.prefix().len(), size_of_val(&subject.graph));
+    let key = subject.prefix().len();
+    let structure = size_of_val(&subject.graph);
     (3 * key + structure + kind.record().len() + message) as u64
 }
 
@@ -49,17 +50,22 @@ pub(super) struct Kind {
 }
 
 impl Kind {
+    /// The graph with this kind and this compressed message.
+    pub(super) fn with_message(self, message: Vec<u8>) -> KeptGraph {
+        KeptGraph {
+            task: self.task,
+            structure: self.structure,
+            message,
+            reporter: self.reporter,
+        }
+    }
+
     /// One byte for the task, the structure, and the name of who brought it.
     pub(super) fn record(&self) -> Vec<u8> {
+        let reporter = self.reporter.as_ref().map_or("", Reporter::name);
         let mut record = vec![self.task.kind().number()];
         record.extend(self.structure.0);
-        record.extend(
-            self.reporter
-                .as_ref()
-                .map(Reporter::name)
-                .unwrap_or_default()
-                .as_bytes(),
-        );
+        record.extend(reporter.as_bytes());
         record
     }
 

@@ -22,14 +22,9 @@ impl<'a> GraphTables<'a> {
         })
     }
 
-    /// Returns the bytes that a graph would add; `None` if it is kept already.
-    pub(super) fn missing(
-        &self,
-        subject: &Subject,
-        graph: &KeptGraph,
-    ) -> Result<Option<u64>, redb::Error> {
-        let is_kept = self.kinds.get(subject.prefix().as_slice())?.is_some();
-        Ok((!is_kept).then(|| graph.bytes_for(subject)))
+    /// Returns whether the graph of a subject is kept.
+    pub(super) fn has(&self, subject: &Subject) -> Result<bool, redb::Error> {
+        Ok(self.kinds.get(subject.prefix().as_slice())?.is_some())
     }
 
     pub(super) fn insert(
@@ -37,13 +32,12 @@ impl<'a> GraphTables<'a> {
         subject: &Subject,
         graph: &KeptGraph,
     ) -> Result<(), redb::Error> {
-        let (key, kind) = (subject.prefix(), graph.kind());
-        self.messages
-            .insert(key.as_slice(), graph.message.as_slice())?;
-        self.kinds
-            .insert(key.as_slice(), kind.record().as_slice())?;
-        self.structures
-            .insert(subject.structure_key(graph.structure).as_slice(), ())?;
+        let key = subject.prefix();
+        let kind = graph.kind().record();
+        let structure = subject.structure_key(graph.structure);
+        self.messages.insert(&key[..], &graph.message[..])?;
+        self.kinds.insert(&key[..], &kind[..])?;
+        self.structures.insert(&structure[..], ())?;
         Ok(())
     }
 
@@ -60,22 +54,18 @@ impl<'a> GraphTables<'a> {
                 break;
             }
             let kind = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
-            removed.push((
-                Subject::of_prefix(key.value()).ok_or_else(unreadable)?,
-                kind,
-            ));
+            let subject = Subject::of_prefix(key.value()).ok_or_else(unreadable)?;
+            removed.push((subject, kind));
         }
         let mut freed = Vec::new();
         for (subject, kind) in removed {
             let key = subject.prefix();
-            let message = self
-                .messages
-                .remove(key.as_slice())?
-                .map_or(0, |message| message.value().len());
-            self.kinds.remove(key.as_slice())?;
-            self.structures
-                .remove(subject.structure_key(kind.structure).as_slice())?;
-            let bytes = bytes_of_graph(&subject, &kind, message);
+            let structure = subject.structure_key(kind.structure);
+            let message = self.messages.remove(&key[..])?;
+            let message_bytes = message.map_or(0, |message| message.value().len());
+            self.kinds.remove(&key[..])?;
+            self.structures.remove(&structure[..])?;
+            let bytes = bytes_of_graph(&subject, &kind, message_bytes);
             freed.push((kind.reporter, bytes));
         }
         Ok(freed)

@@ -18,10 +18,8 @@ impl Room<'_> {
     /// Checks that this many more bytes fit into the store and into the share of the reporter.
     pub(super) fn check(&self, needed: u64) -> Result<(), StoreError> {
         let &Self { limit, held, .. } = self;
-        let Some(free) = held
-            .checked_add(needed)
-            .and_then(|sum| limit.checked_sub(sum))
-        else {
+        let sum = held.checked_add(needed);
+        let Some(free) = sum.and_then(|sum| limit.checked_sub(sum)) else {
             return Err(StoreError::Full {
                 held,
                 needed,
@@ -31,19 +29,16 @@ impl Room<'_> {
         let Some((reporter, of_reporter)) = self.reporter else {
             return Ok(());
         };
-        let (found, allowed) = (
-            of_reporter.saturating_add(needed),
-            free.saturating_mul(MAX_CLIENT_TIMES_FREE),
-        );
-        if found > allowed {
-            let reporter = reporter.name().to_owned();
-            return Err(StoreError::ShareFull {
-                reporter,
-                found,
-                allowed,
-            });
+        let found = of_reporter.saturating_add(needed);
+        let allowed = free.saturating_mul(MAX_CLIENT_TIMES_FREE);
+        if found <= allowed {
+            return Ok(());
         }
-        Ok(())
+        Err(StoreError::ShareFull {
+            reporter: reporter.name().to_owned(),
+            found,
+            allowed,
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     file::{BYTES, FACTS, MEASUREMENTS, StoreFile, unreadable},
     graph_tables::GraphTables,
     page::MAX_SCANNED,
-    report::{Record, bytes_of, new_records, records},
+    report::{Record, Records, bytes_of, new_records, records},
     reporter_table::ReporterTable,
     room::Room,
 };
@@ -65,39 +65,41 @@ impl Writer {
     /// Writes until the store is closed or dropped.
     pub(super) fn run(mut self) {
         let mut next = None;
-        loop {
-            match next.take().or_else(|| self.commands.blocking_recv()) {
-                Some(Command::Report(report)) => {
-                    let mut group = vec![report];
-                    while group.len() < MAX_GROUP {
-                        match self.commands.try_recv() {
-                            Ok(Command::Report(report)) => group.push(report),
-                            Ok(other) => {
-                                next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
+        while let Some(command) = next.take().or_else(|| self.commands.blocking_recv()) {
+            match command {
+                Command::Report(first) => {
+                    let mut group = vec![first];
+                    next = self.collect(&mut group);
                     self.report(group);
                 }
-                Some(Command::Delete(chosen, answer)) => {
+                Command::Delete(chosen, answer) => {
                     let deleted = self.delete(&chosen);
                     self.sample();
                     // The caller may have gone.
                     let _ = answer.send(deleted);
                 }
-                Some(Command::Reopen(answer)) => {
+                Command::Reopen(answer) => {
                     let _ = answer.send(self.reopen_to_read());
                 }
-                Some(Command::Close(answer)) => {
+                Command::Close(answer) => {
                     self.file.close();
                     let _ = answer.send(Ok(()));
                     return;
                 }
-                None => return,
             }
         }
+    }
+
+    /// Adds the reports that wait to a group. Returns the command after them, if one waits.
+    fn collect(&mut self, group: &mut Vec<Report>) -> Option<Command> {
+        while group.len() < MAX_GROUP {
+            match self.commands.try_recv() {
+                Ok(Command::Report(report)) => group.push(report),
+                Ok(other) => return Some(other),
+                Err(_) => return None,
+            }
+        }
+        None
     }
 
     /// Sets the gauges.
@@ -123,7 +125,8 @@ impl Writer {
     }
 
     fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
-        let (mut deleted, mut after) = (0, None);
+        let mut deleted = 0;
+        let mut after = None;
         loop {
             let some = self.write(|database| delete_some(database, chosen, after.as_deref()))?;
             deleted += some.measurements;
@@ -165,18 +168,13 @@ impl Report {
             graph,
             answer,
         } = self;
-        let reporter = measurements
-            .first()
-            .and_then(|first| first.reporter.clone());
-        let measurements = records(&subject, &measurements);
-        (
-            Added {
-                reporter,
-                measurements,
-                graph: graph.map(|graph| (subject, graph)),
-            },
-            answer,
-        )
+        let first = measurements.first();
+        let added = Added {
+            reporter: first.and_then(|first| first.reporter.clone()),
+            measurements: records(&subject, &measurements),
+            graph: graph.map(|graph| (subject, graph)),
+        };
+        (added, answer)
     }
 }
 
@@ -211,63 +209,85 @@ fn add(
 }
 
 impl Tables<'_> {
+    /// Adds a report unless it is refused. `held` counts the bytes of the file.
     fn add(
         &mut self,
         report: &Added,
         held: &mut u64,
         limit: u64,
     ) -> Result<Result<Reported, StoreError>, redb::Error> {
-        let Added {
-            reporter,
-            measurements,
-            graph,
-        } = report;
         let is_kept_as = |key: &[u8], record: &[u8]| {
             let kept = self.measurements.get(key)?;
             Ok::<_, redb::Error>(kept.map(|kept| kept.value() == record))
         };
-        let new = match new_records(measurements, is_kept_as)? {
-            Ok(new) => new,
+        let records = match new_records(&report.measurements, is_kept_as)? {
+            Ok(records) => records,
             Err(refused) => return Ok(Err(refused)),
         };
-        let of_graph = match graph {
-            Some((subject, graph)) => self.graphs.missing(subject, graph)?,
-            None => None,
-        };
-        let needed = of_graph.unwrap_or(0) + bytes_of(&new);
-        let reporter = reporter.as_ref();
-        let of_reporter = match reporter {
-            Some(reporter) => Some((reporter, self.reporters.bytes(reporter)?)),
-            None => None,
-        };
-        let fits = Room {
-            limit,
-            held: *held,
-            reporter: of_reporter,
-        }
-        .check(needed);
-        let accepted = new.len() as u64;
+        let accepted = records.len() as u64;
         let counts = Reported {
             accepted,
-            known: measurements.len() as u64 - accepted,
+            known: report.measurements.len() as u64 - accepted,
         };
-        match fits {
-            Err(refused) if !new.is_empty() => return Ok(Err(refused)),
+        let graph = self.missing_graph(report)?;
+        let of_graph = graph.map_or(0, |(subject, graph)| graph.bytes_for(subject));
+        let needed = of_graph + bytes_of(&records);
+        let reporter = report.reporter.as_ref();
+        let room = self.room(limit, *held, reporter)?;
+        match room.check(needed) {
+            Err(refused) if !records.is_empty() => return Ok(Err(refused)),
             // A report without new measurements is not refused for its graph.
             Err(_) => return Ok(Ok(counts)),
             Ok(()) => {}
         }
-        for (key, record) in &new {
-            self.measurements.insert(*key, *record)?;
-        }
-        if let Some((subject, graph)) = graph.as_ref().filter(|_| of_graph.is_some()) {
-            self.graphs.insert(subject, graph)?;
-        }
+        self.insert(&records, graph)?;
         if needed > 0 {
             self.reporters.add(reporter, needed)?;
         }
         *held += needed;
         Ok(Ok(counts))
+    }
+
+    fn insert(
+        &mut self,
+        records: &Records<'_>,
+        graph: Option<(&Subject, &KeptGraph)>,
+    ) -> Result<(), redb::Error> {
+        for (key, record) in records {
+            self.measurements.insert(*key, *record)?;
+        }
+        match graph {
+            Some((subject, graph)) => self.graphs.insert(subject, graph),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the graph of a report if it is not kept yet.
+    fn missing_graph<'a>(
+        &self,
+        report: &'a Added,
+    ) -> Result<Option<(&'a Subject, &'a KeptGraph)>, redb::Error> {
+        match &report.graph {
+            Some((subject, graph)) if !self.graphs.has(subject)? => Ok(Some((subject, graph))),
+            _ => Ok(None),
+        }
+    }
+
+    fn room<'a>(
+        &self,
+        limit: u64,
+        held: u64,
+        reporter: Option<&'a Reporter>,
+    ) -> Result<Room<'a>, redb::Error> {
+        let reporter = match reporter {
+            Some(reporter) => Some((reporter, self.reporters.bytes(reporter)?)),
+            None => None,
+        };
+        Ok(Room {
+            limit,
+            held,
+            reporter,
+        })
     }
 }
 
@@ -322,27 +342,35 @@ struct Removed {
     next: Option<Vec<u8>>,
 }
 
+impl Removed {
+    /// Counts a record for its reporter and its graph.
+    fn add(&mut self, key: &[u8], record: &[u8]) -> Result<(), redb::Error> {
+        let (subject, _) = Subject::of_key(key).ok_or_else(unreadable)?;
+        self.subjects.insert(subject);
+        let bytes = (key.len() + record.len()) as u64;
+        self.freed.push((Measurement::reporter_of(record), bytes));
+        self.count += 1;
+        Ok(())
+    }
+}
+
 /// Removes the first of the chosen records after a key.
 fn remove(
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
     chosen: &ChosenKeys,
     after: Option<&[u8]>,
 ) -> Result<Removed, redb::Error> {
-    let (mut removed, mut keys) = (Removed::default(), Vec::new());
+    let mut removed = Removed::default();
+    let mut keys = Vec::new();
     let start = after.map_or(Bound::Included(chosen.prefix.as_slice()), Bound::Excluded);
     for (scanned, entry) in table.range::<&[u8]>((start, Bound::Unbounded))?.enumerate() {
         let (key, record) = entry?;
-        let (key, record) = (key.value(), record.value());
+        let key = key.value();
         if !key.starts_with(&chosen.prefix) {
             break;
         }
         if chosen.has_tag_of(key) {
-            let (subject, _) = Subject::of_key(key).ok_or_else(unreadable)?;
-            removed.subjects.insert(subject);
-            removed.freed.push((
-                Measurement::reporter_of(record),
-                (key.len() + record.len()) as u64,
-            ));
+            removed.add(key, record.value())?;
             keys.push(key.to_vec());
         }
         if keys.len() == DELETED_AT_ONCE || scanned == MAX_SCANNED {
@@ -350,10 +378,10 @@ fn remove(
             break;
         }
     }
+    // Only now, because the table cannot change while it is read.
     for key in &keys {
         table.remove(key.as_slice())?;
     }
-    removed.count = keys.len() as u64;
     Ok(removed)
 }
 
@@ -369,8 +397,7 @@ fn has_measurements(
 }
 
 fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {
-    Ok(write
-        .open_table(FACTS)?
-        .get(BYTES)?
-        .map_or(0, |bytes| bytes.value()))
+    let facts = write.open_table(FACTS)?;
+    let bytes = facts.get(BYTES)?;
+    Ok(bytes.map_or(0, |bytes| bytes.value()))
 }

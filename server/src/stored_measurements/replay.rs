@@ -5,12 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Limits, SegmentedGraph, pace};
+use hlorank_graph::{Configurations, Digest, SegmentedGraph, pace};
 use hlorank_proto::v1;
 
 use super::{
     StoredMeasurements,
     bytes::measurement_bytes,
+    canonical::read_canonical,
     kept_graph::{graph_of, message_of},
 };
 use crate::{
@@ -48,18 +49,8 @@ impl StoredMeasurements {
             return Ok(None);
         };
         let chosen = Chosen::of_subject(subject).by(reporter);
-        let measurements = self.some_measurements(&chosen, count).await?;
-        let hash = subject.graph;
-        let limits = self.limits;
-        let graph = match self.graphs.cached(hash).await {
-            Some(graph) => graph,
-            None => {
-                self.pool()
-                    .run(Class::Bulk, move |_| graph_of(&kept, hash, &limits))
-                    .await?
-                    .value?
-            }
-        };
+        let measurements = self.read_pages(&chosen, count, |_| Ok(())).await?;
+        let graph = self.kept_or_cached(kept, subject.graph).await?;
         let columns = measurements
             .first()
             .map(|first| first.config.len() / (4 * graph.slots().max(1)));
@@ -72,6 +63,20 @@ impl StoredMeasurements {
         self.pool().run(Class::Bulk, list).await?.value
     }
 
+    /// Returns the graph with this hash from the cache, or reads the one that is kept.
+    async fn kept_or_cached(
+        &self,
+        kept: KeptGraph,
+        hash: Digest,
+    ) -> Result<Arc<SegmentedGraph>, CallError> {
+        if let Some(graph) = self.graphs.cached(hash).await {
+            return Ok(graph);
+        }
+        let limits = self.limits;
+        let read = move |_| graph_of(&kept, hash, &limits);
+        self.pool().run(Class::Bulk, read).await?.value
+    }
+
     /// Returns the message of the graph of a subject; nothing if it is not kept.
     pub(crate) async fn kept_graph(
         &self,
@@ -80,17 +85,11 @@ impl StoredMeasurements {
         let Some(kept) = self.store()?.graph(subject).await? else {
             return Ok(None);
         };
-        let held = self
-            .engine
-            .memory()
-            .hold(MAX_GRAPH_BYTES.min(RATIO * kept.message.len()))?;
+        let bytes = MAX_GRAPH_BYTES.min(RATIO * kept.message.len());
+        let held = self.engine.memory().hold(bytes)?;
         let limits = self.limits;
-        let read = move |kept: &KeptGraph| message_of(kept, &limits);
-        let message = self
-            .pool()
-            .run(Class::Bulk, move |_| read(&kept))
-            .await?
-            .value?;
+        let read = move |_| message_of(&kept, &limits);
+        let message = self.pool().run(Class::Bulk, read).await?.value?;
         Ok(Some((message, held)))
     }
 
@@ -106,34 +105,8 @@ impl StoredMeasurements {
             continues_request: false,
         };
         let configurations = Arc::clone(&list.configurations);
-        let evaluation = self
-            .engine
-            .score(model, &list.graph, configurations, terms)
-            .await?;
-        Ok(evaluation.scores)
-    }
-
-    async fn some_measurements(
-        &self,
-        chosen: &Chosen,
-        count: usize,
-    ) -> Result<Vec<Measurement>, CallError> {
-        let store = self.store()?;
-        let mut some = Vec::new();
-        let mut after = None;
-        loop {
-            let left = count - some.len();
-            let page = store.list(chosen, after, left).await?;
-            some.extend(
-                page.measurements
-                    .into_iter()
-                    .map(|(_, measurement)| measurement),
-            );
-            after = page.next;
-            if after.is_none() || some.len() >= count {
-                return Ok(some);
-            }
-        }
+        let scored = self.engine.score(model, &list.graph, configurations, terms);
+        Ok(scored.await?.scores)
     }
 }
 
@@ -148,10 +121,9 @@ impl MeasuredList {
         measurements: &[Measurement],
         held: [Held; 2],
     ) -> Result<Option<Self>, CallError> {
-        let succeeded: Vec<&Measurement> = measurements
-            .iter()
-            .filter(|each| each.outcome.failure == 0)
-            .collect();
+        let measurements = measurements.iter();
+        let succeeded = measurements.filter(|each| each.outcome.failure == 0);
+        let succeeded: Vec<&Measurement> = succeeded.collect();
         let same = |one: &&Measurement, other: &&Measurement| one.config == other.config;
         let mut configs = Vec::new();
         let mut seconds = Vec::new();
@@ -162,9 +134,8 @@ impl MeasuredList {
         if configs.is_empty() {
             return Ok(None);
         }
-        let read = Configurations::from_canonical(graph.task, configs, &Limits::default());
-        let checked = read.and_then(|read| read.check(&graph.whole).map(|()| read));
-        let configurations = checked.map_err(|source| CallError::Configuration {
+        let read = read_canonical(&graph, &configs);
+        let configurations = read.map_err(|source| CallError::Configuration {
             field: "measurements",
             source,
         })?;

@@ -38,9 +38,10 @@ impl StoredMeasurements {
         })?;
         let graph = Arc::clone(&found.graph);
         let limits = self.limits;
-        let read = batch.read_bytes(graph.slots(), &limits);
-        let kept = measurement_bytes(&graph, batch.columns(), batch.count());
-        call.place.hold(read + kept)?;
+        // What reading and keeping them takes is held before either begins.
+        let read_bytes = batch.read_bytes(graph.slots(), &limits);
+        let kept_bytes = measurement_bytes(&graph, batch.columns(), batch.count());
+        call.place.hold(read_bytes + kept_bytes)?;
         let subject = Subject {
             target: sent.target,
             graph: graph.hash,

@@ -55,14 +55,24 @@ impl StoredMeasurements {
         chosen: &Chosen,
         count: usize,
     ) -> Result<Vec<Measurement>, CallError> {
+        let hold = |page| Ok(call.place.hold(measurement_bytes(graph, columns, page))?);
+        self.read_pages(chosen, count, hold).await
+    }
+
+    /// Reads the first of the chosen measurements, at most `count`. `hold` is called with the length of each page.
+    pub(super) async fn read_pages(
+        &self,
+        chosen: &Chosen,
+        count: usize,
+        hold: impl Fn(usize) -> Result<(), CallError>,
+    ) -> Result<Vec<Measurement>, CallError> {
         let store = self.store()?;
         let mut stored = Vec::new();
         let mut after = None;
         loop {
             let left = count - stored.len();
             let page = store.list(chosen, after, left).await?;
-            let bytes = measurement_bytes(graph, columns, page.measurements.len());
-            call.place.hold(bytes)?;
+            hold(page.measurements.len())?;
             let measurements = page.measurements.into_iter();
             stored.extend(measurements.map(|(_, measurement)| measurement));
             after = page.next;

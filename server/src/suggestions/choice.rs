@@ -63,20 +63,16 @@ pub(super) fn renumber(
 impl Choice {
     pub(super) fn suggest(&self, wanted: &SuggestionRequest) -> Vec<SuggestedConfig> {
         let ranking = self.ranking();
-        let from = &self.from;
         let scores = self.scores();
-        let adapted = self
-            .predictor
-            .as_ref()
-            .and_then(|predictor| predictor.adapted.as_ref());
-        let points = |configs: &[usize]| points(&from.configurations, configs, &scores);
-        let drawn = self.drawn.clone();
+        let points = |configs: &[usize]| points(&self.from.configurations, configs, &scores);
         let candidates = Candidates {
             ranking: &ranking,
             considered: CONSIDERED,
-            drawn,
+            drawn: self.drawn.clone(),
             points: &points,
         };
+        let predictor = self.predictor.as_ref();
+        let adapted = predictor.and_then(|predictor| predictor.adapted.as_ref());
         let suggestions = match adapted {
             Some(adapted) => adapted.suggest(&candidates, wanted),
             None if self.knows_nothing() => wanted.filling(&candidates, &self.measured),
@@ -85,12 +81,14 @@ impl Choice {
             }
             None => wanted.by_model(&ranking),
         };
-        let described = |suggestion: Suggestion| SuggestedConfig {
+        let deviation =
+            |config: usize| adapted.map(|adapted| adapted.predict(&points(&[config])[0]).deviation);
+        let described = suggestions.into_iter().map(|suggestion| SuggestedConfig {
+            score: self.from.log_seconds[suggestion.config],
+            deviation: deviation(suggestion.config),
             suggestion,
-            score: from.log_seconds[suggestion.config],
-            deviation: adapted.map(|each| each.predict(&points(&[suggestion.config])[0]).deviation),
-        };
-        suggestions.into_iter().map(described).collect()
+        });
+        described.collect()
     }
 
     fn has_columns(&self) -> bool {
@@ -111,14 +109,11 @@ impl Choice {
     }
 
     fn scores(&self) -> Scores<'_> {
-        let expectation = self
-            .predictor
-            .as_ref()
-            .and_then(|predictor| predictor.expectation.as_ref());
+        let predictor = self.predictor.as_ref();
         Scores {
             values: &self.from.scores,
             unit: self.unit,
-            expectation,
+            expectation: predictor.and_then(|predictor| predictor.expectation.as_ref()),
         }
     }
 
@@ -129,39 +124,34 @@ impl Choice {
             may_be[first] = true;
         }
         self.leave_out_measured(&mut may_be);
-        let ranking = rank(&self.from.log_seconds, 0)
-            .into_iter()
-            .map(|config| config as usize);
+        let ranking = rank(&self.from.log_seconds, 0).into_iter();
+        let ranking = ranking.map(|config| config as usize);
         ranking.filter(|&config| may_be[config]).collect()
     }
 
     fn leave_out_measured(&self, may_be: &mut [bool]) {
-        let places = 0..may_be.len();
-        match &*self.from.configurations {
-            Configurations::Layout(batch) => {
-                let rows = LayoutRows::of(&self.measured, batch);
-                pace::in_steps(64, places)
-                    .filter(|&config| rows.contain(batch.row(config)))
-                    .for_each(|config| may_be[config] = false);
+        if let Configurations::Layout(batch) = &*self.from.configurations {
+            // Rows tell layouts apart without making a point of each.
+            let rows = LayoutRows::of(&self.measured, batch);
+            for (config, may_be) in pace::in_steps(64, may_be.iter_mut().enumerate()) {
+                *may_be &= !rows.contain(batch.row(config));
             }
-            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
-                let mut measured: Vec<&Point> = self.measured.iter().collect();
-                measured.sort_by(|one, other| one.compare_configuration(other));
-                let is_measured = |point: &Point| {
-                    let found = measured.binary_search_by(|each| each.compare_configuration(point));
-                    found.is_ok()
-                };
-                let all: Vec<usize> = places.collect();
-                let scores = Scores {
-                    expectation: None,
-                    ..self.scores()
-                };
-                let points = points(&self.from.configurations, &all, &scores);
-                pace::in_steps(64, &points)
-                    .zip(may_be)
-                    .filter(|(point, _)| is_measured(point))
-                    .for_each(|(_, may_be)| *may_be = false);
-            }
+            return;
+        }
+        let mut measured: Vec<&Point> = self.measured.iter().collect();
+        measured.sort_by(|one, other| one.compare_configuration(other));
+        let is_measured = |point: &Point| {
+            let found = measured.binary_search_by(|each| each.compare_configuration(point));
+            found.is_ok()
+        };
+        let all: Vec<usize> = (0..may_be.len()).collect();
+        let scores = Scores {
+            expectation: None,
+            ..self.scores()
+        };
+        let points = points(&self.from.configurations, &all, &scores);
+        for (point, may_be) in pace::in_steps(64, points.iter().zip(may_be)) {
+            *may_be &= !is_measured(point);
         }
     }
 }

@@ -7,4 +7,4 @@ mod suggest;
 
 pub(crate) use choice::SuggestedConfig;
 pub(crate) use space::CombinedPart;
-pub(crate) use suggest::suggest;
+pub(crate) use suggest::{Suggestions, suggest};

@@ -2,7 +2,7 @@
 
 use std::{mem::take, ops::Range, sync::Arc};
 
-use hlorank_graph::{Configurations, LayoutBatch};
+use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph};
 
 use super::{CombinedPart, choice::CONSIDERED, space::Space};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     engine::{Terms, rank},
     learning::{Evaluator, PredictedBatch},
     memory::Held,
-    model::ModelKind,
+    model::{Manifest, ModelKind},
     outcome::Reuse,
 };
 
@@ -61,21 +61,13 @@ pub(super) async fn search(
     wanted: &mut SuggestionRequest,
     terms: Terms,
 ) -> Result<SearchResult, CallError> {
-    let manifest = evaluator.model.manifest();
-    if let ModelKind::WholeGraph(_) = manifest.kind() {
-        return Err(CallError::SourceUnsupported {
-            why: format!("model `{}` scores whole graphs", manifest.name),
-        });
-    }
+    check_supported(evaluator.model.manifest())?;
     let engine = &evaluator.engine;
     let graph = Arc::clone(&evaluator.graph);
+    // The visits begin with what is pending, in this order.
     let pending = take(&mut wanted.pending);
     wanted.pending = (0..pending.len()).collect();
-    let begin = move |_| {
-        let space =
-            |batch: &LayoutBatch, ranking: &[usize]| Space::of(&graph, batch, ranking, combined);
-        begin(&from, &pending, space)
-    };
+    let begin = move |_| begin(&graph, &from, &pending, combined);
     let (space, visits) = engine.pool().run(Class::Bulk, begin).await?.value?;
     // What the search takes at most is held before it begins.
     let row_bytes = evaluator.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
@@ -89,11 +81,7 @@ pub(super) async fn search(
         reuse: Reuse::default(),
     };
     let lowest = search.descend().await?;
-    let start = search.visits.log_seconds.len();
-    let row = search.visits.row(lowest);
-    let drawn = search.space.random(row, DRAWN, wanted.seed);
-    search.visit(drawn).await?;
-    let drawn = start..search.visits.log_seconds.len();
+    let drawn = search.draw_near(lowest, wanted.seed).await?;
     Ok(SearchResult {
         visited: search.visits.into_predicted(&search.space)?,
         drawn,
@@ -124,6 +112,15 @@ impl Search<'_> {
         Ok(lowest)
     }
 
+    /// Visits random changes of a combination. Returns their numbers.
+    async fn draw_near(&mut self, number: usize, seed: u64) -> Result<Range<usize>, CallError> {
+        let start = self.visits.log_seconds.len();
+        let row = self.visits.row(number);
+        let drawn = self.space.random(row, DRAWN, seed);
+        self.visit(drawn).await?;
+        Ok(start..self.visits.log_seconds.len())
+    }
+
     /// Scores rows and adds them to those that were visited.
     async fn visit(&mut self, rows: Vec<u16>) -> Result<(), CallError> {
         if rows.is_empty() {
@@ -140,28 +137,36 @@ impl Search<'_> {
     }
 }
 
+fn check_supported(manifest: &Manifest) -> Result<(), CallError> {
+    let ModelKind::WholeGraph(_) = manifest.kind() else {
+        return Ok(());
+    };
+    let why = format!("model `{}` scores whole graphs", manifest.name);
+    Err(CallError::SourceUnsupported { why })
+}
+
 /// Returns the space of a batch, and its pending and best configurations.
 fn begin(
+    graph: &SegmentedGraph,
     from: &PredictedBatch,
     pending: &[usize],
-    space: impl FnOnce(&LayoutBatch, &[usize]) -> Space,
+    combined: CombinedPart,
 ) -> Result<(Space, Visits), CallError> {
     let Configurations::Layout(batch) = &*from.configurations else {
-        let why =
-            "a tile belongs to a whole kernel, so that there are no parts to combine".to_owned();
-        return Err(CallError::SourceUnsupported { why });
+        let why = "a tile belongs to a whole kernel, so that there are no parts to combine";
+        return Err(CallError::SourceUnsupported {
+            why: why.to_owned(),
+        });
     };
-    let ranking: Vec<usize> = rank(&from.log_seconds, 0)
-        .into_iter()
-        .map(|config| config as usize)
-        .collect();
+    let ranking = rank(&from.log_seconds, 0).into_iter();
+    let ranking: Vec<usize> = ranking.map(|config| config as usize).collect();
     let mut visits = Visits::default();
     for &config in pending.iter().chain(ranking.iter().take(CONSIDERED)) {
         visits.rows.extend_from_slice(batch.row(config));
         visits.scores.push(from.scores[config]);
         visits.log_seconds.push(from.log_seconds[config]);
     }
-    Ok((space(batch, &ranking), visits))
+    Ok((Space::of(graph, batch, &ranking, combined), visits))
 }
 
 fn layouts(space: &Space, rows: Vec<u16>) -> Result<LayoutBatch, CallError> {

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Instant};
 
-use hlorank_graph::{EncodedBatch, LayoutBatch};
+use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch};
 
 use super::{
     CombinedPart, SuggestedConfig,
@@ -11,7 +11,7 @@ use crate::{
     adaptation::SuggestionRequest,
     call::CallError,
     compute::Class,
-    engine::Terms,
+    engine::{Engine, Terms},
     learning::Lesson,
     session::{ScoredBatch, Session},
 };
@@ -51,25 +51,32 @@ pub(crate) async fn suggest(
         drawn = result.drawn;
         held = Some(result.held);
     }
-    let engine = Arc::clone(session.engine());
-    let measured = session.lesson().map(Lesson::points).unwrap_or_default();
-    let others = wanted.count + wanted.pending.len();
-    let bytes = choosing_bytes(measured.len(), others);
-    let held_to_choose = engine.memory().hold(bytes)?;
     let choice = Choice {
         from,
         drawn,
-        measured,
+        measured: session.lesson().map(Lesson::points).unwrap_or_default(),
         predictor: evaluator.predictor,
         unit: evaluator.model.manifest().unit(),
     };
-    let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
-    let (mut suggested, configurations) = engine.pool().run(Class::Bulk, choose).await?.value;
-    drop((held, held_to_choose));
+    let (mut suggested, configurations) = choose(&evaluator.engine, choice, wanted).await?;
+    drop(held);
     let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
     Ok(Suggestions {
         scored: session.record(evaluation, asked),
         suggested,
         combinations,
     })
+}
+
+/// Makes a choice on a compute thread, while the memory that it takes is held. Returns what is chosen, and from which.
+async fn choose(
+    engine: &Engine,
+    choice: Choice,
+    wanted: SuggestionRequest,
+) -> Result<(Vec<SuggestedConfig>, Arc<Configurations>), CallError> {
+    let others = wanted.count + wanted.pending.len();
+    let bytes = choosing_bytes(choice.measured.len(), others);
+    let _held = engine.memory().hold(bytes)?;
+    let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
+    Ok(engine.pool().run(Class::Bulk, choose).await?.value)
 }

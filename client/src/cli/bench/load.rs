@@ -64,34 +64,12 @@ const CALLS_SEED: u64 = 1 << 63;
 impl Load {
     /// Returns the load of the arguments.
     pub(super) fn of(bench: &Bench) -> Result<Self, CommandError> {
-        let Some(path) = &bench.trace else {
+        let (calls, timing, length) = if let Some(path) = &bench.trace {
+            recorded(bench, path)?
+        } else {
             let timing = Timing::Poisson(bench.rate.unwrap_or(RATE));
-            let calls = Calls::Drawn(groups(bench)?);
-            return Ok(Self {
-                calls,
-                timing,
-                seed: bench.seed,
-                length: bench.duration.unwrap_or(LENGTH),
-            });
+            (Calls::Drawn(groups(bench)?), timing, LENGTH)
         };
-        let trace = trace::read(path)?;
-        let last = trace.last().ok_or_else(|| CommandError::NoCalls {
-            path: path.display().to_string(),
-        })?;
-        let whole = last.at.div_f64(bench.speed);
-        let (timing, length) = match bench.rate {
-            Some(rate) => (Timing::Poisson(rate), LENGTH),
-            None => (
-                Timing::Recorded(
-                    trace
-                        .iter()
-                        .map(|call| call.at.div_f64(bench.speed))
-                        .collect(),
-                ),
-                whole,
-            ),
-        };
-        let calls = Calls::InTurn(trace.into_iter().map(|call| Arc::new(call.call)).collect());
         Ok(Self {
             calls,
             timing,
@@ -126,7 +104,8 @@ impl Load {
 
     /// Returns the calls in the order in which they are due. The same load has the same calls at the same times.
     pub(super) fn schedule(self) -> Box<dyn Iterator<Item = ScheduledCall> + Send> {
-        let (length, mut random) = (self.length, Rng::with_seed(self.seed ^ CALLS_SEED));
+        let length = self.length;
+        let mut random = Rng::with_seed(self.seed ^ CALLS_SEED);
         let times: Box<dyn Iterator<Item = Duration> + Send> = match self.timing {
             Timing::Poisson(rate) => {
                 Box::new(Arrivals::new(rate, self.seed).take_while(move |at| *at < length))
@@ -186,13 +165,30 @@ impl Group {
     }
 }
 
+/// Reads the calls of a trace. Returns their timing and its length, too: its own unless a rate is given.
+fn recorded(bench: &Bench, path: &Path) -> Result<(Calls, Timing, Duration), CommandError> {
+    let trace = trace::read(path)?;
+    let last = trace.last().ok_or_else(|| CommandError::NoCalls {
+        path: path.display().to_string(),
+    })?;
+    let due = |call: &trace::Recorded| call.at.div_f64(bench.speed);
+    let (timing, length) = match bench.rate {
+        Some(rate) => (Timing::Poisson(rate), LENGTH),
+        None => (Timing::Recorded(trace.iter().map(due).collect()), due(last)),
+    };
+    let calls = trace.into_iter().map(|call| Arc::new(call.call));
+    Ok((Calls::InTurn(calls.collect()), timing, length))
+}
+
 /// Reads the files and draws the calls. The graphs of a file share its weight.
 fn groups(bench: &Bench) -> Result<Vec<Group>, CommandError> {
-    let (files, weights) = (bench.files.len(), bench.weights.len());
+    let files = bench.files.len();
+    let weights = bench.weights.len();
     if weights != 0 && weights != files {
         return Err(CommandError::Weights { files, weights });
     }
-    let (mut groups, mut random) = (Vec::new(), Rng::with_seed(bench.seed));
+    let mut groups = Vec::new();
+    let mut random = Rng::with_seed(bench.seed);
     let progress = Progress::over(files);
     for (number, path) in bench.files.iter().enumerate() {
         let graphs = bench.selection.read(path, &progress)?.graphs;
@@ -200,11 +196,9 @@ fn groups(bench: &Bench) -> Result<Vec<Group>, CommandError> {
         let weight = bench.weights.get(number).copied().unwrap_or(1.0) / graphs.len() as f64;
         for graph in &graphs {
             let drawn = groups_of(bench, path, &graph.measured, weight, &mut random)?;
-            groups.extend(
-                drawn
-                    .into_iter()
-                    .flat_map(|group| group.split_streams(bench.streams, bench.batch)),
-            );
+            for group in drawn {
+                groups.extend(group.split_streams(bench.streams, bench.batch));
+            }
             progress.advance();
         }
     }
@@ -218,8 +212,8 @@ fn groups_of(
     weight: f64,
     random: &mut Rng,
 ) -> Result<Vec<Group>, CommandError> {
-    let name = || path.display().to_string();
-    let source = Source::of(graph).ok_or_else(|| CommandError::NothingToDraw { path: name() })?;
+    let path = || path.display().to_string();
+    let source = Source::of(graph).ok_or_else(|| CommandError::NothingToDraw { path: path() })?;
     let handle = Arc::new(GraphHandle::of(graph));
     let call = |configurations: &_| {
         let request = RankRequest::new(&handle, configurations)
@@ -227,6 +221,10 @@ fn groups_of(
             .top(bench.top);
         Arc::new(RankCall::new(Arc::clone(&handle), request))
     };
+    let default_share = [Share {
+        configs: DRAWN,
+        weight: 1.0,
+    }];
     let shares = match source {
         Source::Own(own) if bench.configs.is_empty() => {
             return Ok(vec![Group {
@@ -234,10 +232,7 @@ fn groups_of(
                 weight,
             }]);
         }
-        Source::AnyLayout(_) if bench.configs.is_empty() => &[Share {
-            configs: DRAWN,
-            weight: 1.0,
-        }][..],
+        Source::AnyLayout(_) if bench.configs.is_empty() => &default_share[..],
         _ => &bench.configs,
     };
     let mut group = |share: &Share| {
@@ -247,9 +242,9 @@ fn groups_of(
             weight: weight * share.weight,
         })
     };
-    let drawn = shares.iter().map(&mut group).collect::<Result<_, _>>();
-    drawn.map_err(|source| CommandError::Configuration {
-        path: name(),
+    let groups: Result<_, ConfigurationError> = shares.iter().map(&mut group).collect();
+    groups.map_err(|source| CommandError::Configuration {
+        path: path(),
         source,
     })
 }

@@ -115,12 +115,12 @@ fn draw_curves(
     whole_labels: bool,
 ) -> Drawn {
     let points = || curves.iter().flat_map(|curve| &curve.points);
+    let milliseconds = || points().map(|point| point.1);
     let right = points().map(|point| point.0).fold(1.0, f64::max);
-    let least = points()
-        .map(|point| point.1)
-        .fold(f64::INFINITY, f64::min)
-        .clamp(1e-3, 1e9);
-    let most = points().map(|point| point.1).fold(least, f64::max);
+    // A logarithmic axis has no place for 0, or for no points at all.
+    let least = milliseconds().fold(f64::INFINITY, f64::min);
+    let least = least.clamp(1e-3, 1e9);
+    let most = milliseconds().fold(least, f64::max);
     let mut chart = ChartBuilder::on(area)
         .margin(12)
         .x_label_area_size(44)

@@ -81,7 +81,8 @@ impl Run {
             connections: self.clients.len(),
             max_in_flight: self.max_in_flight,
         };
-        let (length, max_in_flight) = (load.length, self.max_in_flight);
+        let length = load.length;
+        let max_in_flight = self.max_in_flight;
         let shared = Shared {
             tally: Arc::new(Mutex::new(Tally::new(length))),
             in_flight: Arc::new(Semaphore::new(max_in_flight as usize)),
@@ -89,10 +90,11 @@ impl Run {
             sent: self.trace.is_some().then(Arc::default),
         };
         let (stop, stopped) = mpsc::channel();
-        let (sender, runtime) = (shared.clone(), Handle::current());
+        let sender = shared.clone();
+        let runtime = Handle::current();
         let clients = self.clients;
-        let sending =
-            spawn_blocking(move || sender.send(load.schedule(), &clients, &stopped, &runtime));
+        let send = move || sender.send(load.schedule(), &clients, &stopped, &runtime);
+        let sending = spawn_blocking(send);
         let ended = async {
             sending.await.expect("sending does not panic");
             drop(shared.in_flight.acquire_many(max_in_flight).await);

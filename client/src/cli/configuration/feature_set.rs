@@ -18,43 +18,34 @@ pub(super) fn from_forms(
     forms: &[NodeFeatureForm],
     nodes: usize,
 ) -> Result<Configurations, ConfigurationError> {
-    let columns = forms
-        .first()
-        .and_then(|form| form.node_features.first())
-        .map_or(0, Vec::len);
-    let wrong = |what: String, found, expected| ConfigurationError::WrongCount {
-        what,
-        found,
-        expected,
-    };
+    let first_row = forms.first().and_then(|form| form.node_features.first());
+    let columns = first_row.map_or(0, Vec::len);
     for (config, form) in forms.iter().enumerate() {
-        let found = form.node_features.len();
-        if found != nodes {
-            return Err(wrong(
-                format!("configuration {config} (in nodes)"),
-                found,
-                nodes,
-            ));
-        }
-        if let Some(node) = form
-            .node_features
-            .iter()
-            .position(|row| row.len() != columns)
-        {
-            let found = form.node_features[node].len();
-            return Err(wrong(
-                format!("configuration {config}, node {node}"),
-                found,
-                columns,
-            ));
+        let what = || format!("configuration {config} (in nodes)");
+        check_count(what, form.node_features.len(), nodes)?;
+        for (node, row) in form.node_features.iter().enumerate() {
+            let what = || format!("configuration {config}, node {node}");
+            check_count(what, row.len(), columns)?;
         }
     }
-    let values: Vec<f32> = forms
-        .iter()
-        .flat_map(|form| form.node_features.iter().flatten())
-        .copied()
-        .collect();
+    let rows = forms.iter().flat_map(|form| &form.node_features);
+    let values: Vec<f32> = rows.flatten().copied().collect();
     build([nodes, columns], &values)
+}
+
+fn check_count(
+    what: impl FnOnce() -> String,
+    found: usize,
+    expected: usize,
+) -> Result<(), ConfigurationError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(ConfigurationError::WrongCount {
+        what: what(),
+        found,
+        expected,
+    })
 }
 
 /// Returns random configurations, each node of which is taken from any of these configurations.

@@ -41,23 +41,16 @@ pub(super) fn recombine(
         let whole = own.get(random.usize(..own.len()));
         let mut bounds = |part: fn(TileConfiguration<'_>) -> &[i64]| -> Vec<i64> {
             let bound = |(position, &bound): (usize, &i64)| {
+                let other = own.get(random.usize(..own.len()));
                 // The other tile may have fewer bounds.
-                part(own.get(random.usize(..own.len())).view())
-                    .get(position)
-                    .copied()
-                    .unwrap_or(bound)
+                part(other.view()).get(position).copied().unwrap_or(bound)
             };
             part(whole.view()).iter().enumerate().map(bound).collect()
         };
-        let (kernel, output, input) = (
-            bounds(|tile| tile.kernel_bounds),
-            bounds(|tile| tile.output_bounds),
-            bounds(|tile| tile.input_bounds),
-        );
         let tile = TileConfiguration {
-            kernel_bounds: &kernel,
-            output_bounds: &output,
-            input_bounds: &input,
+            kernel_bounds: &bounds(|tile| tile.kernel_bounds),
+            output_bounds: &bounds(|tile| tile.output_bounds),
+            input_bounds: &bounds(|tile| tile.input_bounds),
         };
         batch.push(tile, &FILE_LIMITS)?;
     }

@@ -96,10 +96,8 @@ impl Quality {
     /// Returns the mean of each metric over the graphs for which it is defined.
     fn mean(graphs: &[GraphQuality]) -> Self {
         let mean = |metric: fn(&Self) -> Option<f64>| {
-            let defined: Vec<f64> = graphs
-                .iter()
-                .filter_map(|graph| metric(&graph.quality))
-                .collect();
+            let defined = graphs.iter().filter_map(|graph| metric(&graph.quality));
+            let defined: Vec<f64> = defined.collect();
             #[expect(clippy::cast_precision_loss, reason = "a number of graphs")]
             (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
         };

@@ -63,7 +63,8 @@ impl Explain {
         client: &Client,
         job: &Job<'_>,
     ) -> Result<ExplainedGraph, CommandError> {
-        let (graph, path) = (GraphHandle::of(job.measured), &self.subject.graph);
+        let graph = GraphHandle::of(job.measured);
+        let path = &self.subject.graph;
         let learned = self.subject.measurements.read(&job.measured.graph)?;
         let adapt = learned.map(|learned| learned.adapt);
         let request = RankRequest::new(&graph, job.configurations)

@@ -34,15 +34,14 @@ impl Compared {
         if let Some(number) = own_default.or_else(|| default_number(all)) {
             return Ok(selected(number, "default"));
         }
-        let known = with_reference(all, best, worst)?;
-        Ok(known.map_or_else(
-            || selected(0, "first"),
-            |(configurations, reference)| Self {
-                configurations,
-                sent: [Some(best), None, Some(worst)],
-                reference,
-            },
-        ))
+        let Some((configurations, reference)) = with_reference(all, best, worst)? else {
+            return Ok(selected(0, "first"));
+        };
+        Ok(Self {
+            configurations,
+            sent: [Some(best), None, Some(worst)],
+            reference,
+        })
     }
 }
 

@@ -142,8 +142,10 @@ impl Explanation {
         answer: &Ranking,
         scores: [f32; 3],
     ) -> Self {
-        let (job, roles) = (ranked.job, ["best", compared.reference, "worst"]);
-        let (three, slots) = (&compared.configurations, job.measured.graph.configurable());
+        let job = ranked.job;
+        let roles = ["best", compared.reference, "worst"];
+        let three = &compared.configurations;
+        let slots = job.measured.graph.configurable();
         let explained = |config: usize| Explained {
             role: roles[config],
             number: compared.sent[config].map(|sent| job.number(sent)),
@@ -154,14 +156,14 @@ impl Explanation {
             score_text: score_text(answer.unit, scores[config]),
             short: three.batch().describe(config, slots),
         };
+        let kind_of_part = match three {
+            Configurations::Layout(_) => "segment",
+            _ => "bound",
+        };
         Self {
             unit: unit_name(answer.unit),
-            configurations: [explained(0), explained(1), explained(2)],
-            kind_of_part: if matches!(three, Configurations::Layout(_)) {
-                "segment"
-            } else {
-                "bound"
-            },
+            configurations: [0, 1, 2].map(explained),
+            kind_of_part,
             parts: Vec::new(),
             left_out: 0,
             kernels: Vec::new(),

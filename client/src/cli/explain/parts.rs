@@ -1,7 +1,5 @@
 //! The parts of layouts and tiles, and what the compared configurations choose in each.
 
-use std::collections::HashSet;
-
 use hlorank_graph::{
     ConfigurationError, Configurations, Graph, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
     MeasuredGraph, SegmentedGraph, TileBatch, TileConfiguration, opcode_name,
@@ -59,33 +57,29 @@ pub(super) fn segments(
     let left_out = occurrences.len().saturating_sub(MAX_PARTS);
     occurrences.truncate(MAX_PARTS);
     let entries = [0, 1, 2].map(|config| {
-        (0..three.slots())
-            .map(|slot| three.entry(config, slot))
-            .collect()
+        let slots = 0..three.slots();
+        slots.map(|slot| three.entry(config, slot)).collect()
     });
-    let places: Vec<_> = occurrences
-        .iter()
-        .map(|(_, occurrence)| occurrence.slots.clone())
-        .collect();
-    let (exchanged, rows): (Vec<_>, Vec<_>) = exchanges(&entries, &places).into_iter().unzip();
+    let places = occurrences.iter().map(|(_, each)| each.slots.clone());
+    let pairs = exchanges(&entries, &places.collect::<Vec<_>>());
+    let (exchanged, rows): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let mut batch = LayoutBatchBuilder::new(three.slots(), FILE_LIMITS);
-    entries
-        .iter()
-        .chain(&rows)
-        .try_for_each(|row| batch.push(row))?;
-    let part = |(number, occurrence): (usize, &hlorank_graph::Occurrence)| Part {
-        name: number.to_string(),
-        nodes: occurrence.nodes.clone(),
-        choices: occurrence
-            .slots
-            .iter()
-            .map(|&slot| layout_choice(measured, three, slot))
-            .collect(),
-        effects: [0.0; 3],
-    };
-    let parts = occurrences.into_iter().map(part).collect();
+    for row in entries.iter().chain(&rows) {
+        batch.push(row)?;
+    }
+    let parts = occurrences.into_iter().map(|(number, occurrence)| {
+        let slots = occurrence.slots.iter();
+        Part {
+            name: number.to_string(),
+            nodes: occurrence.nodes.clone(),
+            choices: slots
+                .map(|&slot| layout_choice(measured, three, slot))
+                .collect(),
+            effects: [0.0; 3],
+        }
+    });
     Ok(Parts {
-        list: parts,
+        list: parts.collect(),
         left_out,
         exchanged,
         configurations: Configurations::Layout(batch.build()?),
@@ -137,36 +131,34 @@ pub(super) fn bounds(three: &TileBatch) -> Result<Parts, ConfigurationError> {
     let lists = tiles.each_ref().map(|tile| lists(tile.view()));
     let lengths = lists.each_ref().map(|lists| lists.map(<[i64]>::len));
     let values = lists.each_ref().map(|lists| lists.concat());
-    let places: Vec<usize> = match HashSet::from(lengths).len() {
-        1 => (0..values[0].len())
-            .filter(|&place| values.iter().any(|tile| tile[place] != values[0][place]))
-            .collect(),
-        _ => Vec::new(),
+    let differs = |place: &usize| values.iter().any(|tile| tile[*place] != values[0][*place]);
+    let places: Vec<usize> = if lengths.iter().all(|each| *each == lengths[0]) {
+        (0..values[0].len()).filter(differs).collect()
+    } else {
+        Vec::new()
     };
     let parts = places
         .iter()
-        .map(|&place| bound(lengths[0], &values, place))
-        .collect();
-    let places: Vec<_> = places.into_iter().map(|place| vec![place]).collect();
-    let (exchanged, rows): (Vec<_>, Vec<_>) = exchanges(&values, &places).into_iter().unzip();
+        .map(|&place| bound(lengths[0], &values, place));
+    let one_each: Vec<_> = places.iter().map(|&place| vec![place]).collect();
+    let pairs = exchanges(&values, &one_each);
+    let (exchanged, rows): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let mut batch = TileBatch::default();
-    tiles
-        .iter()
-        .try_for_each(|tile| batch.push(tile.view(), &FILE_LIMITS))?;
+    for tile in &tiles {
+        batch.push(tile.view(), &FILE_LIMITS)?;
+    }
     for row in rows {
         let (kernel_bounds, rest) = row.split_at(lengths[0][0]);
         let (output_bounds, input_bounds) = rest.split_at(lengths[0][1]);
-        batch.push(
-            TileConfiguration {
-                kernel_bounds,
-                output_bounds,
-                input_bounds,
-            },
-            &FILE_LIMITS,
-        )?;
+        let tile = TileConfiguration {
+            kernel_bounds,
+            output_bounds,
+            input_bounds,
+        };
+        batch.push(tile, &FILE_LIMITS)?;
     }
     Ok(Parts {
-        list: parts,
+        list: parts.collect(),
         left_out: 0,
         exchanged,
         configurations: Configurations::Tile(batch),

@@ -59,20 +59,15 @@ impl Explanation {
     }
 
     fn write_parts(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let kind = self.kind_of_part;
         if self.parts.is_empty() {
-            return writeln!(
-                formatter,
-                "No single {} explains how the three differ.",
-                self.kind_of_part
-            );
+            return writeln!(formatter, "No single {kind} explains how the three differ.");
         }
         writeln!(formatter, "{}\n", self.meaning())?;
-        let [best, reference, worst] = self
-            .configurations
-            .each_ref()
-            .map(|explained| explained.role);
+        let explained = self.configurations.each_ref();
+        let [best, reference, worst] = explained.map(|explained| explained.role);
         let columns = [
-            (self.kind_of_part, Align::Right),
+            (kind, Align::Right),
             (best, Align::Right),
             (reference, Align::Right),
             (worst, Align::Right),
@@ -86,22 +81,16 @@ impl Explanation {
         write!(formatter, "{table}")?;
         let others = self.parts.len().saturating_sub(SHOWN) + self.left_out;
         if others > 0 {
-            writeln!(
-                formatter,
-                "and {} others with smaller effects",
-                grouped(others)
-            )?;
+            let others = grouped(others);
+            writeln!(formatter, "and {others} others with smaller effects")?;
         }
-        let [(best, with_best), (worst, with_worst)] = self.combined();
+        let [to_best, to_worst] = self.combined();
+        let (best, with_best) = (effect(to_best.0), effect(to_best.1));
+        let (worst, with_worst) = (effect(to_worst.0), effect(to_worst.1));
         writeln!(
             formatter,
-            "\nFrom the {reference} to the best, the score changes by {}, and to the worst by {}. Of these, {} and {} are \
-             due to several {kind}s together.",
-            effect(best),
-            effect(worst),
-            effect(with_best),
-            effect(with_worst),
-            kind = self.kind_of_part,
+            "\nFrom the {reference} to the best, the score changes by {best}, and to the worst by {worst}. Of these, {with_best} \
+             and {with_worst} are due to several {kind}s together."
         )
     }
 

@@ -111,9 +111,9 @@ impl Export {
             path: path.display().to_string(),
             source,
         };
-        path.parent()
-            .map_or(Ok(()), fs::create_dir_all)
-            .map_err(io_error)?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(io_error)?;
+        }
         report.files.push(FileReport {
             path: path.display().to_string(),
             target,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use hlorank_client::v1::{self, ExportedMeasurements, GraphMeasurements, graph::Source};
 use hlorank_graph::{
-    Configurations, Digest, EncodedBatch, FeatureFile, FileError, Graph, GraphSource,
-    MeasuredGraph, Measurements, Task,
+    ConfigurationError, Configurations, Digest, EncodedBatch, FeatureFile, FileError, Graph,
+    GraphSource, MeasuredGraph, Measurements, Task,
 };
 use prost::Message as _;
 
@@ -32,47 +32,45 @@ impl ExportedFile {
         graph: Option<v1::Graph>,
         measurements: Vec<GraphMeasurements>,
     ) -> Result<Self, FileError> {
-        let error = |source| FileError::Configuration {
-            path: hash.to_string(),
-            module: 0,
-            source,
-        };
         let mut file = Self {
             graph,
             hash,
             task: Task::Tile,
             configs: Vec::new(),
             nanoseconds: Vec::new(),
-            measurements,
+            measurements: Vec::new(),
         };
-        let configurable = file
-            .graph
-            .as_ref()
-            .map(|graph| graph.configurable_nodes.clone());
-        for part in &file.measurements {
-            let batch = part
-                .batch
-                .clone()
-                .unwrap_or_default()
-                .encode_to_vec()
-                .into();
-            let Some(batch) = EncodedBatch::of(&batch).map_err(error)? else {
-                continue;
-            };
-            file.task = batch.task();
-            let slots = configurable.as_deref().unwrap_or_default();
-            let batch = batch.read(file.task, slots, &FILE_LIMITS).map_err(error)?;
-            for (config, &seconds) in part
-                .seconds
-                .iter()
-                .enumerate()
-                .filter(|(_, seconds)| **seconds > 0.0)
-            {
-                file.configs.push(batch.canonical(config));
-                file.nanoseconds.push(nanoseconds(seconds));
+        for part in &measurements {
+            let added = file.add_times(part);
+            added.map_err(|source| FileError::Configuration {
+                path: hash.to_string(),
+                module: 0,
+                source,
+            })?;
+        }
+        Ok(Self {
+            measurements,
+            ..file
+        })
+    }
+
+    /// Adds the configurations that have a time.
+    fn add_times(&mut self, part: &GraphMeasurements) -> Result<(), ConfigurationError> {
+        let batch = part.batch.clone().unwrap_or_default();
+        let Some(batch) = EncodedBatch::of(&batch.encode_to_vec().into())? else {
+            return Ok(());
+        };
+        self.task = batch.task();
+        let graph = self.graph.as_ref();
+        let slots = graph.map_or(&[][..], |graph| &graph.configurable_nodes);
+        let batch = batch.read(self.task, slots, &FILE_LIMITS)?;
+        for (config, &seconds) in part.seconds.iter().enumerate() {
+            if seconds > 0.0 {
+                self.configs.push(batch.canonical(config));
+                self.nanoseconds.push(nanoseconds(seconds));
             }
         }
-        Ok(file)
+        Ok(())
     }
 
     /// Its path below the folder of an export.

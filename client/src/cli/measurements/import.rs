@@ -134,15 +134,13 @@ impl Import {
             })?;
             return Ok(vec![report.ok_or(CommandError::NoGraph { path })?]);
         }
-        let target = self
-            .target
-            .as_deref()
-            .ok_or(CommandError::NoTarget { path })?;
+        let target = self.target.as_deref();
+        let target = target.ok_or(CommandError::NoTarget { path })?;
         let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
-        Ok(graphs
+        let reports = graphs
             .iter()
-            .filter_map(|measured| Report::of_measured(measured, target))
-            .collect())
+            .filter_map(|measured| Report::of_measured(measured, target));
+        Ok(reports.collect())
     }
 }
 
@@ -224,29 +222,7 @@ impl Part {
             reporters.entry(reporter).or_default().push(number);
         }
         if reporters.len() < 2 {
-            let reporter = of.reporters.first().cloned().unwrap_or_default();
-            let GraphMeasurements {
-                target,
-                batch,
-                seconds,
-                repeats,
-                failures,
-                ids,
-                ..
-            } = of;
-            let adapt = v1::Adapt {
-                target,
-                batch,
-                seconds,
-                repeats,
-                failures,
-                ids,
-                ..v1::Adapt::default()
-            };
-            return Ok(vec![Self {
-                reporter,
-                measurements: adapt.into(),
-            }]);
+            return Ok(vec![Self::of_one(of)]);
         }
         let encoded = of.batch.clone().unwrap_or_default().encode_to_vec().into();
         let Some(encoded) = EncodedBatch::of(&encoded)? else {
@@ -255,7 +231,7 @@ impl Part {
         let configurations = encoded.read(encoded.task(), slots, &FILE_LIMITS)?;
         let part = |(reporter, numbers): (&str, Vec<usize>)| {
             let some = configurations.select(&numbers).to_smallest_form();
-            let adapt = v1::Adapt {
+            Self::of_one(GraphMeasurements {
                 target: of.target.clone(),
                 batch: Some(ConfigBatch {
                     configs: Some(some),
@@ -264,14 +240,28 @@ impl Part {
                 repeats: chosen(&of.repeats, &numbers),
                 failures: chosen(&of.failures, &numbers),
                 ids: chosen(&of.ids, &numbers),
-                ..v1::Adapt::default()
-            };
-            Self {
-                reporter: reporter.to_owned(),
-                measurements: adapt.into(),
-            }
+                reporters: vec![reporter.to_owned()],
+                ..GraphMeasurements::default()
+            })
         };
         Ok(reporters.into_iter().map(part).collect())
+    }
+
+    /// The measurements of one reporter.
+    fn of_one(of: GraphMeasurements) -> Self {
+        let adapt = v1::Adapt {
+            target: of.target,
+            batch: of.batch,
+            seconds: of.seconds,
+            repeats: of.repeats,
+            failures: of.failures,
+            ids: of.ids,
+            ..v1::Adapt::default()
+        };
+        Self {
+            reporter: of.reporters.into_iter().next().unwrap_or_default(),
+            measurements: adapt.into(),
+        }
     }
 }
 

@@ -129,14 +129,8 @@ impl MeanReport {
     }
 }
 
-impl Display for ComparisonReport {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        if self.graphs == 0 {
-            return writeln!(
-                formatter,
-                "No graph has three measured configurations that both versions rank; report measurements first."
-            );
-        }
+impl ComparisonReport {
+    fn table(&self) -> Table {
         let columns = [
             ("mean over graphs", Align::Left),
             (&*self.first, Align::Right),
@@ -149,26 +143,29 @@ impl Display for ComparisonReport {
         table.row(self.kendall_tau.cells("Kendall tau", number));
         table.row(self.ordered_pairs.cells("ordered pairs", percent));
         table.row(self.top_pick_regret.cells("top pick slower", percent));
-        write!(formatter, "{table}")?;
+        table
+    }
+}
+
+impl Display for ComparisonReport {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.graphs == 0 {
+            return writeln!(
+                formatter,
+                "No graph has three measured configurations that both versions rank; report measurements first."
+            );
+        }
         let measured = counted(self.configurations, "measured configuration");
         let graphs = counted(self.graphs, "graph");
-        match self.better {
-            Better::First => writeln!(
-                formatter,
-                "\n{} ranks {measured} of {graphs} better.",
-                self.first
-            ),
-            Better::Second => writeln!(
-                formatter,
-                "\n{} ranks {measured} of {graphs} better.",
-                self.second
-            ),
+        writeln!(formatter, "{}", self.table())?;
+        let better = match self.better {
+            Better::First => &self.first,
+            Better::Second => &self.second,
             Better::Undecided => {
-                writeln!(
-                    formatter,
-                    "\nUndecided after {measured} of {graphs}: measure more."
-                )
+                let sentence = format!("Undecided after {measured} of {graphs}: measure more.");
+                return writeln!(formatter, "{sentence}");
             }
-        }
+        };
+        writeln!(formatter, "{better} ranks {measured} of {graphs} better.")
     }
 }

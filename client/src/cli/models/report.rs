@@ -208,6 +208,10 @@ const COLUMNS: [(&str, Align); 9] = [
 ];
 
 impl ModelReport {
+    fn reference(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+
     fn cells(&self) -> [String; 9] {
         let dash = |text: &str| {
             if text.is_empty() {
@@ -268,51 +272,31 @@ impl Display for ModelsReport {
             return self.write_ignored(formatter);
         }
         let mut table = Table::new(&COLUMNS);
-        self.models
-            .iter()
-            .for_each(|model| table.styled_row(model.style, model.cells()));
+        for model in &self.models {
+            table.styled_row(model.style, model.cells());
+        }
         write!(formatter, "{table}")?;
-        let live = self.models.iter().flat_map(
-            |ModelReport {
-                 name,
-                 version,
-                 live_quality,
-                 ..
-             }| {
-                live_quality
-                    .iter()
-                    .map(move |quality| (format!("{name}@{version}"), quality))
-            },
-        );
+        let live = self.models.iter().flat_map(|model| {
+            let qualities = model.live_quality.iter();
+            qualities.map(move |quality| (model.reference(), quality))
+        });
         live_quality::write(formatter, live)?;
-        for ModelReport {
-            name,
-            version,
-            feature_set,
-            ..
-        } in &self.models
-        {
-            if let Some(set) = feature_set {
-                let (nodes, configs) = (columns(&set.node_features), columns(&set.config_features));
+        for model in &self.models {
+            if let Some(set) = &model.feature_set {
+                let reference = model.reference();
+                let nodes = columns(&set.node_features);
+                let configs = columns(&set.config_features);
                 let set = &set.name;
                 write!(
                     formatter,
-                    "\n{name}@{version} takes the feature set {set}: {nodes}; configurations: {configs}"
+                    "\n{reference} takes the feature set {set}: {nodes}; configurations: {configs}"
                 )?;
             }
         }
-        for ModelReport {
-            name,
-            version,
-            rejection,
-            ..
-        } in &self.models
-        {
-            if let Some(RejectionReport { reason, message }) = rejection {
-                write!(
-                    formatter,
-                    "\n{name}@{version} was rejected, {reason}: {message}"
-                )?;
+        for model in &self.models {
+            if let Some(RejectionReport { reason, message }) = &model.rejection {
+                let reference = model.reference();
+                write!(formatter, "\n{reference} was rejected, {reason}: {message}")?;
             }
         }
         self.write_ignored(formatter)

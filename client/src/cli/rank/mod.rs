@@ -7,7 +7,7 @@ mod text;
 use std::{path::PathBuf, time::Instant};
 
 use clap::Args;
-use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_client::{Adapt, Client, GraphHandle, RankRequest};
 
 use self::{
     page::Section,
@@ -94,28 +94,9 @@ impl Rank {
         let graph = GraphHandle::of(job.measured);
         let learned = self.subject.measurements.read(&job.measured.graph)?;
         let adapt = learned.map(|learned| learned.adapt);
-        let request = RankRequest::new(&graph, job.configurations)
-            .model(self.subject.model.model.clone())
-            .target(self.subject.measurements.target())
-            .top(self.top)
-            .explain(self.explain)
-            .adapt(adapt.clone());
-        let request = if self.allow_partial {
-            request.allow_partial()
-        } else {
-            request
-        };
-        let request = if self.html.is_some() {
-            request.with_scores()
-        } else {
-            request
-        };
-        let request = if self.confidence {
-            request.assess_confidence()
-        } else {
-            request
-        };
-        let (path, start) = (&self.subject.graph, Instant::now());
+        let request = self.request(&graph, job, adapt.clone());
+        let path = &self.subject.graph;
+        let start = Instant::now();
         let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(path, job.module, source))?;
         let round_trip = start.elapsed();
@@ -128,14 +109,35 @@ impl Rank {
                 adapt,
                 ranking: &ranking,
             };
-            Some(Section::of(
-                job,
-                &ranking.scores,
-                Explanation::of(&ranked).await?,
-            ))
+            let explanation = Explanation::of(&ranked).await?;
+            Some(Section::of(job, &ranking.scores, explanation))
         } else {
             None
         };
         Ok((GraphRanking::of(job, ranking, round_trip), section))
+    }
+
+    fn request<'a>(
+        &self,
+        graph: &'a GraphHandle,
+        job: &Job<'_>,
+        adapt: Option<Adapt>,
+    ) -> RankRequest<'a> {
+        let mut request = RankRequest::new(graph, job.configurations)
+            .model(self.subject.model.model.clone())
+            .target(self.subject.measurements.target())
+            .top(self.top)
+            .explain(self.explain)
+            .adapt(adapt);
+        if self.allow_partial {
+            request = request.allow_partial();
+        }
+        if self.html.is_some() {
+            request = request.with_scores();
+        }
+        if self.confidence {
+            request = request.assess_confidence();
+        }
+        request
     }
 }

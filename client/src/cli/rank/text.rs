@@ -35,7 +35,8 @@ impl Display for GraphRanking {
         }
         writeln!(formatter, "\n{}; {}", self.server_ms, self.reuse)?;
         if self.scored < self.configurations {
-            let (scored, all) = (grouped(self.scored), grouped(self.configurations));
+            let scored = grouped(self.scored);
+            let all = grouped(self.configurations);
             writeln!(
                 formatter,
                 "Only the first {scored} of {all} configurations were scored within the timeout."
@@ -48,12 +49,10 @@ impl Display for GraphRanking {
             writeln!(formatter, "{confidence}")?;
         }
         for warning in &self.warnings {
-            let (message, reason) = (printable(&warning.message), printable(&warning.reason));
-            writeln!(
-                formatter,
-                "{} {message} ({reason})",
-                styled(WARNING, "warning:")
-            )?;
+            let label = styled(WARNING, "warning:");
+            let message = printable(&warning.message);
+            let reason = printable(&warning.reason);
+            writeln!(formatter, "{label} {message} ({reason})")?;
         }
         self.measured.as_ref().map_or(Ok(()), |measured| {
             writeln!(formatter, "{}", measured.sentence(self.ranking.len()))

@@ -134,7 +134,8 @@ impl SpaceFile {
         let graph = FeatureGraph::new(name.clone(), 1, Vec::new(), Vec::new(), &FILE_LIMITS)?
             .of_instance(self.instance.clone())?
             .described(Vec::new(), columns.names.clone())?;
-        let (mut unmeasured, mut measured) = (Vec::new(), Vec::new());
+        let mut unmeasured = Vec::new();
+        let mut measured = Vec::new();
         for (number, row) in rows.into_iter().enumerate() {
             match row.measured {
                 Some(outcome) => measured.push((number, outcome)),

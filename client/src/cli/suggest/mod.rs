@@ -52,34 +52,28 @@ enum Source {
 impl Suggest {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
         let progress = Progress::over(1);
-        let graph = self
-            .subject
-            .selection
-            .read_one(&self.subject.graph, &progress)?;
+        let subject = &self.subject;
+        let graph = subject.selection.read_one(&subject.graph, &progress)?;
         let (candidates, drawn) = self.candidates(&graph)?;
-        let learned = self.subject.measurements.read(&graph.measured.graph)?;
+        let learned = subject.measurements.read(&graph.measured.graph)?;
         let handle = GraphHandle::of(&graph.measured);
         let mut request = SuggestRequest::new(&handle, &candidates)
-            .model(self.subject.model.model.as_ref())
-            .target(self.subject.measurements.target())
+            .model(subject.model.model.as_ref())
+            .target(subject.measurements.target())
             .count(self.count)
             .source(self.source.into());
         if let Some(learned) = &learned {
             let since = learned.since_improvement;
             request = request
                 .adapt(Some(&learned.adapt))
-                .since_improvement(since, self.subject.draw.seed());
+                .since_improvement(since, subject.draw.seed());
         }
-        let client = self.subject.server.connect().await?;
+        let client = subject.server.connect().await?;
         let suggested = client.suggest(&request).await;
         let suggested = suggested
-            .map_err(|source| CommandError::graph(&self.subject.graph, graph.module, source))?;
-        Ok(format.print(&SuggestReport::of(
-            &graph.measured,
-            &candidates,
-            drawn,
-            suggested,
-        ))?)
+            .map_err(|source| CommandError::graph(&subject.graph, graph.module, source))?;
+        let report = SuggestReport::of(&graph.measured, &candidates, drawn, suggested);
+        Ok(format.print(&report)?)
     }
 
     /// Returns the configurations of `--configs`, drawn ones, or those of the file.

@@ -48,7 +48,8 @@ impl SuggestReport {
         suggested: Suggestions,
     ) -> Self {
         let combined = suggested.combinations.map(Configurations::Layout);
-        let (from, is_combined) = (combined.as_ref().unwrap_or(candidates), combined.is_some());
+        let from = combined.as_ref().unwrap_or(candidates);
+        let is_combined = combined.is_some();
         let configurable = graph.graph.configurable();
         let suggestion = |each: &hlorank_client::Suggestion| SuggestedConfiguration {
             number: (!is_combined).then_some(each.config),

@@ -46,14 +46,14 @@ impl NodeFeatureBatch {
         check_shape(configs, [nodes, columns], limits)?;
         let expected = configs * nodes * columns * size_of::<f32>();
         check_count("features (in bytes)", values.len(), expected)?;
-        let (mut rows, mut row) = (DistinctRows::new(columns), Vec::with_capacity(columns));
+        let mut row = Vec::with_capacity(columns);
+        let mut rows = DistinctRows::new(columns);
         let mut numbers = Vec::with_capacity(configs * nodes);
         for (place, bytes) in values.chunks_exact(columns * size_of::<f32>()).enumerate() {
-            read_row(bytes, &mut row).map_err(|column| {
-                not_finite(
-                    &format!("configuration {}, node {}", place / nodes, place % nodes),
-                    column,
-                )
+            let read = read_row(bytes, &mut row);
+            read.map_err(|column| {
+                let (config, node) = (place / nodes, place % nodes);
+                not_finite(&format!("configuration {config}, node {node}"), column)
             })?;
             numbers.push(rows.insert(&row));
         }
@@ -74,11 +74,8 @@ impl NodeFeatureBatch {
         limits: &Limits,
     ) -> Result<Self, ConfigurationError> {
         check_shape(configs, [nodes, columns], limits)?;
-        check_count(
-            "row_indices (in bytes)",
-            indices.len(),
-            configs * nodes * size_of::<u32>(),
-        )?;
+        let index_bytes = configs * nodes * size_of::<u32>();
+        check_count("row_indices (in bytes)", indices.len(), index_bytes)?;
         let row_bytes = columns * size_of::<f32>();
         if !table.len().is_multiple_of(row_bytes) {
             let expected = table.len().next_multiple_of(row_bytes);
@@ -93,16 +90,16 @@ impl NodeFeatureBatch {
         let (quads, _) = indices.as_chunks::<4>();
         for (place, quad) in quads.iter().enumerate() {
             let index = u32::from_le_bytes(*quad);
-            let (config, slot) = (place / nodes, place % nodes);
+            let entry = index as usize;
             let outside = ConfigurationError::IndexOutsideTable {
-                config,
-                slot,
+                config: place / nodes,
+                slot: place % nodes,
                 index,
                 entries,
             };
-            let number = number_of_entry.get_mut(index as usize).ok_or(outside)?;
+            let number = number_of_entry.get_mut(entry).ok_or(outside)?;
             if *number == u32::MAX {
-                let bytes = &table[index as usize * row_bytes..][..row_bytes];
+                let bytes = &table[entry * row_bytes..][..row_bytes];
                 read_row(bytes, &mut row)
                     .map_err(|column| not_finite(&format!("row {index} of the table"), column))?;
                 *number = rows.insert(&row);

@@ -154,11 +154,8 @@ fn read_delta(
     check_count("the base (in bytes)", base.len(), row_bytes(slots))?;
     let changes: u64 = uint32s(message, CHANGE_COUNTS).map(u64::from).sum();
     let changes = usize::try_from(changes).unwrap_or(usize::MAX);
-    check_count(
-        "change_slots",
-        count_numbers(message, CHANGE_SLOTS)?,
-        changes,
-    )?;
+    let found = count_numbers(message, CHANGE_SLOTS)?;
+    check_count("change_slots", found, changes)?;
     let mut changes = uint32s(message, CHANGE_SLOTS);
     let mut changed_by = vec![usize::MAX; slots];
     let mut fused = Vec::with_capacity(configs * row_bytes(slots));

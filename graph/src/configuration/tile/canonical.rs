@@ -12,38 +12,39 @@ pub(super) fn read<'a>(
     limits: &Limits,
 ) -> Result<TileBatch, ConfigurationError> {
     let mut batch = TileBatch::default();
-    for mut config in configs {
-        let present = number(&mut config)?;
-        let mut lists = [Vec::new(), Vec::new(), Vec::new()];
-        for (bit, list) in lists
-            .iter_mut()
-            .enumerate()
-            .filter(|(bit, _)| present >> bit & 1 == 1)
-        {
-            let count = number(&mut config)?;
-            if count > config.len() as u64 {
-                return Err(malformed(&format!("list {bit} of a tile ends early")));
-            }
-            for _ in 0..count {
-                list.push(number(&mut config)?.cast_signed());
-            }
-        }
-        if !config.is_empty() {
-            return Err(malformed("a tile has bytes after its bounds"));
-        }
+    for config in configs {
+        let lists = read_lists(config)?;
         let [kernel_bounds, output_bounds, input_bounds] = lists.each_ref().map(Vec::as_slice);
-        batch.push(
-            TileConfiguration {
-                kernel_bounds,
-                output_bounds,
-                input_bounds,
-            },
-            limits,
-        )?;
+        let tile = TileConfiguration {
+            kernel_bounds,
+            output_bounds,
+            input_bounds,
+        };
+        batch.push(tile, limits)?;
     }
     if batch.is_empty() {
-        Err(ConfigurationError::Empty)
-    } else {
-        Ok(batch)
+        return Err(ConfigurationError::Empty);
     }
+    Ok(batch)
+}
+
+fn read_lists(mut config: &[u8]) -> Result<[Vec<i64>; 3], ConfigurationError> {
+    let present = number(&mut config)?;
+    let mut lists = [Vec::new(), Vec::new(), Vec::new()];
+    for (bit, list) in lists.iter_mut().enumerate() {
+        if present >> bit & 1 == 0 {
+            continue;
+        }
+        let count = number(&mut config)?;
+        if count > config.len() as u64 {
+            return Err(malformed(&format!("list {bit} of a tile ends early")));
+        }
+        for _ in 0..count {
+            list.push(number(&mut config)?.cast_signed());
+        }
+    }
+    if !config.is_empty() {
+        return Err(malformed("a tile has bytes after its bounds"));
+    }
+    Ok(lists)
 }

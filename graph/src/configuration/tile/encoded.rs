@@ -93,7 +93,8 @@ fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, Configurati
     for (field, number) in fields.iter_mut().zip(1..) {
         *field = uint32(last_number(message, number)?) as usize;
     }
-    let ([configs, counts @ ..], bounds) = (fields, last_bytes(message, 5)?);
+    let [configs, counts @ ..] = fields;
+    let bounds = last_bytes(message, 5)?;
     check_configs(configs, limits)?;
     if let Some(&found) = counts.iter().find(|count| **count > MAX_BOUNDS) {
         return Err(too_many_bounds(0, found));
@@ -101,9 +102,8 @@ fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, Configurati
     let width: usize = counts.iter().sum();
     let expected = configs * width * size_of::<i32>();
     if bounds.len() != expected {
-        let what = "the matrix of bounds (in bytes)".to_owned();
         return Err(ConfigurationError::WrongCount {
-            what,
+            what: "the matrix of bounds (in bytes)".to_owned(),
             found: bounds.len(),
             expected,
         });
@@ -119,14 +119,12 @@ fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, Configurati
         row.extend(values.map(i64::from));
         let (kernel_bounds, rest) = row.split_at(kernel);
         let (output_bounds, input_bounds) = rest.split_at(output);
-        batch.push(
-            TileConfiguration {
-                kernel_bounds,
-                output_bounds,
-                input_bounds,
-            },
-            limits,
-        )?;
+        let tile = TileConfiguration {
+            kernel_bounds,
+            output_bounds,
+            input_bounds,
+        };
+        batch.push(tile, limits)?;
     }
     Ok(batch)
 }

@@ -55,22 +55,19 @@ pub(in crate::module) fn check_calls(
         Calls::Any => Ok(()),
         Calls::Applied(count, arguments) => {
             expect_callees(callees.len(), count)?;
-            callees
-                .iter()
-                .try_for_each(|callee| expect_arguments(callee, arguments))
+            let mut callees = callees.iter();
+            callees.try_for_each(|callee| expect_arguments(callee, arguments))
         }
         Calls::Branches => {
             expect_callees(callees.len(), operands.len() - 1)?;
-            let branches = callees.iter().zip(operands[1..].chunks(1));
-            branches
-                .into_iter()
-                .try_for_each(|(callee, operand)| check_arguments(callee, operand, nodes))
+            // The first operand chooses the branch, and each other is the argument of one.
+            let mut branches = callees.iter().zip(operands[1..].chunks(1));
+            branches.try_for_each(|(callee, operand)| check_arguments(callee, operand, nodes))
         }
         Calls::Loop => {
             expect_callees(callees.len(), 2)?;
-            callees
-                .iter()
-                .try_for_each(|callee| check_arguments(callee, operands, nodes))
+            let mut callees = callees.iter();
+            callees.try_for_each(|callee| check_arguments(callee, operands, nodes))
         }
         Calls::Body => {
             expect_callees(callees.len(), 1)?;

@@ -78,11 +78,8 @@ fn place_spatial(
 ) -> Result<(), ModuleFault> {
     let window = instruction.proto.window.as_ref();
     let window = window.map_or(&[][..], |window| &window.dimensions);
-    expect_count(
-        "dimensions in its window",
-        window.len(),
-        input_roles.spatial.len(),
-    )?;
+    let rank = input_roles.spatial.len();
+    expect_count("dimensions in its window", window.len(), rank)?;
     for (position, dimension) in window.iter().enumerate() {
         let kernel_size = size(kernel, kernel_roles.spatial[position]);
         if !is_same_size(dimension.size, kernel_size) {

@@ -17,6 +17,7 @@ pub(super) fn dot(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
     let (Some(left), Some(right)) = (instruction.array(0)?, instruction.array(1)?) else {
         return Ok(());
     };
+    let operands = [left, right];
     let contracting = [
         &numbers.lhs_contracting_dimensions[..],
         &numbers.rhs_contracting_dimensions,
@@ -26,31 +27,24 @@ pub(super) fn dot(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
         &numbers.rhs_batch_dimensions,
     ];
     let mut used = [Distinct::default(); 2];
-    for (side, operand) in [left, right].iter().enumerate() {
+    for (side, operand) in operands.iter().enumerate() {
         used[side].add(CONTRACTING, contracting[side], operand.rank())?;
         used[side].add(BATCH, batch[side], operand.rank())?;
     }
     // A sparse operand holds only a part of the elements that are contracted.
     if instruction.proto.dot_sparsity.is_empty() {
-        check_pairs(
-            "contracting dimensions of the right operand",
-            contracting,
-            [left, right],
-        )?;
+        let what = "contracting dimensions of the right operand";
+        check_pairs(what, contracting, operands)?;
     }
-    check_pairs(
-        "batch dimensions of the right operand",
-        batch,
-        [left, right],
-    )?;
+    check_pairs("batch dimensions of the right operand", batch, operands)?;
     let Some(result) = instruction.result_array()? else {
         return Ok(());
     };
     let batch_sizes = batch[0].iter().map(|&dimension| size(left, dimension));
-    let free = used[0]
-        .others(left.dimensions)
-        .chain(used[1].others(right.dimensions));
-    expect(result.dimensions, batch_sizes.chain(free))
+    let free_of_left = used[0].others(left.dimensions);
+    let free_of_right = used[1].others(right.dimensions);
+    let sizes = batch_sizes.chain(free_of_left).chain(free_of_right);
+    expect(result.dimensions, sizes)
 }
 
 /// Checks that dimensions of both operands go together. All of them exist.

@@ -1,4 +1,6 @@
-use hlorank_proto::xla::hlo_instruction_proto::SliceDimensions;
+use hlorank_proto::xla::{
+    hlo_instruction_proto::SliceDimensions, padding_config::PaddingDimension,
+};
 
 use super::{
     arrays::{Array, TUPLE, expect, expect_types, is_same, is_same_size, shown},
@@ -189,40 +191,28 @@ pub(super) fn pad(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
     let Some([operand, result]) = moved(instruction)? else {
         return Ok(());
     };
-    let padding = instruction
-        .proto
-        .padding_config
-        .as_ref()
-        .map_or(&[][..], |config| &config.dimensions);
+    let config = instruction.proto.padding_config.as_ref();
+    let padding = config.map_or(&[][..], |config| &config.dimensions);
     expect_count("dimensions in its padding", padding.len(), operand.rank())?;
-    if let Some(dimension) = padding
-        .iter()
-        .find(|dimension| dimension.interior_padding < 0)
-    {
-        return Err(value(
-            "the padding between neighbours",
-            dimension.interior_padding,
-            "at least 0",
-        ));
+    let mut interior = padding.iter().map(|dimension| dimension.interior_padding);
+    if let Some(found) = interior.find(|interior| *interior < 0) {
+        return Err(value("the padding between neighbours", found, "at least 0"));
+    }
+    let sizes = operand.dimensions.iter().zip(padding);
+    let sizes = sizes.map(|(&size, padding)| padded(size, padding));
+    expect(result.dimensions, sizes)
+}
+
+/// Returns the size of a padded dimension.
+fn padded(size: i64, padding: &PaddingDimension) -> i64 {
+    if size == UNBOUNDED {
+        return UNBOUNDED;
     }
     let wide = i128::from;
-    let sizes = operand
-        .dimensions
-        .iter()
-        .zip(padding)
-        .map(|(&size, padding)| {
-            let gaps = wide(size - i64::from(size > 0)) * wide(padding.interior_padding);
-            let padded = wide(size)
-                + gaps
-                + wide(padding.edge_padding_low)
-                + wide(padding.edge_padding_high);
-            if size == UNBOUNDED {
-                UNBOUNDED
-            } else {
-                i64::try_from(padded).unwrap_or(UNBOUNDED)
-            }
-        });
-    expect(result.dimensions, sizes)
+    let neighbours = size - i64::from(size > 0);
+    let gaps = wide(neighbours) * wide(padding.interior_padding);
+    let ends = wide(padding.edge_padding_low) + wide(padding.edge_padding_high);
+    i64::try_from(wide(size) + gaps + ends).unwrap_or(UNBOUNDED)
 }
 
 /// Sizes in one dimension add up, and all others are equal.
@@ -230,34 +220,24 @@ pub(super) fn concatenate(instruction: Instruction<'_>) -> Result<(), ModuleFaul
     let Some([first, result]) = moved(instruction)? else {
         return Ok(());
     };
-    expect_count(
-        "concatenated dimensions",
-        instruction.proto.dimensions.len(),
-        1,
-    )?;
-    let along = position(
-        "concatenated dimension",
-        instruction.proto.dimensions[0],
-        first.rank(),
-    )?;
+    let dimensions = &instruction.proto.dimensions;
+    expect_count("concatenated dimensions", dimensions.len(), 1)?;
+    let along = position("concatenated dimension", dimensions[0], first.rank())?;
     let mut total = 0_i64;
     for operand in 0..instruction.operands() {
         let Some(operand) = instruction.array(operand)? else {
             return Ok(());
         };
         expect_count("dimensions in an operand", operand.rank(), first.rank())?;
-        let before = is_same(&operand.dimensions[..along], &first.dimensions[..along]);
-        let after = is_same(
-            &operand.dimensions[along + 1..],
-            &first.dimensions[along + 1..],
-        );
-        if !before || !after {
+        let (before, from) = operand.dimensions.split_at(along);
+        let (first_before, first_from) = first.dimensions.split_at(along);
+        if !is_same(before, first_before) || !is_same(&from[1..], &first_from[1..]) {
             return Err(ModuleFault::Shape {
                 expected: shown(first.dimensions),
                 found: shown(operand.dimensions),
             });
         }
-        let size = operand.dimensions[along];
+        let size = from[0];
         total = if size == UNBOUNDED || total == UNBOUNDED {
             UNBOUNDED
         } else {
@@ -265,10 +245,8 @@ pub(super) fn concatenate(instruction: Instruction<'_>) -> Result<(), ModuleFaul
         };
     }
     let sizes = first.dimensions.iter().enumerate();
-    expect(
-        result.dimensions,
-        sizes.map(|(at, &size)| if at == along { total } else { size }),
-    )
+    let sizes = sizes.map(|(at, &size)| if at == along { total } else { size });
+    expect(result.dimensions, sizes)
 }
 
 /// Numbers along one dimension of the result.

@@ -158,15 +158,15 @@ fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f6
                 .map(|(cross, solved)| cross * solved)
                 .sum();
             let scaled = adapted.kernel.scaled(candidate);
-            let (found, variance) = fit.predict(
+            let found = fit.predict(
                 &adapted.kernel,
                 &scaled,
                 &fit.relate(&adapted.kernel, &scaled),
             );
             let expected = covariance(candidate, candidate) - explained;
             largest = largest
-                .max((found - mean).abs())
-                .max((variance - expected).abs());
+                .max((found.mean - mean).abs())
+                .max((found.variance - expected).abs());
         }
     }
     largest
@@ -203,7 +203,7 @@ fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
     for point in (0..27).map(layout) {
         let scaled = adapted.kernel.scaled(&point);
         let mean =
-            |each: &Hypothesis| each.weight * each.predict(&adapted.kernel, &point, &scaled).0;
+            |each: &Hypothesis| each.weight * each.predict(&adapted.kernel, &point, &scaled).mean;
         let expected: f64 = adapted.hypotheses.iter().map(mean).sum();
         let found = adapted.predict(&point).log_seconds;
         assert!((found - expected).abs() < 1e-9, "{found} {expected}");

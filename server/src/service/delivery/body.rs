@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, future::pending, sync::Arc};
 
 use bytes::Bytes;
-use futures::{TryStreamExt as _, stream};
+use futures::stream;
 use http::Request;
 use http_body::Frame;
 use http_body_util::StreamBody;
@@ -11,7 +11,7 @@ use tonic::{Status, body::Body};
 use super::{
     DeliverySettings,
     call::DeliveredCall,
-    decompression::{Decompression, Encoding, GRPC},
+    decompression::{DecompressedMessage, Decompression, Encoding, GRPC},
     fields::FieldCount,
     frames::{Frames, PREFIX, Part, prefix},
     read_ahead::Incoming,
@@ -21,6 +21,7 @@ use crate::{
     call::CallError,
     compute::Class,
     service::{
+        ServiceError,
         delivery_error::DeliveryError,
         json::{JsonMessage, JsonMethod},
     },
@@ -88,28 +89,24 @@ pub(in crate::service) fn deliver(
     // Tonic would decompress the messages again.
     parts.headers.remove(GRPC);
     let json = parts.extensions.get::<JsonMethod>().cloned();
-    let OpenedCall {
-        call,
-        encoding,
-        arrival,
-    } = opened;
-    let is_compressed_json = json.is_some() && encoding.is_some();
-    let incoming = if call.kind.is_stream {
+    let is_compressed_json = json.is_some() && opened.encoding.is_some();
+    let incoming = if opened.call.kind.is_stream {
         Incoming::read_ahead(body, settings.stream_window_bytes as usize / 2)
     } else {
         Incoming::Direct(body)
     };
+    let waits = Waits::Message {
+        since: Instant::now(),
+    };
     let delivery = Delivery {
         incoming,
-        call,
+        call: opened.call,
         settings,
-        arrival: Some(arrival),
-        encoding,
+        arrival: Some(opened.arrival),
+        encoding: opened.encoding,
         frames: Frames::new(settings.max_message_bytes),
         fields: FieldCount::default(),
-        waits: Waits::Message {
-            since: Instant::now(),
-        },
+        waits,
         arrived: Bytes::new(),
         compressed: is_compressed_json.then(Vec::new),
         json: json.map(|method| JsonMessage::new(method, settings.max_message_bytes)),
@@ -118,12 +115,9 @@ pub(in crate::service) fn deliver(
     };
     let frames = stream::try_unfold(delivery, |mut delivery| async {
         let bytes = delivery.next().await?;
-        Ok::<_, Status>(bytes.map(|bytes| (bytes, delivery)))
+        Ok::<_, Status>(bytes.map(|bytes| (Frame::data(bytes), delivery)))
     });
-    Request::from_parts(
-        parts,
-        Body::new(StreamBody::new(frames.map_ok(Frame::data))),
-    )
+    Request::from_parts(parts, Body::new(StreamBody::new(frames)))
 }
 
 impl Waits {
@@ -228,15 +222,10 @@ impl Delivery {
     }
 
     async fn decompress(&mut self, compressed: Vec<u8>, encoding: Encoding) -> Result<(), Status> {
-        let place = &self.call.place;
-        let bytes = compressed.len();
-        let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
-        let message = decompression.finish(&self.call.pool).await?;
-        place.release(bytes);
-        message
-            .pieces
-            .iter()
-            .try_for_each(|piece| self.fields.read(piece))?;
+        let message = decompressed(&self.call, self.settings, compressed, encoding).await?;
+        for piece in &message.pieces {
+            self.fields.read(piece)?;
+        }
         self.ready.push_back(prefix(message.bytes));
         self.ready.extend(message.pieces);
         Ok(())
@@ -256,27 +245,11 @@ impl Delivery {
             compressed.extend_from_slice(bytes);
             return Ok(());
         }
-        Ok(self.json.as_mut().map_or(Ok(()), |json| json.push(bytes))?)
+        Ok(self.push_json(bytes)?)
     }
 
-    /// Decompresses a message of JSON.
-    async fn decompress_json(
-        &mut self,
-        compressed: Vec<u8>,
-        encoding: Encoding,
-    ) -> Result<(), Status> {
-        let place = &self.call.place;
-        let bytes = compressed.len();
-        let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
-        let message = decompression.finish(&self.call.pool).await?;
-        place.release(bytes);
-        for piece in message.pieces {
-            // A piece is copied, and its copy held in its place.
-            self.json
-                .as_mut()
-                .map_or(Ok(()), |json| json.push(&piece))?;
-        }
-        Ok(())
+    fn push_json(&mut self, bytes: &[u8]) -> Result<(), DeliveryError> {
+        self.json.as_mut().map_or(Ok(()), |json| json.push(bytes))
     }
 
     /// Counts the call as in flight, and reads its message: a short one immediately, a long one on the compute threads.
@@ -284,7 +257,11 @@ impl Delivery {
         self.arrival = None;
         self.call.delivered()?;
         if let (Some(compressed), Some(encoding)) = (self.compressed.take(), self.encoding) {
-            self.decompress_json(compressed, encoding).await?;
+            let message = decompressed(&self.call, self.settings, compressed, encoding).await?;
+            for piece in message.pieces {
+                // A piece is copied, and its copy held in its place.
+                self.push_json(&piece)?;
+            }
         }
         let Some(json) = self.json.take() else {
             return Ok(());
@@ -343,6 +320,20 @@ impl Delivery {
         }
         self.arrived = bytes;
     }
+}
+
+/// Decompresses a message, and releases its compressed bytes.
+async fn decompressed(
+    call: &DeliveredCall,
+    settings: DeliverySettings,
+    compressed: Vec<u8>,
+    encoding: Encoding,
+) -> Result<DecompressedMessage, ServiceError> {
+    let bytes = compressed.len();
+    let decompression = Decompression::new(encoding, compressed, settings, call.place.clone())?;
+    let message = decompression.finish(&call.pool).await?;
+    call.place.release(bytes);
+    Ok(message)
 }
 
 /// Waits until an arriving call has to make room for another.

@@ -29,26 +29,18 @@ impl Batch {
         let [layouts, fused, kernel, output, input] =
             CONFIGURATIONS.map(|(_, described)| inputs.take(&described));
         let batch = Self([layouts?, fused?, kernel?, output?, input?]);
-        let counts: Vec<usize> = batch
-            .0
-            .iter()
-            .flatten()
-            .map(|tensor| tensor.shape[0])
-            .collect();
-        let tasks = [&batch.0[..1], &batch.0[1..2], &batch.0[2..]];
-        let tasks = tasks
-            .iter()
-            .filter(|inputs| inputs.iter().any(Option::is_some));
-        if tasks.count() == 1 && counts.iter().all(|count| *count == counts[0]) {
+        let tensors = batch.0.iter().flatten();
+        let counts: Vec<usize> = tensors.map(|tensor| tensor.shape[0]).collect();
+        let of_tasks = [&batch.0[..1], &batch.0[1..2], &batch.0[2..]];
+        let is_sent = |inputs: &&&[Option<Tensor>]| inputs.iter().any(Option::is_some);
+        let tasks = of_tasks.iter().filter(is_sent).count();
+        if tasks == 1 && counts.iter().all(|count| *count == counts[0]) {
             return Ok(batch);
         }
+        let found = format!("configurations {counts:?}");
         let expected =
             "layouts, fused, or kernel_bounds, output_bounds and input_bounds of one number";
-        Err(invalid(
-            "inputs",
-            format!("configurations {counts:?}"),
-            expected.to_owned(),
-        ))
+        Err(invalid("inputs", found, expected.to_owned()))
     }
 
     /// Maximum number of bytes that [`Self::pack`] takes.
@@ -94,16 +86,12 @@ fn pack_layouts(layouts: &Tensor, limits: &Limits) -> Result<Configs, Configurat
 
 /// Packs the bounds of each configuration one behind the other.
 fn pack_tiles(lists: [&Option<Tensor>; 3]) -> Configs {
-    let sizes = lists.map(|list| {
-        list.as_ref()
-            .map_or([0, 0], |list| [list.shape[0], list.shape[1]])
-    });
-    let configs = sizes
-        .map(|[configs, _]| configs)
-        .into_iter()
-        .max()
-        .unwrap_or(0);
-    let [kernel, output, input] = sizes.map(|[_, bounds]| count(bounds));
+    let size = |list: &Option<Tensor>, dimension: usize| {
+        list.as_ref().map_or(0, |list| list.shape[dimension])
+    };
+    let configs = lists.into_iter().map(|list| size(list, 0)).max();
+    let configs = configs.unwrap_or(0);
+    let [kernel, output, input] = lists.map(|list| count(size(list, 1)));
     let mut bounds = Vec::new();
     for config in in_steps(STEPS, 0..configs) {
         for list in lists.into_iter().flatten() {

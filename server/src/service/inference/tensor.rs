@@ -87,11 +87,14 @@ pub(super) fn invalid(field: &'static str, found: String, expected: String) -> S
 impl Described {
     /// Returns a tensor; `None` if it has another type or shape, a size of 0, or not as many values as its shape says.
     fn tensor(&self, found: &TensorMetadata, mut values: Bytes) -> Option<Tensor> {
-        let sizes = found.shape.iter().zip(self.shape);
-        let fits = sizes
-            .clone()
-            .all(|(size, described)| *described < 0 || size == described);
-        let sizes = sizes.map(|(size, _)| usize::try_from(*size).ok().filter(|size| *size > 0));
+        if found.datatype != self.datatype || found.shape.len() != self.shape.len() {
+            return None;
+        }
+        let mut sizes = found.shape.iter().zip(self.shape);
+        if sizes.any(|(size, described)| *described >= 0 && size != described) {
+            return None;
+        }
+        let sizes = found.shape.iter().map(|size| usize::try_from(*size).ok());
         let shape: Vec<usize> = sizes.collect::<Option<_>>()?;
         let value_bytes = match self.datatype {
             "BOOL" | "INT8" | "UINT8" => 1,
@@ -101,8 +104,8 @@ impl Described {
         };
         let mut sizes = shape.iter();
         let bytes = sizes.try_fold(value_bytes, |bytes, size| bytes.checked_mul(*size))?;
-        let is_alike = found.datatype == self.datatype && found.shape.len() == self.shape.len();
-        (is_alike && fits && bytes == values.len()).then_some(Tensor { shape, values })
+        let fits = !shape.contains(&0) && bytes == values.len();
+        fits.then_some(Tensor { shape, values })
     }
 }
 

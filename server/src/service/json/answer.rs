@@ -13,7 +13,6 @@ use crate::{
     admission::Place,
     call::CallError,
     compute::{Class, ComputePool},
-    service::ServiceError,
 };
 
 /// Bytes before the message of an answer.
@@ -58,24 +57,20 @@ async fn written(
 ) -> Result<(StatusCode, Bytes, HeaderMap), Status> {
     let collected = body.collect().await?;
     let trailers = collected.trailers().cloned().unwrap_or_default();
-    if let Some(status) =
-        Status::from_header_map(&trailers).filter(|status| status.code() != tonic::Code::Ok)
-    {
-        return Err(status);
+    let status = Status::from_header_map(&trailers);
+    if let Some(failure) = status.filter(|status| status.code() != tonic::Code::Ok) {
+        return Err(failure);
     }
     let message = collected.to_bytes().slice(PREFIX..);
+    let is_short = message.len() <= INLINE_BYTES;
     let bytes = message.len() * BYTES_TO_WRITE;
-    place
-        .hold(bytes)
-        .map_err(|full| ServiceError::from(CallError::from(full)))?;
+    place.hold(bytes).map_err(CallError::from)?;
     let write = move || write(message, &method);
-    let json = if bytes <= INLINE_BYTES * BYTES_TO_WRITE {
+    let json = if is_short {
         write()
     } else {
         let written = pool.run(Class::Bulk, move |_| write()).await;
-        written
-            .map_err(|failed| ServiceError::from(CallError::from(failed)))?
-            .value
+        written.map_err(CallError::from)?.value
     };
     let (status, json) = json.map_err(|error| Status::internal(error.to_string()))?;
     // The text is held until it is sent.

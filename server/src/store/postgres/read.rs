@@ -1,5 +1,5 @@
 use hlorank_graph::{Digest, Task};
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 
 use super::{answer::within, shared::Shared};
 use crate::store::{
@@ -28,33 +28,36 @@ impl Shared {
     /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
     pub(in crate::store) async fn page(
         &self,
-        ChosenKeys {
-            prefix, reporter, ..
-        }: &ChosenKeys,
+        chosen: &ChosenKeys,
         after: Option<&[u8]>,
         count: usize,
     ) -> Result<Page, StoreError> {
+        let prefix = chosen.prefix.as_slice();
         // The key that follows directly.
         let next = after
-            .filter(|after| *after >= prefix.as_slice())
+            .filter(|after| *after >= prefix)
             .map(|after| [after, &[0]].concat());
         let start = next.as_deref().unwrap_or(prefix);
-        let reporter = reporter.as_ref().map(|reporter| reporter.name().as_bytes());
-        let (end, one_more) = (end_of_prefix(prefix), number(count.saturating_add(1)));
+        let end = end_of_prefix(prefix);
+        // One more than asked for shows whether there are more.
+        let limit = number(count.saturating_add(1));
+        let bytes = number(MAX_PAGE_BYTES);
+        let reporter = chosen.reporter.as_ref();
+        let reporter = reporter.map(|reporter| reporter.name().as_bytes());
         let client = self.reader.client().await?;
-        let most = number(MAX_PAGE_BYTES);
-        let rows = within(client.query(PAGE, &[&start, &end, &one_more, &most, &reporter])).await?;
+        let values: [&(dyn ToSql + Sync); 5] = [&start, &end, &limit, &bytes, &reporter];
+        let rows = within(client.query(PAGE, &values)).await?;
         drop(client);
-        let mut page = Page::default();
         let some = &rows[..rows.len().min(count)];
-        for row in some {
-            page.measurements
-                .push(measurement(row).ok_or_else(unreadable)?);
-        }
         let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
         let has_more = available > number(some.len());
-        page.next = some.last().filter(|_| has_more).map(|row| row.get("key"));
-        Ok(page)
+        let measurements = some
+            .iter()
+            .map(|row| measurement(row).ok_or_else(unreadable));
+        Ok(Page {
+            measurements: measurements.collect::<Result<_, _>>()?,
+            next: some.last().filter(|_| has_more).map(|row| row.get("key")),
+        })
     }
 
     /// Returns the graph of a subject, if it is kept.
@@ -62,27 +65,20 @@ impl Shared {
         &self,
         subject: &Subject,
     ) -> Result<Option<KeptGraph>, StoreError> {
-        let (client, key) = (self.reader.client().await?, subject.prefix());
+        let client = self.reader.client().await?;
+        let key = subject.prefix();
         let some = "SELECT kind, message FROM hlorank_graphs WHERE key = $1";
         let Some(row) = within(client.query_opt(some, &[&key])).await? else {
             return Ok(None);
         };
-        let Kind {
-            task,
-            structure,
-            reporter,
-        } = Kind::of_record(row.get("kind")).ok_or_else(unreadable)?;
-        Ok(Some(KeptGraph {
-            task,
-            structure,
-            message: row.get("message"),
-            reporter,
-        }))
+        let kind = Kind::of_record(row.get("kind")).ok_or_else(unreadable)?;
+        Ok(Some(kind.with_message(row.get("message"))))
     }
 
     /// Returns whether the graph of a subject is kept.
     pub(in crate::store) async fn has_graph(&self, subject: &Subject) -> Result<bool, StoreError> {
-        let (client, key) = (self.reader.client().await?, subject.prefix());
+        let client = self.reader.client().await?;
+        let key = subject.prefix();
         let some = "SELECT FROM hlorank_graphs WHERE key = $1";
         Ok(within(client.query_opt(some, &[&key])).await?.is_some())
     }
@@ -93,10 +89,8 @@ impl Shared {
         after: Option<&Subject>,
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
-        let (client, after) = (
-            self.reader.client().await?,
-            after.map(Subject::prefix).unwrap_or_default(),
-        );
+        let client = self.reader.client().await?;
+        let after = after.map(Subject::prefix).unwrap_or_default();
         let some = "SELECT key, kind FROM hlorank_graphs WHERE key > $1 ORDER BY key LIMIT $2";
         let rows = within(client.query(some, &[&after, &number(count)])).await?;
         let subject = |row: &Row| {
@@ -116,13 +110,11 @@ impl Shared {
         structure: Digest,
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
-        let (client, prefix) = (
-            self.reader.client().await?,
-            subject.structure_prefix(structure),
-        );
+        let client = self.reader.client().await?;
+        let prefix = subject.structure_prefix(structure);
         let end = end_of_prefix(&prefix);
-        let rows = within(client.query(ALIKE, &[&prefix, &end, &subject.prefix(), &number(count)]))
-            .await?;
+        let own = subject.prefix();
+        let rows = within(client.query(ALIKE, &[&prefix, &end, &own, &number(count)])).await?;
         rows.iter()
             .map(|row| Subject::of_prefix(row.get("key")).ok_or_else(unreadable))
             .collect()

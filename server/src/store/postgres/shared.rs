@@ -32,26 +32,14 @@ impl Shared {
         changes: Arc<Changes>,
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
-        let unusable = |at: String, reason| OpenStoreError { at, reason };
-        let database =
-            Database::of(url).map_err(|reason| unusable("postgres://".to_owned(), reason))?;
+        let database = Database::of(url).map_err(|reason| OpenStoreError {
+            at: "postgres://".to_owned(),
+            reason,
+        })?;
         let database = Arc::new(database);
         let [reader, writer] = [(); 2].map(|()| Link::new(Arc::clone(&database)));
-        match writer.client().await {
-            Ok(_) => {}
-            Err(LinkError::OtherFormat { found, known }) => {
-                return Err(unusable(
-                    database.name(),
-                    Unusable::OtherFormat { found, known },
-                ));
-            }
-            Err(LinkError::Failed(reason)) => {
-                tracing::warn!(
-                    database = database.name(),
-                    reason,
-                    "the database of measurements does not answer; it is tried again with every use"
-                );
-            }
+        if let Err(error) = writer.client().await {
+            refuse_other_format(&database, error)?;
         }
         let listening = tokio::spawn(listen(database, changes));
         let shared = Self {
@@ -83,6 +71,24 @@ impl Shared {
         self.listening.abort();
         self.reader.close().await;
         self.writer.close().await;
+    }
+}
+
+/// Refuses a database of another format. That one does not answer is only logged.
+fn refuse_other_format(database: &Database, error: LinkError) -> Result<(), OpenStoreError> {
+    match error {
+        LinkError::OtherFormat { found, known } => Err(OpenStoreError {
+            at: database.name(),
+            reason: Unusable::OtherFormat { found, known },
+        }),
+        LinkError::Failed(reason) => {
+            tracing::warn!(
+                database = database.name(),
+                reason,
+                "the database of measurements does not answer; it is tried again with every use"
+            );
+            Ok(())
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{collections::HashMap, convert::Infallible};
 
-use tokio_postgres::{Client, Error, Row, Transaction};
+use tokio_postgres::{Client, Error, Row, Transaction, types::ToSql};
 
 use super::{
     answer::within,
@@ -75,12 +75,10 @@ impl Shared {
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
         let report = records(subject, measurements);
-        let reporter = measurements
-            .first()
-            .and_then(|first| first.reporter.as_ref());
+        let first = measurements.first();
         let added = Added {
             subject,
-            reporter,
+            reporter: first.and_then(|first| first.reporter.as_ref()),
             report: &report,
             graph: graph.as_ref(),
         };
@@ -96,7 +94,8 @@ impl Shared {
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
     pub(in crate::store) async fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
-        let (mut client, mut deleted) = (self.writer.client().await?, 0);
+        let mut client = self.writer.client().await?;
+        let mut deleted = 0;
         loop {
             let [measurements, graphs] = within(delete_some(&mut client, chosen)).await?;
             deleted += measurements.unsigned_abs();
@@ -202,24 +201,25 @@ async fn room<'a>(
     (totals, limit): (&Totals, u64),
     reporter: Option<&'a Reporter>,
 ) -> Result<Room<'a>, Error> {
-    let held = totals.bytes.unsigned_abs();
-    let Some(reporter) = reporter else {
-        return Ok(Room {
-            limit,
-            held,
-            reporter: None,
-        });
+    let reporter = match reporter {
+        Some(reporter) => Some((reporter, bytes_of_reporter(transaction, reporter).await?)),
+        None => None,
     };
-    let some = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
-    let row = transaction
-        .query_opt(some, &[&reporter.name().as_bytes()])
-        .await?;
-    let bytes = row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs();
     Ok(Room {
         limit,
-        held,
-        reporter: Some((reporter, bytes)),
+        held: totals.bytes.unsigned_abs(),
+        reporter,
     })
+}
+
+async fn bytes_of_reporter(
+    transaction: &Transaction<'_>,
+    reporter: &Reporter,
+) -> Result<u64, Error> {
+    let some = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
+    let name = reporter.name().as_bytes();
+    let row = transaction.query_opt(some, &[&name]).await?;
+    Ok(row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
 }
 
 /// The records that are kept of some keys.
@@ -235,10 +235,8 @@ async fn kept(
 
 async fn has_graph(transaction: &Transaction<'_>, subject: &Subject) -> Result<bool, Error> {
     let found = "SELECT FROM hlorank_graphs WHERE key = $1";
-    Ok(transaction
-        .query_opt(found, &[&subject.prefix()])
-        .await?
-        .is_some())
+    let row = transaction.query_opt(found, &[&subject.prefix()]).await?;
+    Ok(row.is_some())
 }
 
 async fn insert(
@@ -250,10 +248,8 @@ async fn insert(
     let insert = "INSERT INTO hlorank_measurements (key, record, reporter)
         SELECT key, record, $3::bytea FROM unnest($1::bytea[], $2::bytea[]) AS new (key, record)";
     let reporter = reporter.map(|reporter| reporter.name().as_bytes());
-    transaction
-        .execute(insert, &[&keys, &records, &reporter])
-        .await
-        .map(|_| ())
+    let values: [&(dyn ToSql + Sync); 3] = [&keys, &records, &reporter];
+    transaction.execute(insert, &values).await.map(|_| ())
 }
 
 async fn insert_graph(
@@ -261,43 +257,36 @@ async fn insert_graph(
     subject: &Subject,
     graph: &KeptGraph,
 ) -> Result<(), Error> {
+    let key = subject.prefix();
     let kind = graph.kind().record();
+    let structure = subject.structure_key(graph.structure);
+    let message = &graph.message;
     let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
+    let reporter = graph.reporter.as_ref();
+    let reporter = reporter.map(|reporter| reporter.name().as_bytes());
     let insert = "INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter)
         VALUES ($1, $2, $3, $4, $5, $6)";
-    let (key, structure) = (subject.prefix(), subject.structure_key(graph.structure));
-    let reporter = graph
-        .reporter
-        .as_ref()
-        .map(|reporter| reporter.name().as_bytes());
-    transaction
-        .execute(
-            insert,
-            &[&key, &kind, &structure, &graph.message, &bytes, &reporter],
-        )
-        .await
-        .map(|_| ())
+    let values: [&(dyn ToSql + Sync); 6] = [&key, &kind, &structure, message, &bytes, &reporter];
+    transaction.execute(insert, &values).await.map(|_| ())
 }
 
 /// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
 async fn delete_some(client: &mut Client, chosen: &ChosenKeys) -> Result<[i64; 2], Error> {
-    let ChosenKeys {
-        prefix, reporter, ..
-    } = chosen;
-    let reporter = reporter.as_ref().map(|reporter| reporter.name().as_bytes());
+    let start = &chosen.prefix;
+    let end = end_of_prefix(start);
+    let some = number(DELETED_AT_ONCE);
+    let reporter = chosen.reporter.as_ref();
+    let reporter = reporter.map(|reporter| reporter.name().as_bytes());
     let transaction = client.transaction().await?;
     let mut totals = Totals::lock(&transaction).await?;
-    let (end, some) = (end_of_prefix(prefix), number(DELETED_AT_ONCE));
-    let rows = transaction
-        .query(DELETE_MEASUREMENTS, &[prefix, &end, &some, &reporter])
-        .await?;
+    let values: [&(dyn ToSql + Sync); 4] = [start, &end, &some, &reporter];
+    let rows = transaction.query(DELETE_MEASUREMENTS, &values).await?;
     let measurements = totals.subtract(&transaction, &rows).await?;
     totals.measurements -= measurements;
     let mut graphs = 0;
+    // A graph is deleted only once all of its measurements are.
     if measurements < some {
-        let rows = transaction
-            .query(DELETE_GRAPHS, &[prefix, &end, &some])
-            .await?;
+        let rows = transaction.query(DELETE_GRAPHS, &values[..3]).await?;
         graphs = totals.subtract(&transaction, &rows).await?;
     }
     totals.write(&transaction).await?;
@@ -315,8 +304,9 @@ impl Totals {
     ) -> Result<i64, Error> {
         let mut deleted = 0;
         for row in rows {
-            let (reporter, count, bytes): (Option<&[u8]>, i64, i64) =
-                (row.get(0), row.get(1), row.get(2));
+            let reporter: Option<&[u8]> = row.get(0);
+            let count: i64 = row.get(1);
+            let bytes: i64 = row.get(2);
             let update = "UPDATE hlorank_reporters SET bytes = bytes - $2 WHERE reporter = $1";
             transaction.execute(update, &[&reporter, &bytes]).await?;
             self.bytes -= bytes;

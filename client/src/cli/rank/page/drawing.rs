@@ -77,13 +77,11 @@ impl Drawing {
             row,
             column,
         };
+        let rows = places.iter().map(|[row, _]| row + 1).max();
+        let columns = places.iter().map(|[_, column]| column + 1).max();
         Some(Self {
-            rows: places.iter().map(|[row, _]| row + 1).max().unwrap_or(0),
-            columns: places
-                .iter()
-                .map(|[_, column]| column + 1)
-                .max()
-                .unwrap_or(0),
+            rows: rows.unwrap_or(0),
+            columns: columns.unwrap_or(0),
             nodes: nodes.iter().zip(&places).map(node).collect(),
             edges,
         })
@@ -152,13 +150,10 @@ fn places(nodes: usize, edges: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let mut row: Vec<usize> = (0..nodes).filter(|&node| levels[node] == level).collect();
         // In hundredths of a column.
         let mean = |node: &usize| {
-            let columns = operands[*node]
-                .iter()
-                .map(|&operand| places[operand][1] * 100);
-            columns
-                .sum::<usize>()
-                .checked_div(operands[*node].len())
-                .unwrap_or(0)
+            let operands = &operands[*node];
+            let columns = operands.iter().map(|&operand| places[operand][1] * 100);
+            let sum: usize = columns.sum();
+            sum.checked_div(operands.len()).unwrap_or(0)
         };
         row.sort_by_cached_key(mean);
         for (place, &node) in row.iter().enumerate() {

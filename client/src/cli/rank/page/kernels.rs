@@ -15,16 +15,9 @@ const MAX_ROWS: usize = 40;
 const BAR: [f32; 2] = [64.0, 12.0];
 
 pub(super) fn kernels(section: &Section) -> Markup {
-    let explained = section
-        .explanation
-        .configurations
-        .iter()
-        .zip(&section.explanation.kernels);
-    let all = section
-        .explanation
-        .kernels
-        .iter()
-        .flat_map(|kernels| &kernels.0);
+    let explanation = &section.explanation;
+    let explained = explanation.configurations.iter().zip(&explanation.kernels);
+    let all = explanation.kernels.iter().flat_map(|kernels| &kernels.0);
     let longest = all.map(|kernel| kernel.seconds).fold(0.0, f32::max);
     html! {
         div.three {

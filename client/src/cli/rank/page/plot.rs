@@ -47,41 +47,71 @@ impl Axis {
     }
 }
 
+/// Places of points in pixels.
+struct Frame {
+    scores: Axis,
+    times: Axis,
+}
+
+impl Frame {
+    fn x(&self, point: Point) -> f64 {
+        LEFT + self.scores.place(point.score.into()) * (WIDTH - LEFT - EDGE)
+    }
+
+    fn y(&self, point: Point) -> f64 {
+        // Pixels count downwards.
+        let from_top = 1.0 - self.times.place(milliseconds(point));
+        EDGE + from_top * (HEIGHT - BELOW - EDGE)
+    }
+}
+
 /// Draws the points; those of `named` have names.
 pub(super) fn svg(points: &[Point], named: &[(&str, Point)]) -> Markup {
     let all = points.iter().chain(named.iter().map(|(_, point)| point));
-    let scores = Axis::of(all.clone().map(|point| f64::from(point.score)));
-    let times = Axis::of(all.map(|point| milliseconds(*point)));
-    let x = |point: Point| LEFT + scores.place(point.score.into()) * (WIDTH - LEFT - EDGE);
-    let y =
-        |point: Point| EDGE + (1.0 - times.place(milliseconds(point))) * (HEIGHT - BELOW - EDGE);
-    let at = |value: f64| format!("{value:.1}");
+    let frame = Frame {
+        scores: Axis::of(all.clone().map(|point| f64::from(point.score))),
+        times: Axis::of(all.map(|point| milliseconds(*point))),
+    };
+    let description = format!(
+        "Measured run times of {} configurations over their scores",
+        points.len()
+    );
     let shown = points
         .iter()
         .step_by(points.len().div_ceil(MAX_POINTS).max(1));
-    let time =
-        |point: Option<&Point>| point.map_or_else(String::new, |point| run_time(point.nanoseconds));
-    let by_time = |one: &&Point, other: &&Point| one.nanoseconds.cmp(&other.nanoseconds);
     html! {
-        svg.plot width=(WIDTH) height=(HEIGHT) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
-            aria-label=(format!("Measured run times of {} configurations over their scores", points.len())) {
+        svg.plot width=(WIDTH) height=(HEIGHT) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(description) {
             path.axis d=(format!("M{LEFT} {EDGE}V{}H{}", HEIGHT - BELOW, WIDTH - EDGE)) {}
-            text.end x=(LEFT - 6.0) y=(EDGE + 10.0) { (time(points.iter().max_by(by_time))) }
-            text.end x=(LEFT - 6.0) y=(HEIGHT - BELOW) { (time(points.iter().min_by(by_time))) }
-            text.start x=(LEFT) y=(HEIGHT - BELOW + 16.0) { (format!("{:.2}", scores.from)) }
-            text x=(f64::midpoint(LEFT, WIDTH)) y=(HEIGHT - BELOW + 28.0) { "score" }
-            text.end x=(WIDTH - EDGE) y=(HEIGHT - BELOW + 16.0) { (format!("{:.2}", scores.to)) }
+            (labels(points, frame.scores))
             @for point in shown {
-                circle.point cx=(at(x(*point))) cy=(at(y(*point))) r="2.5" {
+                circle.point cx=(pixels(frame.x(*point))) cy=(pixels(frame.y(*point))) r="2.5" {
                     title { "score " (format!("{:.4}", point.score)) ", " (run_time(point.nanoseconds)) }
                 }
             }
             @for (name, point) in named {
-                circle.named cx=(at(x(*point))) cy=(at(y(*point))) r="5" {}
-                text.name x=(at(x(*point))) y=(at((y(*point) - 9.0).max(EDGE + 4.0))) { (name) }
+                circle.named cx=(pixels(frame.x(*point))) cy=(pixels(frame.y(*point))) r="5" {}
+                text.name x=(pixels(frame.x(*point))) y=(pixels((frame.y(*point) - 9.0).max(EDGE + 4.0))) { (name) }
             }
         }
     }
+}
+
+/// The ends of the axes.
+fn labels(points: &[Point], scores: Axis) -> Markup {
+    let times = points.iter().map(|point| point.nanoseconds);
+    let [slowest, fastest] = [times.clone().max(), times.min()];
+    let below = HEIGHT - BELOW;
+    html! {
+        text.end x=(LEFT - 6.0) y=(EDGE + 10.0) { (slowest.map_or_else(String::new, run_time)) }
+        text.end x=(LEFT - 6.0) y=(below) { (fastest.map_or_else(String::new, run_time)) }
+        text.start x=(LEFT) y=(below + 16.0) { (format!("{:.2}", scores.from)) }
+        text x=(f64::midpoint(LEFT, WIDTH)) y=(below + 28.0) { "score" }
+        text.end x=(WIDTH - EDGE) y=(below + 16.0) { (format!("{:.2}", scores.to)) }
+    }
+}
+
+fn pixels(value: f64) -> String {
+    format!("{value:.1}")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "drawn in pixels")]

@@ -26,22 +26,19 @@ const MAX_DRAWN: usize = 24;
 impl Section {
     /// Prepares the drawings of a ranking with all scores.
     pub(crate) fn of(job: &Job<'_>, scores: &[f32], explanation: Explanation) -> Self {
-        let [best, _, worst] = explanation
-            .configurations
-            .each_ref()
-            .map(|explained| &*explained.set_nodes);
+        let explained = explanation.configurations.each_ref();
+        let [best, _, worst] = explained.map(|explained| &*explained.set_nodes);
         let graph = &job.measured.graph;
         let parts = explanation.parts.iter().enumerate();
         let parts = parts.map(|(number, part)| {
-            if number < MAX_DRAWN {
-                Drawing::of(graph, &part.nodes, best, worst)
-            } else {
-                None
-            }
+            let is_drawn = number < MAX_DRAWN;
+            is_drawn
+                .then(|| Drawing::of(graph, &part.nodes, best, worst))
+                .flatten()
         });
         let has_segments = explanation.parts.iter().any(|part| !part.nodes.is_empty());
-        let is_small = graph.len() <= MAX_NODES;
-        let nodes: Vec<u32> = if has_segments || !is_small {
+        // Without segments, the graph is one kernel or program, which is drawn as a whole.
+        let nodes: Vec<u32> = if has_segments || graph.len() > MAX_NODES {
             Vec::new()
         } else {
             (0..).take(graph.len()).collect()

@@ -37,7 +37,7 @@ pub(in crate::service::json) fn read_message(
         return Ok(ModelReadyRequest { name, version }.encode_to_vec().into());
     }
     let infer: Result<Infer, _> = serde_json::from_slice(json);
-    let Infer { id, inputs } = infer.map_err(|error| DeliveryError::Json {
+    let infer = infer.map_err(|error| DeliveryError::Json {
         field: ".".to_owned(),
         // The words of an error may repeat a value of megabytes.
         reason: format!("{:.300}", error.to_string()),
@@ -45,30 +45,34 @@ pub(in crate::service::json) fn read_message(
     let mut request = ModelInferRequest {
         model_name: model,
         model_version: version,
-        id,
+        id: infer.id,
         ..ModelInferRequest::default()
     };
-    for Input {
-        name,
-        datatype,
-        shape,
-        data,
-    } in inputs
-    {
+    for input in infer.inputs {
+        let (metadata, contents) = input.into_tensor()?;
+        request.inputs.push(metadata);
+        request.raw_input_contents.push(contents.into());
+    }
+    Ok(request.encode_to_vec().into())
+}
+
+impl Input {
+    /// Returns the tensor and its raw contents.
+    fn into_tensor(self) -> Result<(TensorMetadata, Vec<u8>), DeliveryError> {
+        let name = self.name;
         let mut contents = Vec::new();
-        let added = add_values(data, &datatype, &mut contents);
+        let added = add_values(self.data, &self.datatype, &mut contents);
         added.map_err(|(place, error)| DeliveryError::Json {
             field: format!("{name:.100}"),
             reason: format!("data{place} of the input `{name:.100}`: {error:.300}"),
         })?;
-        request.inputs.push(TensorMetadata {
+        let metadata = TensorMetadata {
             name,
-            datatype,
-            shape,
-        });
-        request.raw_input_contents.push(contents.into());
+            datatype: self.datatype,
+            shape: self.shape,
+        };
+        Ok((metadata, contents))
     }
-    Ok(request.encode_to_vec().into())
 }
 
 /// Adds a value, or those of a list, to raw contents. An error has its place, such as `[3][0]`.
