@@ -34,6 +34,9 @@ struct LocalLayouts(Vec<SliceSet<LayoutEntry>>);
 /// Number of slots that are compared at a time.
 const COMPARED: usize = 8;
 
+/// Number of entries that a hasher is given at a time.
+const HASHED: usize = 16;
+
 /// Marks a node that is not configurable in the model input `config`.
 const NOT_CONFIGURABLE: i64 = -2;
 
@@ -171,8 +174,12 @@ impl RowFinder for LayoutRows {
 
 impl LocalConfigurations for LocalLayouts {
     fn hash(&self, row: Row, hasher: &mut blake3::Hasher) {
-        for entry in self.0[row.segment].get(row.local) {
-            hasher.update(entry.numbers().map(u32::to_le_bytes).as_flattened());
+        for entries in self.0[row.segment].get(row.local).chunks(HASHED) {
+            let mut bits = [[0; size_of::<u64>()]; HASHED];
+            for (bits, entry) in bits.iter_mut().zip(entries) {
+                *bits = entry.bits().to_le_bytes();
+            }
+            hasher.update(bits[..entries.len()].as_flattened());
         }
     }
 
