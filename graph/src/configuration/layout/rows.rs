@@ -80,18 +80,22 @@ impl LayoutRows {
             return;
         };
         row_of.extend_from_within(row_of.len() - self.changed.len()..);
-        let (row, before) = (
-            self.batch.row(config).chunks(COMPARED),
-            self.batch.row(before).chunks(COMPARED),
-        );
-        let changed = row
-            .zip(before)
-            .zip(self.occurrence_of_slot.chunks(COMPARED));
-        for ((row, before), occurrences) in changed.filter(|((row, before), _)| row != before) {
-            for (&occurrence, (index, before)) in occurrences.iter().zip(row.iter().zip(before)) {
-                self.changed[occurrence as usize] |= index != before;
+        let (row, row_rest) = self.batch.row(config).as_chunks::<COMPARED>();
+        let (before, before_rest) = self.batch.row(before).as_chunks::<COMPARED>();
+        let (occurrences, occurrences_rest) = self.occurrence_of_slot.as_chunks::<COMPARED>();
+        let changed = &mut self.changed;
+        let mut compare = |row: &[u16], before: &[u16], occurrences: &[u32]| {
+            for ((index, before), &occurrence) in row.iter().zip(before).zip(occurrences) {
+                changed[occurrence as usize] |= index != before;
+            }
+        };
+        // Arrays are compared without a call.
+        for ((row, before), occurrences) in row.iter().zip(before).zip(occurrences) {
+            if row != before {
+                compare(row, before, occurrences);
             }
         }
+        compare(row_rest, before_rest, occurrences_rest);
     }
 
     fn row(
