@@ -1,6 +1,6 @@
 //! Checks that layouts are ones that XLA accepts for the tensors of a graph.
 
-use super::{LayoutBatch, LayoutEntry, entry::DIMENSIONS};
+use super::{LayoutBatch, LayoutEntry};
 use crate::{ConfigurationError, Graph, pace};
 
 /// Names of the tensors of an entry.
@@ -71,10 +71,9 @@ impl Fault {
 }
 
 fn fault(entry: LayoutEntry, ranks: [Option<usize>; 3]) -> Option<Fault> {
-    let values = entry.values();
-    for (tensor, (dimensions, rank)) in values.chunks_exact(DIMENSIONS).zip(ranks).enumerate() {
+    for (tensor, (dimensions, rank)) in entry.listed().into_iter().zip(ranks).enumerate() {
         let mut seen = 0_u8;
-        for &dimension in dimensions.iter().filter(|dimension| **dimension >= 0) {
+        for dimension in dimensions {
             if rank.is_some_and(|rank| usize::from(dimension.unsigned_abs()) >= rank) {
                 return Some(Fault {
                     tensor,

@@ -1,10 +1,12 @@
+use std::iter::successors;
+
 use crate::ConfigurationError;
 
 /// Number of values of a layout entry: three tensors (output, first operand, second operand) of six dimensions.
 pub const LAYOUT_VALUES: usize = TENSORS * DIMENSIONS;
 
 const TENSORS: usize = 3;
-pub(super) const DIMENSIONS: usize = 6;
+const DIMENSIONS: usize = 6;
 /// Number of values of one tensor, written as six digits to base 7, least significant first: 7⁶.
 const NUMBERS: u32 = 117_649;
 /// Number of bits of such a number.
@@ -114,6 +116,16 @@ impl LayoutEntry {
         })
     }
 
+    /// The dimensions that each tensor lists, without the places that it leaves to the compiler.
+    pub(super) fn listed(self) -> [impl Iterator<Item = i8>; TENSORS] {
+        self.numbers().map(|number| {
+            successors(Some(number), |rest| Some(rest / 7))
+                .take_while(|rest| *rest > 0)
+                .map(|rest| i8::try_from(rest % 7).unwrap_or(0) - 1)
+                .filter(|dimension| *dimension >= 0)
+        })
+    }
+
     /// The minor-to-major lists, without values of −1 at their ends and without empty lists at the end.
     #[must_use]
     pub fn tensors(self) -> Vec<Vec<i32>> {
@@ -213,6 +225,8 @@ mod tests {
         let entry = LayoutEntry::from_tensors(tensors.iter(), somewhere).unwrap();
         assert_eq!(entry.tensors(), tensors);
         assert!(LayoutEntry::DEFAULT.tensors().is_empty());
+        let listed = entry.listed().map(Vec::from_iter);
+        assert_eq!(listed, [vec![4, 0], vec![], vec![2]]);
     }
 
     #[test]

@@ -34,6 +34,9 @@ struct LocalLayouts(Vec<SliceSet<LayoutEntry>>);
 /// Number of slots that are compared at a time.
 const COMPARED: usize = 8;
 
+/// Number of entries that a hasher is given at a time.
+const HASHED: usize = 16;
+
 /// Marks a node that is not configurable in the model input `config`.
 const NOT_CONFIGURABLE: i64 = -2;
 
@@ -77,18 +80,22 @@ impl LayoutRows {
             return;
         };
         row_of.extend_from_within(row_of.len() - self.changed.len()..);
-        let (row, before) = (
-            self.batch.row(config).chunks(COMPARED),
-            self.batch.row(before).chunks(COMPARED),
-        );
-        let changed = row
-            .zip(before)
-            .zip(self.occurrence_of_slot.chunks(COMPARED));
-        for ((row, before), occurrences) in changed.filter(|((row, before), _)| row != before) {
-            for (&occurrence, (index, before)) in occurrences.iter().zip(row.iter().zip(before)) {
-                self.changed[occurrence as usize] |= index != before;
+        let (row, row_rest) = self.batch.row(config).as_chunks::<COMPARED>();
+        let (before, before_rest) = self.batch.row(before).as_chunks::<COMPARED>();
+        let (occurrences, occurrences_rest) = self.occurrence_of_slot.as_chunks::<COMPARED>();
+        let changed = &mut self.changed;
+        let mut compare = |row: &[u16], before: &[u16], occurrences: &[u32]| {
+            for ((index, before), &occurrence) in row.iter().zip(before).zip(occurrences) {
+                changed[occurrence as usize] |= index != before;
+            }
+        };
+        // Arrays are compared without a call.
+        for ((row, before), occurrences) in row.iter().zip(before).zip(occurrences) {
+            if row != before {
+                compare(row, before, occurrences);
             }
         }
+        compare(row_rest, before_rest, occurrences_rest);
     }
 
     fn row(
@@ -171,8 +178,12 @@ impl RowFinder for LayoutRows {
 
 impl LocalConfigurations for LocalLayouts {
     fn hash(&self, row: Row, hasher: &mut blake3::Hasher) {
-        for entry in self.0[row.segment].get(row.local) {
-            hasher.update(entry.numbers().map(u32::to_le_bytes).as_flattened());
+        for entries in self.0[row.segment].get(row.local).chunks(HASHED) {
+            let mut bits = [[0; size_of::<u64>()]; HASHED];
+            for (bits, entry) in bits.iter_mut().zip(entries) {
+                *bits = entry.bits().to_le_bytes();
+            }
+            hasher.update(bits[..entries.len()].as_flattened());
         }
     }
 

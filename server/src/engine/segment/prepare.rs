@@ -6,14 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{SegmentedGraph, TooManyRows};
+use hlorank_graph::{SegmentedGraph, TooManyRows, pace};
 
 use super::{
     embeddings::{CacheLookup, Embeddings},
     plan::{Plan, Planner},
 };
 use crate::{
-    compute::{Class, Computed},
+    compute::{Class, ComputePool, Computed},
     engine::{
         BatchPart, EngineError, Terms,
         backlog::{Backlog, Work},
@@ -49,7 +49,7 @@ enum Progress {
     Done(PreparedBatch),
 }
 
-/// How long a worker prepares one batch before it is another call's turn.
+/// How long a worker prepares one batch before it is another call's turn, if one waits.
 const TURN: Duration = Duration::from_millis(1);
 
 /// Rows that take as long to plan as one padded node takes to evaluate. A row takes less than half a microsecond, and a node
@@ -87,12 +87,12 @@ impl Preparation {
     ) -> Result<Computed<PreparedBatch>, EngineError> {
         check_room(resources, terms)?;
         let backlog = Arc::clone(&resources.backlog);
+        let pool = Arc::clone(&resources.pool);
         let first = resources.pool.run(terms.class, move |_| {
-            let until = Instant::now() + TURN;
             let configurations = part.into_configurations();
             let planner = Box::new(Planner::new(&self.graph, configurations));
             let work = self.queue_planning(&backlog, planner.configs(), terms)?;
-            Progress::Planning(self, planner, work).advance(until)
+            Progress::Planning(self, planner, work).advance_alone(&pool)
         });
         let Computed {
             value: progress,
@@ -106,9 +106,10 @@ impl Preparation {
                     waited,
                 });
             }
-            let next = resources.pool.run(terms.class, move |_| {
-                progress.advance(Instant::now() + TURN)
-            });
+            let pool = Arc::clone(&resources.pool);
+            let next = resources
+                .pool
+                .run(terms.class, move |_| progress.advance_alone(&pool));
             progress = next.await?.value?;
         }
     }
@@ -143,6 +144,18 @@ impl Preparation {
 }
 
 impl Progress {
+    /// Prepares turn after turn, as long as no other work waits.
+    fn advance_alone(mut self, pool: &ComputePool) -> Result<Self, EngineError> {
+        loop {
+            self = self.advance(Instant::now() + TURN)?;
+            if matches!(self, Self::Done(_)) || pool.queued() > 0 {
+                return Ok(self);
+            }
+            // Stops the work of a cancelled call.
+            pace::pause();
+        }
+    }
+
     /// Prepares until `until`, or a little longer.
     fn advance(self, until: Instant) -> Result<Self, EngineError> {
         match self {
