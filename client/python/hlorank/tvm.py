@@ -29,9 +29,10 @@ class CostModel(PyCostModel):
     >>> model = CostModel(Client("127.0.0.1:7070"), target="EPYC 9R14, LLVM 19, 1 core")
     >>> tune_tir(module, "llvm -num-cores 1", work_dir, 64, cost_model=model)
 
-    What is predicted depends on the decisions of a trace alone, so no program is lowered. Each task
-    is a target of its own on the server, and tasks of one kind say what to expect of each other. If
-    the server is away, there is one warning, and ``fallback`` goes on with what was measured.
+    What is predicted depends on the decisions of a trace alone, so no program is lowered. The model
+    ``tvm-llvm-cpu`` of the server knows them before anything is measured. Each task is a target of
+    its own, and tasks of one kind say what to expect of each other. If the server is away, there is
+    one warning, and ``fallback`` goes on with what was measured.
 
     Args:
         client: The server.

@@ -13,16 +13,18 @@ pub(super) struct SliceSet<T> {
     hasher: RandomState,
 }
 
-/// Number of slices that a new set has room for. Most sets of a small call stay below it, and growing takes longer than
+/// Maximum number of slices that a new set has room for. Most sets of a small call stay below it, and growing takes longer than
 /// inserting.
 const FIRST: usize = 28;
 
 impl<T: Copy + Eq + Hash> SliceSet<T> {
-    pub(super) fn new(width: usize) -> Self {
+    /// An empty set that will have at most `most` slices.
+    pub(super) fn new(width: usize, most: usize) -> Self {
+        let first = FIRST.min(most);
         Self {
             width,
-            flat: Vec::with_capacity(FIRST * width),
-            numbers: HashTable::with_capacity(FIRST),
+            flat: Vec::with_capacity(first * width),
+            numbers: HashTable::with_capacity(first),
             hasher: RandomState::default(),
         }
     }
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn equal_slices_have_one_number() {
-        let mut set = SliceSet::new(2);
+        let mut set = SliceSet::new(2, 3);
         for (slice, expected) in [
             ([1, 2], (0, true)),
             ([2, 1], (1, true)),
@@ -93,7 +95,7 @@ mod tests {
 
     #[test]
     fn many_slices_stay_apart() {
-        let mut set = SliceSet::new(1);
+        let mut set = SliceSet::new(1, 10_000);
         for number in 0..10_000_u32 {
             assert_eq!(set.insert(&[number]), (number, true));
         }
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn there_is_one_empty_slice() {
-        let mut set = SliceSet::<u16>::new(0);
+        let mut set = SliceSet::<u16>::new(0, 1);
         assert_eq!([set.insert(&[]), set.insert(&[])], [(0, true), (0, false)]);
         assert!(set.get(0).is_empty());
     }

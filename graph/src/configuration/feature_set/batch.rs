@@ -47,7 +47,7 @@ impl NodeFeatureBatch {
         let expected = configs * nodes * columns * size_of::<f32>();
         check_count("features (in bytes)", values.len(), expected)?;
         let mut row = Vec::with_capacity(columns);
-        let mut rows = DistinctRows::new(columns);
+        let mut rows = DistinctRows::new(columns, configs * nodes);
         let mut numbers = Vec::with_capacity(configs * nodes);
         for (place, bytes) in values.chunks_exact(columns * size_of::<f32>()).enumerate() {
             let read = read_row(bytes, &mut row);
@@ -83,7 +83,7 @@ impl NodeFeatureBatch {
         }
         let entries = table.len() / row_bytes;
         let mut row = Vec::with_capacity(columns);
-        let mut rows = DistinctRows::new(columns);
+        let mut rows = DistinctRows::new(columns, entries);
         // Rows of the table may be equal or unused.
         let mut number_of_entry = vec![u32::MAX; entries];
         let mut numbers = Vec::with_capacity(configs * nodes);

@@ -7,9 +7,9 @@ pub(super) struct DistinctRows {
 }
 
 impl DistinctRows {
-    pub(super) fn new(columns: usize) -> Self {
+    pub(super) fn new(columns: usize, most: usize) -> Self {
         Self {
-            known: SliceSet::new(columns),
+            known: SliceSet::new(columns, most),
             bits: Vec::with_capacity(columns),
         }
     }

@@ -33,7 +33,7 @@ impl Met {
             combinations = combinations.saturating_mul(batch.table(slot).len());
         }
         if combinations > MAX_TABLE.min(MAX_TABLE_PER_CONFIG * batch.len()) {
-            return Self::Set(SliceSet::new(slots.len()), Vec::new());
+            return Self::Set(SliceSet::new(slots.len(), batch.len()), Vec::new());
         }
         Self::Table {
             strides,

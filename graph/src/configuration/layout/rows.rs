@@ -59,11 +59,11 @@ impl LayoutRows {
             .map(|segment| segment.configurable.len());
         Self {
             by_indices: occurrences.collect(),
+            by_entries: segments
+                .map(|slots| (SliceSet::new(slots, batch.len()), Vec::new()))
+                .collect(),
             batch,
             occurrence_of_slot,
-            by_entries: segments
-                .map(|slots| (SliceSet::new(slots), Vec::new()))
-                .collect(),
             met: 0,
             indices: Vec::new(),
             entries: Vec::new(),
