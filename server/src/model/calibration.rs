@@ -24,10 +24,21 @@ pub struct Calibration {
     /// `[traits, lists]` the spread and the columns of every list, in units in which distances count. A trait of all lists lies
     /// together, so that a processor compares several lists at a time.
     traits: Vec<f32>,
-    /// `[traits]` what the traits are multiplied with: how much each counts, over its deviation over the lists.
-    factors: Vec<f64>,
+    /// `[traits]`
+    scales: Vec<Scale>,
     /// `[lists]`
     taus: Vec<f64>,
+}
+
+/// How a trait of a list is compared with that of others.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// What the trait is multiplied with: how much it counts, over its deviation over the lists.
+    factor: f64,
+    /// The deviation.
+    deviation: f64,
+    lowest: f64,
+    highest: f64,
 }
 
 /// The file as it is written.
@@ -66,6 +77,10 @@ const BANDWIDTH: f64 = 0.4;
 
 /// A squared distance beyond which lists are not alike at all: 36 squared bandwidths.
 const FAR: f32 = 5.76;
+
+/// How fast likeness falls with the deviations by which the traits of a list lie beyond those of all others: what no list of the
+/// validation data had, such as a column that is always 0, comes from elsewhere. Chosen as the bandwidth was.
+const BEYOND: f64 = 2.0;
 
 /// How many like lists outweigh one of which nothing is known.
 const UNKNOWN_WEIGHT: f64 = 0.3;
@@ -122,16 +137,22 @@ impl Calibration {
         let of_lists: Vec<Vec<f64>> = of_lists.collect();
         let count = of_lists[0].len();
         let mut traits = Vec::new();
-        let mut factors = Vec::new();
+        let mut scales = Vec::new();
         for place in 0..count {
             let values: Vec<f64> = of_lists.iter().map(|list| list[place]).collect();
-            let factor = share(place, count).sqrt() / (deviation(&values) + LEAST_SCALE);
+            let deviation = deviation(&values) + LEAST_SCALE;
+            let factor = share(place, count).sqrt() / deviation;
+            scales.push(Scale {
+                factor,
+                deviation,
+                lowest: values.iter().copied().fold(f64::INFINITY, f64::min),
+                highest: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            });
             traits.extend(values.into_iter().map(|value| rounded(value * factor)));
-            factors.push(factor);
         }
         Self {
             traits,
-            factors,
+            scales,
             taus,
         }
     }
@@ -140,11 +161,14 @@ impl Calibration {
     #[must_use]
     pub fn expected(&self, list: &ListTraits) -> ExpectedTau {
         let traits = coordinates(list.spread, &list.columns);
-        if traits.len() != self.factors.len() {
+        if traits.len() != self.scales.len() {
             return ExpectedTau::UNKNOWN;
         }
+        let within = libm::exp(-BEYOND * self.beyond(&traits));
         let distances = self.squared_distances(&traits).into_iter();
-        let weights: Vec<f64> = distances.map(likeness).collect();
+        let weights: Vec<f64> = distances
+            .map(|squared| within * likeness(squared))
+            .collect();
         let total = UNKNOWN_WEIGHT + weights.iter().sum::<f64>();
         let mean = |of: &dyn Fn(f64) -> f64, of_unknown: f64| {
             let lists = self.taus.iter().zip(&weights);
@@ -162,12 +186,22 @@ impl Calibration {
         }
     }
 
+    /// By how many deviations traits lie beyond those of all lists, together.
+    fn beyond(&self, traits: &[f64]) -> f64 {
+        let traits = traits.iter().zip(&self.scales);
+        let beyond = traits.map(|(value, scale)| {
+            let nearest = value.clamp(scale.lowest, scale.highest);
+            (value - nearest).abs() / scale.deviation
+        });
+        beyond.sum()
+    }
+
     /// `[lists]` the squared distance of each list.
     fn squared_distances(&self, traits: &[f64]) -> Vec<f32> {
         let mut squared = vec![0.0; self.taus.len()];
         let of_lists = self.traits.chunks_exact(self.taus.len());
-        for ((value, factor), of_lists) in traits.iter().zip(&self.factors).zip(of_lists) {
-            let own = rounded(value * factor);
+        for ((value, scale), of_lists) in traits.iter().zip(&self.scales).zip(of_lists) {
+            let own = rounded(value * scale.factor);
             for (squared, other) in squared.iter_mut().zip(of_lists) {
                 *squared += (own - other) * (own - other);
             }
@@ -251,6 +285,17 @@ mod tests {
             columns,
         };
         assert_eq!(calibration().expected(&other), ExpectedTau::UNKNOWN);
+    }
+
+    #[test]
+    fn little_is_expected_of_a_list_that_lies_beyond_all_others() {
+        // Sizes are 3.0 to 3.8.
+        let [within, beyond] = [of(7.0, 3.8), of(7.0, 4.3)];
+        assert!(
+            within.tau > 0.5 && beyond.tau < 0.2,
+            "{within:?} {beyond:?}"
+        );
+        assert!(beyond.deviation > within.deviation);
     }
 
     #[test]

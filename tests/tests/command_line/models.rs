@@ -37,6 +37,7 @@ async fn the_default_models_are_listed() {
         ("feature-set", "halide-adams2019"),
         ("layout", "layout-xla-cpu"),
         ("tile", TILE_MODEL),
+        ("feature-set", "tvm-llvm-cpu"),
     ];
     assert_eq!(defaults, expected);
 }
