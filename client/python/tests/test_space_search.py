@@ -299,7 +299,7 @@ def test_another_board_says_what_to_expect_and_the_answer_lists_it(store):
 
 def test_a_space_whose_columns_differ_from_those_of_a_model_is_refused():
     with run_server() as address, Client(address) as client:
-        (model,) = (each for each in client.list_models() if each.feature_set is not None)
+        model = next(each for each in client.list_models() if each.feature_set is not None)
         space = Space(model.feature_set.name, {"tile": [1, 2]})
         with pytest.raises(RefusedError) as error:
             client.search(space, TARGET).suggest()

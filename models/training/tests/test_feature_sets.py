@@ -160,6 +160,31 @@ def test_a_trained_model_becomes_an_artifact(tmp_path, folder, monkeypatch, caps
         assert golden["0/feature_set"].tobytes() == b"loops-1"
 
 
+def test_a_model_of_the_order_alone_needs_no_columns_of_nodes(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    random = np.random.default_rng(0)
+    for number in range(12):
+        # How large a program is, no column says.
+        amounts = random.uniform(1, 100, (16, 1, 2)).astype(np.float32)
+        times = random.uniform(1e3, 1e6) * amounts[:, 0] @ np.array([1.0, 3.0])
+        np.savez(
+            tmp_path / f"g{number}.npz",
+            feature_set=np.frombuffer(b"flat-1", np.uint8),
+            node_features=np.zeros((1, 0), np.float32),
+            edge_index=np.zeros((0, 2), np.int64),
+            config_features=amounts,
+            config_runtime=times.astype(np.int64),
+        )
+    columns = {"name": "flat-1", "node_features": [], "config_features": ["a", "b"]}
+    write_json(tmp_path / "feature_set.json", columns)
+    common = ["--data", tmp_path, "--out", tmp_path / "out", "--name", "flat"]
+    run(monkeypatch, *TRAIN, *common, "--epochs", 30, "--order")
+    assert "median_error" not in capsys.readouterr().out
+    manifest = read_json(tmp_path / "out/flat/1/manifest.json")
+    assert "unit" not in manifest and manifest["prior"]["slope"] > 0
+    assert manifest["measured_quality"]["kendall_tau"] > 0.9
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
