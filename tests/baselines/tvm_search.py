@@ -42,7 +42,8 @@ from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 import tvm_tasks as tasks
 
-STRATEGIES = ("hlorank", "random", "xgb", "new", "second")
+STRATEGIES = ("random", "xgb", "hlorank", "new", "second")
+_COMPARED = STRATEGIES[:4]
 BUDGETS = (8, 16, 32, 64, 128)
 _ADDRESS = "127.0.0.1:7791"
 _MOST = {"new": 32, "second": tasks.PER_ROUND}
@@ -165,26 +166,27 @@ def table(results: list[dict]) -> None:
     for key in sorted(best):
         _print_search(best[key])
     print()
-    compared = ("random", "xgb", "hlorank")
-    print("          best time against random: after trials   in random's time     processor s")
-    print("trials  searches  tasks        xgb  hlorank         xgb  hlorank    ", *compared)
+    heads = "  ".join(f"{strategy:>7}" for strategy in _COMPARED[1:])
+    print("                        best time against random's")
+    print(f"{'':24}{'after trials':28}{'in its time':28}processor s of each")
+    print(f"trials  searches  tasks  {heads}   {heads}   ", *_COMPARED)
     for budget in BUDGETS:
-        lasting = {key[:2] for key in best if all(_lasts(best, key, s, budget) for s in compared)}
+        lasting = {key[:2] for key in best if all(_lasts(best, key, s, budget) for s in _COMPARED)}
         if not lasting:
             continue
-        found = [[best[*key, s] for s in compared] for key in sorted(lasting)]
+        found = [[best[*key, s] for s in _COMPARED] for key in sorted(lasting)]
         times = [[_best(each, budget) for each in row] for row in found]
         clocks = np.array([[each["clock"][:budget][-1] for each in row] for row in found])
         within = [
             [_best(each, np.searchsorted(each["clock"], clock, "right")) for each in row]
             for row, clock in zip(found, clocks[:, 0], strict=True)
         ]
-        ratios = "     ".join(
-            f"{xgb:7.3f}  {own:7.3f}" for xgb, own in map(_ratios, (times, within))
+        ratios = "   ".join(
+            "  ".join(f"{ratio:7.3f}" for ratio in _ratios(each)) for each in (times, within)
         )
         seconds = "  ".join(f"{seconds:6.1f}" for seconds in clocks.mean(0))
         count = len({task for task, _ in lasting})
-        print(f"{budget:6}  {len(found):8}  {count:5}    {ratios}    {seconds}")
+        print(f"{budget:6}  {len(found):8}  {count:5}  {ratios}   {seconds}")
     again = [
         [_best(each, n) / _best(best[*key[:2], "hlorank"], 999) for n in (1, 8)]
         for key, each in best.items()
@@ -204,13 +206,13 @@ def plot(results: list[dict], path: str) -> None:
     searches = defaultdict(dict)
     for each in results:
         searches[each["task"], each["seed"]][each["strategy"]] = each
-    complete = [each for each in searches.values() if set(STRATEGIES[:3]) <= set(each)]
+    complete = [each for each in searches.values() if set(_COMPARED) <= set(each)]
     trials = max(each["random"]["trials"] for each in complete)
     complete = [each for each in complete if each["random"]["trials"] == trials]
     clocks = np.linspace(0, 1.5, 150)
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     by_trials, by_clock = figure.subplots(1, 2, sharey=True)
-    for strategy in STRATEGIES[:3]:
+    for strategy in _COMPARED:
         over_trials, over_clock = [], []
         for found in complete:
             reached = min(min(each["seconds"]) for each in found.values())
