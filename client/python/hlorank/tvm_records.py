@@ -20,6 +20,9 @@ from hlorank.tvm_trace import (
     COLUMNS,
     FEATURE_SET,
     LEVELS,
+    LOCATIONS,
+    SPLITS,
+    SUMS,
     Reading,
     Row,
     columns_of,
@@ -27,8 +30,6 @@ from hlorank.tvm_trace import (
     rows_of,
 )
 
-_SUMS = 2
-"""Summed axes with columns of their own."""
 _FAILURE = "crash"  # TVM does not say whether a candidate failed to compile or to run
 
 
@@ -86,6 +87,8 @@ def add_known(
         RefusedError: if the server is away, or keeps no measurements.
     """
     known = _fastest(client, target, module)
+    if not known:
+        return 0  # design spaces take time
     context = TuneContext(module, target=compiled_for, space_generator="post-order-apply")
     traces = [each.trace for each in context.generate_design_space()]
     workload = database.commit_workload(module)
@@ -162,18 +165,18 @@ def _decided(trace: Any, columns: dict[str, int]) -> Any | None:
     tiled = read.tiled
     levels = [f"level{level}" for level in range(LEVELS)]
     own = [[columns[f"axis{axis}_{level}"] for level in levels] for axis in range(AXES)]
-    sums = [[columns[f"sum{axis}_{level}"] for level in levels[:2]] for axis in range(_SUMS)]
+    sums = [[columns[f"sum{axis}_{level}"] for level in levels[:2]] for axis in range(SUMS)]
     all_axes = [columns[f"axes_{level}"] for level in levels]
     all_sums = [columns["sums_level0"], columns["sums_level1"]]
     if not (_set(tiled.spatial, own, all_axes) and _set(tiled.summed, sums, all_sums)):
         return None
-    for number, split in enumerate(read.splits[:2]):
+    for number, split in enumerate(read.splits[:SPLITS]):
         if len(split) != 2:
             return None
         split[:] = [columns[f"split{number}_{part}"] for part in ("outer", "inner")]
     for number, choice in enumerate(read.choices[:-3:-1]):
         choice[0] = columns[f"choice{number}"] - 1
-    for number, location in enumerate(read.locations[: columns["locations"]][:6]):
+    for number, location in enumerate(read.locations[: min(columns["locations"], LOCATIONS)]):
         location[0] = columns[f"location{number}"]
     for instruction, decision in read.sampled:
         value = decision if len(decision) > 1 else decision[0]

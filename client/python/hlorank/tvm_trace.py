@@ -19,9 +19,11 @@ LEVELS = 4
 """Levels of a spatial axis in multi-level tiling on a processor; a summed axis has two."""
 AXES = 3
 """Spatial axes with columns of their own, from the innermost one."""
-_SPLITS = 2
+SUMS = 2
+"""Summed axes with columns of their own, likewise."""
+SPLITS = 2
 """Other splits, such as those of a factored reduction."""
-_LOCATIONS = 6
+LOCATIONS = 6
 _ABSENT = -3
 """Below -2, which stands for inlining."""
 _FAILED = 1e9
@@ -36,7 +38,7 @@ Row = tuple[list[float], float]
 COLUMNS = (
     *(f"axis{axis}_level{level}" for axis in range(AXES) for level in range(LEVELS)),
     *(f"axes_level{level}" for level in range(LEVELS)),
-    *(f"sum{axis}_level{level}" for axis in range(2) for level in range(2)),
+    *(f"sum{axis}_level{level}" for axis in range(SUMS) for level in range(2)),
     "sums_level0",
     "sums_level1",
     "register_tile",
@@ -48,13 +50,13 @@ COLUMNS = (
     "spatial_axes",
     "written_at",
     "written_blocks",
-    *(f"split{split}_{part}" for split in range(_SPLITS) for part in ("outer", "inner")),
-    *(f"split{split}_factored" for split in range(_SPLITS)),
-    *(f"split{split}_block" for split in range(_SPLITS)),
+    *(f"split{split}_{part}" for split in range(SPLITS) for part in ("outer", "inner")),
+    *(f"split{split}_factored" for split in range(SPLITS)),
+    *(f"split{split}_block" for split in range(SPLITS)),
     "splits",
     "choice0",
     "choice1",
-    *(f"location{number}" for number in range(_LOCATIONS)),
+    *(f"location{number}" for number in range(LOCATIONS)),
     "locations",
 )
 """The names of the columns, in order."""
@@ -169,11 +171,11 @@ def columns_of(trace: Any) -> np.ndarray:
             read.written_at,
             read.written_blocks,
             *_split_columns(read.splits),
-            *_filled(read.factored, _SPLITS, _ABSENT),
-            *_filled(read.factored_blocks, _SPLITS, _ABSENT),
+            *_filled(read.factored, SPLITS, _ABSENT),
+            *_filled(read.factored_blocks, SPLITS, _ABSENT),
             len(read.splits),
             *_filled(choices, 2, 1 + _ABSENT),
-            *_filled(locations, _LOCATIONS, _ABSENT),
+            *_filled(locations, LOCATIONS, _ABSENT),
             len(read.locations),
         ],
         np.float32,
@@ -217,7 +219,7 @@ def _tile_columns(block: Tiles) -> list[int]:
     ones = [1] * LEVELS
     axes = _filled(block.spatial[::-1], AXES, ones)
     levels = [prod(level) for level in zip(*block.spatial, ones, strict=True)]
-    summed = _filled(block.summed[::-1], 2, [1, 1])
+    summed = _filled(block.summed[::-1], SUMS, [1, 1])
     sums = [prod(level) for level in zip(*block.summed, [1, 1], strict=True)]
     return [
         *(factor for axis in axes for factor in axis),
@@ -236,7 +238,7 @@ def _tile_columns(block: Tiles) -> list[int]:
 
 def _split_columns(splits: list[list[int]]) -> list[int]:
     """Outer and inner iterations; those between count as inner ones."""
-    filled = _filled(splits, _SPLITS, [1, 1])
+    filled = _filled(splits, SPLITS, [1, 1])
     return [part for split in filled for part in (split[0], prod(split[1:]))]
 
 
