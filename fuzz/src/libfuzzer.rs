@@ -9,9 +9,7 @@ use crate::{Target, mutate::Mutator};
 #[macro_export]
 macro_rules! libfuzzer {
     ($target:expr) => {
-        libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-            let _ = $target.check(input);
-        });
+        libfuzzer_sys::fuzz_target!(|input: &[u8]| $target.check(input));
         libfuzzer_sys::fuzz_mutator!(|data: &mut [u8],
                                       size: usize,
                                       _max_size: usize,

@@ -134,7 +134,8 @@ struct Running {
 impl Running {
     fn check(&self, target: &Target, input: &[u8]) {
         fs::write(&self.file, input).expect("an input can be written");
-        if target.check(input) > LONG {
+        let took = target.time(input);
+        if took > LONG {
             let peak = peak_memory();
             let limit = self.max_resident;
             assert!(
@@ -142,6 +143,8 @@ impl Running {
                 "memory grew to {peak} bytes, more than {limit}"
             );
         }
+        // After memory, because what takes much memory takes long as well.
+        Target::check_time(took);
     }
 }
 

@@ -18,21 +18,39 @@ impl Target {
     /// Maximum processor time of one input.
     pub const MAX_TIME: Duration = Duration::from_secs(1);
 
-    /// Reads an input and returns the processor time that it took.
+    /// Reads an input.
     ///
     /// # Panics
     /// If the reader breaks a promise or takes more than [`Self::MAX_TIME`].
+    pub fn check(&self, input: &[u8]) {
+        Self::check_time(self.time(input));
+    }
+
+    /// Reads an input and returns the processor time that it took.
+    ///
+    /// One that took too long is read again, and the shorter time counts: a virtual processor also counts what its
+    /// host takes from it.
     #[must_use]
-    pub fn check(&self, input: &[u8]) -> Duration {
-        let started = processor_time();
-        (self.read)(input);
-        let took = processor_time().saturating_sub(started);
+    pub(crate) fn time(&self, input: &[u8]) -> Duration {
+        let once = || {
+            let started = processor_time();
+            (self.read)(input);
+            processor_time().saturating_sub(started)
+        };
+        let took = once();
+        if took <= Self::MAX_TIME {
+            return took;
+        }
+        took.min(once())
+    }
+
+    /// Panics if a time is more than [`Self::MAX_TIME`].
+    pub(crate) fn check_time(took: Duration) {
         assert!(
             took <= Self::MAX_TIME,
             "{took:?} of processor time, more than {:?}",
             Self::MAX_TIME
         );
-        took
     }
 }
 

@@ -1,4 +1,4 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::{Configurations, prune};
@@ -80,12 +80,11 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
         .unwrap();
     let large = fill(&server).await;
 
-    let started = Instant::now();
     let error = client
         .rank(&RankRequest::new(&graph, &new))
         .await
         .unwrap_err();
-    let took = started.elapsed();
+    assert!(!large.is_finished(), "it did not wait for the other call");
     let refusal = error.refusal().unwrap();
     assert_eq!(
         (refusal.code(), refusal.reason()),
@@ -102,7 +101,6 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
         delay > Duration::from_millis(500),
         "it comes from what is left, which takes seconds: {delay:?}"
     );
-    assert!(took < Duration::from_secs(2), "{took:?}");
     client
         .rank(&RankRequest::new(&graph, &cached))
         .await

@@ -34,6 +34,8 @@ _REFERENCE = 5e-4
 """Seconds of the fixed computation on a free processor."""
 _SLOW = 0.02
 """Seconds of a candidate that is not worth more than two runs."""
+_LONG = 0.002
+"""Seconds of runs that are timed together: a few runs of some microseconds differ by a third."""
 
 
 class Measured:
@@ -193,7 +195,7 @@ def _passes(mod: tvm.IRModule, args_info: Any) -> list[float]:
     one = evaluated(1)
     if one > _SLOW:
         return [one_pass(1, 1), one_pass(1, 1)]
-    number = max(1, min(100, int(0.002 / max(one, 1e-7))))
+    number = max(1, int(_LONG / max(one, 1e-6)))
     return [one_pass(number, 3), one_pass(number, 3)]
 
 
