@@ -104,16 +104,16 @@ PYTHON_TESTS := $(patsubst %/tests,pytest/%,$(wildcard $(addsuffix /tests,$(PYTH
 
 test-python: $(PYTHON_TESTS) ## run the Python tests that need neither torch nor jax
 
-$(PYTHON_TESTS): pytest/%: $(PYTHON_READY)
+$(PYTHON_TESTS): pytest/%: programs $(PYTHON_READY)
 	@echo "pytest $*"
 	@cd $* && PYTHONPATH=.:$(abspath $(TRAINING)):$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q
 
 # An environment of its own, since jax and IREE are large.
-test-iree: $(IREE_READY) ## run the tests that compile with IREE
+test-iree: programs $(IREE_READY) ## run the tests that compile with IREE
 	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(IREE)/bin/python) -m pytest -q tests/iree tests/tune/iree
 
 # An environment of its own, since these packages are large.
-test-tuners: $(TUNERS_READY) ## run the tests of the adapters with the tuners that they are for
+test-tuners: programs $(TUNERS_READY) ## run the tests of the adapters with the tuners that they are for
 	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TUNERS)/bin/python) -m pytest -q tests/tuners
 
 lint: lint-rust lint-deny lint-proto lint-python ## check formatting, lints, dependencies and protos

@@ -110,9 +110,7 @@ class Models:
         """Adds what the first user of a task found to a database."""
         from hlorank.tvm import add_known
 
-        add_known(
-            self._client, _searched(seed), database, tasks.module(name), candidates.TARGET
-        )
+        add_known(self._client, _searched(seed), database, tasks.module(name), candidates.TARGET)
 
 
 def _searched(seed: int) -> str:
