@@ -7,6 +7,7 @@ and plots it.
 
 ==============  ==========================================================================
 ``random``      random scores, as TVM's XGBoost gives them below 100 measurements
+``default``     that XGBoost, which tells the last rounds of 128 trials apart
 ``xgb``         TVM's XGBoost, which knows the collected tasks and so predicts from the start
 ``hlorank``     ``hlorank.tvm.CostModel``, whose server has the collected tasks and the model
                 ``tvm-llvm-cpu``
@@ -42,7 +43,7 @@ from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 import tvm_tasks as tasks
 
-STRATEGIES = ("random", "xgb", "hlorank", "new", "second")
+STRATEGIES = ("random", "xgb", "hlorank", "new", "second", "default")
 _COMPARED = STRATEGIES[:4]
 BUDGETS = (8, 16, 32, 64, 128)
 _ADDRESS = "127.0.0.1:7791"
@@ -96,6 +97,8 @@ class Models:
         np.random.seed(seed)
         if strategy == "random":
             return ms.cost_model.RandomModel(seed=seed)
+        if strategy == "default":
+            return ms.cost_model.XGBModel(num_tuning_cores=1)
         if strategy == "xgb":
             model = ms.cost_model.XGBModel(num_tuning_cores=1, num_warmup_samples=0)
             model.load(self._xgb)
@@ -178,23 +181,28 @@ def table(results: list[dict]) -> None:
     print(f"{'':24}{'after trials':28}{'in its time':28}processor s of each")
     print(f"trials  searches  tasks  {heads}   {heads}   ", *_COMPARED)
     for budget in BUDGETS:
-        lasting = {key[:2] for key in best if all(_lasts(best, key, s, budget) for s in _COMPARED)}
+        strategies = [each for each in _COMPARED if _MOST.get(each, budget) >= budget]
+        lasting = {key[:2] for key in best if all(_lasts(best, key, s, budget) for s in strategies)}
         if not lasting:
             continue
-        found = [[best[*key, s] for s in _COMPARED] for key in sorted(lasting)]
+        found = [[best[*key, s] for s in strategies] for key in sorted(lasting)]
         times = [[_best(each, budget) for each in row] for row in found]
         clocks = np.array([[each["clock"][:budget][-1] for each in row] for row in found])
         within = [
             [_best(each, np.searchsorted(each["clock"], clock, "right")) for each in row]
             for row, clock in zip(found, clocks[:, 0], strict=True)
         ]
-        ratios = "   ".join(
-            "  ".join(f"{ratio:7.3f}" for ratio in _ratios(each)) for each in (times, within)
-        )
-        seconds = "  ".join(f"{seconds:6.1f}" for seconds in clocks.mean(0))
+        ratios = "   ".join(_cells(_ratios(each), "7.3f") for each in (times, within))
         count = len({task for task, _ in lasting})
+        seconds = _cells(clocks.mean(0), "6.1f", len(_COMPARED))
         print(f"{budget:6}  {len(found):8}  {count:5}  {ratios}   {seconds}")
     _print_second(best)
+
+
+def _cells(values: np.ndarray, form: str, count: int = len(_COMPARED) - 1) -> str:
+    """Values of the first strategies; the others have none."""
+    missing = ["-".rjust(int(form.split(".")[0]))] * (count - len(values))
+    return "  ".join([f"{value:{form}}" for value in values] + missing)
 
 
 def _print_second(best: dict[tuple, dict]) -> None:
@@ -236,8 +244,8 @@ def plot(results: list[dict], path: str) -> None:
             clock = np.array(found[strategy]["clock"]) / found["random"]["clock"][-1]
             after = np.searchsorted(clock, clocks, "right")
             over_clock.append(np.r_[np.inf, best][after])
-        axis = np.arange(1, trials + 1)
-        by_trials.step(axis, np.exp(np.log(over_trials).mean(0)), where="post", label=strategy)
+        mean = np.exp(np.log(over_trials).mean(0))[: _MOST.get(strategy, trials)]
+        by_trials.step(np.arange(1, len(mean) + 1), mean, where="post", label=strategy)
         by_clock.step(clocks, np.exp(np.log(over_clock).mean(0)), where="post")
     by_trials.set(
         xlabel="measured candidates", ylabel="best time so far / best of all", ylim=(1, 3)
