@@ -197,11 +197,21 @@ impl CommandError {
         }
     }
 
+    /// Returns the error of configurations that do not fit the graph of a file.
+    pub(crate) fn configuration(path: &Path, source: ConfigurationError) -> Self {
+        Self::Configuration {
+            path: path.display().to_string(),
+            source,
+        }
+    }
+
     /// Returns the exit code of the command.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Graph { source: error, .. } | Self::Client(error) => error.into(),
+            // The work is done, and only its result cannot be written.
             Self::Output(_) | Self::WrittenFile { .. } => Exit::Failed,
+            // All others are about the arguments or a file that they name.
             _ => Exit::WrongInput,
         }
     }

@@ -30,13 +30,8 @@ pub(crate) struct Bench {
     /// Numbers of configurations per call
     ///
     /// They are drawn from those of the file, with these relative frequencies [default: all configurations of the file]
-    #[arg(
-        long,
-        value_name = "N[:WEIGHT],...",
-        value_delimiter = ',',
-        conflicts_with = "trace"
-    )]
-    #[arg(help_heading = "Calls")]
+    #[arg(long, value_name = "N[:WEIGHT],...", value_delimiter = ',')]
+    #[arg(conflicts_with = "trace", help_heading = "Calls")]
     pub(super) configs: Vec<Share>,
     /// Number of different calls
     ///
@@ -49,39 +44,33 @@ pub(crate) struct Bench {
     #[arg(help_heading = "Calls")]
     pub(super) streams: f64,
     /// Number of configurations per batch of a stream
-    #[arg(long, value_name = "N", default_value = "100")]
-    #[arg(help_heading = "Calls")]
+    #[arg(long, value_name = "N", default_value = "100", help_heading = "Calls")]
     pub(super) batch: NonZeroU32,
     /// Record the calls in a trace
     ///
     /// `hlorank bench --trace` replays it.
-    #[arg(long, value_name = "FILE")]
-    #[arg(help_heading = "Traces and plots")]
+    #[arg(long, value_name = "FILE", help_heading = "Traces and plots")]
     pub(super) record: Option<PathBuf>,
     /// Replay a recorded trace
     ///
     /// It is replayed once at its recorded times, or repeatedly in its order with --rate.
-    #[arg(long, value_name = "FILE")]
-    #[arg(help_heading = "Traces and plots")]
+    #[arg(long, value_name = "FILE", help_heading = "Traces and plots")]
     pub(super) trace: Option<PathBuf>,
     /// Speed of the replay
     ///
     /// It is relative to the recorded times.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive, requires = "trace")]
-    #[arg(conflicts_with = "rate")]
-    #[arg(help_heading = "Traces and plots")]
+    #[arg(conflicts_with = "rate", help_heading = "Traces and plots")]
     pub(super) speed: f64,
     /// Mean number of calls per second
     ///
     /// They are at random times (Poisson arrivals) [default: 100 without a trace]
-    #[arg(long, value_name = "CALLS", value_parser = positive)]
-    #[arg(help_heading = "Load")]
+    #[arg(long, value_name = "CALLS", value_parser = positive, help_heading = "Load")]
     pub(super) rate: Option<f64>,
     /// Duration of the load
     ///
     /// In seconds, or with a unit, such as 500ms or 5m [default: 30s, or the duration of the trace]
-    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
-    #[arg(help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = "Load")]
     pub(super) duration: Option<Duration>,
     /// Number of connections
     ///
@@ -98,16 +87,13 @@ pub(crate) struct Bench {
     /// Number of best configurations to request
     ///
     /// 0 requests all.
-    #[arg(long, value_name = "K", default_value_t = 10)]
-    #[arg(help_heading = "Calls")]
+    #[arg(long, value_name = "K", default_value_t = 10, help_heading = "Calls")]
     pub(super) top: u32,
     /// Seed of the random times, calls and configurations
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    #[arg(help_heading = "Calls")]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Calls")]
     pub(super) seed: u64,
     /// Plot latency by percentile and over time as SVG
-    #[arg(long, value_name = "FILE.svg")]
-    #[arg(help_heading = "Traces and plots")]
+    #[arg(long, value_name = "FILE.svg", help_heading = "Traces and plots")]
     pub(super) plot: Option<PathBuf>,
     #[command(flatten)]
     pub(super) model: ModelChoice,

@@ -27,9 +27,11 @@ impl Iterator for Arrivals {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        // The number is above 0, so that its logarithm is finite.
+        // The inverse of the exponential distribution. The number is above 0, so that its logarithm
+        // is finite.
         let uniform = 1.0 - self.random.f64();
         self.seconds -= uniform.ln() / self.rate;
+        // The sum of a very low rate exceeds what a duration can hold, which ends the arrivals.
         Duration::try_from_secs_f64(self.seconds).ok()
     }
 }

@@ -19,6 +19,8 @@ impl<'a> Source<'a> {
     pub(super) fn of(graph: &'a MeasuredGraph) -> Option<Self> {
         match &graph.measurements {
             Some(measurements) => Some(Self::Own(&measurements.configurations)),
+            // The ranks of tensors suffice to draw layouts. Only the compiler knows the tiles of a
+            // kernel.
             None => (!graph.nodes.is_empty()).then_some(Self::AnyLayout(&graph.nodes)),
         }
     }
@@ -32,6 +34,8 @@ impl<'a> Source<'a> {
     ) -> Result<Configurations, ConfigurationError> {
         match self {
             Self::Own(own) if count <= own.len() => {
+                // The server evaluates equal configurations once, so a call with repeats would cost
+                // less than its number says.
                 let mut numbers: Vec<usize> = (0..own.len()).collect();
                 random.shuffle(&mut numbers);
                 Ok(own.select(&numbers[..count]))

@@ -7,6 +7,7 @@
 mod arguments;
 mod arrivals;
 mod draw;
+mod groups;
 mod load;
 mod options;
 mod plot;

@@ -26,19 +26,16 @@ impl FromStr for Share {
 
 /// Parses a number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number: &f64| number.is_finite() && *number > 0.0);
+    // `parse` accepts `inf` and `nan`, too.
+    let number: Option<f64> = text.parse().ok();
+    let number = number.filter(|number| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| "expected a number above 0, such as 0.5".to_owned())
 }
 
 /// Parses a number from 0 to 1.
 pub(super) fn part(text: &str) -> Result<f64, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number| (0.0..=1.0).contains(number));
+    let number = text.parse().ok();
+    let number = number.filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "expected a number from 0 to 1, such as 0.2".to_owned())
 }
 

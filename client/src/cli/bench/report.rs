@@ -105,9 +105,6 @@ impl BenchReport {
     pub(super) fn of(tally: &Tally, plan: Plan, elapsed: Duration, interrupted: bool) -> Self {
         let seconds = elapsed.as_secs_f64();
         let class = |(kind, class): (&Kind, &Class)| ClassReport::of(class, Some(*kind), seconds);
-        let intervals = (0..)
-            .map(|number| tally.width * number)
-            .zip(&tally.intervals);
         Self {
             plan,
             seconds,
@@ -119,9 +116,25 @@ impl BenchReport {
                 late_ms: (&tally.late).into(),
                 later_than_10_ms: tally.late_calls,
             },
-            over_time: intervals
-                .map(|(from, part)| IntervalReport::of(part, from, tally.width))
-                .collect(),
+            over_time: over_time(tally),
+        }
+    }
+}
+
+fn over_time(tally: &Tally) -> Vec<IntervalReport> {
+    let starts = (0..).map(|number| tally.width * number);
+    let intervals = starts.zip(&tally.intervals);
+    intervals
+        .map(|(from, interval)| IntervalReport::of(interval, from, tally.width))
+        .collect()
+}
+
+impl Kind {
+    fn method(self) -> &'static str {
+        if self.is_stream {
+            STREAM
+        } else {
+            "RankConfigs"
         }
     }
 }
@@ -130,28 +143,21 @@ impl ClassReport {
     fn of(class: &Class, kind: Option<Kind>, seconds: f64) -> Self {
         let answered = class.answered.count();
         Self {
-            method: kind.map(|kind| {
-                if kind.is_stream {
-                    STREAM
-                } else {
-                    "RankConfigs"
-                }
-            }),
+            method: kind.map(Kind::method),
             max_configurations: kind.map(|kind| kind.max_configurations),
             due: class.sent + class.not_sent,
             sent: class.sent,
             not_sent: class.not_sent,
             answered,
             failed: class.failed,
+            // A call is counted as sent before it can end, so this is never below 0.
             unfinished: class.sent - answered - class.failed,
             answered_per_second: number(answered) / seconds,
             latency_ms: (&class.answered).into(),
             percentiles: percentiles(&class.answered),
         }
     }
-}
 
-impl ClassReport {
     /// Returns the name of the row or curve; `unit` follows the number.
     pub(super) fn name(&self, unit: &str) -> String {
         let streamed = if self.method == Some(STREAM) {
@@ -192,21 +198,22 @@ impl IntervalReport {
 
 impl From<&Times> for Latency {
     fn from(times: &Times) -> Self {
-        let [p50, p90, p99, p99_9, max] =
-            [0.5, 0.9, 0.99, 0.999, 1.0].map(|quantile| times.at(quantile).map(milliseconds));
+        let at = |quantile| times.at(quantile).map(milliseconds);
         Self {
             mean: times.mean().map(milliseconds),
-            p50,
-            p90,
-            p99,
-            p99_9,
-            max,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            max: at(1.0),
         }
     }
 }
 
 /// Returns the latency distribution from 0 % to 100 %.
 fn percentiles(times: &Times) -> Vec<Percentile> {
+    // The points are equally far apart in the logarithm of the share of slower calls, which is the
+    // axis of the plot, and end where that share is less than one call.
     let above = (0_i32..).map(|point| 10_f64.powf(-f64::from(point) / POINTS));
     let above = above.take_while(|above| above * number(times.count()) >= 1.0);
     let point = |quantile| {
@@ -215,11 +222,8 @@ fn percentiles(times: &Times) -> Vec<Percentile> {
             ms: milliseconds(times.at(quantile)?),
         })
     };
-    above
-        .map(|above| 1.0 - above)
-        .chain([1.0])
-        .filter_map(point)
-        .collect()
+    let quantiles = above.map(|above| 1.0 - above).chain([1.0]);
+    quantiles.filter_map(point).collect()
 }
 
 fn milliseconds(time: Duration) -> f64 {

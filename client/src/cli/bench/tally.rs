@@ -64,6 +64,7 @@ pub(super) struct Failure {
 
 /// Precision of the times of the whole run and of an interval, in decimal digits.
 const DIGITS: u8 = 3;
+// A third digit would take eight times the memory, and there are a hundred intervals.
 const INTERVAL_DIGITS: u8 = 2;
 
 const INTERVALS: u32 = 100;
@@ -79,9 +80,8 @@ impl Times {
 
     fn add(&mut self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0
-            .record(nanoseconds)
-            .expect("the histogram resizes itself");
+        let recorded = self.0.record(nanoseconds);
+        recorded.expect("the histogram resizes itself");
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -90,6 +90,7 @@ impl Times {
 
     /// Returns the time at a quantile from 0 to 1, or `None` if the histogram is empty.
     pub(super) fn at(&self, quantile: f64) -> Option<Duration> {
+        // An empty histogram has 0 at every quantile, which would read as a very short time.
         (!self.0.is_empty()).then(|| Duration::from_nanos(self.0.value_at_quantile(quantile)))
     }
 
@@ -112,15 +113,16 @@ impl Class {
 impl Tally {
     /// Returns the empty tally of a load of this duration.
     pub(super) fn new(length: Duration) -> Self {
+        // Shorter intervals would have too few calls for a quantile.
         let width = (length / INTERVALS).max(SHORTEST_INTERVAL);
         let interval = Interval {
             due: 0,
             failed: 0,
             answered: Times::new(INTERVAL_DIGITS),
         };
-        let intervals = (0..)
-            .map(|number| width * number)
-            .take_while(|at| *at <= length);
+        // The last call of a trace is due at `length` itself, so an interval may begin there.
+        let starts = (0..).map(|number| width * number);
+        let intervals = starts.take_while(|at| *at <= length);
         Self {
             classes: BTreeMap::new(),
             all: Class::new(),
@@ -163,37 +165,41 @@ impl Tally {
         error: Option<&ClientError>,
     ) {
         self.last = self.last.max(scheduled.at + latency);
-        let Some(error) = error else {
-            self.interval(scheduled).answered.add(latency);
-            for class in self.classes_of(scheduled) {
-                class.answered.add(latency);
-            }
-            return;
-        };
+        match error {
+            None => self.count_answered(scheduled, latency),
+            Some(error) => self.count_failed(scheduled, latency, error.into()),
+        }
+    }
+
+    fn count_answered(&mut self, scheduled: &ScheduledCall, latency: Duration) {
+        self.interval(scheduled).answered.add(latency);
+        for class in self.classes_of(scheduled) {
+            class.answered.add(latency);
+        }
+    }
+
+    fn count_failed(&mut self, scheduled: &ScheduledCall, latency: Duration, failure: Failure) {
         self.interval(scheduled).failed += 1;
         for class in self.classes_of(scheduled) {
             class.failed += 1;
         }
-        let failure = Failure::from(error);
-        self.failures
-            .entry(failure)
-            .or_insert_with(|| Times::new(DIGITS))
-            .add(latency);
+        // Latencies of failures stay apart: a server that rejects at once would look fast.
+        let times = self.failures.entry(failure);
+        times.or_insert_with(|| Times::new(DIGITS)).add(latency);
     }
 
     /// Returns the class of the kind of the call, and the class of all calls.
     fn classes_of(&mut self, scheduled: &ScheduledCall) -> [&mut Class; 2] {
-        let max_configurations = size_class(scheduled.call.configurations());
         let kind = Kind {
             is_stream: scheduled.call.batch().is_some(),
-            max_configurations,
+            max_configurations: size_class(scheduled.call.configurations()),
         };
-        [
-            self.classes.entry(kind).or_insert_with(Class::new),
-            &mut self.all,
-        ]
+        let class = self.classes.entry(kind).or_insert_with(Class::new);
+        [class, &mut self.all]
     }
 
+    // A call belongs to the interval in which it was due and not to that of its answer, so that a
+    // stall shows when it began.
     fn interval(&mut self, scheduled: &ScheduledCall) -> &mut Interval {
         let number = scheduled.at.div_duration_f64(self.width);
         #[expect(

@@ -1,6 +1,9 @@
 //! Formats the result of a load as text.
 
-use std::fmt::{self, Display, Formatter};
+use std::{
+    fmt::{self, Display, Formatter},
+    iter,
+};
 
 use super::report::{BenchReport, ClassReport, FailureReport, Latency, Plan};
 use crate::cli::{
@@ -30,14 +33,7 @@ impl Display for BenchReport {
             "\nCalls began {p50} (p50), {p99} (p99), {max} (max) after they were due."
         )?;
         if self.is_behind() {
-            let late = grouped(count(self.starts.later_than_10_ms));
-            writeln!(
-                formatter,
-                "{} hlorank fell behind: {late} of {} calls began more than 10 ms after they were due, and their \
-                 latency includes this delay; use a lower rate, or run hlorank on another machine",
-                styled(WARNING, "warning:"),
-                grouped(count(self.all.sent)),
-            )?;
+            self.write_warning(formatter)?;
         }
         Ok(())
     }
@@ -45,9 +41,21 @@ impl Display for BenchReport {
 
 impl BenchReport {
     fn is_behind(&self) -> bool {
+        // Without calls the share is not a number, which no comparison finds above the limit.
         #[expect(clippy::cast_precision_loss, reason = "calls stay far below 2^53")]
         let share = self.starts.later_than_10_ms as f64 / self.all.sent as f64;
         share > LATE_SHARE
+    }
+
+    fn write_warning(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let late = grouped(count(self.starts.later_than_10_ms));
+        writeln!(
+            formatter,
+            "{} hlorank fell behind: {late} of {} calls began more than 10 ms after they were due, and their \
+             latency includes this delay; use a lower rate, or run hlorank on another machine",
+            styled(WARNING, "warning:"),
+            grouped(count(self.all.sent)),
+        )
     }
 
     fn table(&self) -> Table {
@@ -59,29 +67,36 @@ impl BenchReport {
 
     /// Returns the table of calls without an answer, by reason, or `None` if all were answered.
     fn not_answered(&self) -> Option<Table> {
+        let failed = self.failures.iter().map(FailureReport::cells);
+        let rows: Vec<_> = failed.chain(self.not_ended()).collect();
+        if rows.is_empty() {
+            return None;
+        }
         let latency = ["calls", "p50", "p99", "max"].map(|name| (name, Align::Right));
         let mut table = Table::new(&[&[("not answered", Align::Left)][..], &latency].concat());
-        for failure in &self.failures {
-            let Latency { p50, p99, max, .. } = failure.latency_ms;
-            let cells = [failure.name(), grouped(count(failure.calls))];
-            table.row(cells.into_iter().chain([p50, p99, max].map(time)));
+        for row in rows {
+            table.row(row);
         }
+        Some(table)
+    }
+
+    /// Returns the rows of the calls that neither were answered nor failed. They have no latency.
+    fn not_ended(&self) -> impl Iterator<Item = [String; 5]> {
         let in_flight = counted(self.plan.max_in_flight as usize, "call");
-        let unsent = format!("not sent: {in_flight} waited for their answers");
-        let others = [
-            (unsent, self.all.not_sent),
+        let not_sent = format!("not sent: {in_flight} waited for their answers");
+        let rows = [
+            (not_sent, self.all.not_sent),
             ("unfinished".to_owned(), self.all.unfinished),
         ];
-        for (name, calls) in others.into_iter().filter(|(_, calls)| *calls > 0) {
-            table.row(
-                [name, grouped(count(calls))]
-                    .into_iter()
-                    .chain([None; 3].map(time)),
-            );
-        }
-        let is_any = !self.failures.is_empty() || self.all.not_sent > 0 || self.all.unfinished > 0;
-        is_any.then_some(table)
+        let rows = rows.into_iter().filter(|(_, calls)| *calls > 0);
+        rows.map(|(name, calls)| row(name, calls, [None; 3]))
     }
+}
+
+/// Returns a row of the table of calls without an answer.
+fn row(name: String, calls: u64, latency: [Option<f64>; 3]) -> [String; 5] {
+    let [p50, p99, max] = latency.map(time);
+    [name, grouped(count(calls)), p50, p99, max]
 }
 
 const COLUMNS: [&str; 11] = [
@@ -99,43 +114,32 @@ const COLUMNS: [&str; 11] = [
 ];
 
 impl ClassReport {
-    fn cells(&self) -> [String; COLUMNS.len()] {
-        let [due, sent, answered, failed] =
-            [self.due, self.sent, self.answered, self.failed].map(|calls| grouped(count(calls)));
-        let Latency {
-            p50,
-            p90,
-            p99,
-            p99_9,
-            max,
-            ..
-        } = self.latency_ms;
-        let [p50, p90, p99, p99_9, max] = [p50, p90, p99, p99_9, max].map(time);
+    /// Returns a cell for each of [`COLUMNS`].
+    fn cells(&self) -> impl Iterator<Item = String> {
+        let counts = [self.due, self.sent, self.answered, self.failed];
+        let counts = counts.map(|calls| grouped(count(calls)));
         let rate = format!("{:.1}", self.answered_per_second);
-        [
-            self.name(""),
-            due,
-            sent,
-            answered,
-            failed,
-            rate,
-            p50,
-            p90,
-            p99,
-            p99_9,
-            max,
-        ]
+        let latency = &self.latency_ms;
+        let tail = [latency.p99, latency.p99_9, latency.max];
+        let times = [latency.p50, latency.p90].into_iter().chain(tail).map(time);
+        let name = iter::once(self.name(""));
+        name.chain(counts).chain([rate]).chain(times)
     }
 }
 
 impl FailureReport {
+    fn cells(&self) -> [String; 5] {
+        let Latency { p50, p99, max, .. } = self.latency_ms;
+        row(self.name(), self.calls, [p50, p99, max])
+    }
+
     fn name(&self) -> String {
         let code = self.code.as_deref().unwrap_or("invalid answer");
-        let reason = self
-            .reason
-            .as_deref()
-            .map(|reason| format!(" {}", printable(reason)));
-        format!("{code}{}", reason.unwrap_or_default())
+        match &self.reason {
+            // The reason is text of the server, which the terminal must not obey.
+            Some(reason) => format!("{code} {}", printable(reason)),
+            None => code.to_owned(),
+        }
     }
 }
 
