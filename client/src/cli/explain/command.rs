@@ -1,7 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use clap::Args;
-use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_client::{Adapt, Client, GraphHandle, RankRequest, Ranking};
 use serde::Serialize;
 
 use super::explanation::{Explanation, Ranked};
@@ -64,33 +64,51 @@ impl Explain {
         job: &Job<'_>,
     ) -> Result<ExplainedGraph, CommandError> {
         let graph = GraphHandle::of(job.measured);
-        let path = &self.subject.graph;
         let learned = self.subject.measurements.read(&job.measured.graph)?;
         let adapt = learned.map(|learned| learned.adapt);
-        let request = RankRequest::new(&graph, job.configurations)
-            .model(self.subject.model.model.clone())
-            .top(1)
-            .adapt(adapt.clone())
-            .with_scores();
-        let ranking = client.rank(&request).await;
-        let ranking = ranking.map_err(|source| CommandError::graph(path, job.module, source))?;
+        let ranking = self.rank(client, job, &graph, adapt.clone()).await?;
         let ranked = Ranked {
             client,
-            path,
+            path: &self.subject.graph,
             job,
             graph: &graph,
             adapt,
             ranking: &ranking,
         };
-        Ok(ExplainedGraph {
+        let explanation = Explanation::of(&ranked).await?;
+        Ok(ExplainedGraph::of(job, &ranking, explanation))
+    }
+
+    async fn rank(
+        &self,
+        client: &Client,
+        job: &Job<'_>,
+        graph: &GraphHandle,
+        adapt: Option<Adapt>,
+    ) -> Result<Ranking, CommandError> {
+        // The best is the first of the ranking, and the worst is found by the scores.
+        let request = RankRequest::new(graph, job.configurations)
+            .model(self.subject.model.model.clone())
+            .top(1)
+            .adapt(adapt)
+            .with_scores();
+        let ranking = client.rank(&request).await;
+        ranking.map_err(|source| CommandError::graph(&self.subject.graph, job.module, source))
+    }
+}
+
+impl ExplainedGraph {
+    fn of(job: &Job<'_>, ranking: &Ranking, explanation: Explanation) -> Self {
+        let graph = &job.measured.graph;
+        Self {
             module: job.module,
             name: job.measured.name.clone(),
-            kind: job.measured.graph.task().to_string(),
-            nodes: job.measured.graph.len(),
+            kind: graph.task().to_string(),
+            nodes: graph.len(),
             model: ranking.model.to_string(),
             configurations: job.configurations.len(),
-            explanation: Explanation::of(&ranked).await?,
-        })
+            explanation,
+        }
     }
 }
 

@@ -26,16 +26,12 @@ impl Compared {
         let worst = worst(&ranking.scores).unwrap_or(best);
         let own_default = job.run_times.as_ref().and_then(RunTimes::default_config);
         let all = job.configurations;
-        let selected = |number, reference| Self {
-            configurations: all.select(&[best, number, worst]),
-            sent: [Some(best), Some(number), Some(worst)],
-            reference,
-        };
+        // A default that was sent is preferred, because it has a number and perhaps a run time.
         if let Some(number) = own_default.or_else(|| default_number(all)) {
-            return Ok(selected(number, "default"));
+            return Ok(Self::of_sent(all, [best, number, worst], "default"));
         }
         let Some((configurations, reference)) = with_reference(all, best, worst)? else {
-            return Ok(selected(0, "first"));
+            return Ok(Self::of_sent(all, [best, 0, worst], "first"));
         };
         Ok(Self {
             configurations,
@@ -43,17 +39,23 @@ impl Compared {
             reference,
         })
     }
+
+    fn of_sent(all: &Configurations, numbers: [usize; 3], reference: &'static str) -> Self {
+        Self {
+            configurations: all.select(&numbers),
+            sent: numbers.map(Some),
+            reference,
+        }
+    }
 }
 
 /// Returns the number of the highest finite score.
 fn worst(scores: &[f32]) -> Option<usize> {
-    let finite = scores
-        .iter()
-        .enumerate()
-        .filter(|(_, score)| score.is_finite());
-    finite
-        .max_by(|(_, one), (_, other)| one.total_cmp(other))
-        .map(|(number, _)| number)
+    // An infinite score says that a kernel is too large for the model, and not how slow it is.
+    let numbered = scores.iter().enumerate();
+    let finite = numbered.filter(|(_, score)| score.is_finite());
+    let worst = finite.max_by(|(_, one), (_, other)| one.total_cmp(other));
+    worst.map(|(number, _)| number)
 }
 
 #[cfg(test)]

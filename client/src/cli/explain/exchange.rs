@@ -22,9 +22,10 @@ pub(super) fn exchanges<T: Copy + PartialEq>(
     let exchange = |part: usize, of: usize| {
         let (own, other) = (&three[of], &three[FROM[of]]);
         let mut exchanged = own.clone();
-        parts[part]
-            .iter()
-            .for_each(|&place| exchanged[place] = other[place]);
+        for &place in &parts[part] {
+            exchanged[place] = other[place];
+        }
+        // An exchange that changes nothing has no effect, so it need not be scored.
         (exchanged != *own).then_some((Exchange { part, of }, exchanged))
     };
     (0..parts.len())
@@ -43,6 +44,8 @@ pub(super) fn effects(
     let mut effects = vec![[0.0; 3]; parts];
     for &(Exchange { part, of }, score) in exchanged {
         let without = f64::from(scores[of]) - f64::from(score);
+        // For the reference, the exchange is the one with the best's part, so the difference has the
+        // other sign.
         effects[part][of] = if of == 1 { -without } else { without };
     }
     effects

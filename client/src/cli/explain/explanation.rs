@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use hlorank_client::{Adapt, Client, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{ConfigurationError, Configurations};
+use hlorank_graph::Configurations;
 use serde::Serialize;
 
 use super::{
+    bounds::bounds,
     compared::Compared,
-    exchange::effects,
     kernels::Kernels,
-    parts::{Part, Parts, bounds, segments},
+    parts::{Part, Parts},
+    segments::segments,
 };
 use crate::cli::{
     configuration::{ConfigurationForm, set_nodes},
@@ -70,99 +71,48 @@ pub(crate) struct Ranked<'a> {
 impl Explanation {
     /// Explains a ranking with one more call to the model version that ranked.
     pub(crate) async fn of(ranked: &Ranked<'_>) -> Result<Self, CommandError> {
+        let compared = Compared::of(ranked.job, ranked.ranking);
         let compared =
-            Compared::of(ranked.job, ranked.ranking).map_err(|error| ranked.unsuitable(error))?;
-        if let Configurations::Fusion(_) = &compared.configurations {
-            return Self::of_kernels(ranked, &compared).await;
+            compared.map_err(|source| CommandError::configuration(ranked.path, source))?;
+        match compared.configurations {
+            Configurations::Fusion(_) => Self::of_kernels(ranked, &compared).await,
+            _ => Self::of_parts(ranked, &compared).await,
         }
-        let parts = match &compared.configurations {
-            Configurations::Layout(three) => segments(ranked.job.measured, three),
-            Configurations::Tile(three) => bounds(three),
-            _ => {
-                return Err(CommandError::NotExplained {
-                    path: ranked.path.display().to_string(),
-                });
-            }
-        };
-        Self::of_parts(
-            ranked,
-            &compared,
-            parts.map_err(|error| ranked.unsuitable(error))?,
-        )
-        .await
     }
 
-    async fn of_parts(
-        ranked: &Ranked<'_>,
-        compared: &Compared,
-        parts: Parts,
-    ) -> Result<Self, CommandError> {
+    async fn of_parts(ranked: &Ranked<'_>, compared: &Compared) -> Result<Self, CommandError> {
+        let parts = ranked.parts(compared)?;
+        // The three are scored again, because the reference may be none of the configurations that
+        // were ranked.
         let answer = ranked.score(&parts.configurations, 0).await?;
-        let (three, rest) = answer.scores.split_at(3);
-        let exchanged: Vec<_> = parts
-            .exchanged
-            .into_iter()
-            .zip(rest.iter().copied())
-            .collect();
-        let scores = [three[0], three[1], three[2]];
-        let effects = effects(parts.list.len(), scores, &exchanged);
-        let mut explained = parts.list;
-        for (part, effects) in explained.iter_mut().zip(effects) {
-            part.effects = effects;
-        }
-        explained.sort_by(|one, other| other.size().total_cmp(&one.size()));
         Ok(Self {
-            parts: explained,
             left_out: parts.left_out,
-            kernels: Vec::new(),
-            ..Self::without_parts(ranked, compared, &answer, scores)
+            parts: parts.with_effects(&answer.scores),
+            ..Self::without_parts(ranked.job, compared, &answer)
         })
     }
 
+    // A fusion decides which kernels there are, so no part of it has an effect of its own. Its
+    // kernels say where the time goes.
     async fn of_kernels(ranked: &Ranked<'_>, compared: &Compared) -> Result<Self, CommandError> {
         let answer = ranked.score(&compared.configurations, 3).await?;
-        let kernels = [0, 1, 2].map(|config| {
-            let place = answer
-                .best
-                .iter()
-                .position(|ranked| ranked.config == config);
-            let kernels = place.and_then(|place| answer.kernels.get(place));
-            Kernels::of(ranked.job, kernels.map_or(&[], Vec::as_slice))
-        });
-        let scores = [answer.scores[0], answer.scores[1], answer.scores[2]];
+        let kernels = [0, 1, 2].map(|config| Kernels::of_config(ranked.job, &answer, config));
         Ok(Self {
             kernels: kernels.into(),
-            ..Self::without_parts(ranked, compared, &answer, scores)
+            ..Self::without_parts(ranked.job, compared, &answer)
         })
     }
 
-    fn without_parts(
-        ranked: &Ranked<'_>,
-        compared: &Compared,
-        answer: &Ranking,
-        scores: [f32; 3],
-    ) -> Self {
-        let job = ranked.job;
-        let roles = ["best", compared.reference, "worst"];
-        let three = &compared.configurations;
-        let slots = job.measured.graph.configurable();
-        let explained = |config: usize| Explained {
-            role: roles[config],
-            number: compared.sent[config].map(|sent| job.number(sent)),
-            score: scores[config],
-            run_time_ns: compared.sent[config].and_then(|sent| job.run_time(sent)),
-            configuration: ConfigurationForm::of(three, slots, config),
-            set_nodes: set_nodes(three, slots, config),
-            score_text: score_text(answer.unit, scores[config]),
-            short: three.batch().describe(config, slots),
-        };
-        let kind_of_part = match three {
+    /// Returns the explanation without parts and kernels. The first three configurations of the
+    /// answer are the compared ones.
+    fn without_parts(job: &Job<'_>, compared: &Compared, answer: &Ranking) -> Self {
+        let kind_of_part = match compared.configurations {
             Configurations::Layout(_) => "segment",
             _ => "bound",
         };
         Self {
             unit: unit_name(answer.unit),
-            configurations: [0, 1, 2].map(explained),
+            configurations: [0, 1, 2].map(|config| Explained::of(job, compared, answer, config)),
             kind_of_part,
             parts: Vec::new(),
             left_out: 0,
@@ -176,26 +126,55 @@ impl Explanation {
         let score = |config: usize| f64::from(self.configurations[config].score);
         [0, 2].map(|config| {
             let difference = score(config) - score(1);
+            // If scores were sums over parts, the effects would add up to the difference.
             let single: f64 = self.parts.iter().map(|part| part.effects[config]).sum();
             (difference, difference - single)
         })
     }
 }
 
-impl Part {
-    /// Returns the largest effect on the best and the worst.
-    fn size(&self) -> f64 {
-        self.effects[0].abs().max(self.effects[2].abs())
+impl Explained {
+    fn of(job: &Job<'_>, compared: &Compared, answer: &Ranking, config: usize) -> Self {
+        let three = &compared.configurations;
+        let slots = job.measured.graph.configurable();
+        let sent = compared.sent[config];
+        // The client has checked that every configuration has a score.
+        let score = answer.scores[config];
+        Self {
+            role: ["best", compared.reference, "worst"][config],
+            number: sent.map(|sent| job.number(sent)),
+            score,
+            run_time_ns: sent.and_then(|sent| job.run_time(sent)),
+            configuration: ConfigurationForm::of(three, slots, config),
+            set_nodes: set_nodes(three, slots, config),
+            score_text: score_text(answer.unit, score),
+            short: three.batch().describe(config, slots),
+        }
     }
 }
 
 impl Ranked<'_> {
+    /// Returns the parts in which the compared configurations differ.
+    fn parts(&self, compared: &Compared) -> Result<Parts, CommandError> {
+        let parts = match &compared.configurations {
+            Configurations::Layout(three) => segments(self.job.measured, three),
+            Configurations::Tile(three) => bounds(three),
+            Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
+                let path = self.path.display().to_string();
+                return Err(CommandError::NotExplained { path });
+            }
+        };
+        parts.map_err(|source| CommandError::configuration(self.path, source))
+    }
+
     /// Scores other configurations with the model version and the measurements of the ranking.
     async fn score(
         &self,
         configurations: &Configurations,
         explain: u32,
     ) -> Result<Ranking, CommandError> {
+        // Scores of different versions cannot be compared, and the default may change between two
+        // calls.
         let request = RankRequest::new(self.graph, configurations)
             .model(Some(self.ranking.model.clone()))
             .adapt(self.adapt.clone())
@@ -203,12 +182,5 @@ impl Ranked<'_> {
             .with_scores();
         let answer = self.client.rank(&request).await;
         answer.map_err(|source| CommandError::graph(self.path, self.job.module, source))
-    }
-
-    fn unsuitable(&self, source: ConfigurationError) -> CommandError {
-        CommandError::Configuration {
-            path: self.path.display().to_string(),
-            source,
-        }
     }
 }

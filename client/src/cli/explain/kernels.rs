@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use hlorank_client::v1::KernelTime;
-use hlorank_graph::opcode_name;
+use hlorank_client::{Ranking, v1::KernelTime};
 use serde::Serialize;
 
+use super::parts::opcode;
 use crate::cli::{
     job::Job,
     output::{Align, Table, counted, grouped, seconds},
@@ -32,17 +32,21 @@ const SHOWN: usize = 20;
 /// Number of letters of a bar that is the whole time.
 const BAR_LETTERS: f32 = 40.0;
 
+const COLUMNS: [(&str, Align); 6] = [
+    ("node", Align::Right),
+    ("opcode", Align::Left),
+    ("computes", Align::Right),
+    ("time", Align::Right),
+    ("share", Align::Right),
+    ("", Align::Left),
+];
+
 impl Kernels {
     /// Returns the kernels of one configuration of an answer.
     pub(crate) fn of(job: &Job<'_>, kernels: &[KernelTime]) -> Self {
         let kernel = |kernel: &KernelTime| Kernel {
             node: kernel.node,
-            opcode: job
-                .measured
-                .graph
-                .opcodes()
-                .get(kernel.node as usize)
-                .map_or("", |id| opcode_name(*id)),
+            opcode: opcode(&job.measured.graph, kernel.node),
             computed_nodes: kernel.computed_nodes,
             seconds: kernel.seconds,
         };
@@ -51,21 +55,23 @@ impl Kernels {
         Self(kernels)
     }
 
+    /// Returns the kernels of the configuration with this number in an answer; none if its score is
+    /// infinite.
+    pub(super) fn of_config(job: &Job<'_>, answer: &Ranking, config: usize) -> Self {
+        // Kernels are in the order of the ranking.
+        let mut best = answer.best.iter();
+        let place = best.position(|ranked| ranked.config == config);
+        let kernels = place.and_then(|place| answer.kernels.get(place));
+        Self::of(job, kernels.map_or(&[], Vec::as_slice))
+    }
+
     /// Returns the sum of the predicted run times in seconds.
     pub(crate) fn total(&self) -> f32 {
         self.0.iter().map(|kernel| kernel.seconds).sum()
     }
 
     fn table(&self, total: f32) -> Table {
-        let columns = [
-            ("node", Align::Right),
-            ("opcode", Align::Left),
-            ("computes", Align::Right),
-            ("time", Align::Right),
-            ("share", Align::Right),
-            ("", Align::Left),
-        ];
-        let mut table = Table::new(&columns);
+        let mut table = Table::new(&COLUMNS);
         for kernel in self.0.iter().take(SHOWN) {
             let share = kernel.seconds / total;
             table.row([

@@ -14,6 +14,14 @@ const SHOWN: usize = 20;
 /// Maximum number of nodes of a segment in a row of the table.
 const SHOWN_NODES: usize = 4;
 
+const COLUMNS: [(&str, Align); 5] = [
+    ("", Align::Left),
+    ("number", Align::Right),
+    ("score", Align::Right),
+    ("measured", Align::Right),
+    ("configuration", Align::Left),
+];
+
 impl Display for Explanation {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         writeln!(formatter, "{}", self.configurations_table())?;
@@ -21,13 +29,11 @@ impl Display for Explanation {
             return self.write_parts(formatter);
         }
         for (explained, kernels) in self.configurations.iter().zip(&self.kernels) {
+            let role = capitalized(explained.role);
+            // The server returns no kernels of a configuration with an infinite score.
             match kernels.0.len() {
-                0 => writeln!(
-                    formatter,
-                    "{}: a kernel is too large for the model",
-                    capitalized(explained.role)
-                )?,
-                _ => writeln!(formatter, "{}: {kernels}", capitalized(explained.role))?,
+                0 => writeln!(formatter, "{role}: a kernel is too large for the model")?,
+                _ => writeln!(formatter, "{role}: {kernels}")?,
             }
         }
         Ok(())
@@ -36,22 +42,14 @@ impl Display for Explanation {
 
 impl Explanation {
     fn configurations_table(&self) -> Table {
-        let columns = [
-            ("", Align::Left),
-            ("number", Align::Right),
-            ("score", Align::Right),
-            ("measured", Align::Right),
-            ("configuration", Align::Left),
-        ];
-        let mut table = Table::new(&columns);
+        let mut table = Table::new(&COLUMNS);
         for explained in &self.configurations {
+            let measured = explained.run_time_ns.map(run_time);
             table.row([
                 explained.role.to_owned(),
                 explained.number_text(),
                 explained.score_text.clone(),
-                explained
-                    .run_time_ns
-                    .map_or_else(|| "-".to_owned(), run_time),
+                measured.unwrap_or_else(|| "-".to_owned()),
                 explained.short.clone(),
             ]);
         }
@@ -64,33 +62,36 @@ impl Explanation {
             return writeln!(formatter, "No single {kind} explains how the three differ.");
         }
         writeln!(formatter, "{}\n", self.meaning())?;
-        let explained = self.configurations.each_ref();
-        let [best, reference, worst] = explained.map(|explained| explained.role);
-        let columns = [
-            (kind, Align::Right),
-            (best, Align::Right),
-            (reference, Align::Right),
-            (worst, Align::Right),
-            (self.contents(), Align::Left),
-        ];
-        let mut table = Table::new(&columns);
-        for part in self.parts.iter().take(SHOWN) {
-            let [best, reference, worst] = part.effects.map(effect);
-            table.row([part.name.clone(), best, reference, worst, part.contents()]);
-        }
-        write!(formatter, "{table}")?;
+        write!(formatter, "{}", self.parts_table())?;
         let others = self.parts.len().saturating_sub(SHOWN) + self.left_out;
         if others > 0 {
             let others = grouped(others);
             writeln!(formatter, "and {others} others with smaller effects")?;
         }
-        let [to_best, to_worst] = self.combined();
-        let (best, with_best) = (effect(to_best.0), effect(to_best.1));
-        let (worst, with_worst) = (effect(to_worst.0), effect(to_worst.1));
+        self.write_combined(formatter)
+    }
+
+    fn parts_table(&self) -> Table {
+        let roles = self.configurations.each_ref();
+        let [best, reference, worst] = roles.map(|explained| (explained.role, Align::Right));
+        let part = (self.kind_of_part, Align::Right);
+        let columns = [part, best, reference, worst, (self.contents(), Align::Left)];
+        let mut table = Table::new(&columns);
+        for part in self.parts.iter().take(SHOWN) {
+            let [best, reference, worst] = part.effects.map(effect);
+            table.row([part.name.clone(), best, reference, worst, part.contents()]);
+        }
+        table
+    }
+
+    fn write_combined(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let text = |(all, together)| (effect(all), effect(together));
+        let [(best, with_best), (worst, with_worst)] = self.combined().map(text);
         writeln!(
             formatter,
-            "\nFrom the {reference} to the best, the score changes by {best}, and to the worst by {worst}. Of these, {with_best} \
-             and {with_worst} are due to several {kind}s together."
+            "\nFrom the {} to the best, the score changes by {best}, and to the worst by {worst}. Of these, {with_best} \
+             and {with_worst} are due to several {}s together.",
+            self.configurations[1].role, self.kind_of_part
         )
     }
 
@@ -128,23 +129,28 @@ impl Explained {
 
 impl Part {
     fn contents(&self) -> String {
-        let of_node = |choice: &Choice| match choice.node {
-            Some(node) => format!("{node} {} {}", choice.what, choice.values[0]),
-            None => choice.values.join(", "),
+        let others = match self.choices.len().saturating_sub(SHOWN_NODES) {
+            0 => String::new(),
+            others => format!(", {} more", grouped(others)),
         };
-        let shown: Vec<String> = self.choices.iter().take(SHOWN_NODES).map(of_node).collect();
-        let others = self.choices.len().saturating_sub(SHOWN_NODES);
-        let others = if others > 0 {
-            format!(", {} more", grouped(others))
+        let shown = self.choices.iter().take(SHOWN_NODES).map(Choice::text);
+        let text = shown.collect::<Vec<_>>().join(", ") + &others;
+        // A bound has no nodes.
+        if self.nodes.is_empty() {
+            text
         } else {
-            String::new()
-        };
-        let size = if self.nodes.is_empty() {
-            String::new()
-        } else {
-            counted(self.nodes.len(), "node") + ": "
-        };
-        format!("{size}{}{others}", shown.join(", "))
+            format!("{}: {text}", counted(self.nodes.len(), "node"))
+        }
+    }
+}
+
+impl Choice {
+    fn text(&self) -> String {
+        match self.node {
+            // A row has no space for three layouts of each node, so it shows the best's.
+            Some(node) => format!("{node} {} {}", self.what, self.values[0]),
+            None => self.values.join(", "),
+        }
     }
 }
 
@@ -159,8 +165,6 @@ pub(crate) fn effect(effect: f64) -> String {
 
 fn capitalized(word: &str) -> String {
     let mut letters = word.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }
