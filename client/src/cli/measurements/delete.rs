@@ -39,15 +39,21 @@ struct DeleteReport {
 
 impl Delete {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        let deleted = client.delete(self.deletion()).await?;
+        Ok(format.print(&DeleteReport { deleted })?)
+    }
+
+    fn deletion(&self) -> Deletion<'_> {
+        // The arguments allow no other combinations: a graph needs a target and excludes a
+        // reporter, and one of target and reporter is required.
         let target = self.target.as_deref().unwrap_or_default();
-        let deletion = match (self.graph, self.reporter.as_deref()) {
+        match (self.graph, self.reporter.as_deref()) {
             (Some(graph), _) => Deletion::Graph(target, graph),
             (None, None) => Deletion::Target(target),
             (None, Some(reporter)) if target.is_empty() => Deletion::Reporter(reporter),
             (None, Some(reporter)) => Deletion::ReporterOnTarget(reporter, target),
-        };
-        let deleted = self.server.connect().await?.delete(deletion).await?;
-        Ok(format.print(&DeleteReport { deleted })?)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{
     fmt::{self, Display, Formatter},
     fs, mem,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
@@ -9,7 +9,10 @@ use hlorank_client::{Client, MeasurementsOf, v1::GraphMeasurements};
 use hlorank_graph::Digest;
 use serde::Serialize;
 
-use super::exported_file::ExportedFile;
+use super::{
+    exported_file::ExportedFile,
+    list::{graph_of, of_target},
+};
 use crate::cli::{
     error::CommandError,
     output::{Align, Format, Table, counted, grouped},
@@ -56,65 +59,80 @@ struct FileReport {
 }
 
 /// The graph of some measurements, on a target.
-type Subject = (String, Digest);
+#[derive(PartialEq)]
+struct Subject {
+    target: String,
+    graph: Digest,
+}
+
+/// Writes measurements as they come from the server.
+struct Exporter<'a> {
+    client: Client,
+    folder: &'a Path,
+    /// What `parts` are about; `None` before the first.
+    subject: Option<Subject>,
+    parts: Vec<GraphMeasurements>,
+    report: ExportReport,
+}
 
 impl Export {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let client = self.server.connect().await?;
-        let (mut report, mut after) = (ExportReport::default(), Vec::new());
-        let (mut parts, mut current) = (Vec::new(), None);
+        let mut exporter = Exporter {
+            client: self.server.connect().await?,
+            folder: &self.out,
+            subject: None,
+            parts: Vec::new(),
+            report: ExportReport::default(),
+        };
+        exporter.export(of_target(&self.target)).await?;
+        Ok(format.print(&exporter.report)?)
+    }
+}
+
+impl Exporter<'_> {
+    async fn export(&mut self, measurements: MeasurementsOf<'_>) -> Result<(), CommandError> {
+        let mut after = Vec::new();
         loop {
-            let page = client.list_measurements(self.chosen(), &after).await?;
+            let page = self.client.list_measurements(measurements, &after).await?;
             for part in page.graphs {
-                let of = subject(&part);
-                if current.as_ref() != Some(&of) {
-                    self.write(
-                        &client,
-                        current.replace(of),
-                        mem::take(&mut parts),
-                        &mut report,
-                    )
-                    .await?;
-                }
-                parts.push(part);
+                self.add(part).await?;
             }
             after = page.next;
             if after.is_empty() {
-                break;
+                return self.write().await;
             }
         }
-        self.write(&client, current, parts, &mut report).await?;
-        Ok(format.print(&report)?)
     }
 
-    fn chosen(&self) -> MeasurementsOf<'_> {
-        match self.target.as_str() {
-            "" => MeasurementsOf::All,
-            target => MeasurementsOf::Target(target),
+    // The server lists by target and graph, and a graph may continue on the next page. Its file is
+    // complete when another graph begins, so the measurements of one graph are in memory at a time.
+    async fn add(&mut self, part: GraphMeasurements) -> Result<(), CommandError> {
+        let subject = Subject {
+            target: part.target.clone(),
+            graph: graph_of(&part),
+        };
+        if self.subject.as_ref() != Some(&subject) {
+            self.write().await?;
+            self.subject = Some(subject);
         }
+        self.parts.push(part);
+        Ok(())
     }
 
-    async fn write(
-        &self,
-        client: &Client,
-        subject: Option<Subject>,
-        parts: Vec<GraphMeasurements>,
-        report: &mut ExportReport,
-    ) -> Result<(), CommandError> {
-        let Some((target, hash)) = subject else {
+    /// Writes the file of the current graph, if there is one.
+    async fn write(&mut self) -> Result<(), CommandError> {
+        let Some(Subject {
+            target,
+            graph: hash,
+        }) = self.subject.take()
+        else {
             return Ok(());
         };
-        let graph = client.measured_graph(&target, hash).await?;
-        let file = ExportedFile::new(hash, graph, parts)?;
-        let path = self.out.join(file.path());
-        let io_error = |source| CommandError::OutputFile {
-            path: path.display().to_string(),
-            source,
-        };
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(io_error)?;
-        }
-        report.files.push(FileReport {
+        let graph = self.client.measured_graph(&target, hash).await?;
+        let file = ExportedFile::new(hash, graph, mem::take(&mut self.parts))?;
+        let path = self.folder.join(file.path());
+        create_folder_of(&path)?;
+        self.report.files.push(FileReport {
             path: path.display().to_string(),
             target,
             task: file.task().to_string(),
@@ -126,41 +144,43 @@ impl Export {
     }
 }
 
-fn subject(part: &GraphMeasurements) -> Subject {
-    let hash = part
-        .graph_hash
-        .as_ref()
-        .try_into()
-        .map_or(Digest([0; 32]), Digest);
-    (part.target.clone(), hash)
+fn create_folder_of(path: &Path) -> Result<(), CommandError> {
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    folder.map_err(|source| CommandError::OutputFile {
+        path: path.display().to_string(),
+        source,
+    })
 }
+
+const COLUMNS: [(&str, Align); 4] = [
+    ("file", Align::Left),
+    ("target", Align::Left),
+    ("measurements", Align::Right),
+    ("for training", Align::Left),
+];
 
 impl Display for ExportReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         if self.files.is_empty() {
             return writeln!(formatter, "The server keeps no such measurements.");
         }
-        let columns = [
-            ("file", Align::Left),
-            ("target", Align::Left),
-            ("measurements", Align::Right),
-            ("for training", Align::Left),
-        ];
-        let mut table = Table::new(&columns);
-        for file in &self.files {
-            let trainable = if file.trainable { "yes" } else { "no" }.to_owned();
-            table.row([
-                file.path.clone(),
-                file.target.clone(),
-                grouped(file.measurements),
-                trainable,
-            ]);
-        }
-        let measurements = self.files.iter().map(|file| file.measurements).sum();
-        let (measurements, files) = (
-            counted(measurements, "measurement"),
-            counted(self.files.len(), "file"),
-        );
+        let mut table = Table::new(&COLUMNS);
+        self.files.iter().for_each(|file| table.row(file.cells()));
+        let all = self.files.iter().map(|file| file.measurements).sum();
+        let measurements = counted(all, "measurement");
+        let files = counted(self.files.len(), "file");
         write!(formatter, "{table}\n{measurements} in {files}.")
+    }
+}
+
+impl FileReport {
+    fn cells(&self) -> [String; COLUMNS.len()] {
+        let trainable = if self.trainable { "yes" } else { "no" };
+        [
+            self.path.clone(),
+            self.target.clone(),
+            grouped(self.measurements),
+            trainable.to_owned(),
+        ]
     }
 }

@@ -32,6 +32,7 @@ impl ExportedFile {
         graph: Option<v1::Graph>,
         measurements: Vec<GraphMeasurements>,
     ) -> Result<Self, FileError> {
+        // `add_times` sets the task by the configurations, which all measurements have.
         let mut file = Self {
             graph,
             hash,
@@ -42,28 +43,20 @@ impl ExportedFile {
         };
         for part in &measurements {
             let added = file.add_times(part);
-            added.map_err(|source| FileError::Configuration {
-                path: hash.to_string(),
-                module: 0,
-                source,
-            })?;
+            added.map_err(|source| unreadable(hash.to_string(), source))?;
         }
-        Ok(Self {
-            measurements,
-            ..file
-        })
+        file.measurements = measurements;
+        Ok(file)
     }
 
     /// Adds the configurations that have a time.
     fn add_times(&mut self, part: &GraphMeasurements) -> Result<(), ConfigurationError> {
-        let batch = part.batch.clone().unwrap_or_default();
-        let Some(batch) = EncodedBatch::of(&batch.encode_to_vec().into())? else {
+        let graph = self.graph.as_ref();
+        let slots = graph.map_or(&[][..], |graph| &graph.configurable_nodes);
+        let Some(batch) = read_configurations(part, slots)? else {
             return Ok(());
         };
         self.task = batch.task();
-        let graph = self.graph.as_ref();
-        let slots = graph.map_or(&[][..], |graph| &graph.configurable_nodes);
-        let batch = batch.read(self.task, slots, &FILE_LIMITS)?;
         for (config, &seconds) in part.seconds.iter().enumerate() {
             if seconds > 0.0 {
                 self.configs.push(batch.canonical(config));
@@ -75,23 +68,16 @@ impl ExportedFile {
 
     /// Its path below the folder of an export.
     pub(super) fn path(&self) -> PathBuf {
-        let target = self
-            .measurements
-            .first()
-            .map(|part| part.target.as_str())
-            .unwrap_or_default();
+        let first = self.measurements.first();
+        let target = first.map_or("", |part| &part.target);
         let folder: String = target.chars().take(MAX_FOLDER).map(allowed).collect();
-        // Names that differ elsewhere have folders of their own.
+        // Targets whose names are cut or replaced to the same letters have folders of their own.
         let digest =
             Digest::of_parts("hlorank 2026 exported target", [target.as_bytes()]).to_string();
-        let name = self.hash.to_string();
-        [
-            &format!("{folder}-{}", &digest[..8]),
-            self.task.name(),
-            &format!("{name}.npz"),
-        ]
-        .iter()
-        .collect()
+        // With the digest behind it, the name `..` leads to no other folder.
+        let folder = format!("{folder}-{}", &digest[..8]);
+        let file = format!("{}.npz", self.hash);
+        [folder.as_str(), self.task.name(), &file].iter().collect()
     }
 
     pub(super) fn task(&self) -> Task {
@@ -104,10 +90,8 @@ impl ExportedFile {
 
     /// Number of measurements.
     pub(super) fn measurements(&self) -> usize {
-        self.measurements
-            .iter()
-            .map(|part| part.seconds.len())
-            .sum()
+        let parts = self.measurements.iter();
+        parts.map(|part| part.seconds.len()).sum()
     }
 
     /// Whether training can read it: the graph is there, and a configuration was measured.
@@ -116,65 +100,82 @@ impl ExportedFile {
     }
 
     pub(super) fn write(self, path: &Path) -> Result<(), CommandError> {
-        let measured = if self.is_trainable() {
-            Some(self.measured(path)?)
-        } else {
-            None
-        };
+        let trainable = self.is_trainable().then(|| self.measured(path));
+        let measured = trainable.transpose()?;
+        // Without the graph, the hash still says what was measured.
         let by_hash = || v1::Graph {
             source: Some(Source::GraphHash(self.hash.0.to_vec().into())),
             task: v1::Task::from(self.task).into(),
             configurable_nodes: Vec::new(),
         };
-        let graph = Some(self.graph.unwrap_or_else(by_hash));
         let exported = ExportedMeasurements {
-            graph,
+            graph: Some(self.graph.unwrap_or_else(by_hash)),
             measurements: self.measurements,
-        }
-        .encode_to_vec();
-        Ok(FeatureFile::write_exported(
-            path,
-            measured.as_ref(),
-            &exported,
-        )?)
+        };
+        let exported = exported.encode_to_vec();
+        FeatureFile::write_exported(path, measured.as_ref(), &exported)?;
+        Ok(())
     }
 
     /// The graph as training reads it. Repeated configurations stay, and training takes their mean.
     fn measured(&self, path: &Path) -> Result<MeasuredGraph, FileError> {
-        let shown = || path.display().to_string();
-        let graph_error = |source| FileError::Graph {
-            path: shown(),
+        let message = self.graph.clone().unwrap_or_default();
+        let graph = Graph::of_message(&message, self.task, &FILE_LIMITS);
+        let graph = graph.map_err(|source| FileError::Graph {
+            path: path.display().to_string(),
             module: 0,
             source,
-        };
-        let message = self.graph.clone().unwrap_or_default();
-        let graph = Graph::of_message(&message, self.task, &FILE_LIMITS).map_err(graph_error)?;
-        let configs = self.configs.iter().map(Vec::as_slice);
-        let configurations = Configurations::from_canonical(self.task, configs, &FILE_LIMITS)
-            .map_err(|source| FileError::Configuration {
-                path: shown(),
-                module: 0,
-                source,
-            })?;
+        })?;
+        let measurements = self.run_times();
+        let measurements =
+            measurements.map_err(|source| unreadable(path.display().to_string(), source))?;
         Ok(MeasuredGraph {
             name: self.hash.to_string(),
             source: GraphSource::Features,
             graph,
             node_splits: Vec::new(),
             nodes: Vec::new(),
-            measurements: Some(Measurements {
-                numbers: (0..configurations.len()).collect(),
-                configurations,
-                run_times: self.nanoseconds.clone(),
-                normalizers: None,
-                default: None,
-                skipped: 0,
-            }),
+            measurements: Some(measurements),
+        })
+    }
+
+    fn run_times(&self) -> Result<Measurements, ConfigurationError> {
+        let configs = self.configs.iter().map(Vec::as_slice);
+        let configurations = Configurations::from_canonical(self.task, configs, &FILE_LIMITS)?;
+        Ok(Measurements {
+            numbers: (0..configurations.len()).collect(),
+            configurations,
+            run_times: self.nanoseconds.clone(),
+            normalizers: None,
+            default: None,
+            skipped: 0,
         })
     }
 }
 
-/// Training takes a time of 0 for none.
+/// Reads the configurations of some measurements; `slots` holds the node of each slot. Returns
+/// nothing if there are none.
+pub(super) fn read_configurations(
+    part: &GraphMeasurements,
+    slots: &[u32],
+) -> Result<Option<Configurations>, ConfigurationError> {
+    // Configurations are read from an encoded batch, which is how a server receives them.
+    let batch = part.batch.clone().unwrap_or_default();
+    let Some(batch) = EncodedBatch::of(&batch.encode_to_vec().into())? else {
+        return Ok(None);
+    };
+    batch.read(batch.task(), slots, &FILE_LIMITS).map(Some)
+}
+
+fn unreadable(path: String, source: ConfigurationError) -> FileError {
+    FileError::Configuration {
+        path,
+        module: 0,
+        source,
+    }
+}
+
+// Training takes a time of 0 for none, so a measured time is at least 1.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "rounded to the nearest, and at most 1e18"

@@ -1,21 +1,15 @@
 use std::{
-    collections::BTreeMap,
     fmt::{self, Display, Formatter},
     fs, io,
     path::{Path, PathBuf},
 };
 
 use clap::Args;
-use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured,
-    v1::{self, ConfigBatch, ExportedMeasurements, GraphMeasurements},
-};
-use hlorank_graph::{
-    ConfigurationError, EncodedBatch, FileError, GraphFile, MeasuredGraph, Task, read_exported,
-};
-use prost::Message as _;
+use hlorank_client::Client;
+use hlorank_graph::{FileError, GraphFile, Task, read_exported};
 use serde::Serialize;
 
+use super::report::Report;
 use crate::cli::{
     error::CommandError,
     input::FILE_LIMITS,
@@ -53,39 +47,29 @@ struct ImportReport {
     known: u64,
 }
 
-/// Measurements of one graph, ready to be reported.
-struct Report {
-    graph: GraphHandle,
-    parts: Vec<Part>,
-}
-
-/// Measurements of one reporter.
-struct Part {
-    /// Empty for the client itself.
-    reporter: String,
-    measurements: Adapt,
-}
-
-/// Maximum number of measurements of one call.
-const MAX_MEASUREMENTS: usize = 10_000;
-
 impl Import {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
         let client = self.server.connect().await?;
-        let mut files = Vec::new();
-        for path in &self.paths {
-            find(path, &mut files).map_err(|source| {
-                let path = path.display().to_string();
-                CommandError::File(FileError::Io { path, source })
-            })?;
-        }
-        let (mut report, progress) = (ImportReport::default(), Progress::over(files.len()));
+        let files = self.files()?;
+        let mut report = ImportReport::default();
+        let progress = Progress::over(files.len());
         for file in &files {
             progress.show_file(file);
             self.import(&client, file, &mut report).await?;
             progress.advance();
         }
         Ok(format.print(&report)?)
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, FileError> {
+        let mut files = Vec::new();
+        for path in &self.paths {
+            find(path, &mut files).map_err(|source| FileError::Io {
+                path: path.display().to_string(),
+                source,
+            })?;
+        }
+        Ok(files)
     }
 
     async fn import(
@@ -96,16 +80,12 @@ impl Import {
     ) -> Result<(), CommandError> {
         for Report { graph, parts } in self.read(file)? {
             report.graphs += 1;
-            for Part {
-                reporter,
-                measurements,
-            } in &parts
-            {
-                let reporter = if self.as_own { "" } else { reporter };
+            for part in &parts {
+                let reporter = if self.as_own { "" } else { &part.reporter };
                 let answer = client
-                    .report_measurements_of(reporter, &graph, measurements)
-                    .await;
-                let answer = answer.map_err(|source| CommandError::graph(file, 0, source))?;
+                    .report_measurements_of(reporter, &graph, &part.measurements)
+                    .await
+                    .map_err(|source| CommandError::graph(file, 0, source))?;
                 report.accepted += u64::from(answer.accepted);
                 report.known += u64::from(answer.known);
             }
@@ -119,28 +99,18 @@ impl Import {
             path: path.clone(),
             source,
         })?;
+        // An npz file is a zip archive. Those of TpuGraphs begin with `PK` as well, but have no
+        // exported measurements.
         if bytes.starts_with(b"PK")
             && let Some(exported) = read_exported(file, bytes.clone())?
         {
-            let exported = ExportedMeasurements::decode(&*exported);
-            let exported = exported.map_err(|source| CommandError::Exported {
-                path: path.clone(),
-                source,
-            })?;
-            let report = Report::of(exported).map_err(|source| FileError::Configuration {
-                path: path.clone(),
-                module: 0,
-                source,
-            })?;
-            return Ok(vec![report.ok_or(CommandError::NoGraph { path })?]);
+            return Ok(vec![Report::decode(path, &exported)?]);
         }
         let target = self.target.as_deref();
         let target = target.ok_or(CommandError::NoTarget { path })?;
         let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
-        let reports = graphs
-            .iter()
-            .filter_map(|measured| Report::of_measured(measured, target));
-        Ok(reports.collect())
+        let report = |measured| Report::of_measured(measured, target);
+        Ok(graphs.iter().filter_map(report).collect())
     }
 }
 
@@ -150,137 +120,27 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         files.push(path.to_owned());
         return Ok(());
     }
-    let mut inner = fs::read_dir(path)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<io::Result<Vec<_>>>()?;
+    let entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+    let mut inner = entries.collect::<io::Result<Vec<_>>>()?;
+    // A file system lists in any order, but the first file with an error should always be the same.
     inner.sort();
-    let is_measured = |path: &PathBuf| {
-        path.is_dir()
-            || path
-                .extension()
-                .is_some_and(|ending| ending == "npz" || ending == "pb")
+    // Exports may stand beside other files. A file that the user names is read whatever its ending.
+    let is_measured = |path: &&PathBuf| {
+        let ending = path.extension();
+        path.is_dir() || ending.is_some_and(|ending| ending == "npz" || ending == "pb")
     };
-    inner
-        .iter()
-        .filter(|path| is_measured(path))
-        .try_for_each(|path| find(path, files))
-}
-
-impl Report {
-    /// Returns nothing if there is no graph.
-    fn of(exported: ExportedMeasurements) -> Result<Option<Self>, ConfigurationError> {
-        let Some(message) = exported.graph else {
-            return Ok(None);
-        };
-        let slots = message.configurable_nodes.clone();
-        let Some(graph) = GraphHandle::of_message(message) else {
-            return Ok(None);
-        };
-        let mut parts = Vec::new();
-        for part in exported.measurements {
-            parts.extend(Part::by_reporter(part, &slots)?);
-        }
-        Ok(Some(Self { graph, parts }))
+    for path in inner.iter().filter(is_measured) {
+        find(path, files)?;
     }
-
-    /// A run time of 0 means not measured.
-    fn of_measured(measured: &MeasuredGraph, target: &str) -> Option<Self> {
-        let measurements = measured.measurements.as_ref()?;
-        let times = &measurements.run_times;
-        let numbers: Vec<usize> = (0..times.len())
-            .filter(|&config| times[config] > 0)
-            .collect();
-        let parts = numbers.chunks(MAX_MEASUREMENTS).map(|some| {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "nanoseconds stay far below 2^53"
-            )]
-            let time = |&config: &usize| Measured::Time {
-                seconds: times[config] as f64 * 1e-9,
-                repeats: 1,
-            };
-            let outcomes: Vec<Measured> = some.iter().map(time).collect();
-            let measurements =
-                Adapt::new(target).measured(&measurements.configurations.select(some), &outcomes);
-            Part {
-                reporter: String::new(),
-                measurements,
-            }
-        });
-        Some(Self {
-            graph: GraphHandle::of(measured),
-            parts: parts.collect(),
-        })
-    }
-}
-
-impl Part {
-    /// Splits measurements by their reporters.
-    fn by_reporter(of: GraphMeasurements, slots: &[u32]) -> Result<Vec<Self>, ConfigurationError> {
-        let mut reporters = BTreeMap::<&str, Vec<usize>>::new();
-        for (number, reporter) in of.reporters.iter().enumerate() {
-            reporters.entry(reporter).or_default().push(number);
-        }
-        if reporters.len() < 2 {
-            return Ok(vec![Self::of_one(of)]);
-        }
-        let encoded = of.batch.clone().unwrap_or_default().encode_to_vec().into();
-        let Some(encoded) = EncodedBatch::of(&encoded)? else {
-            return Ok(Vec::new());
-        };
-        let configurations = encoded.read(encoded.task(), slots, &FILE_LIMITS)?;
-        let part = |(reporter, numbers): (&str, Vec<usize>)| {
-            let some = configurations.select(&numbers).to_smallest_form();
-            Self::of_one(GraphMeasurements {
-                target: of.target.clone(),
-                batch: Some(ConfigBatch {
-                    configs: Some(some),
-                }),
-                seconds: chosen(&of.seconds, &numbers),
-                repeats: chosen(&of.repeats, &numbers),
-                failures: chosen(&of.failures, &numbers),
-                ids: chosen(&of.ids, &numbers),
-                reporters: vec![reporter.to_owned()],
-                ..GraphMeasurements::default()
-            })
-        };
-        Ok(reporters.into_iter().map(part).collect())
-    }
-
-    /// The measurements of one reporter.
-    fn of_one(of: GraphMeasurements) -> Self {
-        let adapt = v1::Adapt {
-            target: of.target,
-            batch: of.batch,
-            seconds: of.seconds,
-            repeats: of.repeats,
-            failures: of.failures,
-            ids: of.ids,
-            ..v1::Adapt::default()
-        };
-        Self {
-            reporter: of.reporters.into_iter().next().unwrap_or_default(),
-            measurements: adapt.into(),
-        }
-    }
-}
-
-/// The values of some numbers. The server refuses lists that are too short.
-fn chosen<T: Clone>(values: &[T], numbers: &[usize]) -> Vec<T> {
-    numbers
-        .iter()
-        .filter_map(|&number| values.get(number).cloned())
-        .collect()
+    Ok(())
 }
 
 impl Display for ImportReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let [accepted, known] =
             [self.accepted, self.known].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-        let (accepted, graphs) = (
-            counted(accepted, "measurement"),
-            counted(self.graphs, "graph"),
-        );
+        let accepted = counted(accepted, "measurement");
+        let graphs = counted(self.graphs, "graph");
         writeln!(
             formatter,
             "{accepted} of {graphs} are new; {known} were known."

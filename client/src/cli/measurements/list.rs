@@ -37,31 +37,39 @@ struct ListReport {
     kept: Vec<Kept>,
 }
 
-/// What one reporter measured of one graph on a target.
+/// The measurements of one reporter, of one graph on a target.
 #[derive(Debug, Serialize)]
 struct Kept {
+    #[serde(flatten)]
+    key: Key,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// What measurements are counted by.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Key {
     target: String,
     graph: String,
     /// Empty if it is not known, or another client that this one may not know.
     reporter: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Counts {
     measurements: usize,
     /// Number of those that failed.
     failed: usize,
 }
 
-/// Target, graph and reporter, and how many measurements they have: all, and those that failed.
-type Counts = BTreeMap<(String, String, String), [usize; 2]>;
-
 impl List {
     pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
         let client = self.server.connect().await?;
-        let of = match self.target.as_str() {
-            "" => MeasurementsOf::All,
-            target => MeasurementsOf::Target(target),
-        };
-        let (mut counts, mut after) = (Counts::new(), Vec::new());
+        let listed = of_target(&self.target);
+        let mut counts = BTreeMap::new();
+        let mut after = Vec::new();
         loop {
-            let page = client.list_measurements(of, &after).await?;
+            let page = client.list_measurements(listed, &after).await?;
             for part in page.graphs {
                 count(part, &mut counts);
             }
@@ -70,79 +78,71 @@ impl List {
                 break;
             }
         }
-        let kept = counts
-            .into_iter()
-            .map(|((target, graph, reporter), [measurements, failed])| Kept {
-                target,
-                graph,
-                reporter,
-                measurements,
-                failed,
-            });
-        Ok(format.print(&ListReport {
-            kept: kept.collect(),
-        })?)
+        let kept = counts.into_iter().map(|(key, counts)| Kept { key, counts });
+        let kept = kept.collect();
+        Ok(format.print(&ListReport { kept })?)
     }
 }
 
-fn count(part: GraphMeasurements, counts: &mut Counts) {
-    let GraphMeasurements {
-        target,
-        graph_hash,
-        seconds,
-        reporters,
-        ..
-    } = part;
-    let graph = graph_hash
-        .as_ref()
-        .try_into()
-        .map_or(Digest([0; 32]), Digest)
-        .to_string();
-    // Older servers send no reporters.
-    let mut reporters = reporters.into_iter();
-    for time in seconds {
-        let reporter = reporters.next().unwrap_or_default();
-        let [measurements, failed] = counts
-            .entry((target.clone(), graph.clone(), reporter))
-            .or_default();
-        *measurements += 1;
-        *failed += usize::from(time == 0.0);
+/// Returns which measurements `--target` selects, which is empty by default.
+pub(super) fn of_target(target: &str) -> MeasurementsOf<'_> {
+    match target {
+        "" => MeasurementsOf::All,
+        target => MeasurementsOf::Target(target),
     }
 }
+
+/// Returns the graph of some measurements.
+pub(super) fn graph_of(part: &GraphMeasurements) -> Digest {
+    // A hash of another length, which no server sends, becomes one that no graph has.
+    let hash = part.graph_hash.as_ref().try_into();
+    hash.map_or(Digest([0; 32]), Digest)
+}
+
+fn count(part: GraphMeasurements, counts: &mut BTreeMap<Key, Counts>) {
+    let graph = graph_of(&part).to_string();
+    // Older servers send no reporters.
+    let mut reporters = part.reporters.into_iter();
+    for time in part.seconds {
+        let key = Key {
+            target: part.target.clone(),
+            graph: graph.clone(),
+            reporter: reporters.next().unwrap_or_default(),
+        };
+        let counts = counts.entry(key).or_default();
+        counts.measurements += 1;
+        counts.failed += usize::from(time == 0.0);
+    }
+}
+
+impl Kept {
+    fn cells(&self) -> impl Iterator<Item = String> {
+        let reporter = match self.key.reporter.as_str() {
+            "" => "-",
+            reporter => reporter,
+        };
+        let names = [self.key.target.as_str(), &self.key.graph, reporter].map(str::to_owned);
+        let numbers = [self.counts.measurements, self.counts.failed].map(grouped);
+        names.into_iter().chain(numbers)
+    }
+}
+
+const COLUMNS: [(&str, Align); 5] = [
+    ("target", Align::Left),
+    ("graph", Align::Left),
+    ("reporter", Align::Left),
+    ("measurements", Align::Right),
+    ("failed", Align::Right),
+];
 
 impl Display for ListReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         if self.kept.is_empty() {
             return writeln!(formatter, "The server keeps no such measurements.");
         }
-        let columns = [
-            ("target", Align::Left),
-            ("graph", Align::Left),
-            ("reporter", Align::Left),
-            ("measurements", Align::Right),
-            ("failed", Align::Right),
-        ];
-        let mut table = Table::new(&columns);
-        for Kept {
-            target,
-            graph,
-            reporter,
-            measurements,
-            failed,
-        } in &self.kept
-        {
-            let reporter = if reporter.is_empty() { "-" } else { reporter }.to_owned();
-            let numbers = [grouped(*measurements), grouped(*failed)];
-            let [measurements, failed] = numbers;
-            table.row([
-                target.clone(),
-                graph.clone(),
-                reporter,
-                measurements,
-                failed,
-            ]);
-        }
-        let all = self.kept.iter().map(|kept| kept.measurements).sum();
+        let mut table = Table::new(&COLUMNS);
+        self.kept.iter().for_each(|kept| table.row(kept.cells()));
+        let all = self.kept.iter().map(|kept| kept.counts.measurements).sum();
         write!(formatter, "{table}\n{}.", counted(all, "measurement"))
     }
 }

@@ -5,6 +5,7 @@ mod export;
 mod exported_file;
 mod import;
 mod list;
+mod report;
 
 use clap::Subcommand;
 
