@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use fastrand::Rng;
-use hlorank_graph::{Configurations, MeasuredGraph, Task};
+use hlorank_graph::{ConfigurationError, Configurations, MeasuredGraph, Task};
 use serde::Serialize;
 
 use crate::cli::{
@@ -66,33 +66,38 @@ impl Draw {
         if self.random.is_none() && graph.measurements.is_some() {
             return Ok(None);
         }
-        let name = || path.display().to_string();
-        check_drawable(graph, name)?;
+        check_drawable(graph, || path.display().to_string())?;
+        let drawn = self.draw(graph);
+        let drawn = drawn.map_err(|source| CommandError::configuration(path, source))?;
+        Ok(Some(drawn))
+    }
+
+    /// Draws configurations of a graph that passed the check, so its task is layout or fusion.
+    fn draw(self, graph: &MeasuredGraph) -> Result<(Configurations, Drawn), ConfigurationError> {
         let random = self.random.unwrap_or(RANDOM);
+        // Equal arguments draw equal configurations, so `rank` and `explain` number them alike.
         let mut rng = Rng::with_seed(self.seed);
-        let drawn = if graph.graph.task() == Task::Fusion {
-            let drawn = draw_fusions(graph.graph.configurable().len(), random, &mut rng);
-            drawn.map(|drawn| (Drawn::of_fusions(&drawn, self.seed), drawn.configurations))
+        if graph.graph.task() == Task::Fusion {
+            let slots = graph.graph.configurable().len();
+            let drawn = draw_fusions(slots, random, &mut rng)?;
+            let report = Drawn::of_fusions(&drawn, self.seed);
+            Ok((drawn.configurations, report))
         } else {
-            let drawn = draw_layouts(&graph.nodes, random, &mut rng);
-            drawn.map(|drawn| (Drawn::of_layouts(&drawn, self.seed), drawn.configurations))
-        };
-        let drawn = drawn.map_err(|source| CommandError::Configuration {
-            path: name(),
-            source,
-        });
-        drawn.map(|(report, configurations)| Some((configurations, report)))
+            let drawn = draw_layouts(&graph.nodes, random, &mut rng)?;
+            let report = Drawn::of_layouts(&drawn, self.seed);
+            Ok((drawn.configurations, report))
+        }
     }
 }
 
 impl Drawn {
     fn of_fusions(drawn: &DrawnFusions, seed: u64) -> Self {
-        let DrawnFusions { single, random, .. } = *drawn;
         Self {
             task: Task::Fusion,
-            single_deviations: single,
-            possible_single_deviations: single,
-            random,
+            single_deviations: drawn.single,
+            // A program has one such fusion per slot, and all of them are drawn.
+            possible_single_deviations: drawn.single,
+            random: drawn.random,
             seed,
         }
     }

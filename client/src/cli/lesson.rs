@@ -65,6 +65,7 @@ struct Pool {
 
 impl From<&v1::Adaptation> for Lesson {
     fn from(adaptation: &v1::Adaptation) -> Self {
+        let contradictions = adaptation.contradictions.iter().map(Contradiction::from);
         Self {
             target: adaptation.target.clone(),
             measured_configurations: adaptation.measured_configs,
@@ -75,11 +76,7 @@ impl From<&v1::Adaptation> for Lesson {
             zero_shot_tau: adaptation.zero_shot_tau,
             stored_measurements: adaptation.stored_measurements,
             pool: adaptation.pool.map(Pool::from),
-            contradictions: adaptation
-                .contradictions
-                .iter()
-                .map(Contradiction::from)
-                .collect(),
+            contradictions: contradictions.collect(),
             sources: adaptation.sources.iter().map(Source::from).collect(),
             rests_on: adaptation.rests_on().filter_map(evidence).collect(),
         }
@@ -152,7 +149,6 @@ fn refusal(refusal: v1::PoolRefusal) -> Option<&'static str> {
 
 impl Display for Pool {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let (kernels, measured) = (self.kernels as usize, self.measured_configurations as usize);
         let verb = if self.used {
             "Learned"
         } else {
@@ -161,8 +157,8 @@ impl Display for Pool {
         write!(
             formatter,
             "{verb} from {} in {} of this structure: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
-            counted(measured, "measured configuration"),
-            counted(kernels, "other kernel"),
+            measured(self.measured_configurations),
+            counted(self.kernels as usize, "other kernel"),
             self.leave_one_out_tau,
             self.zero_shot_tau,
         )?;
@@ -174,10 +170,7 @@ impl Display for Pool {
 
 impl Display for Source {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let measured = counted(
-            self.measured_configurations as usize,
-            "measured configuration",
-        );
+        let measured = measured(self.measured_configurations);
         let target = printable(&self.target);
         match self.refusal {
             None => write!(
@@ -198,28 +191,41 @@ impl Display for Lesson {
         for source in &self.sources {
             writeln!(formatter, "{source}")?;
         }
-        if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
+        // A pool without kernels says only that none of this structure were measured.
+        if let Some(pool) = &self.pool
+            && pool.kernels > 0
+        {
             writeln!(formatter, "{pool}")?;
         }
-        let measured = counted(
-            self.measured_configurations as usize,
-            "measured configuration",
-        );
-        if !self.adapted {
-            return write!(
-                formatter,
-                "Nothing was learned from {measured}: at least three different times are needed."
-            );
+        if self.adapted {
+            return self.write_own(formatter);
         }
+        let measured = measured(self.measured_configurations);
+        write!(
+            formatter,
+            "Nothing was learned from {measured}: at least three different times are needed."
+        )
+    }
+}
+
+impl Lesson {
+    /// Writes what the measurements of the graph itself taught.
+    fn write_own(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let measured = measured(self.measured_configurations);
         write!(
             formatter,
             "Learned from {measured} of `{}`: tau {:.2} when each is predicted by the others",
             self.target, self.leave_one_out_tau,
         )?;
+        // Older servers do not say what scores rest on. They always had a model.
         let is_without_model = !self.rests_on.is_empty() && !self.rests_on.contains(&"model");
         if is_without_model {
             return write!(formatter, ".");
         }
         write!(formatter, ", {:.2} by the model alone.", self.zero_shot_tau)
     }
+}
+
+fn measured(configurations: u32) -> String {
+    counted(configurations as usize, "measured configuration")
 }

@@ -78,11 +78,10 @@ pub(crate) struct Prediction {
 impl Prediction {
     /// Returns the prediction of the configuration at this place of a ranking, if scores are adapted.
     pub(crate) fn of(ranking: &Ranking, place: usize) -> Option<Self> {
-        let (&seconds, &log_sd) = (
-            ranking.predicted_seconds.get(place)?,
-            ranking.log_sd.get(place)?,
-        );
-        Some(Self { seconds, log_sd })
+        Some(Self {
+            seconds: *ranking.predicted_seconds.get(place)?,
+            log_sd: *ranking.log_sd.get(place)?,
+        })
     }
 }
 
@@ -94,30 +93,39 @@ impl Measurements {
 
     /// Reads the measurements of a graph; `None` if there is no file of them, and stored ones are not asked for.
     pub(crate) fn read(&self, graph: &Graph) -> Result<Option<Learned>, CommandError> {
-        let adapt = Adapt::new(&self.target);
-        let adapt = match (self.stored, self.own_only) {
-            (false, _) => adapt,
-            (true, false) => adapt.use_stored(),
-            (true, true) => adapt.use_own_stored(),
-        };
-        let unmeasured = |adapt| Learned {
-            adapt,
-            since_improvement: 0,
-        };
         let Some(path) = &self.measured else {
-            return Ok(self.stored.then(|| unmeasured(adapt)));
+            return Ok(self.stored.then(|| Learned::new(self.adapt())));
         };
         let forms = read_forms(path)?;
+        // A search begins with an empty list, but a batch of configurations may not be empty.
         if forms.is_empty() {
-            return Ok(Some(unmeasured(adapt)));
+            return Ok(Some(Learned::new(self.adapt())));
         }
         let outcomes: Vec<Measured> = forms.iter().map(MeasuredForm::outcome).collect();
         let configurations = forms.into_iter().map(|form| form.configuration).collect();
         let configurations = configuration::from_values(path, configurations, graph)?;
         Ok(Some(Learned {
-            adapt: adapt.measured(&configurations, &outcomes),
+            adapt: self.adapt().measured(&configurations, &outcomes),
             since_improvement: since_improvement(&outcomes),
         }))
+    }
+
+    fn adapt(&self) -> Adapt {
+        let adapt = Adapt::new(&self.target);
+        match (self.stored, self.own_only) {
+            (false, _) => adapt,
+            (true, false) => adapt.use_stored(),
+            (true, true) => adapt.use_own_stored(),
+        }
+    }
+}
+
+impl Learned {
+    fn new(adapt: Adapt) -> Self {
+        Self {
+            adapt,
+            since_improvement: 0,
+        }
     }
 }
 
@@ -128,22 +136,24 @@ fn read_forms(path: &Path) -> Result<Vec<MeasuredForm>, CommandError> {
         path: name.clone(),
         source,
     })?;
-    let forms: Result<Vec<MeasuredForm>, _> = serde_json::from_str(&text);
-    let checked = forms.and_then(|forms| {
-        let wrong = forms
-            .iter()
-            .position(|form| form.seconds.is_some() == form.failure.is_some());
-        let expected = |number| format!("measurement {number} needs either `seconds` or `failure`");
-        wrong.map_or(Ok(()), |number| {
-            Err(serde_json::Error::custom(expected(number)))
-        })?;
-        Ok(forms)
-    });
-    checked.map_err(|source| CommandError::ConfigurationJson { path: name, source })
+    let forms = serde_json::from_str(&text).and_then(checked);
+    forms.map_err(|source| CommandError::ConfigurationJson { path: name, source })
+}
+
+/// Checks that every measurement has one outcome.
+fn checked(forms: Vec<MeasuredForm>) -> Result<Vec<MeasuredForm>, serde_json::Error> {
+    let is_wrong = |form: &MeasuredForm| form.seconds.is_some() == form.failure.is_some();
+    match forms.iter().position(is_wrong) {
+        None => Ok(forms),
+        Some(number) => Err(serde_json::Error::custom(format!(
+            "measurement {number} needs either `seconds` or `failure`"
+        ))),
+    }
 }
 
 fn since_improvement(outcomes: &[Measured]) -> u32 {
-    let (mut fastest, mut since) = (f64::INFINITY, 0);
+    let mut fastest = f64::INFINITY;
+    let mut since = 0;
     for outcome in outcomes {
         match outcome {
             Measured::Time { seconds, .. } if *seconds < fastest => {
@@ -158,6 +168,7 @@ fn since_improvement(outcomes: &[Measured]) -> u32 {
 impl Failure {
     /// Returns the failure of a name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
+        // The names are those of the JSON form, so they are listed once.
         serde_json::from_value(name.into()).ok()
     }
 }
@@ -189,7 +200,9 @@ impl From<Failure> for v1::MeasurementFailure {
 impl Display for Prediction {
     /// Formats the time, and the times one standard deviation below and above it.
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let (seconds, factor) = (f64::from(self.seconds), f64::from(self.log_sd).exp());
+        let seconds = f64::from(self.seconds);
+        // The deviation is that of the logarithm, so the interval is a factor and not a difference.
+        let factor = f64::from(self.log_sd).exp();
         write!(
             formatter,
             "{} ({} to {})",
@@ -207,6 +220,7 @@ fn time(seconds: f64) -> String {
         1e-6.. => (seconds * 1e6, "µs"),
         _ => (seconds * 1e9, "ns"),
     };
+    // Three digits are more precise than any prediction.
     let decimals = match number {
         100.0.. => 0,
         10.0.. => 1,

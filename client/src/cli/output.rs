@@ -43,20 +43,22 @@ impl Format {
     }
 }
 
+/// What stands for a character that cannot be printed.
+const REPLACEMENT: &str = "\u{fffd}";
+
 /// Escapes what cannot be printed in a JSON document, whose strings alone can have it.
 fn escaped(json: &str) -> String {
+    // serde_json escapes control characters only up to U+001F, and none of those that change the
+    // direction of text.
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
         if letter == '\n' || is_printable(letter) {
             escaped.push(letter);
         } else {
+            // JSON has escapes of 16 bits, so a character beyond them becomes a surrogate pair.
             let mut units = [0; 2];
-            escaped.extend(
-                letter
-                    .encode_utf16(&mut units)
-                    .iter()
-                    .map(|unit| format!("\\u{unit:04x}")),
-            );
+            let units = letter.encode_utf16(&mut units).iter();
+            escaped.extend(units.map(|unit| format!("\\u{unit:04x}")));
         }
     }
     escaped
@@ -64,6 +66,7 @@ fn escaped(json: &str) -> String {
 
 /// Replaces what cannot be printed in a text, except ends of lines and the styles of this program.
 fn printable_lines(text: &str) -> String {
+    // A style in a name from a file is kept as well, but it can only change the colour of text.
     let mut printed = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
@@ -72,7 +75,7 @@ fn printable_lines(text: &str) -> String {
         if style.is_some() || letter == '\n' || is_printable(letter) {
             printed += &rest[..taken];
         } else {
-            printed.push(char::REPLACEMENT_CHARACTER);
+            printed += REPLACEMENT;
         }
         rest = &rest[taken..];
     }
@@ -90,6 +93,7 @@ fn style_length(text: &str) -> Option<usize> {
 
 fn write_lines(mut output: impl Write, text: &str) -> io::Result<()> {
     writeln!(output, "{}", text.trim_end())?;
+    // What is still buffered is written when the output is dropped, where an error would be lost.
     output.flush()
 }
 
@@ -114,6 +118,7 @@ impl Table {
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         let mut grid = Grid::new();
         grid.load_preset(presets::NOTHING)
+            // Cells that were wrapped to the width of the terminal would break in a pipe.
             .set_content_arrangement(ContentArrangement::Disabled);
         grid.set_header(columns.iter().map(|(name, _)| *name));
         for (column, (_, align)) in grid.column_iter_mut().zip(columns) {
@@ -134,12 +139,8 @@ impl Table {
 
     /// Adds a row in a style.
     pub(crate) fn styled_row(&mut self, style: Style, cells: impl IntoIterator<Item = String>) {
-        self.grid.add_row(
-            cells
-                .into_iter()
-                .map(|cell| printable(&cell))
-                .collect::<Vec<_>>(),
-        );
+        let cells = cells.into_iter().map(|cell| printable(&cell));
+        self.grid.add_row(cells.collect::<Vec<_>>());
         self.styles.push(style);
     }
 }
@@ -147,6 +148,8 @@ impl Table {
 impl Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let styles = iter::once(HEADING).chain(self.styles.iter().copied());
+        // Styles are set around whole lines, because the grid counts the letters of a cell to align
+        // it. No cell has an end of a line, so each row is one line.
         let mut lines = self.grid.lines().zip(styles);
         lines
             .try_for_each(|(line, style)| writeln!(formatter, "{}", styled(style, line.trim_end())))
@@ -164,15 +167,7 @@ impl From<Align> for CellAlignment {
 
 /// Replaces characters in a name from a file that control the terminal or the direction of text.
 pub(crate) fn printable(name: &str) -> String {
-    name.chars()
-        .map(|letter| {
-            if is_printable(letter) {
-                letter
-            } else {
-                char::REPLACEMENT_CHARACTER
-            }
-        })
-        .collect()
+    name.replace(|letter| !is_printable(letter), REPLACEMENT)
 }
 
 /// Formats a whole number with commas between groups of three digits.

@@ -5,7 +5,8 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::{Configurations, MeasuredGraph};
 
 use self::report::{EvalReport, GraphQuality};
 use super::{
@@ -56,7 +57,8 @@ impl Eval {
 
     async fn evaluate_files(&self) -> Result<EvalReport, CommandError> {
         let client = self.server.connect().await?;
-        let (mut report, progress) = (EvalReport::default(), Progress::over(self.files.len()));
+        let mut report = EvalReport::default();
+        let progress = Progress::over(self.files.len());
         for file in &self.files {
             self.evaluate_file(&client, file, &mut report, &progress)
                 .await?;
@@ -91,18 +93,30 @@ impl Eval {
         let Some(measurements) = &graph.measured.measurements else {
             return Ok(None);
         };
+        // Files without labels, such as the test files of TpuGraphs, have run times that are all 0.
         let Some(times) = RunTimes::of(measurements) else {
             return Ok(None);
         };
-        let handle = GraphHandle::of(&graph.measured);
-        let request = RankRequest::new(&handle, &measurements.configurations);
-        let request = request
+        let configurations = &measurements.configurations;
+        let ranking = self.rank(client, &graph.measured, configurations).await;
+        let ranking = ranking.map_err(|source| CommandError::graph(file, graph.module, source))?;
+        Ok(Some(GraphQuality::of(file, graph, &times, &ranking)))
+    }
+
+    async fn rank(
+        &self,
+        client: &Client,
+        graph: &MeasuredGraph,
+        configurations: &Configurations,
+    ) -> Result<Ranking, ClientError> {
+        let handle = GraphHandle::of(graph);
+        // The scores in the order sent are matched with the run times, so the order of the ranking
+        // is not needed.
+        let request = RankRequest::new(&handle, configurations)
             .model(self.model.model.clone())
             .target(&self.target)
             .top(1)
             .with_scores();
-        let ranking = client.rank(&request).await;
-        let ranking = ranking.map_err(|source| CommandError::graph(file, graph.module, source))?;
-        Ok(Some(GraphQuality::of(file, graph, &times, &ranking)))
+        client.rank(&request).await
     }
 }

@@ -75,10 +75,12 @@ impl GraphQuality {
 
 impl Quality {
     fn of(times: &RunTimes<'_>, ranking: &Ranking) -> Self {
+        // All metrics refer to measured configurations only, and so do the ranks of `top`.
         let outcomes = times.outcomes(&ranking.scores);
         let confidence = ranking.confidence.as_ref();
         let pairs = PairCounts::of(&outcomes);
         let top = |top| top_slowdown(&outcomes, top);
+        let default = times.default_outcome();
         Self {
             kendall_tau: pairs.and_then(|pairs| pairs.kendall_tau()),
             expected_tau: confidence.and_then(|confidence| confidence.expected_tau),
@@ -87,20 +89,13 @@ impl Quality {
             top_5_slowdown: top(5),
             top_10_slowdown: top(10),
             top_100_slowdown: top(100),
-            default_slowdown: times
-                .default_outcome()
-                .and_then(|time| default_slowdown(&outcomes, time)),
+            default_slowdown: default.and_then(|time| default_slowdown(&outcomes, time)),
         }
     }
 
     /// Returns the mean of each metric over the graphs for which it is defined.
     fn mean(graphs: &[GraphQuality]) -> Self {
-        let mean = |metric: fn(&Self) -> Option<f64>| {
-            let defined = graphs.iter().filter_map(|graph| metric(&graph.quality));
-            let defined: Vec<f64> = defined.collect();
-            #[expect(clippy::cast_precision_loss, reason = "a number of graphs")]
-            (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
-        };
+        let mean = |metric: fn(&Self) -> Option<f64>| mean_of(graphs, metric);
         Self {
             kendall_tau: mean(|quality| quality.kendall_tau),
             expected_tau: mean(|quality| quality.expected_tau),
@@ -138,13 +133,20 @@ impl EvalReport {
     }
 
     fn models(&self) -> String {
-        let models: BTreeSet<&str> = self
-            .graphs
-            .iter()
-            .map(|graph| graph.model.as_str())
-            .collect();
+        // The default model depends on the task of a graph, so several models may have ranked.
+        let models = self.graphs.iter().map(|graph| graph.model.as_str());
+        let models: BTreeSet<&str> = models.collect();
         models.into_iter().collect::<Vec<_>>().join(", ")
     }
+}
+
+fn mean_of(graphs: &[GraphQuality], metric: fn(&Quality) -> Option<f64>) -> Option<f64> {
+    // An undefined metric, such as tau of equal times, is left out: 0 would be the value of a
+    // random ranking.
+    let defined = graphs.iter().filter_map(|graph| metric(&graph.quality));
+    let defined: Vec<f64> = defined.collect();
+    #[expect(clippy::cast_precision_loss, reason = "a number of graphs")]
+    (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
 }
 
 const COLUMNS: [(&str, Align); 11] = [
@@ -161,14 +163,27 @@ const COLUMNS: [(&str, Align); 11] = [
     ("default %", Align::Right),
 ];
 
+const LEGEND: &str = "expected: the tau that the server expected; pairs: ordered pair accuracy; top K %: slowdown of the fastest of \
+     the K best-ranked configurations over the fastest of all; default %: slowdown of the default configuration";
+
 impl Display for EvalReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            formatter,
-            "{}: {}\n",
-            self.models(),
-            counted(self.graphs.len(), "graph")
-        )?;
+        let graphs = counted(self.graphs.len(), "graph");
+        writeln!(formatter, "{}: {graphs}\n", self.models())?;
+        writeln!(formatter, "{}\n{LEGEND}", self.table())?;
+        match self.not_measured {
+            0 => Ok(()),
+            graphs => writeln!(
+                formatter,
+                "left out: {} without run times",
+                counted(graphs, "graph")
+            ),
+        }
+    }
+}
+
+impl EvalReport {
+    fn table(&self) -> Table {
         let mut table = Table::new(&COLUMNS);
         for graph in &self.graphs {
             let first = [
@@ -180,19 +195,6 @@ impl Display for EvalReport {
         }
         let first = ["mean", "", ""].map(str::to_owned);
         table.styled_row(HEADING, first.into_iter().chain(self.mean.cells()));
-        write!(formatter, "{table}")?;
-        writeln!(
-            formatter,
-            "\nexpected: the tau that the server expected; pairs: ordered pair accuracy; top K %: slowdown of the fastest of \
-             the K best-ranked configurations over the fastest of all; default %: slowdown of the default configuration"
-        )?;
-        match self.not_measured {
-            0 => Ok(()),
-            graphs => writeln!(
-                formatter,
-                "left out: {} without run times",
-                counted(graphs, "graph")
-            ),
-        }
+        table
     }
 }
