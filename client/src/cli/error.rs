@@ -35,14 +35,6 @@ pub(crate) enum CommandError {
         /// Cause and position.
         source: serde_json::Error,
     },
-    /// A file cannot be written.
-    #[error("{path}: {source}")]
-    OutputFile {
-        /// Path of the file.
-        path: String,
-        /// Cause.
-        source: io::Error,
-    },
     /// A file has broken measurements of an export.
     #[error("{path}: its exported measurements cannot be read: {source}")]
     Exported {
@@ -158,7 +150,7 @@ pub(crate) enum CommandError {
         /// File of the trace.
         path: String,
     },
-    /// A plot or a page cannot be written.
+    /// A file or a folder cannot be written.
     #[error("{path}: {source}")]
     WrittenFile {
         /// Path of the file.

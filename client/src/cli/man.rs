@@ -15,7 +15,7 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(&self, command: Command) -> Result<(), CommandError> {
-        write_manual(&self.folder, command).map_err(|source| CommandError::OutputFile {
+        write_manual(&self.folder, command).map_err(|source| CommandError::WrittenFile {
             path: self.folder.display().to_string(),
             source,
         })

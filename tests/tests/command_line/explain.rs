@@ -1,6 +1,6 @@
 //! `hlorank explain`: what parts of configurations do to the score.
 
-use hlorank_tests::{TestServer, fixture};
+use hlorank_tests::{TILE_MODEL, TestServer, fixture};
 use serde_json::{Value, json};
 
 use crate::{command_line::CommandLine, measured_file::MeasuredFile, table::rows};
@@ -186,4 +186,17 @@ async fn drawn_layouts_are_explained_and_one_layout_is_not() {
     ];
     let text = command_line.text(&arguments);
     assert!(text.contains("No single segment explains"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_model_of_the_target_is_explained() {
+    let server = TestServer::start_with(&["--default-tile-model=tile-iree-cpu"]).await;
+    let command_line = CommandLine::of(&server);
+    let kernels = fixture("measured/tile_kernels.pb");
+    for (target, model) in [("TPU v3, XLA", TILE_MODEL), ("AMD EPYC, IREE", "tile-iree-cpu")] {
+        let options = ["--module=0", "--target", target];
+        let graph = explained(&command_line, kernels.to_str().unwrap(), &options);
+        let name = graph["model"].as_str().unwrap().split('@').next();
+        assert_eq!(name, Some(model), "{target}");
+    }
 }

@@ -89,6 +89,7 @@ impl Explain {
         // The best is the first of the ranking, and the worst is found by the scores.
         let request = RankRequest::new(graph, job.configurations)
             .model(self.subject.model.model.clone())
+            .target(self.subject.measurements.target())
             .top(1)
             .adapt(adapt)
             .with_scores();

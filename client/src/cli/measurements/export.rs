@@ -146,7 +146,7 @@ impl Exporter<'_> {
 
 fn create_folder_of(path: &Path) -> Result<(), CommandError> {
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-    folder.map_err(|source| CommandError::OutputFile {
+    folder.map_err(|source| CommandError::WrittenFile {
         path: path.display().to_string(),
         source,
     })
