@@ -4,10 +4,8 @@ use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
     computations::Computations,
-    hlo_module::HloModule,
     nodes::{Nodes, Origin},
-    references::UNRESOLVED,
-    verify::{check_calls, check_instruction, check_parameters},
+    verify::{check_instruction, check_parameters},
 };
 use crate::{GraphError, Limits, ModuleFault, pace, shortened};
 
@@ -17,22 +15,29 @@ const SPLIT_NAMES: [&str; 3] = ["cluster", "while", "cond"];
 /// Collects the computations of a module one after the other, from protobuf or from text.
 pub(crate) struct ModuleBuilder<'a, 'l> {
     limits: &'l Limits,
-    nodes: Nodes<'a>,
-    nodes_by_id: HashMap<i64, u32>,
-    node_splits: Vec<usize>,
-    unknown_opcodes: BTreeMap<String, usize>,
-    computations: Computations,
+    pub(super) nodes: Nodes<'a>,
+    pub(super) nodes_by_id: HashMap<i64, u32>,
+    pub(super) node_splits: Vec<usize>,
+    pub(super) unknown_opcodes: BTreeMap<String, usize>,
+    pub(super) computations: Computations,
     /// Whether no instruction has a name so far. XLA names every instruction, and every module has an entry. A module with
     /// neither only lists values for the featurizer, and no rules hold for it.
-    is_list: bool,
+    pub(super) is_list: bool,
     /// The first rule that instructions without names break.
-    broken: Option<GraphError>,
-    /// Nodes that were read before their operands, with the ids of their computations.
-    unchecked: Vec<(usize, i64)>,
+    pub(super) broken: Option<GraphError>,
+    /// Nodes that were read before their operands.
+    pub(super) unchecked: Vec<Unchecked>,
+}
+
+/// A node that was read before its operands, and the id of its computation.
+#[derive(Clone, Copy)]
+pub(super) struct Unchecked {
+    pub(super) node: usize,
+    pub(super) computation: i64,
 }
 
 /// Returns the error of a computation that XLA would refuse.
-fn invalid_computation(name: &str, fault: ModuleFault) -> GraphError {
+pub(super) fn invalid_computation(name: &str, fault: ModuleFault) -> GraphError {
     GraphError::InvalidModule {
         place: format!("computation `{}`", shortened(name)),
         fault: Box::new(fault),
@@ -95,9 +100,8 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if SPLIT_NAMES.iter().any(|split| name.contains(split)) {
             self.node_splits.push(self.nodes.len());
         }
-        let checked = self
-            .check_computation()
-            .map_err(|fault| invalid_computation(name, fault));
+        let checked = self.check_computation();
+        let checked = checked.map_err(|fault| invalid_computation(name, fault));
         self.refuse_unless_list(checked)?;
         self.computations.end();
         Ok(())
@@ -123,18 +127,15 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if open.nodes.is_empty() {
             return Ok(());
         }
-        let root = self
-            .nodes_by_id
-            .get(&open.root_id)
-            .map(|&node| node as usize);
-        open.root = root.filter(|root| open.nodes.contains(root));
+        // An id names one node of the whole module, which need not be in this computation.
+        let root = self.nodes_by_id.get(&open.root_id);
+        open.root = root
+            .map(|&node| node as usize)
+            .filter(|root| open.nodes.contains(root));
         if open.root.is_none() {
             return Err(ModuleFault::NoRoot { id: open.root_id });
         }
-        let numbered = open.nodes.clone().zip((0..).skip(open.nodes.start));
-        let numbered =
-            numbered.filter_map(|(at, node)| Some((self.nodes.parameter_number(at)?, node)));
-        open.parameters = check_parameters(numbered.collect())?;
+        open.parameters = check_parameters(self.nodes.parameters(open.nodes.clone()))?;
         Ok(())
     }
 
@@ -157,24 +158,34 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     ) -> Result<(), GraphError> {
         pace::pause();
         self.register(instruction.id, &instruction.name)?;
-        let references = instruction.operand_ids.len() + instruction.called_computation_ids.len();
-        if self.nodes.references.count() + references > self.limits.edges {
-            return Err(GraphError::too_many_edges(self.limits));
-        }
+        // The limit on edges holds before the references are kept.
+        self.check_edges(instruction)?;
         let opcode = self.nodes.push(instruction, is_root, origin);
         if opcode == 0 {
             self.count_unknown(&instruction.opcode);
         }
+        self.note_name(&instruction.name)?;
         let node = self.nodes.len() - 1;
-        self.is_list &= instruction.name.is_empty();
-        if !self.is_list
-            && let Some(broken) = self.broken.take()
-        {
-            return Err(broken);
-        }
         let checked = self.check(instruction, opcode, node);
         let checked = checked.map_err(|fault| self.invalid(node, instruction, fault));
         self.refuse_unless_list(checked)
+    }
+
+    /// Checks that the limits allow the references of one more instruction.
+    fn check_edges(&self, instruction: &HloInstructionProto) -> Result<(), GraphError> {
+        let references = instruction.operand_ids.len() + instruction.called_computation_ids.len();
+        if self.nodes.references.count() + references > self.limits.edges {
+            return Err(GraphError::too_many_edges(self.limits));
+        }
+        Ok(())
+    }
+
+    /// Notes whether an instruction has a name. The first name shows that the module is no list of
+    /// values, so the error that was kept counts.
+    fn note_name(&mut self, name: &str) -> Result<(), GraphError> {
+        self.is_list &= name.is_empty();
+        let is_list = self.is_list;
+        self.broken.take_if(|_| !is_list).map_or(Ok(()), Err)
     }
 
     /// Checks the last instruction. If an operand is read later, checks that depend on operands wait for the end.
@@ -184,31 +195,36 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         opcode: u8,
         node: usize,
     ) -> Result<(), ModuleFault> {
+        let are_known = self.resolve_operands(node, &instruction.operand_ids)?;
+        if !are_known && let Some(computation) = self.computations.open_id() {
+            self.unchecked.push(Unchecked { node, computation });
+        }
+        let operands = are_known.then(|| self.nodes.references.operand_nodes(node));
+        check_instruction(instruction, opcode, operands, &self.nodes.shapes)
+    }
+
+    /// Resolves the operands of a node that were read before it. Returns whether these are all of
+    /// them.
+    fn resolve_operands(&mut self, node: usize, ids: &[i64]) -> Result<bool, ModuleFault> {
+        // The nodes of the open computation are the last ones, so a node before its start belongs
+        // to another.
         let start = self.computations.open().map_or(0, |open| open.nodes.start);
         let resolved = self.nodes.references.operand_nodes_mut(node);
-        let mut is_behind = false;
-        for (position, (operand, id)) in resolved
-            .iter_mut()
-            .zip(&instruction.operand_ids)
-            .enumerate()
-        {
+        let mut are_known = true;
+        for (position, (operand, id)) in resolved.iter_mut().zip(ids).enumerate() {
             match self.nodes_by_id.get(id) {
                 Some(&found) if (found as usize) < start => {
                     return Err(ModuleFault::OtherComputation { operand: position });
                 }
                 Some(&found) => *operand = found,
-                None => is_behind = true,
+                None => are_known = false,
             }
         }
-        if is_behind {
-            self.unchecked
-                .extend(self.computations.open_id().map(|id| (node, id)));
-        }
-        let operands = (!is_behind).then(|| self.nodes.references.operand_nodes(node));
-        check_instruction(instruction, opcode, operands, &self.nodes.shapes)
+        Ok(are_known)
     }
 
-    fn invalid(
+    /// Returns the error of a node that XLA would refuse.
+    pub(super) fn invalid(
         &self,
         node: usize,
         instruction: &HloInstructionProto,
@@ -254,147 +270,5 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
                 name: shortened(name),
             }),
         }
-    }
-
-    pub(crate) fn finish(mut self) -> Result<HloModule<'a>, GraphError> {
-        if self.nodes.len() == 0 {
-            return Err(GraphError::Empty);
-        }
-        if self.node_splits.last() < Some(&self.nodes.len()) {
-            self.node_splits.push(self.nodes.len());
-        }
-        let has_rules = !self.is_list || self.computations.entry_id.is_some_and(|id| id != 0);
-        if let Some(broken) = self.broken.take().filter(|_| has_rules) {
-            return Err(broken);
-        }
-        let edges = self.edges()?;
-        if has_rules {
-            self.check_operands_behind()?;
-            self.check_calls()?;
-            self.check_entry()?;
-        }
-        let mut arrays = self.nodes.take_arrays();
-        arrays.edges = edges;
-        Ok(HloModule {
-            arrays,
-            node_splits: self.node_splits,
-            unknown_opcodes: self.unknown_opcodes,
-            computations: self.computations,
-            nodes: self.nodes,
-            nodes_by_id: self.nodes_by_id,
-        })
-    }
-
-    /// Checks the instructions that were read before their operands. All operands exist.
-    fn check_operands_behind(&self) -> Result<(), GraphError> {
-        for &(node, computation) in &self.unchecked {
-            pace::pause();
-            let Some(instruction) = self.nodes.origins[node].instruction() else {
-                continue;
-            };
-            let operands = self.operand_nodes(node)?;
-            let nodes = self
-                .computations
-                .get(computation)
-                .map_or(0..0, |computation| computation.nodes.clone());
-            let holds = |operand: &u32| nodes.contains(&(*operand as usize));
-            let outside = operands.iter().position(|operand| !holds(operand));
-            let checked = match outside {
-                Some(operand) => Err(ModuleFault::OtherComputation { operand }),
-                None => check_instruction(
-                    &instruction,
-                    self.nodes.opcode(node),
-                    Some(&operands),
-                    &self.nodes.shapes,
-                ),
-            };
-            checked.map_err(|fault| self.invalid(node, &instruction, fault))?;
-        }
-        Ok(())
-    }
-
-    fn check_calls(&self) -> Result<(), GraphError> {
-        for node in
-            (0..self.nodes.len()).filter(|&node| !self.nodes.references.callees(node).is_empty())
-        {
-            pace::pause();
-            let operands = self.operand_nodes(node)?;
-            check_calls(node, &operands, &self.nodes, &self.computations).map_err(|fault| {
-                let instruction = self.nodes.origins[node].instruction().unwrap_or_default();
-                self.invalid(node, &instruction, fault)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn check_entry(&self) -> Result<(), GraphError> {
-        if let Some(empty) = self.computations.empty() {
-            return Err(invalid_computation(
-                &empty.name,
-                ModuleFault::NoInstructions,
-            ));
-        }
-        match self.computations.entry_id {
-            Some(id) if id != 0 && self.computations.get(id).is_none() => {
-                let fault = ModuleFault::NoEntry { id };
-                Err(GraphError::InvalidModule {
-                    place: "the module".to_owned(),
-                    fault: Box::new(fault),
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the nodes of the operands of a node, in order.
-    fn operand_nodes(&self, node: usize) -> Result<Vec<u32>, GraphError> {
-        let references = &self.nodes.references;
-        let number = u32::try_from(node).unwrap_or(u32::MAX);
-        let operands = references
-            .operands(node)
-            .iter()
-            .zip(references.operand_nodes(node));
-        operands
-            .map(|(&id, &operand)| self.operand(number, id, operand))
-            .collect()
-    }
-
-    /// Returns the edges to operands and to the roots of callees, sorted and without duplicates.
-    fn edges(&self) -> Result<Vec<[u32; 2]>, GraphError> {
-        let references = &self.nodes.references;
-        let mut edges = Vec::with_capacity(references.count());
-        for (position, node) in pace::in_steps(64, (0..self.nodes.len()).zip(0..)) {
-            let first = edges.len();
-            for (&id, &operand) in references
-                .operands(position)
-                .iter()
-                .zip(references.operand_nodes(position))
-            {
-                edges.push([node, self.operand(node, id, operand)?]);
-            }
-            for &id in references.callees(position) {
-                edges.push([node, self.callee_root(node, id)?]);
-            }
-            edges[first..].sort_unstable();
-        }
-        edges.dedup();
-        Ok(edges)
-    }
-
-    /// Returns the node of an operand, which is looked up if it was not known when its user was read.
-    fn operand(&self, node: u32, id: i64, resolved: u32) -> Result<u32, GraphError> {
-        if resolved != UNRESOLVED {
-            return Ok(resolved);
-        }
-        self.nodes_by_id
-            .get(&id)
-            .copied()
-            .ok_or(GraphError::UnknownOperand { node, id })
-    }
-
-    fn callee_root(&self, node: u32, id: i64) -> Result<u32, GraphError> {
-        let computation = self.computations.get(id);
-        let root = computation.and_then(|called| self.nodes_by_id.get(&called.root_id));
-        root.copied().ok_or(GraphError::UnknownCallee { node, id })
     }
 }

@@ -37,6 +37,7 @@ impl Computations {
     /// Opens a computation whose first node is the next one. Returns whether its id is new.
     pub(super) fn begin(&mut self, name: &str, id: i64, root_id: i64, nodes: usize) -> bool {
         self.open = Some(id);
+        // The name is for messages alone; in full, it could take as much memory as the module.
         let name = shortened(name);
         let opened = Computation {
             name,
@@ -66,6 +67,8 @@ impl Computations {
 
     /// Returns the computation of a node.
     pub(super) fn of_node(&self, node: usize) -> Option<&Computation> {
+        // The end of an open computation is set when it closes. A search suffices, since only
+        // errors name computations.
         let holds = |computation: &&Computation| {
             computation.nodes.contains(&node)
                 || (self.is_open(computation) && node >= computation.nodes.start)

@@ -2,6 +2,7 @@
 
 mod builder;
 mod computations;
+mod finish;
 mod hlo_module;
 mod node_description;
 mod nodes;

@@ -29,11 +29,9 @@ impl HloModule<'_> {
     /// Describes a node by reading its instruction again; `None` if there is no such node.
     #[must_use]
     pub fn describe(&self, node: u32) -> Option<NodeDescription> {
-        let position = node as usize;
+        // Names and dimensions are not kept for all nodes, because only a few nodes are ever
+        // described.
         let instruction = self.head(node)?;
-        let operands = self.nodes.references.operands(position).iter().take(2);
-        let operands = operands.filter_map(|id| self.nodes_by_id.get(id));
-        let tensors = std::iter::once(&node).chain(operands);
         let mut dimensions = instruction
             .shape
             .map_or_else(Vec::new, |shape| shape.dimensions);
@@ -43,9 +41,18 @@ impl HloModule<'_> {
             name: instruction.name,
             opcode: instruction.opcode,
             dimensions,
-            tensor_ranks: tensors
-                .map(|&tensor| self.nodes.ranks[tensor as usize])
-                .collect(),
+            tensor_ranks: self.tensor_ranks(node),
         })
+    }
+
+    /// Returns the ranks of the tensors whose layouts a configuration can set: the output and two
+    /// operands.
+    fn tensor_ranks(&self, node: u32) -> Vec<u32> {
+        let operands = self.nodes.references.operands(node as usize).iter().take(2);
+        let operands = operands.filter_map(|id| self.nodes_by_id.get(id));
+        let tensors = std::iter::once(&node).chain(operands);
+        tensors
+            .map(|&tensor| self.nodes.ranks[tensor as usize])
+            .collect()
     }
 }

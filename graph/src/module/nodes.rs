@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
@@ -76,14 +76,14 @@ impl<'a> Nodes<'a> {
     ) -> u8 {
         let opcode = opcode_id(&instruction.opcode);
         self.opcodes.push(opcode);
+        // Features are written in place: a module has up to 100,000 rows of 560 bytes.
         let start = self.features.len();
         self.features.resize(start + FEATURES, 0.0);
         self.lengths
             .push(featurize(instruction, is_root, &mut self.features[start..]));
-        let rank = instruction
-            .shape
-            .as_ref()
-            .map_or(0, |shape| shape.dimensions.len());
+        // Features say the rank only of arrays of fewer than six dimensions, none of which is 0.
+        let shape = instruction.shape.as_ref();
+        let rank = shape.map_or(0, |shape| shape.dimensions.len());
         self.ranks.push(u32::try_from(rank).unwrap_or(u32::MAX));
         self.origins.push(origin);
         self.references.push(
@@ -98,14 +98,13 @@ impl<'a> Nodes<'a> {
     pub(crate) fn copy(&mut self, others: &Self, node: usize) {
         self.opcodes.push(others.opcodes[node]);
         self.features
-            .extend_from_slice(&others.features[node * FEATURES..(node + 1) * FEATURES]);
+            .extend_from_slice(&others.features[node * FEATURES..][..FEATURES]);
         self.lengths.push(others.lengths[node]);
         self.ranks.push(others.ranks[node]);
         self.origins.push(others.origins[node].clone());
-        self.references.push(
-            others.references.operands(node),
-            others.references.callees(node),
-        );
+        let references = &others.references;
+        self.references
+            .push(references.operands(node), references.callees(node));
         if let Some(shape) = others.shapes.get(node) {
             self.shapes.push(shape);
         }
@@ -116,18 +115,28 @@ impl<'a> Nodes<'a> {
         self.opcodes[node]
     }
 
+    /// Returns the numbers of the parameters among some nodes, and these nodes.
+    pub(super) fn parameters(&self, nodes: Range<usize>) -> Vec<(i64, u32)> {
+        let numbered = nodes.filter_map(|node| {
+            let number = self.parameter_number(node)?;
+            Some((number, u32::try_from(node).unwrap_or(u32::MAX)))
+        });
+        numbered.collect()
+    }
+
     /// Returns the number of a node, if it is a parameter. Nodes are too few for the number to be rounded.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a feature of a parameter number is a whole number"
     )]
-    pub(super) fn parameter_number(&self, node: usize) -> Option<i64> {
+    fn parameter_number(&self, node: usize) -> Option<i64> {
         (self.opcodes[node] == PARAMETER)
             .then(|| self.features[node * FEATURES + PARAMETER_NUMBER] as i64)
     }
 
     /// Makes a node the root of its computation.
     pub(crate) fn mark_root(&mut self, node: usize) {
+        // `is_root` is the first column.
         self.features[node * FEATURES] = 1.0;
     }
 

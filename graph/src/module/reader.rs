@@ -25,6 +25,7 @@ impl<'a> HloModule<'a> {
         let mut reader = Reader {
             builder: ModuleBuilder::new(limits),
         };
+        // A wrapper that is cut off would otherwise be read as a shorter module.
         check_wrapper(bytes)?;
         reader.module(inner_module(bytes))?;
         reader.builder.finish()
@@ -48,6 +49,7 @@ impl<'a> Reader<'a, '_> {
                     ));
                 }
                 (6, Payload::Varint(id)) => self.builder.set_entry(id.cast_signed()),
+                // The schedule, of which it matters only whether there is one.
                 (7, Payload::Bytes([_, ..])) => self.builder.set_scheduled(),
                 _ => {}
             }
@@ -60,15 +62,12 @@ impl<'a> Reader<'a, '_> {
         let header = ComputationHeader::read(bytes)
             .map_err(|detail| malformed(self.computation_place(), &detail))?;
         self.builder.begin(header.name, header.id, header.root_id)?;
-        for (_, payload) in Fields::of(bytes)
-            .map_while(Result::ok)
-            .filter(|(number, _)| *number == 2)
-        {
+        // The header has read every field, so none of them is an error any more.
+        let fields = Fields::of(bytes).map_while(Result::ok);
+        for (_, payload) in fields.filter(|(number, _)| *number == 2) {
             let Payload::Bytes(instruction) = payload else {
-                return Err(malformed(
-                    self.computation_place(),
-                    "field 2 is not an instruction",
-                ));
+                let place = self.computation_place();
+                return Err(malformed(place, "field 2 is not an instruction"));
             };
             self.instruction(instruction, header.root_id)?;
         }
@@ -79,6 +78,8 @@ impl<'a> Reader<'a, '_> {
         if self.builder.len() >= self.builder.limits().nodes {
             return Err(GraphError::too_many_nodes(self.builder.limits()));
         }
+        // Bytes are counted before they are decoded, because a decoded element of a tuple or a list
+        // takes many times the two bytes that it may have on the wire.
         self.check_nested_bytes(bytes)?;
         let instruction = HloInstructionProto::decode(bytes)
             .map_err(|error| malformed(self.instruction_place(), &error))?;
@@ -93,9 +94,11 @@ impl<'a> Reader<'a, '_> {
         let nested = Fields::of(instruction)
             .map_while(Result::ok)
             .map(|field| match field {
+                // One byte more for each message, so that many empty ones count.
                 (3 | 14..=17 | 20 | 21 | 30 | 36 | 38 | 86, Payload::Bytes(message)) => {
                     message.len() + 1
                 }
+                // Lists of numbers need not be packed.
                 (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
                 _ => 0,
             });

@@ -14,6 +14,8 @@ pub(crate) struct References {
 impl References {
     /// Adds the references of the next instruction.
     pub(crate) fn push(&mut self, operands: &[i64], callees: &[i64]) {
+        // One list serves all instructions: a list for each would take several times the memory of
+        // its few ids.
         self.ids.extend_from_slice(operands);
         let operands_end = self.ids.len();
         self.ids.extend_from_slice(callees);
@@ -30,6 +32,13 @@ impl References {
     /// Returns the nodes of the operands of an instruction, in order.
     pub(crate) fn operand_nodes(&self, instruction: usize) -> &[u32] {
         &self.nodes[self.start(instruction)..self.ends[instruction][0]]
+    }
+
+    /// Iterates over the operands of an instruction: their ids, and their nodes as far as they are
+    /// known.
+    pub(crate) fn resolved(&self, instruction: usize) -> impl Iterator<Item = (i64, u32)> {
+        let ids = self.operands(instruction).iter().copied();
+        ids.zip(self.operand_nodes(instruction).iter().copied())
     }
 
     /// Returns the number of references of all instructions.

@@ -3,9 +3,6 @@ use hlorank_proto::xla::HloInstructionProto;
 /// Maximum rank of an array whose dimensions are kept. They take at most as much memory as the features of the node.
 const MAX_KEPT_RANK: usize = 64;
 
-/// The size of a dimension that may have any size.
-pub(crate) const UNBOUNDED: i64 = i64::MIN;
-
 /// The shape of a node, as far as the checks of its users need it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeShape<'a> {

@@ -8,6 +8,7 @@ pub(crate) fn is_hlo_text(bytes: &[u8]) -> bool {
 
 /// Decodes UTF-8.
 pub(crate) fn text_of(bytes: &[u8]) -> Result<&str, GraphError> {
+    // The error counts lines and columns in the valid part, which reaches up to the byte at fault.
     std::str::from_utf8(bytes)
         .map_err(|error| error_in(valid_start(bytes), error.valid_up_to(), TextError::NotUtf8))
 }

@@ -8,8 +8,8 @@ mod shape;
 
 pub(crate) use self::{
     bytes::{is_hlo_text, text_of},
-    element_type::{PRED, S32, TOKEN, U32, complex_of, has_layout, real_of},
+    element_type::{BUFFER, OPAQUE, PRED, S32, TOKEN, TUPLE, U32, complex_of, has_layout, real_of},
     head::head,
     lexer::{Lexer, MAX_DEPTH},
-    shape::{UNBOUNDED, row_major, shape, shape_if_next, tuple_of},
+    shape::{UNBOUNDED, is_permutation, row_major, shape, shape_if_next, tuple_of},
 };

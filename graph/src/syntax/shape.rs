@@ -20,19 +20,13 @@ pub(crate) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>,
     if lexer.peek() == b'(' {
         return tuple(lexer).map(Some);
     }
+    // No space stands between an element type and its bracket, so the byte right after the word
+    // decides.
     let start = lexer.position();
     let name = lexer.word();
     match lexer.next_byte() {
         b'[' if !name.is_empty() => array(lexer, element_type(name)).map(Some),
-        b'(' if name == "b" => {
-            lexer.skip_group()?;
-            let tuple_shapes = vec![TupleElement {}];
-            Ok(Some(ShapeProto {
-                element_type: BUFFER,
-                tuple_shapes,
-                ..ShapeProto::default()
-            }))
-        }
+        b'(' if name == "b" => buffer(lexer).map(Some),
         _ => {
             lexer.return_to(start);
             Ok(None)
@@ -50,6 +44,16 @@ pub(crate) fn tuple_of(elements: usize) -> ShapeProto {
     }
 }
 
+/// Skips `b(f32[4])`, the shape of a buffer, which is one element in protobuf.
+fn buffer(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
+    lexer.skip_group()?;
+    Ok(ShapeProto {
+        element_type: BUFFER,
+        tuple_shapes: vec![TupleElement {}],
+        ..ShapeProto::default()
+    })
+}
+
 fn tuple(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
     lexer.expect("(")?;
     let elements = lexer.list(")", Lexer::skip_value)?;
@@ -59,17 +63,15 @@ fn tuple(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
 fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphError> {
     lexer.expect("[")?;
     let dimensions = lexer.list("]", dimension)?;
-    let layout = if has_layout(element_type) {
-        let written = is_layout_next(lexer);
-        let minor_to_major = if written {
-            layout(lexer, dimensions.len())?
-        } else {
-            row_major(dimensions.len())
-        };
-        Some(LayoutProto { minor_to_major })
-    } else {
+    let rank = dimensions.len();
+    let minor_to_major = if !has_layout(element_type) {
         None
+    } else if is_layout_next(lexer) {
+        Some(layout(lexer, rank)?)
+    } else {
+        Some(row_major(rank))
     };
+    let layout = minor_to_major.map(|minor_to_major| LayoutProto { minor_to_major });
     Ok(ShapeProto {
         element_type,
         dimensions,
@@ -100,6 +102,8 @@ fn dimension(lexer: &mut Lexer<'_>) -> Result<i64, GraphError> {
     if lexer.eat("?") {
         return Ok(UNBOUNDED);
     }
+    // XLA keeps the bound as the size, and that the size is dynamic in a field that no feature
+    // uses.
     lexer.eat("<=");
     lexer.number()
 }
@@ -108,6 +112,8 @@ fn dimension(lexer: &mut Lexer<'_>) -> Result<i64, GraphError> {
 fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
     let start = lexer.position();
     lexer.expect("{")?;
+    // No more numbers are read than the array has dimensions, so a long list is refused at its
+    // first extra number.
     let mut minor_to_major = Vec::with_capacity(rank);
     while minor_to_major.len() < rank && lexer.peek().is_ascii_digit() {
         minor_to_major.push(lexer.number()?);
@@ -119,6 +125,8 @@ fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
     if !is_permutation(&minor_to_major, rank) {
         return Err(lexer.error(start, TextError::Layout { rank }));
     }
+    // What follows a colon can hold brackets of its own, so the layout is skipped as a whole from
+    // its brace.
     if !lexer.eat("}") {
         lexer.return_to(start);
         lexer.skip_group()?;
@@ -127,18 +135,32 @@ fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
 }
 
 /// Returns whether a list has each of the numbers from 0 to `rank - 1` once.
-fn is_permutation(numbers: &[i64], rank: usize) -> bool {
-    // Most layouts are row-major.
-    if numbers.len() == rank && numbers.iter().rev().copied().eq((0..).take(rank)) {
-        return true;
+pub(crate) fn is_permutation(numbers: &[i64], rank: usize) -> bool {
+    numbers.len() == rank
+        && if rank <= 64 {
+            is_short_permutation(numbers)
+        } else {
+            is_long_permutation(numbers)
+        }
+}
+
+fn is_short_permutation(numbers: &[i64]) -> bool {
+    // As many distinct numbers below the length as the list is long are all of them.
+    let mut seen = 0_u64;
+    for &number in numbers {
+        let position = usize::try_from(number).unwrap_or(usize::MAX);
+        if position >= numbers.len() {
+            return false;
+        }
+        seen |= 1 << position;
     }
+    seen.count_ones() as usize == numbers.len()
+}
+
+fn is_long_permutation(numbers: &[i64]) -> bool {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
-    sorted.len() == rank
-        && sorted
-            .into_iter()
-            .zip(0..)
-            .all(|(number, expected)| number == expected)
+    sorted.into_iter().eq((0..).take(numbers.len()))
 }
 
 #[cfg(test)]

@@ -1,14 +1,9 @@
 use crate::{
     ModuleFault,
-    module::shapes::{NodeShape, UNBOUNDED},
+    module::shapes::NodeShape,
+    syntax::{BUFFER, OPAQUE, TOKEN, TUPLE, UNBOUNDED},
 };
 
-pub(super) const PRED: i32 = 1;
-pub(super) const TUPLE: i32 = 13;
-pub(super) const OPAQUE: i32 = 14;
-pub(super) const TOKEN: i32 = 17;
-/// Buffers, and all newer types, which may be anything.
-const BUFFER: i32 = 34;
 /// Maximum number of dimensions in a message.
 const MAX_SHOWN: usize = 16;
 
@@ -43,6 +38,7 @@ pub(super) fn array(
 ) -> Result<Option<Array<'_>>, ModuleFault> {
     match shape.element_type {
         TUPLE | OPAQUE | TOKEN => Err(ModuleFault::NotArray { what: what() }),
+        // A buffer may hold anything, and so may a type that is newer than this reader.
         BUFFER.. => Ok(None),
         element_type => Ok(shape.dimensions.map(|dimensions| Array {
             element_type,
@@ -52,8 +48,24 @@ pub(super) fn array(
 }
 
 /// Returns whether two sizes can be equal. An unbounded dimension has any size.
-pub(super) fn is_same_size(left: i64, right: i64) -> bool {
+fn is_same_size(left: i64, right: i64) -> bool {
     left == right || left == UNBOUNDED || right == UNBOUNDED
+}
+
+/// Checks that two sizes can be equal. `what` names them for the error.
+pub(super) fn expect_size(
+    what: impl FnOnce() -> String,
+    left: i64,
+    right: i64,
+) -> Result<(), ModuleFault> {
+    if is_same_size(left, right) {
+        return Ok(());
+    }
+    Err(ModuleFault::Sizes {
+        what: what(),
+        left,
+        right,
+    })
 }
 
 /// Returns whether two lists of dimensions can be equal.
@@ -70,6 +82,8 @@ pub(super) fn expect(
     found: &[i64],
     expected: impl Iterator<Item = i64> + Clone,
 ) -> Result<(), ModuleFault> {
+    // The expected dimensions are compared as they are computed. Nearly all modules are valid, so
+    // only a message collects them.
     let mut sizes = found.iter();
     let is_prefix = expected
         .clone()
@@ -77,6 +91,7 @@ pub(super) fn expect(
     if is_prefix && sizes.next().is_none() {
         return Ok(());
     }
+    // One more than is shown, so that the message ends in an ellipsis.
     let expected: Vec<i64> = expected.take(MAX_SHOWN + 1).collect();
     Err(ModuleFault::Shape {
         expected: shown(&expected),
@@ -99,24 +114,18 @@ pub(super) fn is_same_type(left: i32, right: i32) -> bool {
 }
 
 fn is_float(element_type: i32) -> bool {
+    // `F16` to `F64`, `BF16`, and the types of 8 and 4 bits.
     matches!(element_type, 10..=12 | 16 | 19 | 20 | 23..=25 | 28 | 29 | 32 | 33)
 }
 
 /// Returns dimensions for a message.
 pub(super) fn shown(dimensions: &[i64]) -> String {
-    let names = dimensions.iter().take(MAX_SHOWN);
-    let names = names.map(|&size| {
-        if size == UNBOUNDED {
-            "?".to_owned()
-        } else {
-            size.to_string()
-        }
+    let names = dimensions.iter().take(MAX_SHOWN).map(|&size| match size {
+        UNBOUNDED => "?".to_owned(),
+        size => size.to_string(),
     });
     let names: Vec<String> = names.collect();
-    let rest = if dimensions.len() > MAX_SHOWN {
-        ",…"
-    } else {
-        ""
-    };
+    let is_whole = dimensions.len() <= MAX_SHOWN;
+    let rest = if is_whole { "" } else { ",…" };
     format!("[{}{rest}]", names.join(","))
 }

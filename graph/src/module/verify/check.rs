@@ -22,12 +22,10 @@ pub(crate) fn check_instruction(
 ) -> Result<(), ModuleFault> {
     check_shape(proto.shape.as_ref().ok_or(ModuleFault::NoShape)?)?;
     let rule = rule(opcode);
-    rule.operands.check(
-        proto
-            .operand_ids
-            .len()
-            .saturating_sub(sparse_operands(proto)),
-    )?;
+    // The rules of dots index two operands, so what describes sparse ones does not count.
+    let count = proto.operand_ids.len();
+    rule.operands
+        .check(count.saturating_sub(sparse_operands(proto)))?;
     match operands {
         Some(operands) => (rule.check)(Instruction {
             proto,

@@ -1,4 +1,4 @@
-use super::arrays::{TUPLE, is_same, is_same_type, shown};
+use super::arrays::{is_same, is_same_type, shown};
 use crate::{
     ModuleFault,
     module::{
@@ -8,6 +8,7 @@ use crate::{
     },
     opcode::opcode_name,
     shortened,
+    syntax::TUPLE,
 };
 
 /// The computations that an opcode calls.
@@ -22,6 +23,21 @@ enum Calls {
     Applied(usize, usize),
     /// Anything.
     Any,
+}
+
+impl Calls {
+    /// Returns the number of computations that an instruction with this number of operands calls;
+    /// `None` if it may be any.
+    fn callees(&self, operands: usize) -> Option<usize> {
+        match *self {
+            Self::Body => Some(1),
+            Self::Loop => Some(2),
+            // The first operand chooses the branch.
+            Self::Branches => Some(operands - 1),
+            Self::Applied(count, _) => Some(count),
+            Self::Any => None,
+        }
+    }
 }
 
 /// Returns the parameters by number. They must be numbered from 0, each number once.
@@ -51,26 +67,23 @@ pub(in crate::module) fn check_calls(
 ) -> Result<(), ModuleFault> {
     let callees = nodes.references.callees(node).iter();
     let callees: Vec<&Computation> = callees.filter_map(|&id| computations.get(id)).collect();
-    match calls(nodes.opcode(node), operands.len()) {
+    let calls = calls(nodes.opcode(node), operands.len());
+    // The arms below rely on the number of callees, so it is checked first.
+    if let Some(expected) = calls.callees(operands.len()) {
+        expect_callees(callees.len(), expected)?;
+    }
+    let mut each = callees.iter();
+    match calls {
         Calls::Any => Ok(()),
-        Calls::Applied(count, arguments) => {
-            expect_callees(callees.len(), count)?;
-            let mut callees = callees.iter();
-            callees.try_for_each(|callee| expect_arguments(callee, arguments))
+        // What the arguments are depends on the opcode, so only their number is checked.
+        Calls::Applied(_, arguments) => {
+            each.try_for_each(|callee| expect_arguments(callee, arguments))
         }
-        Calls::Branches => {
-            expect_callees(callees.len(), operands.len() - 1)?;
-            // The first operand chooses the branch, and each other is the argument of one.
-            let mut branches = callees.iter().zip(operands[1..].chunks(1));
-            branches.try_for_each(|(callee, operand)| check_arguments(callee, operand, nodes))
-        }
-        Calls::Loop => {
-            expect_callees(callees.len(), 2)?;
-            let mut callees = callees.iter();
-            callees.try_for_each(|callee| check_arguments(callee, operands, nodes))
-        }
+        Calls::Branches => each
+            .zip(operands[1..].chunks(1))
+            .try_for_each(|(callee, operand)| check_arguments(callee, operand, nodes)),
+        Calls::Loop => each.try_for_each(|callee| check_arguments(callee, operands, nodes)),
         Calls::Body => {
-            expect_callees(callees.len(), 1)?;
             check_arguments(callees[0], operands, nodes)?;
             check_result(node, callees[0], nodes)
         }
@@ -83,9 +96,14 @@ fn calls(opcode: u8, operands: usize) -> Calls {
         "call" | "fusion" => Calls::Body,
         "while" => Calls::Loop,
         "conditional" => Calls::Branches,
+        // A map gets one element of each operand; a reduction gets an accumulated value and an
+        // element of each array, and has as many operands: the arrays and their initial values.
         "map" | "reduce" | "reduce-window" => Calls::Applied(1, operands),
+        // All operands but the indices are arrays and their updates.
         "scatter" => Calls::Applied(1, operands - 1),
+        // A sort compares two elements of each array.
         "sort" => Calls::Applied(1, 2 * operands),
+        // One computation selects between two elements, and one combines two.
         "select-and-scatter" => Calls::Applied(2, 2),
         _ => Calls::Any,
     }
@@ -124,6 +142,8 @@ fn check_arguments(
 ) -> Result<(), ModuleFault> {
     expect_arguments(callee, operands.len())?;
     for (number, (&operand, &parameter)) in operands.iter().zip(&callee.parameters).enumerate() {
+        // The text of messages is made only for a mismatch, since a module may pass thousands of
+        // arguments.
         let pair = [operand, parameter].map(|node| nodes.shapes.get(node as usize));
         let [Some(outside), Some(inside)] = pair else {
             continue;
@@ -163,6 +183,7 @@ fn expect_equal(
 }
 
 fn is_equal(left: NodeShape<'_>, right: NodeShape<'_>) -> bool {
+    // Dimensions that are not kept, because they are too many, are taken for equal.
     let dimensions = left.dimensions.zip(right.dimensions);
     let is_same_array = dimensions.is_none_or(|(left, right)| is_same(left, right));
     is_same_type(left.element_type, right.element_type)

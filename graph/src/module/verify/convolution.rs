@@ -1,18 +1,25 @@
 use hlorank_proto::xla::ConvolutionDimensionNumbers;
 
 use super::{
-    arrays::{Array, expect, is_same_size},
+    arrays::{Array, expect, expect_size},
     dimensions::{Distinct, expect_count, value},
     instruction::Instruction,
     reduction::window_size,
 };
-use crate::{ModuleFault, module::shapes::UNBOUNDED};
+use crate::{ModuleFault, syntax::UNBOUNDED};
 
 /// Which dimensions of a tensor are spatial, and which two are not.
 struct Roles<'a> {
     what: &'static str,
     spatial: &'a [i64],
     others: [i64; 2],
+}
+
+/// Numbers of groups, at most one of which is above 1.
+#[derive(Clone, Copy)]
+struct Groups {
+    features: i64,
+    batch: i64,
 }
 
 /// Input, kernel and result agree with the dimension numbers, the window and the groups.
@@ -29,6 +36,7 @@ pub(super) fn convolution(instruction: Instruction<'_>) -> Result<(), ModuleFaul
     let tensors = [input, kernel, result];
     let roles = roles(numbers);
     check_spatial(&roles, tensors)?;
+    // Each dimension of the result has exactly one role, so every place is set below.
     let mut expected = vec![UNBOUNDED; result.rank()];
     place_others(&mut expected, instruction, &roles, tensors)?;
     place_spatial(&mut expected, instruction, &roles, tensors)?;
@@ -56,15 +64,12 @@ fn place_others(
     let [kernel_features, output_features] =
         kernel_roles.others.map(|dimension| size(kernel, dimension));
     let groups = groups(instruction, batch, input_features)?;
-    check_features(input_features, kernel_features, groups[0])?;
+    check_features(input_features, kernel_features, groups.features)?;
     check_outputs(output_features, groups)?;
-    let batch = if batch == UNBOUNDED {
-        batch
-    } else {
-        batch / groups[1]
-    };
     let [batch_dimension, feature_dimension] = output_roles.others;
-    place(expected, batch_dimension, batch);
+    // Groups of the batch are convolved with a part of the output features each, and their results
+    // are side by side in the features.
+    place(expected, batch_dimension, per_group(batch, groups.batch));
     place(expected, feature_dimension, output_features);
     Ok(())
 }
@@ -82,13 +87,8 @@ fn place_spatial(
     expect_count("dimensions in its window", window.len(), rank)?;
     for (position, dimension) in window.iter().enumerate() {
         let kernel_size = size(kernel, kernel_roles.spatial[position]);
-        if !is_same_size(dimension.size, kernel_size) {
-            return Err(ModuleFault::Sizes {
-                what: format!("the window and the kernel in spatial dimension {position}"),
-                left: dimension.size,
-                right: kernel_size,
-            });
-        }
+        let what = || format!("the window and the kernel in spatial dimension {position}");
+        expect_size(what, dimension.size, kernel_size)?;
         let base = size(input, input_roles.spatial[position]);
         let size = window_size(base, dimension)?;
         place(expected, output_roles.spatial[position], size);
@@ -138,65 +138,50 @@ fn check_roles(roles: &Roles<'_>, tensor: Array<'_>) -> Result<(), ModuleFault> 
 }
 
 /// Returns the numbers of groups of features and of groups of the batch. Old modules write 0 for 1.
-fn groups(
-    instruction: Instruction<'_>,
-    batch: i64,
-    features: i64,
-) -> Result<[i64; 2], ModuleFault> {
-    let counts = [
-        (
-            "feature_group_count",
-            instruction.proto.feature_group_count,
-            features,
-            "features",
-        ),
-        (
-            "batch_group_count",
-            instruction.proto.batch_group_count,
-            batch,
-            "rows of the batch",
-        ),
-    ];
-    for (what, found, whole, of) in counts {
-        let is_divisor = found == 0 || whole == UNBOUNDED || (found > 0 && whole % found == 0);
-        if !is_divisor {
-            return Err(value(
-                what,
-                found,
-                format!("a divisor of the {whole} {of} of its input"),
-            ));
-        }
-    }
-    let [features, batch] = counts.map(|(_, found, ..)| found.max(1));
-    if features > 1 && batch > 1 {
+fn groups(instruction: Instruction<'_>, batch: i64, features: i64) -> Result<Groups, ModuleFault> {
+    let proto = instruction.proto;
+    let of_features = proto.feature_group_count;
+    let of_batch = proto.batch_group_count;
+    expect_divisor("feature_group_count", of_features, features, "features")?;
+    expect_divisor("batch_group_count", of_batch, batch, "rows of the batch")?;
+    if of_features > 1 && of_batch > 1 {
         return Err(value(
             "batch_group_count",
-            batch,
+            of_batch,
             "1 if feature_group_count is more than 1",
         ));
     }
-    Ok([features, batch])
-}
-
-fn check_features(input: i64, kernel: i64, groups: i64) -> Result<(), ModuleFault> {
-    let expected = if input == UNBOUNDED {
-        input
-    } else {
-        input / groups
-    };
-    if is_same_size(kernel, expected) {
-        return Ok(());
-    }
-    let what = "the features of its kernel and those of its input per group".to_owned();
-    Err(ModuleFault::Sizes {
-        what,
-        left: kernel,
-        right: expected,
+    Ok(Groups {
+        features: of_features.max(1),
+        batch: of_batch.max(1),
     })
 }
 
-fn check_outputs(features: i64, groups: [i64; 2]) -> Result<(), ModuleFault> {
-    let groups = groups[0].max(groups[1]);
+fn expect_divisor(what: &str, found: i64, whole: i64, of: &str) -> Result<(), ModuleFault> {
+    if found == 0 || whole == UNBOUNDED || (found > 0 && whole % found == 0) {
+        return Ok(());
+    }
+    let expected = format!("a divisor of the {whole} {of} of its input");
+    Err(value(what, found, expected))
+}
+
+/// Divides a size among groups. An unbounded size stays unbounded.
+fn per_group(size: i64, groups: i64) -> i64 {
+    if size == UNBOUNDED {
+        size
+    } else {
+        size / groups
+    }
+}
+
+fn check_features(input: i64, kernel: i64, groups: i64) -> Result<(), ModuleFault> {
+    let what = || "the features of its kernel and those of its input per group".to_owned();
+    expect_size(what, kernel, per_group(input, groups))
+}
+
+fn check_outputs(features: i64, groups: Groups) -> Result<(), ModuleFault> {
+    // The larger number counts all groups, because the other one is 1.
+    let groups = groups.features.max(groups.batch);
     if features == UNBOUNDED || features % groups == 0 {
         return Ok(());
     }
@@ -209,11 +194,10 @@ fn check_outputs(features: i64, groups: [i64; 2]) -> Result<(), ModuleFault> {
 
 /// Sets a dimension, which exists.
 fn place(sizes: &mut [i64], dimension: i64, size: i64) {
-    if let Some(slot) = usize::try_from(dimension)
-        .ok()
-        .and_then(|at| sizes.get_mut(at))
+    if let Ok(at) = usize::try_from(dimension)
+        && let Some(place) = sizes.get_mut(at)
     {
-        *slot = size;
+        *place = size;
     }
 }
 

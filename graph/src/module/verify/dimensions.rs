@@ -21,6 +21,8 @@ impl Distinct {
         rank: usize,
     ) -> Result<(), ModuleFault> {
         for &dimension in found {
+            // Operands of more than 64 dimensions are not kept, so every dimension of an operand
+            // has a bit.
             let bit = bit(position(what, dimension, rank)?);
             if self.0 & bit != 0 {
                 return Err(ModuleFault::Repeated {

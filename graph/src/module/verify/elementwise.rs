@@ -1,8 +1,8 @@
 use super::{
-    arrays::{Array, PRED, expect, expect_types},
+    arrays::{Array, expect, expect_types},
     instruction::Instruction,
 };
-use crate::ModuleFault;
+use crate::{ModuleFault, syntax::PRED};
 
 /// Bits of an element by `xla.PrimitiveType`; 0 where versions of XLA differ or the type has no bits.
 const BITS: [i64; 34] = [
@@ -56,6 +56,7 @@ pub(super) fn complex(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
 
 /// Truth values, which may be one for all elements, and two values. Old modules select tuples too.
 pub(super) fn select(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
+    // The error that the result is no array is dropped, because the result may be a tuple.
     let Ok(Some(_)) = instruction.result_array() else {
         return Ok(());
     };
@@ -91,6 +92,8 @@ pub(super) fn bitcast_convert(instruction: Instruction<'_>) -> Result<(), Module
     let Some([operand, result]) = instruction.first_and_result()? else {
         return Ok(());
     };
+    // The element type may become wider or narrower, so sizes differ, but the bits of all elements
+    // together stay.
     let Some([before, after]) = bits(operand).zip(bits(result)).map(<[i64; 2]>::from) else {
         return Ok(());
     };
@@ -120,7 +123,10 @@ fn result_like(
     let Some(result) = instruction.result_array()? else {
         return Ok(None);
     };
-    let (count, mut scalars) = (positions.len(), 0);
+    // A scalar is broadcast to the other operands. If all are scalars, there is nothing to
+    // broadcast to, and the last one must have the dimensions of the result.
+    let count = positions.len();
+    let mut scalars = 0;
     for position in positions {
         let Some(operand) = instruction.array(position)? else {
             return Ok(None);

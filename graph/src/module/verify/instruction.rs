@@ -28,6 +28,8 @@ impl<'a> Instruction<'a> {
 
     /// Returns an operand that must be an array; `None` if its dimensions are not kept.
     pub(super) fn array(&self, position: usize) -> Result<Option<Array<'a>>, ModuleFault> {
+        // The number of operands is checked before the rule of an opcode runs, so a missing one is
+        // not reported here.
         let Some(shape) = self.operand(position) else {
             return Ok(None);
         };

@@ -3,12 +3,14 @@ use hlorank_proto::xla::{
 };
 
 use super::{
-    arrays::{Array, TUPLE, expect, expect_types, is_same, is_same_size, shown},
+    arrays::{Array, expect, expect_size, expect_types, is_same, shown},
     dimensions::{Distinct, expect_count, position, value},
     instruction::Instruction,
-    shape::is_permutation,
 };
-use crate::{ModuleFault, module::shapes::UNBOUNDED};
+use crate::{
+    ModuleFault,
+    syntax::{TUPLE, UNBOUNDED, is_permutation},
+};
 
 /// Returns the first operand and the result, which have one element type.
 fn moved(instruction: Instruction<'_>) -> Result<Option<[Array<'_>; 2]>, ModuleFault> {
@@ -49,6 +51,7 @@ pub(super) fn transpose(instruction: Instruction<'_>) -> Result<(), ModuleFault>
     };
     let order = &instruction.proto.dimensions;
     expect_count("dimensions in its order", order.len(), operand.rank())?;
+    // The quick check tells valid from invalid; the slower one finds which dimension to name.
     if !is_permutation(order, operand.rank()) {
         let mut used = Distinct::default();
         used.add("transposed dimension", order, operand.rank())?;
@@ -68,14 +71,8 @@ pub(super) fn broadcast(instruction: Instruction<'_>) -> Result<(), ModuleFault>
     expect_count("broadcast dimensions", places.len(), operand.rank())?;
     for (&place, &size) in places.iter().zip(operand.dimensions) {
         let found = result.dimensions[position("broadcast dimension", place, result.rank())?];
-        if !is_same_size(found, size) {
-            let what = format!("the sizes of dimension {place} of its result and of its operand");
-            return Err(ModuleFault::Sizes {
-                what,
-                left: found,
-                right: size,
-            });
-        }
+        let what = || format!("the sizes of dimension {place} of its result and of its operand");
+        expect_size(what, found, size)?;
     }
     Ok(())
 }
@@ -101,31 +98,36 @@ pub(super) fn slice(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
     let slices = &instruction.proto.slice_dimensions;
     expect_count("slices", slices.len(), operand.rank())?;
     for (dimension, (slice, &size)) in slices.iter().zip(operand.dimensions).enumerate() {
-        let of = |what| format!("the {what} of its slice in dimension {dimension}");
-        let is_inside = slice.limit <= size || size == UNBOUNDED;
-        if slice.stride < 1 {
-            return Err(value(of("stride"), slice.stride, "at least 1"));
-        }
-        if slice.start < 0 || slice.start > slice.limit {
-            return Err(value(
-                of("start"),
-                slice.start,
-                format!("from 0 to its limit {}", slice.limit),
-            ));
-        }
-        if !is_inside {
-            return Err(value(
-                of("limit"),
-                slice.limit,
-                format!("at most the size {size}"),
-            ));
-        }
+        check_slice(dimension, slice, size)?;
     }
     expect(result.dimensions, slices.iter().map(sliced))
 }
 
+/// Checks that a slice has a stride and is inside a dimension.
+fn check_slice(dimension: usize, slice: &SliceDimensions, size: i64) -> Result<(), ModuleFault> {
+    let of = |what| format!("the {what} of its slice in dimension {dimension}");
+    let &SliceDimensions {
+        start,
+        limit,
+        stride,
+    } = slice;
+    if stride < 1 {
+        return Err(value(of("stride"), stride, "at least 1"));
+    }
+    if start < 0 || start > limit {
+        let expected = format!("from 0 to its limit {limit}");
+        return Err(value(of("start"), start, expected));
+    }
+    if limit > size && size != UNBOUNDED {
+        let expected = format!("at most the size {size}");
+        return Err(value(of("limit"), limit, expected));
+    }
+    Ok(())
+}
+
 /// Returns the number of elements in a slice. Its start is at least 0 and not above its limit.
 fn sliced(slice: &SliceDimensions) -> i64 {
+    // The quotient is rounded up without the sum that could overflow.
     let range = slice.limit - slice.start;
     range / slice.stride + i64::from(range % slice.stride > 0)
 }
@@ -161,6 +163,8 @@ fn check_indices(
     arrays: usize,
     operand: Array<'_>,
 ) -> Result<(), ModuleFault> {
+    // The length of the one array of the old form is not checked, because its rank alone marks the
+    // form.
     let indices = instruction.operands() - arrays;
     let is_one_list =
         indices == 1 && matches!(instruction.array(arrays)?, Some(list) if list.rank() == 1);
@@ -208,6 +212,7 @@ fn padded(size: i64, padding: &PaddingDimension) -> i64 {
     if size == UNBOUNDED {
         return UNBOUNDED;
     }
+    // Products and sums of 64-bit sizes fit into 128 bits, whatever a hostile module says.
     let wide = i128::from;
     let neighbours = size - i64::from(size > 0);
     let gaps = wide(neighbours) * wide(padding.interior_padding);
@@ -223,30 +228,49 @@ pub(super) fn concatenate(instruction: Instruction<'_>) -> Result<(), ModuleFaul
     let dimensions = &instruction.proto.dimensions;
     expect_count("concatenated dimensions", dimensions.len(), 1)?;
     let along = position("concatenated dimension", dimensions[0], first.rank())?;
+    let Some(total) = total_size(instruction, first, along)? else {
+        return Ok(());
+    };
+    let sizes = first.dimensions.iter().enumerate();
+    let sizes = sizes.map(|(at, &size)| if at == along { total } else { size });
+    expect(result.dimensions, sizes)
+}
+
+/// Returns the sum of the sizes of all operands in one dimension; `None` if an operand is not
+/// known.
+fn total_size(
+    instruction: Instruction<'_>,
+    first: Array<'_>,
+    along: usize,
+) -> Result<Option<i64>, ModuleFault> {
     let mut total = 0_i64;
-    for operand in 0..instruction.operands() {
-        let Some(operand) = instruction.array(operand)? else {
-            return Ok(());
+    for position in 0..instruction.operands() {
+        let Some(operand) = instruction.array(position)? else {
+            return Ok(None);
         };
-        expect_count("dimensions in an operand", operand.rank(), first.rank())?;
-        let (before, from) = operand.dimensions.split_at(along);
-        let (first_before, first_from) = first.dimensions.split_at(along);
-        if !is_same(before, first_before) || !is_same(&from[1..], &first_from[1..]) {
-            return Err(ModuleFault::Shape {
-                expected: shown(first.dimensions),
-                found: shown(operand.dimensions),
-            });
-        }
-        let size = from[0];
+        check_beside(operand, first, along)?;
+        let size = operand.dimensions[along];
         total = if size == UNBOUNDED || total == UNBOUNDED {
             UNBOUNDED
         } else {
             total.saturating_add(size)
         };
     }
-    let sizes = first.dimensions.iter().enumerate();
-    let sizes = sizes.map(|(at, &size)| if at == along { total } else { size });
-    expect(result.dimensions, sizes)
+    Ok(Some(total))
+}
+
+/// Checks that an operand has the rank of the first one, and its sizes in all dimensions but one.
+fn check_beside(operand: Array<'_>, first: Array<'_>, along: usize) -> Result<(), ModuleFault> {
+    expect_count("dimensions in an operand", operand.rank(), first.rank())?;
+    let (before, from) = operand.dimensions.split_at(along);
+    let (first_before, first_from) = first.dimensions.split_at(along);
+    if is_same(before, first_before) && is_same(&from[1..], &first_from[1..]) {
+        return Ok(());
+    }
+    Err(ModuleFault::Shape {
+        expected: shown(first.dimensions),
+        found: shown(operand.dimensions),
+    })
 }
 
 /// Numbers along one dimension of the result.
@@ -254,6 +278,7 @@ pub(super) fn iota(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
     let Some(result) = instruction.result_array()? else {
         return Ok(());
     };
+    // Old modules do not name the dimension.
     match instruction.proto.dimensions[..] {
         [dimension] => position("iota dimension", dimension, result.rank()).map(drop),
         _ => Ok(()),
@@ -278,22 +303,15 @@ pub(super) fn get_tuple_element(instruction: Instruction<'_>) -> Result<(), Modu
         return Ok(());
     };
     if operand.element_type != TUPLE {
-        return Err(value(
-            "the element type of its operand",
-            operand.element_type.into(),
-            "13, which is a tuple",
-        ));
+        let what = "the element type of its operand";
+        let found = operand.element_type.into();
+        return Err(value(what, found, "13, which is a tuple"));
     }
     let index = instruction.proto.tuple_index;
-    if usize::try_from(index).is_ok_and(|index| index < operand.elements) {
+    let elements = operand.elements;
+    if usize::try_from(index).is_ok_and(|index| index < elements) {
         return Ok(());
     }
-    Err(value(
-        "its tuple index",
-        index,
-        format!(
-            "below {}, the number of elements of its operand",
-            operand.elements
-        ),
-    ))
+    let expected = format!("below {elements}, the number of elements of its operand");
+    Err(value("its tuple index", index, expected))
 }

@@ -5,7 +5,7 @@ use super::{
     dimensions::{Distinct, expect_count, value},
     instruction::Instruction,
 };
-use crate::{ModuleFault, module::shapes::UNBOUNDED};
+use crate::{ModuleFault, syntax::UNBOUNDED};
 
 /// The dimensions that are reduced disappear.
 pub(super) fn reduce(instruction: Instruction<'_>) -> Result<(), ModuleFault> {
@@ -51,21 +51,20 @@ pub(super) fn select_and_scatter(instruction: Instruction<'_>) -> Result<(), Mod
 
 /// Returns the first of the values that are reduced. All of them have the same dimensions, and initial values have none.
 fn inputs(instruction: Instruction<'_>) -> Result<Option<Array<'_>>, ModuleFault> {
+    // The first half of the operands are values, and the second half are their initial values.
     let count = instruction.operands() / 2;
     let Some(first) = instruction.array(0)? else {
         return Ok(None);
     };
-    for position in 1..count {
+    for position in 1..instruction.operands() {
         let Some(other) = instruction.array(position)? else {
             return Ok(None);
         };
-        expect(other.dimensions, first.dimensions.iter().copied())?;
-    }
-    for position in count..instruction.operands() {
-        let Some(initial) = instruction.array(position)? else {
-            return Ok(None);
-        };
-        expect_count("dimensions in an initial value", initial.rank(), 0)?;
+        if position < count {
+            expect(other.dimensions, first.dimensions.iter().copied())?;
+        } else {
+            expect_count("dimensions in an initial value", other.rank(), 0)?;
+        }
     }
     Ok(Some(first))
 }
@@ -108,28 +107,35 @@ pub(super) fn window_size(size: i64, window: &WindowDimension) -> Result<i64, Mo
         ("the dilation of its window", window.window_dilation),
         ("the dilation of its base", window.base_dilation),
     ];
-    if let Some(&(what, found)) = positive
-        .iter()
-        .find(|(_, found)| *found < 1 && *found != UNBOUNDED)
-    {
-        return Err(value(what, found, "at least 1"));
+    let mut is_known = size != UNBOUNDED;
+    for (what, found) in positive {
+        if found < 1 && found != UNBOUNDED {
+            return Err(value(what, found, "at least 1"));
+        }
+        is_known &= found != UNBOUNDED;
     }
-    if size == UNBOUNDED || positive.iter().any(|(_, found)| *found == UNBOUNDED) {
-        return Ok(UNBOUNDED);
-    }
-    let wide = i128::from;
-    let dilated = |size: i64, dilation: i64| (wide(size) - 1) * wide(dilation) + 1;
-    let base = if size == 0 {
-        0
+    Ok(if is_known {
+        i64::try_from(places(size, window)).unwrap_or(UNBOUNDED)
     } else {
-        dilated(size, window.base_dilation)
+        UNBOUNDED
+    })
+}
+
+/// Returns the number of places of a window in a dimension of known size. Intermediate values of
+/// 128 bits do not overflow.
+fn places(size: i64, window: &WindowDimension) -> i128 {
+    let wide = i128::from;
+    // Dilation puts `dilation - 1` holes between neighbours.
+    let dilated = |size: i64, dilation: i64| (wide(size) - 1) * wide(dilation) + 1;
+    let base = match size {
+        0 => 0,
+        size => dilated(size, window.base_dilation),
     };
     let padded = base + wide(window.padding_low) + wide(window.padding_high);
     let span = dilated(window.size, window.window_dilation);
-    let places = if padded < span {
+    if padded < span {
         0
     } else {
         (padded - span) / wide(window.stride) + 1
-    };
-    Ok(i64::try_from(places).unwrap_or(UNBOUNDED))
+    }
 }

@@ -67,6 +67,7 @@ impl Operands {
     }
 }
 
+/// The rule of every opcode id. An instruction finds its own without comparing names.
 static RULES: LazyLock<Vec<Rule>> =
     LazyLock::new(|| (0..=u8::MAX).map(|id| named(opcode_name(id))).collect());
 
@@ -102,6 +103,8 @@ const SAME: [&str; 22] = [
 ];
 
 fn named(opcode: &str) -> Rule {
+    // Opcodes are grouped by their number of operands, since a check may index as many operands as
+    // its group has.
     let counts = [
         (Operands::Exactly(0), of_none as fn(&str) -> Option<Check>),
         (Operands::Exactly(1), of_one),
@@ -117,6 +120,8 @@ fn named(opcode: &str) -> Rule {
         let check = check(opcode)?;
         Some(Rule { operands, check })
     });
+    // Collectives, custom calls and unknown opcodes take any number of operands. A tuple may have
+    // none.
     found.unwrap_or(Rule {
         operands: Operands::Any,
         check: if opcode == "tuple" { tuple } else { anything },

@@ -1,7 +1,10 @@
 use hlorank_proto::xla::ShapeProto;
 
-use super::arrays::{OPAQUE, TOKEN, TUPLE, shown};
-use crate::{ModuleFault, module::shapes::UNBOUNDED};
+use super::arrays::shown;
+use crate::{
+    ModuleFault,
+    syntax::{OPAQUE, TOKEN, TUPLE, UNBOUNDED, is_permutation},
+};
 
 /// Element types below this number exist in every version of XLA since `TpuGraphs`. Newer ones are not checked.
 const NEWER: i32 = 34;
@@ -13,12 +16,10 @@ pub(super) fn check_shape(shape: &ShapeProto) -> Result<(), ModuleFault> {
             found: shape.element_type,
         });
     }
-    if shape.element_type == TUPLE && !shape.dimensions.is_empty() {
+    if is_array_and_tuple(shape) {
         return Err(ModuleFault::ArrayAndTuple);
     }
-    if is_array_type(shape.element_type) && !shape.tuple_shapes.is_empty() {
-        return Err(ModuleFault::ArrayAndTuple);
-    }
+    // An unbounded size is the least number of 64 bits, and no other negative size means anything.
     let is_possible = |size: i64| size >= 0 || size == UNBOUNDED;
     if let Some(dimension) = shape.dimensions.iter().position(|&size| !is_possible(size)) {
         return Err(ModuleFault::NegativeSize {
@@ -27,6 +28,15 @@ pub(super) fn check_shape(shape: &ShapeProto) -> Result<(), ModuleFault> {
         });
     }
     check_layout(shape)
+}
+
+/// Returns whether a shape has both dimensions and elements, although its type allows one of them.
+fn is_array_and_tuple(shape: &ShapeProto) -> bool {
+    // A buffer has an element, and it is not known what newer types have, so these types may have
+    // both.
+    let has_dimensions = shape.element_type == TUPLE && !shape.dimensions.is_empty();
+    let has_elements = is_array_type(shape.element_type) && !shape.tuple_shapes.is_empty();
+    has_dimensions || has_elements
 }
 
 fn is_array_type(element_type: i32) -> bool {
@@ -47,37 +57,4 @@ fn check_layout(shape: &ShapeProto) -> Result<(), ModuleFault> {
         found: shown(order),
         rank,
     })
-}
-
-/// Returns whether a list has each number from 0 to `rank - 1` once.
-pub(super) fn is_permutation(numbers: &[i64], rank: usize) -> bool {
-    numbers.len() == rank
-        && if rank <= 64 {
-            is_short_permutation(numbers)
-        } else {
-            is_long_permutation(numbers)
-        }
-}
-
-fn is_short_permutation(numbers: &[i64]) -> bool {
-    let mut seen = 0_u64;
-    for &number in numbers {
-        let Some(position) = u32::try_from(number)
-            .ok()
-            .filter(|&number| (number as usize) < numbers.len())
-        else {
-            return false;
-        };
-        seen |= 1 << position;
-    }
-    seen.count_ones() as usize == numbers.len()
-}
-
-fn is_long_permutation(numbers: &[i64]) -> bool {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_unstable();
-    sorted
-        .into_iter()
-        .zip(0..)
-        .all(|(number, expected)| number == expected)
 }
