@@ -31,6 +31,7 @@ impl<'a> Lexer<'a> {
         if let Some(position) = self.unclosed_comment {
             return Err(self.error(position, TextError::UnclosedComment));
         }
+        // `next_byte` returns 0 at the end of the text, so a byte 0 inside would be taken for the end.
         self.text
             .find('\0')
             .map_or(Ok(()), |position| Err(self.error(position, TextError::Nul)))
@@ -105,11 +106,22 @@ impl<'a> Lexer<'a> {
         self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
     }
 
+    /// Reads a word if it is next.
+    pub(crate) fn eat_word(&mut self, word: &str) -> bool {
+        let start = self.position();
+        let found = self.word() == word;
+        if !found {
+            self.at = start;
+        }
+        found
+    }
+
     /// Reads the characters before the next space, comma or bracket, such as `1_0x2_2`. The pattern may be empty.
     pub(crate) fn pattern(&mut self) -> Result<&'a str, GraphError> {
         let start = self.position();
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b",(){}".contains(byte);
         let pattern = self.take_while(|byte| !ends(byte));
+        // A pattern is split into numbers later, and each takes more memory than its digits.
         if pattern.len() > MAX_NUMBERS {
             Err(self.too_long(start))
         } else {
@@ -119,12 +131,13 @@ impl<'a> Lexer<'a> {
 
     fn take_while(&mut self, belongs: impl Fn(&u8) -> bool) -> &'a str {
         self.skip_space();
+        // Bytes suffice: all bytes of a character beyond ASCII are at least 0x80, so none is taken
+        // for an ASCII letter or for the end of a pattern, and both ends are boundaries of
+        // characters.
         let rest = &self.text.as_bytes()[self.at..];
         let start = self.at;
-        self.at += rest
-            .iter()
-            .position(|byte| !belongs(byte))
-            .unwrap_or(rest.len());
+        let length = rest.iter().position(|byte| !belongs(byte));
+        self.at += length.unwrap_or(rest.len());
         self.since(start)
     }
 
@@ -154,12 +167,8 @@ impl<'a> Lexer<'a> {
     /// Parses a number that stands at `position`.
     pub(crate) fn parse(&self, number: &str, position: usize) -> Result<i64, GraphError> {
         number.parse().map_err(|_| {
-            self.error(
-                position,
-                TextError::Number {
-                    text: shortened(number),
-                },
-            )
+            let text = shortened(number);
+            self.error(position, TextError::Number { text })
         })
     }
 
@@ -169,7 +178,10 @@ impl<'a> Lexer<'a> {
         closing: &str,
         mut item: impl FnMut(&mut Self) -> Result<T, GraphError>,
     ) -> Result<Vec<T>, GraphError> {
-        let (start, mut items) = (self.position(), Vec::new());
+        let start = self.position();
+        let mut items = Vec::new();
+        // A comma may follow the last item. The limit holds before an item is kept, since items may
+        // be larger than their text.
         while !self.eat(closing) {
             if items.len() >= MAX_NUMBERS {
                 return Err(self.too_long(start));
@@ -187,6 +199,8 @@ impl<'a> Lexer<'a> {
     pub(crate) fn skip_group(&mut self) -> Result<(), GraphError> {
         let start = self.position();
         let opening = char::from(self.next_byte());
+        // The brackets that are still to be closed, the innermost last. A list does not overflow,
+        // as recursion could.
         let mut closings = Vec::new();
         while !self.is_at_end() {
             match self.next_byte() {
@@ -214,7 +228,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip_string(&mut self) -> Result<(), GraphError> {
-        let (start, quote) = (self.at, self.next_byte());
+        let start = self.at;
+        let quote = self.next_byte();
         self.at += 1;
         while self.at < self.text.len() {
             let byte = self.next_byte();
@@ -223,13 +238,10 @@ impl<'a> Lexer<'a> {
                 return Ok(());
             }
         }
+        // A backslash at the very end leads one byte past the text.
         self.at = self.text.len();
-        Err(self.error(
-            start,
-            TextError::Unclosed {
-                opening: char::from(quote),
-            },
-        ))
+        let opening = char::from(quote);
+        Err(self.error(start, TextError::Unclosed { opening }))
     }
 
     /// Skips the value of an attribute: up to a comma, the end of the line or a closing bracket around it.
@@ -281,22 +293,24 @@ impl<'a> Lexer<'a> {
 
     /// Returns the error that the next word is not what is expected.
     pub(crate) fn unexpected(&mut self, expected: &str) -> GraphError {
-        const SHOWN: usize = 24;
         let position = self.position();
+        let unexpected = TextError::Unexpected {
+            expected: expected.to_owned(),
+            found: self.shown_word(position),
+        };
+        self.error(position, unexpected)
+    }
+
+    /// Returns the start of the word at a position, for a message.
+    fn shown_word(&self, position: usize) -> String {
+        const SHOWN: usize = 24;
         let rest = self.text.get(position..).unwrap_or_default();
         let word = rest.split_whitespace().next().unwrap_or_default();
-        let found = match word.char_indices().nth(SHOWN) {
+        match word.char_indices().nth(SHOWN) {
             Some((end, _)) => format!("`{}…`", &word[..end]),
             None if word.is_empty() => "the end of the text".to_owned(),
             None => format!("`{word}`"),
-        };
-        self.error(
-            position,
-            TextError::Unexpected {
-                expected: expected.to_owned(),
-                found,
-            },
-        )
+        }
     }
 
     /// Returns an error at a position.

@@ -5,8 +5,9 @@ use super::{
     computation::Computation,
     module::Parser,
     pending::{Pending, Wrapped},
+    shapes::ShapeId,
 };
-use crate::{GraphError, module::Origin};
+use crate::GraphError;
 
 impl Parser<'_, '_> {
     /// Adds all pending computations to the module, in order.
@@ -22,6 +23,8 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
+    /// Adds the computation of an asynchronous operation: its parameters, and the operation as its
+    /// root.
     fn add_wrapped(&mut self, wrapped: Wrapped) -> Result<(), GraphError> {
         let Wrapped {
             id,
@@ -29,25 +32,35 @@ impl Parser<'_, '_> {
             mut operation,
         } = wrapped;
         let mut computation = Computation::new(id);
+        // The operands that the text names are those of the first step, which passes them to this
+        // computation.
         operation.operand_ids.clear();
         for (number, shape) in (0..).zip(signature.parameters) {
             let id = computation.instruction_id(computation.nodes.len());
             operation.operand_ids.push(id);
-            let parameter = HloInstructionProto {
-                name: "async_param".to_owned(),
-                opcode: "parameter".to_owned(),
-                parameter_number: number,
-                shape: Some(self.shapes.message(shape, &mut self.lexer)?),
-                ..HloInstructionProto::default()
-            };
-            let origin = Origin::implied(&parameter);
-            self.push(&parameter, shape, origin, &mut computation);
+            let parameter = self.wrapped_parameter(number, shape)?;
+            self.push_implied(&parameter, shape, &mut computation);
         }
+        // The parameters and the operation get the names that XLA gives them, which descriptions
+        // show.
         "async_op".clone_into(&mut operation.name);
-        operation.shape = Some(self.shapes.message(signature.result, &mut self.lexer)?);
+        operation.shape = Some(self.shape_message(signature.result)?);
         keep_dimensions(&mut operation);
-        let origin = Origin::implied(&operation);
-        self.push(&operation, signature.result, origin, &mut computation);
+        self.push_implied(&operation, signature.result, &mut computation);
         computation.close("", &mut self.builder)
+    }
+
+    fn wrapped_parameter(
+        &mut self,
+        parameter_number: i64,
+        shape: ShapeId,
+    ) -> Result<HloInstructionProto, GraphError> {
+        Ok(HloInstructionProto {
+            name: "async_param".to_owned(),
+            opcode: "parameter".to_owned(),
+            parameter_number,
+            shape: Some(self.shape_message(shape)?),
+            ..HloInstructionProto::default()
+        })
     }
 }

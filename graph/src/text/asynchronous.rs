@@ -1,3 +1,5 @@
+use std::mem::take;
+
 use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
@@ -19,9 +21,18 @@ pub(super) enum Asynchronous {
     Done,
 }
 
+/// Where a step of an asynchronous operation begins in the text, and its shape.
+#[derive(Clone, Copy)]
+pub(super) struct StepPlace {
+    pub(super) shape: ShapeId,
+    pub(super) start: usize,
+}
+
 impl Asynchronous {
     /// Recognizes a short form by an opcode that XLA does not have, and reduces it to the opcode of the operation.
     pub(super) fn of(instruction: &mut HloInstructionProto) -> Option<Self> {
+        // Opcodes of XLA such as `copy-start` and `all-reduce-done` have these endings too, and are
+        // no short forms.
         if opcode_id(&instruction.opcode) != 0 {
             return None;
         }
@@ -58,59 +69,69 @@ impl<'a> Parser<'a, '_> {
         &mut self,
         form: &Asynchronous,
         operation: HloInstructionProto,
-        (shape, start): (ShapeId, usize),
+        place: StepPlace,
         computation: &mut Computation<'a>,
     ) -> Result<HloInstructionProto, GraphError> {
-        let mut whole = HloInstructionProto {
+        let mut step = HloInstructionProto {
             opcode: form.opcode().to_owned(),
             shape: operation.shape.clone(),
             operand_ids: operation.operand_ids.clone(),
             ..HloInstructionProto::default()
         };
-        let before = Computation::positions_of(&whole.operand_ids).next();
         let number = if let Asynchronous::Start = form {
-            let number = self.wrap(operation, shape, start)?;
-            let wrapped = self.pending.wrapped(number);
-            let called = wrapped.map(|wrapped| wrapped.id);
-            whole.called_computation_ids.extend(called);
-            Some(number)
+            let number = self.wrap(operation, place)?;
+            let called = self.pending.wrapped(number).map(|wrapped| wrapped.id);
+            step.called_computation_ids.extend(called);
+            number
         } else {
-            let of_step = before.and_then(|before| computation.wrapped.get(&before));
-            of_step.copied()
-        };
-        let Some(number) = number else {
-            return Ok(whole);
+            // The first operand of a later step is the step before it. If that is no step of a
+            // short form, its computation is one of the text, and there is nothing to change.
+            let before = Computation::positions_of(&step.operand_ids).next();
+            let number = before.and_then(|before| computation.wrapped.get(&before));
+            let Some(&number) = number else {
+                return Ok(step);
+            };
+            self.change_by_step(form, number, place)?;
+            number
         };
         computation.wrapped.insert(computation.nodes.len(), number);
+        Ok(step)
+    }
+
+    /// Changes the computation of an asynchronous operation to what the shape of a later step says
+    /// of it.
+    fn change_by_step(
+        &mut self,
+        form: &Asynchronous,
+        number: usize,
+        place: StepPlace,
+    ) -> Result<(), GraphError> {
+        // The shape of an end is the result alone; that of an update names the operands too.
         let later = match form {
-            Asynchronous::Start => return Ok(whole),
-            Asynchronous::Update => self.signature_in(shape, start)?,
-            Asynchronous::Done => Signature {
+            Asynchronous::Update => self.signature_in(place)?,
+            Asynchronous::Start | Asynchronous::Done => Signature {
                 parameters: Vec::new(),
-                result: shape,
+                result: place.shape,
             },
         };
-        self.change(number, &later)?;
-        Ok(whole)
+        self.change(number, &later)
     }
 
     /// Adds a computation that applies one operation to its parameters, and returns its number.
     fn wrap(
         &mut self,
         operation: HloInstructionProto,
-        shape: ShapeId,
-        start: usize,
+        place: StepPlace,
     ) -> Result<usize, GraphError> {
+        // The text implies a callee and an instruction inside it; a short text must not make many
+        // of them.
         self.count_reference()?;
         self.count_node()?;
-        let signature = self.signature_in(shape, start)?;
+        let signature = self.signature_in(place)?;
         for _ in &signature.parameters {
             self.count_parameter()?;
         }
-        // The computation of a call or a fusion is known, and says more than the shape of the start.
-        let is_call = matches!(operation.opcode.as_str(), "call" | "fusion");
-        let inside = operation.called_computation_ids.first().filter(|_| is_call);
-        let called = inside.and_then(|&id| self.pending.signature(id)).cloned();
+        let called = self.called_signature(&operation);
         let id = self.callees.unnamed();
         let number = self.pending.add_wrapped(Wrapped {
             id,
@@ -123,14 +144,28 @@ impl<'a> Parser<'a, '_> {
         Ok(number)
     }
 
+    /// Returns the signature of the computation that a call or a fusion calls, which says more than
+    /// the shape of the start.
+    fn called_signature(&self, operation: &HloInstructionProto) -> Option<Signature> {
+        // The computations of other operations, such as a reduction, have another signature than
+        // the operation.
+        if !matches!(operation.opcode.as_str(), "call" | "fusion") {
+            return None;
+        }
+        let called = operation.called_computation_ids.first()?;
+        self.pending.signature(*called).cloned()
+    }
+
+    /// Counts a parameter of a wrapped operation, which is an instruction and an operand of the
+    /// operation.
     fn count_parameter(&mut self) -> Result<(), GraphError> {
         self.count_node()?;
         self.count_reference()
     }
 
     /// Reads the shapes of operands and result in `((operands), result, ...)`, the shape of a start or an update.
-    fn signature_in(&mut self, shape: ShapeId, start: usize) -> Result<Signature, GraphError> {
-        let parts = self.shapes.elements(shape, &mut self.lexer)?;
+    fn signature_in(&mut self, place: StepPlace) -> Result<Signature, GraphError> {
+        let parts = self.shapes.elements(place.shape, &mut self.lexer)?;
         if let Some(&[operands, result, ..]) = parts
             && let Some(parameters) = self.shapes.elements(operands, &mut self.lexer)?
         {
@@ -139,7 +174,7 @@ impl<'a> Parser<'a, '_> {
                 result,
             });
         }
-        self.lexer.return_to(start);
+        self.lexer.return_to(place.start);
         Err(self
             .lexer
             .unexpected("a shape such as `((operands), result)`"))
@@ -150,23 +185,24 @@ impl<'a> Parser<'a, '_> {
         let Some(wrapped) = self.pending.wrapped(number) else {
             return Ok(());
         };
-        let empty = Signature {
-            parameters: Vec::new(),
-            result: later.result,
-        };
-        let mut signature = std::mem::replace(&mut wrapped.signature, empty);
-        let both = signature.parameters.iter_mut().zip(&later.parameters);
-        for (shape, &later) in both.chain([(&mut signature.result, &later.result)]) {
+        // The parameters are taken out while they change, because comparing shapes needs the
+        // parser. They are not copied: a text may have many steps of an operation with many
+        // parameters.
+        let mut parameters = take(&mut wrapped.signature.parameters);
+        let mut result = wrapped.signature.result;
+        let both = parameters.iter_mut().zip(&later.parameters);
+        for (shape, &later) in both.chain([(&mut result, &later.result)]) {
+            // A shape that differs in its layout alone stays, as it does in XLA.
             if !self.shapes.compatible([*shape, later], &mut self.lexer)? {
                 *shape = later;
             }
         }
-        for &shape in later.parameters.iter().skip(signature.parameters.len()) {
+        for &shape in later.parameters.iter().skip(parameters.len()) {
             self.count_parameter()?;
-            signature.parameters.push(shape);
+            parameters.push(shape);
         }
         if let Some(wrapped) = self.pending.wrapped(number) {
-            wrapped.signature = signature;
+            wrapped.signature = Signature { parameters, result };
         }
         Ok(())
     }

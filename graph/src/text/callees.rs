@@ -32,6 +32,8 @@ impl<'a> Callees<'a> {
             position,
             is_defined: false,
         });
+        // The id is above the count only if the name is new. Ids begin with 1, because the builder
+        // takes an entry with id 0 for one that the module does not name.
         self.count = self.count.max(callee.id);
         callee.id
     }
@@ -60,6 +62,7 @@ impl<'a> Callees<'a> {
 
     /// Checks that every called computation is defined. The error names the first one that is not.
     pub(super) fn check(&self, lexer: &Lexer<'_>) -> Result<(), GraphError> {
+        // The map has no order, so the position decides which error is reported.
         let missing = self.by_name.iter().filter(|(_, callee)| !callee.is_defined);
         match missing.min_by_key(|(_, callee)| callee.position) {
             None => Ok(()),

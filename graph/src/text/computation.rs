@@ -47,6 +47,8 @@ impl<'a> Computation<'a> {
 
     /// Returns the id of an instruction, which is unique in the module.
     pub(super) fn instruction_id(&self, position: usize) -> i64 {
+        // The limit on nodes keeps the number of computations and that of instructions far below
+        // 2^31, so the two halves of an id do not overlap.
         self.id << 32 | i64::try_from(position).unwrap_or(i64::MAX)
     }
 
@@ -54,6 +56,13 @@ impl<'a> Computation<'a> {
     pub(super) fn positions_of(ids: &[i64]) -> impl DoubleEndedIterator<Item = usize> {
         ids.iter()
             .filter_map(|id| usize::try_from(id & i64::from(u32::MAX)).ok())
+    }
+
+    /// Returns the shapes of the operands of an instruction, given their ids.
+    pub(super) fn shapes_of(&self, ids: &[i64]) -> Vec<ShapeId> {
+        Self::positions_of(ids)
+            .map(|position| self.shapes[position])
+            .collect()
     }
 
     /// Returns the position of the root: the last instruction of the text if none is marked.
@@ -85,6 +94,7 @@ impl<'a> Computation<'a> {
         builder: &mut ModuleBuilder<'a, '_>,
     ) -> Result<(), GraphError> {
         let root = self.root_position();
+        // The root is known only at the end, after all instructions are featurized.
         self.nodes.mark_root(root);
         builder.begin(name, self.id, self.instruction_id(root))?;
         for position in pace::in_steps(16, self.post_order()) {
@@ -95,12 +105,10 @@ impl<'a> Computation<'a> {
 
     /// Checks an instruction against its operands, which are above it.
     pub(super) fn check(&self, instruction: &HloInstructionProto) -> Result<(), ModuleFault> {
-        let positions = instruction
-            .operand_ids
-            .iter()
-            .map(|id| u32::try_from(id & i64::from(u32::MAX)));
-        let operands: Vec<u32> = positions
-            .map(|position| position.unwrap_or(u32::MAX))
+        // The checks look up operands by their position in the computation, since it is not in the
+        // module yet.
+        let operands: Vec<u32> = Self::positions_of(&instruction.operand_ids)
+            .map(|position| u32::try_from(position).unwrap_or(u32::MAX))
             .collect();
         let opcode = opcode_id(&instruction.opcode);
         check_instruction(instruction, opcode, Some(&operands), &self.nodes.shapes)

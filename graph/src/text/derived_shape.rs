@@ -2,135 +2,20 @@
 
 use hlorank_proto::xla::{HloInstructionProto, LayoutProto, ShapeProto};
 
-use super::{computation::Computation, module::Parser, shapes::ShapeId};
+use super::{
+    attributes::numbers,
+    computation::Computation,
+    module::Parser,
+    shape_rule::{Rule, rule},
+    shapes::ShapeId,
+};
 use crate::{
     GraphError, TextError, shortened,
-    syntax::{Lexer, PRED, S32, TOKEN, U32, UNBOUNDED, complex_of, has_layout, real_of, row_major},
+    syntax::{Lexer, UNBOUNDED, has_layout, row_major},
 };
 
 /// Maximum rank of a derived array, so that a short line does not take the time of a long list of dimensions.
 const MAX_RANK: usize = 64;
-
-/// How a shape follows from the operands.
-#[derive(Clone, Copy)]
-enum Rule {
-    /// It is that of an operand.
-    Operand(usize),
-    /// It has the dimensions of all operands, in the layout of the first, and an element type that follows from its own.
-    Elementwise(fn(i32) -> i32),
-    /// It has the layout of the condition and the element type of the second operand.
-    Select,
-    /// It is a scalar or token of this element type.
-    Scalar(i32),
-    /// It is the tuple of the operands.
-    Tuple,
-    /// It is that of the operand, or the tuple of the operands if there are several.
-    Operands,
-    /// It is an element of the first operand.
-    Element,
-    /// It is that of the root of the first called computation.
-    Callee,
-    /// It has the dimensions of the first operand and the element type of the called computation.
-    Map,
-    Transpose,
-    Concatenate,
-    Broadcast,
-    Reduce,
-    Dot,
-}
-
-/// Opcodes of two operands whose result has their element type.
-const SAME_TYPE: [&str; 16] = [
-    "add",
-    "and",
-    "atan2",
-    "divide",
-    "maximum",
-    "minimum",
-    "mulhi",
-    "multiply",
-    "or",
-    "power",
-    "remainder",
-    "shift-left",
-    "shift-right-arithmetic",
-    "shift-right-logical",
-    "subtract",
-    "xor",
-];
-
-/// Opcodes whose result has the shape of the first operand.
-const SAME_SHAPE: [&str; 37] = [
-    "acos",
-    "acosh",
-    "add-dependency",
-    "asin",
-    "asinh",
-    "atanh",
-    "cbrt",
-    "ceil",
-    "cholesky",
-    "copy",
-    "cosh",
-    "cosine",
-    "count-leading-zeros",
-    "domain",
-    "erf",
-    "exponential",
-    "exponential-minus-one",
-    "floor",
-    "log",
-    "log-plus-one",
-    "logistic",
-    "negate",
-    "not",
-    "popcnt",
-    "reverse",
-    "round-nearest-afz",
-    "round-nearest-even",
-    "rsqrt",
-    "select-and-scatter",
-    "set-dimension-size",
-    "sign",
-    "sine",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "while",
-];
-
-/// Returns how XLA derives the shape of an instruction; `None` if it, or this reader, does not.
-fn rule(opcode: &str) -> Option<Rule> {
-    Some(match opcode {
-        same if SAME_SHAPE.contains(&same) => Rule::Operand(0),
-        same if SAME_TYPE.contains(&same) => Rule::Elementwise(|element_type| element_type),
-        "abs" | "real" | "imag" => Rule::Elementwise(real_of),
-        "complex" => Rule::Elementwise(complex_of),
-        "compare" | "is-finite" => Rule::Elementwise(|_| PRED),
-        "clamp" | "triangular-solve" => Rule::Operand(1),
-        "select" => Rule::Select,
-        "after-all" => Rule::Scalar(TOKEN),
-        "replica-id" | "partition-id" => Rule::Scalar(U32),
-        "get-dimension-size" => Rule::Scalar(S32),
-        "tuple" => Rule::Tuple,
-        "sort" => Rule::Operands,
-        "get-tuple-element" => Rule::Element,
-        "call" | "conditional" => Rule::Callee,
-        "map" => Rule::Map,
-        "transpose" => Rule::Transpose,
-        "concatenate" => Rule::Concatenate,
-        "broadcast" => Rule::Broadcast,
-        "reduce" => Rule::Reduce,
-        "dot" => Rule::Dot,
-        _ => return None,
-    })
-}
-
-/// Returns whether the shape of an instruction may be left out.
-pub(super) fn has_derived_shape(opcode: &str) -> bool {
-    rule(opcode).is_some()
-}
 
 impl<'a> Parser<'a, '_> {
     /// Gives an instruction the shape that follows from its operands. The instruction begins at `start`.
@@ -140,13 +25,12 @@ impl<'a> Parser<'a, '_> {
         start: usize,
         computation: &Computation<'a>,
     ) -> Result<ShapeId, GraphError> {
-        let operands: Vec<ShapeId> = Computation::positions_of(&instruction.operand_ids)
-            .map(|position| computation.shapes[position])
-            .collect();
-        let opcode = shortened(&instruction.opcode);
-        let shape = self.shape_by_rule(instruction, start, &operands)?;
-        let shape = shape.ok_or_else(|| self.lexer.error(start, TextError::NoShape { opcode }))?;
-        instruction.shape = Some(self.shapes.message(shape, &mut self.lexer)?);
+        let operands = computation.shapes_of(&instruction.operand_ids);
+        let Some(shape) = self.shape_by_rule(instruction, start, &operands)? else {
+            let opcode = shortened(&instruction.opcode);
+            return Err(self.lexer.error(start, TextError::NoShape { opcode }));
+        };
+        instruction.shape = Some(self.shape_message(shape)?);
         Ok(shape)
     }
 
@@ -165,20 +49,17 @@ impl<'a> Parser<'a, '_> {
             Some(Rule::Element) => self.derived_element(start, operands),
             Some(Rule::Callee) => Ok(self.result_of_callee(instruction)),
             Some(Rule::Reduce) => self.reduced(operands, &instruction.dimensions),
-            Some(Rule::Dot) => {
-                let array = self.product(start, operands)?;
-                Ok(self.known(array))
-            }
             Some(rule) => {
-                let array = self.array_by_rule(rule, instruction, operands)?;
-                Ok(self.known(array))
+                let array = match rule {
+                    Rule::Dot => self.product(start, operands)?,
+                    rule => self.array_by_rule(rule, instruction, operands)?,
+                };
+                // Broadcasts and dots of derived arrays could double the rank with every
+                // instruction.
+                let array = array.filter(|array| array.dimensions.len() <= MAX_RANK);
+                Ok(array.map(|array| self.shapes.array(array)))
             }
         }
-    }
-
-    fn known(&mut self, array: Option<ShapeProto>) -> Option<ShapeId> {
-        let array = array.filter(|shape| shape.dimensions.len() <= MAX_RANK);
-        array.map(|shape| self.shapes.array(shape))
     }
 
     /// Returns the array that follows from arrays; `None` by the rules of other shapes.
@@ -213,6 +94,8 @@ impl<'a> Parser<'a, '_> {
     fn selected(&mut self, operands: &[ShapeId]) -> Result<Option<ShapeProto>, GraphError> {
         let condition = self.array(operands, 0)?;
         let value = self.array(operands, 1)?;
+        // One truth value may choose between whole arrays; otherwise the condition has the
+        // dimensions of the result.
         Ok(condition.zip(value).map(|(mut condition, value)| {
             condition.element_type = value.element_type;
             if condition.dimensions.is_empty() {
@@ -231,7 +114,7 @@ impl<'a> Parser<'a, '_> {
         let Some(root) = self.result_of_callee(instruction) else {
             return Ok(None);
         };
-        let root = self.shapes.message(root, &mut self.lexer)?;
+        let root = self.shape_message(root)?;
         let first = self.array(operands, 0)?;
         Ok(first.map(|first| array_of(root.element_type, first.dimensions)))
     }
@@ -245,9 +128,9 @@ impl<'a> Parser<'a, '_> {
         let Some(&operand) = operands.get(number) else {
             return Ok(None);
         };
-        let shape = self.shapes.message(operand, &mut self.lexer)?;
-        Ok(Some(shape)
-            .filter(|shape| has_layout(shape.element_type) && shape.dimensions.len() <= MAX_RANK))
+        let shape = self.shape_message(operand)?;
+        let is_small_array = has_layout(shape.element_type) && shape.dimensions.len() <= MAX_RANK;
+        Ok(is_small_array.then_some(shape))
     }
 
     /// Returns the shape of an operation on each element. An operand of one element, or of size 1, is broadcast.
@@ -257,13 +140,12 @@ impl<'a> Parser<'a, '_> {
             return Ok(first);
         };
         Ok(first.and_then(|first| {
+            // Without a broadcast, the result keeps the layout of the first operand.
             if first.dimensions == second.dimensions {
                 return Some(first);
             }
-            Some(array_of(
-                first.element_type,
-                broadcast(&first.dimensions, &second.dimensions)?,
-            ))
+            let dimensions = broadcast(&first.dimensions, &second.dimensions)?;
+            Some(array_of(first.element_type, dimensions))
         }))
     }
 
@@ -297,19 +179,21 @@ impl<'a> Parser<'a, '_> {
         let Some(mut whole) = self.array(operands, 0)? else {
             return Ok(None);
         };
-        let dimension = dimensions
-            .first()
-            .and_then(|&dimension| usize::try_from(dimension).ok());
-        let Some(dimension) = dimension.filter(|&dimension| dimension < whole.dimensions.len())
-        else {
+        let along = dimensions.first().map(|&along| usize::try_from(along));
+        let Some(Ok(along)) = along else {
+            return Ok(None);
+        };
+        let Some(total) = whole.dimensions.get_mut(along) else {
             return Ok(None);
         };
         for number in 1..operands.len() {
-            let part = self
-                .array(operands, number)?
-                .and_then(|part| part.dimensions.get(dimension).copied());
-            let Some(size) = part else { return Ok(None) };
-            whole.dimensions[dimension] = whole.dimensions[dimension].wrapping_add(size);
+            let part = self.array(operands, number)?;
+            let Some(size) = part.and_then(|part| part.dimensions.get(along).copied()) else {
+                return Ok(None);
+            };
+            // A sum that wraps differs from the one that the check of the instruction expects, and
+            // is refused there.
+            *total = total.wrapping_add(size);
         }
         Ok(Some(array_of(whole.element_type, whole.dimensions)))
     }
@@ -325,10 +209,7 @@ impl<'a> Parser<'a, '_> {
             let Some(shape) = self.array(operands, number)? else {
                 return Ok(None);
             };
-            let kept = (0..)
-                .zip(shape.dimensions)
-                .filter(|(number, _)| !dimensions.contains(number));
-            let kept = kept.map(|(_, size)| size).collect();
+            let kept = others(&shape.dimensions, dimensions);
             results.push(self.shapes.array(array_of(shape.element_type, kept)));
         }
         Ok(match results.as_slice() {
@@ -347,39 +228,40 @@ impl<'a> Parser<'a, '_> {
         let (Some(left), Some(right)) = (self.array(operands, 0)?, self.array(operands, 1)?) else {
             return Ok(None);
         };
-        let left_batch = self.numbers_of(start, "lhs_batch_dims")?;
-        let left_contracted = self.numbers_of(start, "lhs_contracting_dims")?;
-        let right_batch = self.numbers_of(start, "rhs_batch_dims")?;
-        let right_contracted = self.numbers_of(start, "rhs_contracting_dims")?;
-        let batch = left_batch
-            .iter()
-            .filter_map(|&number| left.dimensions.get(usize::try_from(number).ok()?));
-        let mut dimensions: Vec<i64> = batch.copied().collect();
-        let mut add_rest = |shape: &ShapeProto, gone: [&[i64]; 2]| {
-            let gone = gone.concat();
-            for (number, &size) in (0..).zip(&shape.dimensions) {
-                if !gone.contains(&number) {
-                    dimensions.push(size);
-                }
-            }
-        };
-        add_rest(&left, [&left_batch, &left_contracted]);
-        add_rest(&right, [&right_batch, &right_contracted]);
+        let keys = ["lhs_batch_dims", "lhs_contracting_dims"];
+        let [batch, left_free] = self.batch_and_free(start, &left.dimensions, keys)?;
+        let keys = ["rhs_batch_dims", "rhs_contracting_dims"];
+        let [_, right_free] = self.batch_and_free(start, &right.dimensions, keys)?;
+        let dimensions = [batch, left_free, right_free].concat();
         Ok(Some(array_of(left.element_type, dimensions)))
     }
 
+    /// Returns the sizes of the batch dimensions of an operand of a dot, and of those that it
+    /// neither shares nor contracts.
+    fn batch_and_free(
+        &mut self,
+        start: usize,
+        sizes: &[i64],
+        [batch, contracted]: [&str; 2],
+    ) -> Result<[Vec<i64>; 2], GraphError> {
+        let batch = self.numbers_of(start, batch)?;
+        let contracted = self.numbers_of(start, contracted)?;
+        let size = |&number: &i64| sizes.get(usize::try_from(number).ok()?).copied();
+        let free = others(sizes, &[&batch[..], &contracted].concat());
+        Ok([batch.iter().filter_map(size).collect(), free])
+    }
+
     fn numbers_of(&mut self, start: usize, key: &str) -> Result<Vec<i64>, GraphError> {
-        let Some(position) = self.attribute_of(start, key)? else {
-            return Ok(Vec::new());
-        };
-        self.lexer.aside(position, |lexer| {
-            lexer.expect("{")?;
-            lexer.list("}", Lexer::number)
-        })
+        match self.attribute_of(start, key)? {
+            Some(position) => self.lexer.aside(position, numbers),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Returns where the value of an attribute stands, of an instruction without a shape whose opcode is at `start`.
     fn attribute_of(&mut self, start: usize, key: &str) -> Result<Option<usize>, GraphError> {
+        // The text is read again, because the lexer is past the attributes and their positions are
+        // not kept.
         self.lexer.aside(start, |lexer| {
             lexer.name("an opcode")?;
             lexer.skip_group()?;
@@ -394,6 +276,14 @@ impl<'a> Parser<'a, '_> {
             Ok(None)
         })
     }
+}
+
+/// Returns the sizes of the dimensions that a list does not name.
+fn others(sizes: &[i64], named: &[i64]) -> Vec<i64> {
+    let others = (0..)
+        .zip(sizes)
+        .filter(|(number, _)| !named.contains(number));
+    others.map(|(_, &size)| size).collect()
 }
 
 /// Returns the shape of an array with the default layout.
@@ -412,39 +302,40 @@ fn array_of(element_type: i32, dimensions: Vec<i64>) -> ShapeProto {
 
 /// Returns the dimensions to which both operands are broadcast; `None` if they do not fit.
 fn broadcast(first: &[i64], second: &[i64]) -> Option<Vec<i64>> {
+    // A scalar takes the dimensions of the other operand.
     if first.is_empty() || second.is_empty() {
         return Some([first, second].concat());
+    }
+    if first.len() != second.len() {
+        return None;
     }
     let size = |(&one, &other): (&i64, &i64)| match [one, other] {
         [1 | UNBOUNDED, size] | [size, 1 | UNBOUNDED] => Some(size),
         _ => Some(one).filter(|&one| one == other),
     };
-    let fits = first.len() == second.len();
-    first
-        .iter()
-        .zip(second)
-        .map(size)
-        .collect::<Option<Vec<i64>>>()
-        .filter(|_| fits)
+    first.iter().zip(second).map(size).collect()
 }
 
 /// Returns the shape of a transposed array, whose layout makes the transpose a bitcast.
 fn transposed(shape: &ShapeProto, permutation: &[i64]) -> Option<ShapeProto> {
     let size = |&from: &i64| shape.dimensions.get(usize::try_from(from).ok()?).copied();
-    let dimensions = permutation.iter().map(size).collect::<Option<Vec<i64>>>()?;
-    let to = |from: &i64| permutation.iter().position(|dimension| dimension == from);
-    let order = shape
-        .layout
-        .iter()
-        .flat_map(|layout| &layout.minor_to_major);
-    let minor_to_major = order
-        .map(|from| i64::try_from(to(from)?).ok())
-        .collect::<Option<Vec<i64>>>()?;
-    let layout = Some(LayoutProto { minor_to_major });
     Some(ShapeProto {
         element_type: shape.element_type,
-        dimensions,
-        layout,
+        dimensions: permutation.iter().map(size).collect::<Option<_>>()?,
+        layout: Some(transposed_layout(shape, permutation)?),
         ..ShapeProto::default()
+    })
+}
+
+/// Returns the layout in which the elements of a transposed array keep their order in memory.
+fn transposed_layout(shape: &ShapeProto, permutation: &[i64]) -> Option<LayoutProto> {
+    // Each place of the layout names a dimension, whose new number is its position in the
+    // permutation.
+    let to = |from: &i64| permutation.iter().position(|dimension| dimension == from);
+    let layouts = shape.layout.iter();
+    let order = layouts.flat_map(|layout| &layout.minor_to_major);
+    let minor_to_major = order.map(|from| i64::try_from(to(from)?).ok());
+    Some(LayoutProto {
+        minor_to_major: minor_to_major.collect::<Option<_>>()?,
     })
 }

@@ -1,11 +1,11 @@
 use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
-    asynchronous::Asynchronous,
+    asynchronous::{Asynchronous, StepPlace},
     attributes::{attribute, keep_dimensions, set_defaults},
     computation::Computation,
-    derived_shape::has_derived_shape,
     module::Parser,
+    shape_rule::has_derived_shape,
     shapes::ShapeId,
 };
 use crate::{GraphError, TextError, module::Origin, shortened};
@@ -24,8 +24,21 @@ const CALLEES: [&str; 10] = [
     "scatter",
 ];
 
-/// The name of an instruction, and where it begins.
-type Name<'a> = (&'a str, usize);
+/// The name of an instruction, and where it begins in the text.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'a> {
+    text: &'a str,
+    start: usize,
+}
+
+/// What stands before the parentheses of an instruction.
+struct Head {
+    /// The instruction with its shape, if that is written, and its opcode.
+    instruction: HloInstructionProto,
+    written: Option<ShapeId>,
+    /// The form, if the instruction is a step of an asynchronous operation in short.
+    form: Option<Asynchronous>,
+}
 
 impl<'a> Parser<'a, '_> {
     /// Reads `ROOT %name = shape opcode(operands), attributes`.
@@ -35,11 +48,13 @@ impl<'a> Parser<'a, '_> {
     ) -> Result<(), GraphError> {
         let is_root = self.root();
         let start = self.lexer.position();
-        let name = self.lexer.name("an instruction")?;
+        let text = self.lexer.name("an instruction")?;
         self.lexer.expect("=")?;
-        self.definition(Some((name, start)), computation)?;
+        self.definition(Some(Name { text, start }), computation)?;
+        // The name is registered after the operands are read, so that an instruction cannot be its
+        // own operand.
         computation
-            .register(name, is_root)
+            .register(text, is_root)
             .map_err(|error| self.lexer.error(start, error))
     }
 
@@ -52,32 +67,52 @@ impl<'a> Parser<'a, '_> {
     ) -> Result<(), GraphError> {
         self.count_node()?;
         let start = self.lexer.position();
-        let (written, shape) = self.shapes.read(&mut self.lexer)?.unzip();
-        let opcode = self.opcode(written)?;
-        let mut instruction = HloInstructionProto {
-            opcode,
-            shape,
-            ..HloInstructionProto::default()
-        };
-        let form = Asynchronous::of(&mut instruction);
-        set_defaults(&mut instruction);
+        let Head {
+            mut instruction,
+            written,
+            form,
+        } = self.head()?;
         self.arguments(&mut instruction, form.is_some(), computation)?;
         if name.is_some() {
             self.attributes(&mut instruction, computation)?;
         }
+        // The shape can follow from attributes and callees, so it is derived after these are read.
         let shape = match written {
             Some(shape) => shape,
             None => self.derive_shape(&mut instruction, start, computation)?,
         };
         keep_dimensions(&mut instruction);
         if let Some(form) = &form {
-            instruction = self.unfold(form, instruction, (shape, start), computation)?;
+            let place = StepPlace { shape, start };
+            instruction = self.unfold(form, instruction, place, computation)?;
         }
         keep_references(&mut instruction);
-        let origin = self.origin(name, written.filter(|_| form.is_none()), &mut instruction);
-        self.check(&instruction, name.unwrap_or(("", start)), computation)?;
+        // The text of a short form has another opcode than the instruction that it stands for.
+        let written = written.filter(|_| form.is_none());
+        let origin = self.origin(name, written, &mut instruction);
+        let name = name.unwrap_or(Name { text: "", start });
+        self.check(&instruction, name, computation)?;
         self.push(&instruction, shape, origin, computation);
         Ok(())
+    }
+
+    /// Reads `shape opcode`, where the shape may be left out.
+    fn head(&mut self) -> Result<Head, GraphError> {
+        let (written, shape) = self.shapes.read(&mut self.lexer)?.unzip();
+        let mut instruction = HloInstructionProto {
+            opcode: self.opcode(written)?,
+            shape,
+            ..HloInstructionProto::default()
+        };
+        let form = Asynchronous::of(&mut instruction);
+        // The defaults are those of the operation inside a short form, and attributes of the text
+        // overwrite them.
+        set_defaults(&mut instruction);
+        Ok(Head {
+            instruction,
+            written,
+            form,
+        })
     }
 
     /// Reads an opcode. Only the shapes of some instructions may be left out.
@@ -99,8 +134,8 @@ impl<'a> Parser<'a, '_> {
         instruction: &mut HloInstructionProto,
     ) -> Origin<'a> {
         match (name, shape) {
-            (Some((_, start)), Some(_)) => return Origin::Text(self.lexer.since(start)),
-            (Some((name, _)), None) => name.clone_into(&mut instruction.name),
+            (Some(name), Some(_)) => return Origin::Text(self.lexer.since(name.start)),
+            (Some(name), None) => name.text.clone_into(&mut instruction.name),
             // As XLA names it.
             (None, _) => instruction.name = format!("{}.anon", instruction.opcode),
         }
@@ -126,23 +161,31 @@ impl<'a> Parser<'a, '_> {
         computation.shapes.push(shape);
     }
 
+    /// Adds an instruction that the text only implies.
+    pub(super) fn push_implied(
+        &mut self,
+        instruction: &HloInstructionProto,
+        shape: ShapeId,
+        computation: &mut Computation<'a>,
+    ) {
+        let origin = Origin::implied(instruction);
+        self.push(instruction, shape, origin, computation);
+    }
+
     /// Checks an instruction as XLA's verifier does.
     fn check(
         &self,
         instruction: &HloInstructionProto,
-        (name, start): Name<'a>,
+        name: Name<'a>,
         computation: &Computation<'a>,
     ) -> Result<(), GraphError> {
         computation.check(instruction).map_err(|fault| {
-            let [name, opcode] = [name, &instruction.opcode].map(shortened);
-            self.lexer.error(
-                start,
-                TextError::InvalidInstruction {
-                    name,
-                    opcode,
-                    fault: Box::new(fault),
-                },
-            )
+            let invalid = TextError::InvalidInstruction {
+                name: shortened(name.text),
+                opcode: shortened(&instruction.opcode),
+                fault: Box::new(fault),
+            };
+            self.lexer.error(name.start, invalid)
         })
     }
 
@@ -166,16 +209,24 @@ impl<'a> Parser<'a, '_> {
         if self.lexer.peek() != b'(' {
             return Err(self.lexer.unexpected("`(`"));
         }
+        // A step of an asynchronous operation has operands in its parentheses, whatever the
+        // operation is.
         match instruction.opcode.as_str() {
+            // A value affects no feature, and may be megabytes long.
             "constant" if !is_asynchronous => self.lexer.skip_group()?,
             "parameter" if !is_asynchronous => {
-                self.lexer.expect("(")?;
-                instruction.parameter_number = self.lexer.number()?;
-                self.lexer.expect(")")?;
+                instruction.parameter_number = self.parameter_number()?;
             }
             _ => instruction.operand_ids = self.operands(computation)?,
         }
         Ok(())
+    }
+
+    fn parameter_number(&mut self) -> Result<i64, GraphError> {
+        self.lexer.expect("(")?;
+        let number = self.lexer.number()?;
+        self.lexer.expect(")")?;
+        Ok(number)
     }
 
     fn attributes(
@@ -196,6 +247,8 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
+    /// Reads control predecessors, which are no operands but come earlier in the order of the
+    /// module.
     fn predecessors(&mut self, computation: &mut Computation<'a>) -> Result<(), GraphError> {
         self.lexer.expect("{")?;
         let mut predecessors = Vec::new();
@@ -207,6 +260,7 @@ impl<'a> Parser<'a, '_> {
                 break;
             }
         }
+        // The instruction is not added yet, so its position is the number of those before it.
         computation
             .predecessors
             .entry(computation.nodes.len())
@@ -245,6 +299,8 @@ impl<'a> Parser<'a, '_> {
 
     /// Returns whether the next brace opens a computation, which means that an instruction follows it.
     fn holds_instructions(&mut self) -> bool {
+        // Names of computations in braces look alike up to the `=` that follows the name of an
+        // instruction.
         let start = self.lexer.position();
         self.lexer.eat("{");
         self.root();

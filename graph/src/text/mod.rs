@@ -11,6 +11,7 @@ mod module;
 mod operand;
 mod pending;
 mod post_order;
+mod shape_rule;
 mod shapes;
 mod window;
 

@@ -1,5 +1,10 @@
+use hlorank_proto::xla::ShapeProto;
+
 use super::{
-    callees::Callees, computation::Computation, pending::PendingComputations, shapes::Shapes,
+    callees::Callees,
+    computation::Computation,
+    pending::PendingComputations,
+    shapes::{ShapeId, Shapes},
 };
 use crate::{
     GraphError, HloModule, Limits, TextError,
@@ -35,9 +40,12 @@ impl<'a> HloModule<'a> {
             depth: 0,
         };
         let read = parser.module();
-        // The cause, if a token is missing because a comment has swallowed it.
+        // A comment that is never closed swallows tokens, so it is the cause of an error about a
+        // missing token and is reported in place of that error.
         parser.lexer.check()?;
         read?;
+        // A callee may stand below its user, so only the end of the text shows which names are
+        // missing.
         parser.callees.check(&parser.lexer)?;
         parser.builder.finish()
     }
@@ -82,6 +90,7 @@ impl<'a> Parser<'a, '_> {
                 last = Some(self.computation(&mut entry)?);
             }
         }
+        // As in XLA, the last computation is the entry if none is marked.
         if let Some(id) = entry.or(last) {
             self.builder.set_entry(id);
         }
@@ -92,6 +101,8 @@ impl<'a> Parser<'a, '_> {
     fn is_computation_next(&mut self) -> bool {
         let start = self.lexer.position();
         let word = self.lexer.name("a computation").unwrap_or_default();
+        // The name of a module follows `HloModule` without a bracket, so a bracket after the word
+        // tells the two apart.
         let is_computation =
             word == "ENTRY" || !word.is_empty() && matches!(self.lexer.peek(), b'{' | b'(');
         self.lexer.return_to(start);
@@ -120,12 +131,15 @@ impl<'a> Parser<'a, '_> {
         Ok(key)
     }
 
+    /// Skips a table of source locations if one is next, which no feature uses. Returns whether one
+    /// was.
     fn skip_table(&mut self) -> Result<bool, GraphError> {
         let start = self.lexer.position();
         if !TABLES.contains(&self.lexer.word()) {
             self.lexer.return_to(start);
             return Ok(false);
         }
+        // Each row of a table is one line that begins with its number.
         while self.lexer.peek().is_ascii_digit() {
             self.lexer.skip_value()?;
         }
@@ -135,26 +149,31 @@ impl<'a> Parser<'a, '_> {
     /// Reads `ENTRY %name (parameters) -> shape { instructions }`, and returns its id. Only the braces are required.
     fn computation(&mut self, entry: &mut Option<i64>) -> Result<i64, GraphError> {
         let start = self.lexer.position();
-        let is_entry = self.lexer.word() == "ENTRY";
-        if !is_entry {
-            self.lexer.return_to(start);
-        }
+        let is_entry = self.lexer.eat_word("ENTRY");
         let (name, id) = self.computation_name()?;
         if is_entry && entry.replace(id).is_some() {
             let name = shortened(name);
             return Err(self.lexer.error(start, TextError::SecondEntry { name }));
         }
-        if self.lexer.peek() == b'(' {
-            self.lexer.skip_group()?;
-            self.lexer.expect("->")?;
-            shape(&mut self.lexer)?;
-        }
+        self.skip_signature()?;
         self.body(name, id)?;
+        // Attributes of a computation, such as its execution thread, affect no feature.
         while self.lexer.eat(",") {
             self.attribute_key()?;
             self.lexer.skip_value()?;
         }
         Ok(id)
+    }
+
+    /// Skips `(parameters) -> shape` if it is next. The parameters and the root inside the braces
+    /// say the same.
+    fn skip_signature(&mut self) -> Result<(), GraphError> {
+        if self.lexer.peek() == b'(' {
+            self.lexer.skip_group()?;
+            self.lexer.expect("->")?;
+            shape(&mut self.lexer)?;
+        }
+        Ok(())
     }
 
     /// Reads the name of a computation, if it has one, and returns its id, too.
@@ -175,20 +194,34 @@ impl<'a> Parser<'a, '_> {
         self.lexer.expect("{")?;
         self.builder.check_computations()?;
         let mut computation = Computation::new(id);
-        while computation.nodes.len() == 0 || !self.lexer.eat("}") {
-            if self.lexer.is_at_end() {
-                let unclosed = TextError::Unclosed { opening: '{' };
-                return Err(self.lexer.error(start, unclosed));
-            }
-            self.instruction(&mut computation)?;
-        }
+        self.instructions(&mut computation, start)?;
         self.depth -= 1;
         self.pending.add(name, computation);
+        // A computation inside another one stays pending, because a later step of the outer one may
+        // still change it.
         if self.depth == 0 {
             self.add_pending()
         } else {
             Ok(())
         }
+    }
+
+    /// Reads instructions up to the closing brace. The opening one is at `start`.
+    fn instructions(
+        &mut self,
+        computation: &mut Computation<'a>,
+        start: usize,
+    ) -> Result<(), GraphError> {
+        // XLA refuses a computation without instructions, so the first one is read before a `}` is
+        // looked for.
+        while computation.nodes.len() == 0 || !self.lexer.eat("}") {
+            if self.lexer.is_at_end() {
+                let unclosed = TextError::Unclosed { opening: '{' };
+                return Err(self.lexer.error(start, unclosed));
+            }
+            self.instruction(computation)?;
+        }
+        Ok(())
     }
 
     /// Goes one level deeper, into a computation or an instruction inside an instruction.
@@ -202,8 +235,15 @@ impl<'a> Parser<'a, '_> {
         Err(self.lexer.error(start, too_deep))
     }
 
+    /// Returns a shape as the featurizer takes it.
+    pub(super) fn shape_message(&mut self, shape: ShapeId) -> Result<ShapeProto, GraphError> {
+        self.shapes.message(shape, &mut self.lexer)
+    }
+
     /// Counts one more instruction.
     pub(super) fn count_node(&mut self) -> Result<(), GraphError> {
+        // The builder sees a computation only after its last instruction, so the parser counts for
+        // itself and stops a text that is too large before its instructions take memory.
         pace::pause();
         self.nodes += 1;
         if self.nodes > self.builder.limits().nodes {

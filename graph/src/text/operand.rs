@@ -1,7 +1,17 @@
 use hlorank_proto::xla::HloInstructionProto;
 
 use super::{computation::Computation, module::Parser, shapes::ShapeId};
-use crate::{GraphError, TextError, module::Origin, shortened, syntax::shape_if_next};
+use crate::{GraphError, TextError, shortened, syntax::shape_if_next};
+
+/// An element of a tuple, as `%while#1` names it.
+#[derive(Clone, Copy)]
+struct Element {
+    /// Position of the tuple.
+    tuple: usize,
+    index: i64,
+    /// Where the index stands in the text.
+    start: usize,
+}
 
 impl<'a> Parser<'a, '_> {
     /// Reads operands in parentheses, and returns their positions.
@@ -27,11 +37,14 @@ impl<'a> Parser<'a, '_> {
     /// named operands are optional.
     fn operand(&mut self, computation: &mut Computation<'a>) -> Result<usize, GraphError> {
         let start = self.lexer.position();
+        // The shape of an operand is that of the instruction it names, so it is read over. A `%`
+        // begins a name.
         if self.lexer.next_byte() != b'%' {
             shape_if_next(&mut self.lexer)?;
         }
         let name_start = self.lexer.position();
         let name = self.lexer.name("an operand")?;
+        // A bracket follows an opcode but no name, so what was read is the start of an instruction.
         if self.lexer.peek() == b'(' {
             self.lexer.return_to(start);
             return self.nested(computation);
@@ -63,38 +76,60 @@ impl<'a> Parser<'a, '_> {
         while self.lexer.eat("#") {
             let start = self.lexer.position();
             let index = self.lexer.number()?;
-            let key = (position, index);
+            // As XLA names it.
             name = format!("{name}_{index}");
-            position = match computation.elements.get(&key) {
-                Some(&element) => element,
-                None => self.element(&name, [position, start], index, computation)?,
+            let element = Element {
+                tuple: position,
+                index,
+                start,
             };
-            computation.elements.insert(key, position);
+            position = self.element(&name, element, computation)?;
         }
         Ok(position)
     }
 
-    /// Adds the get-tuple-element that reads an element of the instruction at `position`.
+    /// Returns the position of the get-tuple-element that reads an element, and adds it at the
+    /// first use.
     fn element(
         &mut self,
         name: &str,
-        [position, start]: [usize; 2],
-        index: i64,
+        element: Element,
         computation: &mut Computation<'a>,
     ) -> Result<usize, GraphError> {
-        let shape = self.element_shape(computation.shapes[position], index, start)?;
+        let Element {
+            tuple,
+            index,
+            start,
+        } = element;
+        if let Some(&position) = computation.elements.get(&(tuple, index)) {
+            return Ok(position);
+        }
+        let shape = self.element_shape(computation.shapes[tuple], index, start)?;
+        let position = computation.nodes.len();
+        self.push_element(name, tuple, shape, computation)?;
+        computation.elements.insert((tuple, index), position);
+        Ok(position)
+    }
+
+    /// Adds a get-tuple-element of a tuple.
+    fn push_element(
+        &mut self,
+        name: &str,
+        tuple: usize,
+        shape: ShapeId,
+        computation: &mut Computation<'a>,
+    ) -> Result<(), GraphError> {
         self.count_node()?;
         self.count_reference()?;
         let element = HloInstructionProto {
             name: name.to_owned(),
             opcode: "get-tuple-element".to_owned(),
-            shape: Some(self.shapes.message(shape, &mut self.lexer)?),
-            operand_ids: vec![computation.instruction_id(position)],
+            shape: Some(self.shape_message(shape)?),
+            operand_ids: vec![computation.instruction_id(tuple)],
             ..HloInstructionProto::default()
         };
-        let origin = Origin::implied(&element);
-        self.push(&element, shape, origin, computation);
-        Ok(computation.nodes.len() - 1)
+        self.push_implied(&element, shape, computation);
+        Ok(())
     }
 
     /// Returns the shape of an element of a tuple. Errors stand at `start`.
@@ -104,19 +139,17 @@ impl<'a> Parser<'a, '_> {
         index: i64,
         start: usize,
     ) -> Result<ShapeId, GraphError> {
-        let elements = self
-            .shapes
-            .elements(tuple, &mut self.lexer)?
-            .unwrap_or_default();
-        let element = usize::try_from(index)
-            .ok()
-            .and_then(|index| elements.get(index))
-            .copied();
+        // What is no tuple has no elements, and the error says so.
+        let elements = self.shapes.elements(tuple, &mut self.lexer)?;
+        let elements = elements.unwrap_or_default();
+        if let Ok(position) = usize::try_from(index)
+            && let Some(&element) = elements.get(position)
+        {
+            return Ok(element);
+        }
         let elements = elements.len();
-        element.ok_or_else(|| {
-            self.lexer
-                .error(start, TextError::NoElement { index, elements })
-        })
+        let missing = TextError::NoElement { index, elements };
+        Err(self.lexer.error(start, missing))
     }
 
     /// Reads the name of an earlier instruction and returns its position.
@@ -138,12 +171,8 @@ impl<'a> Parser<'a, '_> {
     ) -> Result<usize, GraphError> {
         let position = computation.positions.get(name).copied();
         position.ok_or_else(|| {
-            self.lexer.error(
-                start,
-                TextError::UnknownOperand {
-                    name: shortened(name),
-                },
-            )
+            let name = shortened(name);
+            self.lexer.error(start, TextError::UnknownOperand { name })
         })
     }
 }

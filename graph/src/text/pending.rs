@@ -40,6 +40,7 @@ impl<'a> PendingComputations<'a> {
     /// Adds a computation that was read.
     pub(super) fn add(&mut self, name: &'a str, computation: Computation<'a>) {
         if let Some(&result) = computation.shapes.get(computation.root_position()) {
+            // Parameters may stand in any order in the text; the signature has them by number.
             let mut parameters = computation.parameters.clone();
             parameters.sort_by_key(|(number, _)| *number);
             let parameters = parameters.into_iter().map(|(_, shape)| shape).collect();
@@ -65,6 +66,9 @@ impl<'a> PendingComputations<'a> {
 
     /// Takes all computations out, in order. Their signatures stay.
     pub(super) fn take(&mut self) -> Vec<Pending<'a>> {
+        // Positions in the list are the numbers of wrapped operations. They are valid until here:
+        // all steps of an operation stand in one computation, and the list is taken when the
+        // outermost computation ends.
         std::mem::take(&mut self.computations)
     }
 

@@ -22,21 +22,23 @@ where
     O: DoubleEndedIterator<Item = usize>,
     P: Iterator<Item = usize>,
 {
-    let mut has_users = vec![false; instructions];
-    for operand in (0..instructions).flat_map(&operands) {
-        has_users[operand] = true;
-    }
     let mut states = vec![State::New; instructions];
     let mut order = Vec::with_capacity(instructions);
+    // The stack is explicit because a chain of operands may be as long as the text, which recursion
+    // does not survive.
     let mut stack: Vec<usize> = Vec::new();
-    for last in (0..instructions).filter(|&instruction| !has_users[instruction]) {
+    for last in unused(instructions, &operands) {
         stack.push(last);
         while let Some(&instruction) = stack.last() {
             if states[instruction] == State::New {
+                // The instruction stays on the stack below what comes before it. The last one
+                // pushed is visited first, so control predecessors come before operands, and
+                // operands in their own order.
                 states[instruction] = State::Open;
                 let before = operands(instruction).rev().chain(predecessors(instruction));
                 stack.extend(before.filter(|&before| states[before] != State::Done));
             } else {
+                // An operand of several users can be on the stack several times; it is listed once.
                 stack.pop();
                 if states[instruction] == State::Open {
                     states[instruction] = State::Done;
@@ -46,6 +48,18 @@ where
         }
     }
     order
+}
+
+/// Returns the instructions that are no operand of another, ascending.
+fn unused<O: Iterator<Item = usize>>(
+    instructions: usize,
+    operands: impl Fn(usize) -> O,
+) -> impl Iterator<Item = usize> {
+    let mut has_users = vec![false; instructions];
+    for operand in (0..instructions).flat_map(operands) {
+        has_users[operand] = true;
+    }
+    (0..instructions).filter(move |&instruction| !has_users[instruction])
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ impl Shapes {
     }
 
     fn add(&mut self, shape: Known) -> ShapeId {
+        // Every shape follows from at least one byte of the text, so there are fewer than 2^32.
         let id = ShapeId(u32::try_from(self.shapes.len()).unwrap_or(u32::MAX));
         self.shapes.push(shape);
         id
@@ -80,6 +81,8 @@ impl Shapes {
             let Some(starts) = lexer.aside(position, element_starts)? else {
                 return Ok(None);
             };
+            // The tuple replaces the position, so that many elements of one tuple do not read it
+            // many times.
             let elements = starts
                 .into_iter()
                 .map(|start| self.add(Known::Written(start)))
@@ -106,20 +109,30 @@ impl Shapes {
             return Ok(false);
         }
         let Some(count) = count else {
-            let [one, other] = [self.message(one, lexer)?, self.message(other, lexer)?];
-            return Ok(one.element_type == other.element_type && one.dimensions == other.dimensions);
+            return self.is_same_array([one, other], lexer);
         };
+        // Both are tuples of this length. The elements are looked up again for each index, because
+        // the comparison of the elements before may have added shapes.
         for index in 0..count {
-            let element = |shape| match self.get(shape) {
+            let pair = [one, other].map(|shape| match self.get(shape) {
                 Known::Tuple(elements) => elements[index],
                 _ => shape,
-            };
-            let pair = [element(one), element(other)];
+            });
             if !self.compatible(pair, lexer)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    fn is_same_array(
+        &self,
+        [one, other]: [ShapeId; 2],
+        lexer: &mut Lexer<'_>,
+    ) -> Result<bool, GraphError> {
+        let one = self.message(one, lexer)?;
+        let other = self.message(other, lexer)?;
+        Ok(one.element_type == other.element_type && one.dimensions == other.dimensions)
     }
 }
 
@@ -129,6 +142,8 @@ fn element_starts(lexer: &mut Lexer<'_>) -> Result<Option<Vec<usize>>, GraphErro
         return Ok(None);
     }
     lexer.expect("(")?;
+    // An element is read in full here only to find where it ends; what it says is read when it is
+    // asked for.
     let element = |lexer: &mut Lexer<'_>| {
         let start = lexer.position();
         skip(lexer, MAX_DEPTH)?;

@@ -13,24 +13,30 @@ const DIMENSION: WindowDimension = WindowDimension {
     window_reversal: false,
 };
 
+/// A part of a window, such as `stride=2x2`: one value per dimension.
+struct Part<'a> {
+    start: usize,
+    key: &'a str,
+    values_start: usize,
+    values: &'a str,
+}
+
 /// Reads `{size=3x3 stride=2x2 pad=0_1x0_1}`, in any order.
 pub(super) fn window(lexer: &mut Lexer<'_>) -> Result<Window, GraphError> {
     lexer.expect("{")?;
+    // The number of dimensions follows from `size`, which may come last, so the parts are read
+    // twice.
     let start = lexer.position();
     let mut dimensions = vec![DIMENSION; size(lexer)?];
     lexer.return_to(start);
     while !lexer.eat("}") {
-        let start = lexer.position();
-        let key = lexer.word();
-        lexer.expect("=")?;
-        let position = lexer.position();
-        let values = lexer.pattern()?;
-        if values.split('x').count() != dimensions.len() {
-            lexer.return_to(position);
+        let part = Part::read(lexer)?;
+        if part.count() != dimensions.len() {
+            lexer.return_to(part.values_start);
             return Err(lexer.unexpected("as many values as `size` has"));
         }
-        for (dimension, value) in dimensions.iter_mut().zip(values.split('x')) {
-            set(dimension, key, value, lexer, [start, position])?;
+        for (dimension, value) in dimensions.iter_mut().zip(part.values.split('x')) {
+            part.set(dimension, value, lexer)?;
         }
     }
     Ok(Window { dimensions })
@@ -39,42 +45,63 @@ pub(super) fn window(lexer: &mut Lexer<'_>) -> Result<Window, GraphError> {
 /// Returns the number of values of `size`, which may be the last part of a window; 0 without it.
 fn size(lexer: &mut Lexer<'_>) -> Result<usize, GraphError> {
     while !matches!(lexer.peek(), b'}' | 0) {
-        let is_size = lexer.word() == "size";
-        lexer.expect("=")?;
-        let values = lexer.pattern()?;
-        if is_size {
-            return Ok(values.split('x').count());
+        let part = Part::read(lexer)?;
+        if part.key == "size" {
+            return Ok(part.count());
         }
     }
     Ok(0)
 }
 
-fn set(
-    dimension: &mut WindowDimension,
-    key: &str,
-    value: &str,
-    lexer: &mut Lexer<'_>,
-    [start, position]: [usize; 2],
-) -> Result<(), GraphError> {
-    let number = |value| lexer.parse(value, position);
-    match key {
-        "size" => dimension.size = number(value)?,
-        "stride" => dimension.stride = number(value)?,
-        "pad" => {
-            let (low, high) = low_and_high(lexer, value, position)?;
-            (dimension.padding_low, dimension.padding_high) = (low, high);
-        }
-        "lhs_dilate" => dimension.base_dilation = number(value)?,
-        "rhs_dilate" => dimension.window_dilation = number(value)?,
-        "rhs_reversal" => dimension.window_reversal = number(value)? == 1,
-        _ => {
-            lexer.return_to(start);
-            return Err(lexer.unexpected(
-                "`size`, `stride`, `pad`, `lhs_dilate`, `rhs_dilate` or `rhs_reversal`",
-            ));
-        }
+impl<'a> Part<'a> {
+    fn read(lexer: &mut Lexer<'a>) -> Result<Self, GraphError> {
+        let start = lexer.position();
+        let key = lexer.word();
+        lexer.expect("=")?;
+        let values_start = lexer.position();
+        let values = lexer.pattern()?;
+        Ok(Self {
+            start,
+            key,
+            values_start,
+            values,
+        })
     }
-    Ok(())
+
+    /// Returns the number of values.
+    fn count(&self) -> usize {
+        self.values.split('x').count()
+    }
+
+    /// Sets what the part says of a dimension to `value`.
+    fn set(
+        &self,
+        dimension: &mut WindowDimension,
+        value: &str,
+        lexer: &mut Lexer<'_>,
+    ) -> Result<(), GraphError> {
+        let number = |value| lexer.parse(value, self.values_start);
+        match self.key {
+            "size" => dimension.size = number(value)?,
+            "stride" => dimension.stride = number(value)?,
+            "pad" => {
+                (dimension.padding_low, dimension.padding_high) =
+                    low_and_high(lexer, value, self.values_start)?;
+            }
+            // XLA dilates the left operand, which is the base, and the right one, which is the
+            // window.
+            "lhs_dilate" => dimension.base_dilation = number(value)?,
+            "rhs_dilate" => dimension.window_dilation = number(value)?,
+            "rhs_reversal" => dimension.window_reversal = number(value)? == 1,
+            _ => {
+                lexer.return_to(self.start);
+                return Err(lexer.unexpected(
+                    "`size`, `stride`, `pad`, `lhs_dilate`, `rhs_dilate` or `rhs_reversal`",
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Parses the padding `1_2` of one dimension. A second `_` and the text after it are ignored.
@@ -94,11 +121,7 @@ pub(super) fn dimension_labels(
 ) -> Result<ConvolutionDimensionNumbers, GraphError> {
     let position = lexer.position();
     let labels = lexer.pattern()?;
-    let parts = labels.split_once("->").and_then(|(operands, output)| {
-        let (input, kernel) = operands.split_once('_')?;
-        Some([input, kernel, output])
-    });
-    let Some([input, kernel, output]) = parts else {
+    let Some([input, kernel, output]) = split_labels(labels) else {
         lexer.return_to(position);
         return Err(lexer.unexpected("dimension labels such as `b01f_01io->b01f`"));
     };
@@ -115,7 +138,17 @@ pub(super) fn dimension_labels(
     })
 }
 
+/// Splits `b01f_01io->b01f`; returns `None` if a part is missing.
+fn split_labels(labels: &str) -> Option<[&str; 3]> {
+    let (operands, output) = labels.split_once("->")?;
+    let (input, kernel) = operands.split_once('_')?;
+    Some([input, kernel, output])
+}
+
+/// Returns the position of a label.
 fn dimension_of(labels: &str, label: char) -> i64 {
+    // A label that is missing leaves the number at protobuf's default. If that makes two labels
+    // share a dimension, the check of the convolution refuses it.
     labels
         .find(label)
         .and_then(|position| i64::try_from(position).ok())
@@ -124,6 +157,8 @@ fn dimension_of(labels: &str, label: char) -> i64 {
 
 /// Returns the positions of the labels 0, 1, 2 and so on.
 fn spatial(labels: &str) -> Vec<i64> {
+    // Spatial dimensions are labelled from 0 without a gap, wherever the labels stand, so their
+    // number is enough.
     let count = labels.chars().filter(char::is_ascii_digit).count();
     ('0'..='9')
         .take(count)
