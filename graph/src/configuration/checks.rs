@@ -1,3 +1,5 @@
+use std::fmt::Display;
+
 use crate::{ConfigurationError, Limits};
 
 /// Checks the size of a batch before memory is taken for it.
@@ -15,6 +17,8 @@ pub(super) fn check_size(
             limit: limits.configs,
         });
     }
+    // The product saturates, because both factors come from outside. Below the limit, callers
+    // multiply freely.
     if configs.saturating_mul(slots) > limits.config_entries {
         return Err(ConfigurationError::TooManyEntries {
             configs,
@@ -27,13 +31,13 @@ pub(super) fn check_size(
 
 /// Checks that a list has as many values as configurations and slots ask for.
 pub(super) fn check_count(
-    what: &str,
+    what: &(impl Display + ?Sized),
     found: usize,
     expected: usize,
 ) -> Result<(), ConfigurationError> {
     if found != expected {
         return Err(ConfigurationError::WrongCount {
-            what: what.to_owned(),
+            what: what.to_string(),
             found,
             expected,
         });

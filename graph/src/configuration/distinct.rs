@@ -1,11 +1,10 @@
-use crate::pace;
-
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
 use hashbrown::hash_table::{Entry, HashTable};
 
 use super::count::to_u32;
+use crate::pace;
 
 /// Which configurations of a batch differ from each other for a model.
 #[derive(Default)]
@@ -25,10 +24,9 @@ const CONFIGS: usize = 64;
 impl Distinct {
     /// Has looked at none of `count` configurations yet.
     pub(super) fn with_capacity(count: usize) -> Self {
-        let (first, of_config) = (Vec::with_capacity(count), Vec::with_capacity(count));
         Self {
-            first,
-            of_config,
+            first: Vec::with_capacity(count),
+            of_config: Vec::with_capacity(count),
             known: HashTable::with_capacity(count),
             ..Self::default()
         }
@@ -61,6 +59,9 @@ impl Distinct {
             known,
             hasher,
         } = self;
+        // The table holds numbers alone, and asks the batch for what they stand for: a copy of
+        // every configuration would double the memory of a batch. The comparison is by content, so
+        // equal hashes merge nothing that differs.
         let next = item(of_config.len());
         let same = |&number: &u32| item(first[number as usize]) == next;
         let hash = |&number: &u32| hasher.hash_one(item(first[number as usize]));

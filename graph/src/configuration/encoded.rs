@@ -32,12 +32,14 @@ impl EncodedBatch {
             let Payload::Bytes(message) = payload else {
                 return Err(WireError::WireType(number).into());
             };
+            // Protobuf would let the last form win, which hides a mistake of the client.
             if found.is_some() {
                 return Err(ConfigurationError::SeveralForms);
             }
             let count = (form.facts.count)(message)?;
             found = Some(Self {
                 form,
+                // A view of the batch, which may be megabytes long.
                 message: batch.slice_ref(message),
                 count,
             });
@@ -97,16 +99,20 @@ impl EncodedBatch {
                 graph: task,
             });
         }
-        match task.kind().scope {
-            Scope::Nodes if configurable.is_empty() => {
-                return Err(ConfigurationError::NothingToConfigure);
-            }
-            Scope::Program if configurable.is_empty() => {
-                return Err(ConfigurationError::NothingToFuse);
-            }
-            _ => {}
+        if configurable.is_empty() {
+            expect_no_slots(task.kind().scope)?;
         }
         self.form.read(&self.message, configurable, limits)
+    }
+}
+
+/// Checks that a graph without slots can have configurations of its kind.
+fn expect_no_slots(scope: Scope) -> Result<(), ConfigurationError> {
+    match scope {
+        // All configurations would be equal, and the graph is more likely the wrong one.
+        Scope::Nodes => Err(ConfigurationError::NothingToConfigure),
+        Scope::Program => Err(ConfigurationError::NothingToFuse),
+        Scope::Kernel | Scope::EveryNode => Ok(()),
     }
 }
 
@@ -114,6 +120,8 @@ impl TryFrom<&Configs> for EncodedBatch {
     type Error = ConfigurationError;
 
     fn try_from(configs: &Configs) -> Result<Self, ConfigurationError> {
+        // There is one reader, of encoded messages. Clients and tests that have a decoded one
+        // encode it again.
         let batch = ConfigBatch {
             configs: Some(configs.clone()),
         };

@@ -1,5 +1,7 @@
 use hlorank_proto::v1::config_batch::Configs;
 
+use super::count::to_u32;
+
 /// The configurations of a message that a client sends.
 pub trait Form {
     /// Number of configurations that the message claims to have.
@@ -15,13 +17,15 @@ pub(super) fn cut_rows(
     count: u32,
     size: usize,
 ) -> impl Iterator<Item = (u32, &[u8])> {
-    let width = matrix.len().checked_div(count as usize).unwrap_or_default();
-    (0..count as usize).step_by(size.max(1)).map(move |first| {
-        let last = (first + size.max(1)).min(count as usize);
-        (
-            u32::try_from(last - first).unwrap_or(u32::MAX),
-            &matrix[first * width..last * width],
-        )
+    let size = size.max(1);
+    let count = count as usize;
+    // A recorded message may claim another number of rows than its matrix has. Its parts do so too,
+    // and the server refuses them.
+    let width = matrix.len().checked_div(count).unwrap_or_default();
+    (0..count).step_by(size).map(move |first| {
+        let last = (first + size).min(count);
+        let part = &matrix[first * width..last * width];
+        (to_u32(last - first), part)
     })
 }
 

@@ -63,6 +63,8 @@ macro_rules! kinds {
         impl WireForm {
             /// Returns the form with this field of a `ConfigBatch`, if there is one.
             pub(super) fn of_field(number: u32) -> Option<Self> {
+                // Field numbers are unique among all kinds, because all forms are fields of one
+                // message.
                 $(if let Some(position) = position::<$batch>(number) {
                     return Some(Self {
                         task: Task::$kind,
@@ -80,6 +82,7 @@ macro_rules! kinds {
                 configurable: &[u32],
                 limits: &Limits,
             ) -> Result<Configurations, ConfigurationError> {
+                // The position is one of this kind, because only `of_field` makes forms.
                 match self.task {
                     $(Task::$kind => {
                         let form = &<$batch>::FORMS[self.position];

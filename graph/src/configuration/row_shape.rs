@@ -11,6 +11,8 @@ impl Kind {
             (Scope::Nodes, [_, nodes, width]) if [*nodes, *width] == [slots, self.width] => {
                 Some(slots * self.width)
             }
+            // The same values, with one axis for the tensors of an entry and one for their
+            // dimensions.
             (Scope::Nodes, [_, nodes, tensors @ 3, dimensions @ 6])
                 if *nodes == slots && tensors.checked_mul(*dimensions) == Some(self.width) =>
             {

@@ -113,6 +113,8 @@ impl FoundRows {
     /// Nothing was found yet of this number of configurations, each with this number of rows.
     #[must_use]
     pub fn with_capacity(configs: usize, rows_per_config: usize) -> Self {
+        // All configurations may differ, and a list that grows is copied several times. Places that
+        // stay unused cost no memory, because the system gives a page at its first use.
         let rows = configs
             .saturating_mul(rows_per_config)
             .min(MAX_ROWS_OF_CONFIGS);
@@ -134,6 +136,8 @@ impl FoundRows {
         if !self.distinct.add(item) {
             return Ok(None);
         }
+        // `row_of` grows with every distinct configuration, even if all of its rows are known, so
+        // it has a limit of its own.
         if self.row_of.len().saturating_add(graph.rows_per_config()) > MAX_ROWS_OF_CONFIGS {
             return Err(TooManyRows);
         }

@@ -37,15 +37,13 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
             numbers,
             hasher,
         } = self;
+        // The slices stay in one array without a list each; the table has their numbers and
+        // compares what these stand for.
         let known = |number: u32| &flat[number as usize * *width..][..*width];
         let count = numbers.len();
-        let hash = hasher.hash_one(slice);
-        let entry = numbers.entry(
-            hash,
-            |&number| known(number) == slice,
-            |&number| hasher.hash_one(known(number)),
-        );
-        match entry {
+        let same = |&number: &u32| known(number) == slice;
+        let hash = |&number: &u32| hasher.hash_one(known(number));
+        match numbers.entry(hasher.hash_one(slice), same, hash) {
             Entry::Occupied(number) => (*number.get(), false),
             Entry::Vacant(vacant) => {
                 let number = to_u32(count);

@@ -1,4 +1,7 @@
-use super::distinct_rows::DistinctRows;
+use super::{
+    distinct_rows::{DistinctRows, not_finite},
+    table::Table,
+};
 use crate::{
     ConfigurationError, Limits,
     configuration::checks::{check_count, check_size},
@@ -44,18 +47,18 @@ impl NodeFeatureBatch {
         limits: &Limits,
     ) -> Result<Self, ConfigurationError> {
         check_shape(configs, [nodes, columns], limits)?;
-        let expected = configs * nodes * columns * size_of::<f32>();
+        let row_bytes = columns * size_of::<f32>();
+        let expected = configs * nodes * row_bytes;
         check_count("features (in bytes)", values.len(), expected)?;
-        let mut row = Vec::with_capacity(columns);
         let mut rows = DistinctRows::new(columns, configs * nodes);
         let mut numbers = Vec::with_capacity(configs * nodes);
-        for (place, bytes) in values.chunks_exact(columns * size_of::<f32>()).enumerate() {
-            let read = read_row(bytes, &mut row);
-            read.map_err(|column| {
-                let (config, node) = (place / nodes, place % nodes);
+        for (place, row) in values.chunks_exact(row_bytes).enumerate() {
+            let number = rows.insert(row).map_err(|column| {
+                let config = place / nodes;
+                let node = place % nodes;
                 not_finite(&format!("configuration {config}, node {node}"), column)
             })?;
-            numbers.push(rows.insert(&row));
+            numbers.push(number);
         }
         Ok(Self {
             configs,
@@ -76,41 +79,26 @@ impl NodeFeatureBatch {
         check_shape(configs, [nodes, columns], limits)?;
         let index_bytes = configs * nodes * size_of::<u32>();
         check_count("row_indices (in bytes)", indices.len(), index_bytes)?;
-        let row_bytes = columns * size_of::<f32>();
-        if !table.len().is_multiple_of(row_bytes) {
-            let expected = table.len().next_multiple_of(row_bytes);
-            check_count("rows (in bytes)", table.len(), expected)?;
-        }
-        let entries = table.len() / row_bytes;
-        let mut row = Vec::with_capacity(columns);
-        let mut rows = DistinctRows::new(columns, entries);
-        // Rows of the table may be equal or unused.
-        let mut number_of_entry = vec![u32::MAX; entries];
+        let mut table = Table::new(table, columns)?;
         let mut numbers = Vec::with_capacity(configs * nodes);
         let (quads, _) = indices.as_chunks::<4>();
         for (place, quad) in quads.iter().enumerate() {
             let index = u32::from_le_bytes(*quad);
-            let entry = index as usize;
-            let outside = ConfigurationError::IndexOutsideTable {
-                config: place / nodes,
-                slot: place % nodes,
-                index,
-                entries,
+            let Some(number) = table.number(index)? else {
+                return Err(ConfigurationError::IndexOutsideTable {
+                    config: place / nodes,
+                    slot: place % nodes,
+                    index,
+                    entries: table.len(),
+                });
             };
-            let number = number_of_entry.get_mut(entry).ok_or(outside)?;
-            if *number == u32::MAX {
-                let bytes = &table[entry * row_bytes..][..row_bytes];
-                read_row(bytes, &mut row)
-                    .map_err(|column| not_finite(&format!("row {index} of the table"), column))?;
-                *number = rows.insert(&row);
-            }
-            numbers.push(*number);
+            numbers.push(number);
         }
         Ok(Self {
             configs,
             nodes,
             columns,
-            rows: rows.into_values(),
+            rows: table.into_values(),
             numbers,
         })
     }
@@ -151,21 +139,29 @@ impl NodeFeatureBatch {
 
     /// The `[nodes, columns]` values of a configuration.
     pub fn values(&self, config: usize) -> impl Iterator<Item = f32> {
-        let row = |&number: &u32| &self.rows[number as usize * self.columns..][..self.columns];
-        self.numbers(config).iter().flat_map(row).copied()
+        let numbers = self.numbers(config).iter();
+        numbers.flat_map(|&number| self.row(number)).copied()
+    }
+
+    fn row(&self, number: u32) -> &[f32] {
+        &self.rows[number as usize * self.columns..][..self.columns]
     }
 
     /// Copies the configurations of these numbers, which must be below the length.
     #[must_use]
     pub fn select(&self, configs: &[usize]) -> Self {
         let mut number_of_row = vec![u32::MAX; self.rows.len() / self.columns];
-        let (mut rows, mut numbers) = (Vec::new(), Vec::with_capacity(configs.len() * self.nodes));
+        let mut rows = Vec::new();
+        let mut numbers = Vec::with_capacity(configs.len() * self.nodes);
         let mut next = 0;
+        // Rows are numbered anew by their first use, as in a batch that was read with these
+        // configurations alone.
         for &row in configs.iter().flat_map(|&config| self.numbers(config)) {
             let number = &mut number_of_row[row as usize];
             if *number == u32::MAX {
-                (*number, next) = (next, next + 1);
-                rows.extend_from_slice(&self.rows[row as usize * self.columns..][..self.columns]);
+                *number = next;
+                next += 1;
+                rows.extend_from_slice(self.row(row));
             }
             numbers.push(*number);
         }
@@ -189,22 +185,6 @@ fn check_shape(
         Err(ConfigurationError::NoColumns)
     } else {
         Ok(())
-    }
-}
-
-/// Reads a row, with 0 for −0. Fails with the number of a column that is not finite.
-fn read_row(bytes: &[u8], row: &mut Vec<f32>) -> Result<(), usize> {
-    let (quads, _) = bytes.as_chunks::<4>();
-    row.clear();
-    row.extend(quads.iter().map(|quad| f32::from_le_bytes(*quad) + 0.0));
-    row.iter()
-        .position(|value| !value.is_finite())
-        .map_or(Ok(()), Err)
-}
-
-fn not_finite(place: &str, column: usize) -> ConfigurationError {
-    ConfigurationError::NotFinite {
-        what: format!("{place}, column {column}"),
     }
 }
 

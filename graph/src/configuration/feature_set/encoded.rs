@@ -83,10 +83,9 @@ fn read(
     let configs = uint32(last_number(message, CONFIG_COUNT)?) as usize;
     let columns = uint32(last_number(message, COLUMN_COUNT)?) as usize;
     let features = last_bytes(message, FEATURES)?;
-    let (rows, indices) = (
-        last_bytes(message, ROWS)?,
-        last_bytes(message, ROW_INDICES)?,
-    );
+    let rows = last_bytes(message, ROWS)?;
+    let indices = last_bytes(message, ROW_INDICES)?;
+    // A message without any values is read in the dense form, which finds what is missing.
     match (features.is_empty(), rows.is_empty() && indices.is_empty()) {
         (false, false) => Err(ConfigurationError::DenseAndTable),
         (_, true) => NodeFeatureBatch::from_bytes(configs, [nodes, columns], features, limits),
@@ -110,19 +109,30 @@ fn read_parameters(
     let configs = count_messages(message, 1)?;
     let columns = parameter_count(message);
     check_size(configs, columns, limits)?;
+    // One configuration is decoded at a time, because all of them decoded would take several times
+    // the message.
     let mut bytes = Vec::new();
     for (number, config) in messages(message, 1).enumerate() {
         let values = values(config?)?;
-        if values.len() != columns {
-            return Err(ConfigurationError::ParameterCount {
-                config: number,
-                found: values.len(),
-                expected: columns,
-            });
-        }
+        expect_parameters(number, values.len(), columns)?;
         bytes.extend(values.into_iter().flat_map(f32::to_le_bytes));
     }
     NodeFeatureBatch::from_bytes(configs, [1, columns], &bytes, limits)
+}
+
+fn expect_parameters(
+    config: usize,
+    found: usize,
+    expected: usize,
+) -> Result<(), ConfigurationError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(ConfigurationError::ParameterCount {
+        config,
+        found,
+        expected,
+    })
 }
 
 #[cfg(test)]

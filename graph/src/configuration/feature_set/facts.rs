@@ -64,7 +64,9 @@ impl Batch for NodeFeatureBatch {
 
     /// The table if it is smaller, as it is if rows are often equal, else the dense form.
     fn to_smallest_form(&self) -> Configs {
-        let (entries, rows) = (self.len() * self.nodes(), self.rows().len());
+        // Both sides count numbers of four bytes.
+        let entries = self.len() * self.nodes();
+        let rows = self.rows().len();
         Configs::NodeFeatureConfigs(if rows + entries < entries * self.columns() {
             self.to_table()
         } else {
@@ -124,11 +126,9 @@ struct NodeFeatureRows {
 impl FeatureRows<NodeFeatureBatch> for NodeFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         self.columns = row.len() / self.nodes.max(1);
-        check_size(
-            self.values.len() / row.len().max(1) + 1,
-            row.len(),
-            &self.limits,
-        )?;
+        // All rows of a file have one length, so the values so far are so many rows.
+        let configs = self.values.len() / row.len().max(1) + 1;
+        check_size(configs, row.len(), &self.limits)?;
         self.values.extend_from_slice(row);
         Ok(())
     }

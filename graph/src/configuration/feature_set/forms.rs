@@ -35,10 +35,9 @@ impl NodeFeatureBatch {
     }
 
     fn sizes(&self) -> NodeFeatureConfigs {
-        let (config_count, column_count) = (to_u32(self.len()), to_u32(self.columns()));
         NodeFeatureConfigs {
-            config_count,
-            column_count,
+            config_count: to_u32(self.len()),
+            column_count: to_u32(self.columns()),
             ..NodeFeatureConfigs::default()
         }
     }

@@ -8,6 +8,7 @@ mod encoded;
 mod facts;
 mod forms;
 mod rows;
+mod table;
 mod wire;
 
 pub use batch::NodeFeatureBatch;

@@ -13,32 +13,42 @@ impl Form for NodeFeatureConfigs {
 
     /// Every part of a table has the rows that it uses, in the order of their first use.
     fn cut(&self, size: usize) -> Vec<Configs> {
-        let column_count = self.column_count;
-        if self.row_indices.is_empty() {
-            let part = |(config_count, features): (u32, &[u8])| Self {
-                config_count,
-                features: features.to_vec().into(),
-                column_count,
-                ..Self::default()
-            };
-            let parts = cut_rows(&self.features, self.config_count, size).map(part);
-            return parts.map(Configs::NodeFeatureConfigs).collect();
-        }
-        let part = |(config_count, indices): (u32, &[u8])| {
-            let (rows, indices) = used_rows(&self.rows, column_count, indices);
-            let (rows, row_indices) = (rows.into(), indices.into());
-            Configs::NodeFeatureConfigs(Self {
-                config_count,
-                rows,
-                row_indices,
-                column_count,
-                ..Self::default()
-            })
+        let parts = if self.row_indices.is_empty() {
+            cut_dense(self, size)
+        } else {
+            cut_table(self, size)
         };
-        cut_rows(&self.row_indices, self.config_count, size)
-            .map(part)
-            .collect()
+        parts.into_iter().map(Configs::NodeFeatureConfigs).collect()
     }
+}
+
+fn cut_dense(message: &NodeFeatureConfigs, size: usize) -> Vec<NodeFeatureConfigs> {
+    let part = |(config_count, features): (u32, &[u8])| NodeFeatureConfigs {
+        config_count,
+        features: features.to_vec().into(),
+        column_count: message.column_count,
+        ..NodeFeatureConfigs::default()
+    };
+    cut_rows(&message.features, message.config_count, size)
+        .map(part)
+        .collect()
+}
+
+fn cut_table(message: &NodeFeatureConfigs, size: usize) -> Vec<NodeFeatureConfigs> {
+    // A part with the whole table could be larger than the message that it is a part of.
+    let part = |(config_count, indices): (u32, &[u8])| {
+        let (rows, indices) = used_rows(&message.rows, message.column_count, indices);
+        NodeFeatureConfigs {
+            config_count,
+            rows: rows.into(),
+            row_indices: indices.into(),
+            column_count: message.column_count,
+            ..NodeFeatureConfigs::default()
+        }
+    };
+    cut_rows(&message.row_indices, message.config_count, size)
+        .map(part)
+        .collect()
 }
 
 impl Form for ParameterConfigs {
@@ -60,7 +70,9 @@ impl Form for ParameterConfigs {
 /// recorded call may have, stays outside.
 fn used_rows(table: &[u8], columns: u32, indices: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let row_bytes = (columns as usize).saturating_mul(size_of::<f32>()).max(1);
-    let (mut rows, mut numbers, mut number_of_index) = (Vec::new(), Vec::new(), HashMap::new());
+    let mut rows = Vec::new();
+    let mut numbers = Vec::new();
+    let mut number_of_index = HashMap::new();
     let (quads, rest) = indices.as_chunks::<4>();
     for quad in quads {
         let index = u32::from_le_bytes(*quad);

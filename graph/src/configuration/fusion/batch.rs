@@ -30,6 +30,8 @@ impl FusionBatch {
             slots,
             fused,
         };
+        // Bits behind the last slot would make equal configurations differ in bytes, and so be
+        // evaluated twice.
         match (0..configs).find(|&config| batch.has_unused_bits(config)) {
             Some(config) => Err(ConfigurationError::UnusedBits { config, slots }),
             None => Ok(batch),
@@ -43,6 +45,7 @@ impl FusionBatch {
         limits: &Limits,
     ) -> Result<Self, ConfigurationError> {
         let mut fused = vec![0; configs.len() * row_bytes(slots)];
+        // Without slots there are no bytes, and the length of a chunk must not be 0.
         for (row, bits) in fused.chunks_exact_mut(row_bytes(slots).max(1)).zip(configs) {
             (0..slots)
                 .filter(|&slot| bits[slot])

@@ -10,6 +10,7 @@ use crate::{
 
 pub(super) fn write(batch: &FusionBatch, config: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
+    // The bytes alone do not say how many of their bits are slots.
     encode_varint(batch.slots() as u64, &mut bytes);
     bytes.extend_from_slice(batch.row(config));
     bytes

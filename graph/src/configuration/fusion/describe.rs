@@ -1,7 +1,5 @@
 use super::FusionBatch;
-
-/// Maximum number of letters for the nodes of a fusion; the rest is left out.
-const NODE_LETTERS: usize = 40;
+use crate::configuration::count::append_nodes;
 
 /// Describes a fusion in a few words; `slots` holds the node of each slot. Names the nodes that are written if they are
 /// fewer than those that are fused.
@@ -11,20 +9,14 @@ pub(super) fn describe(batch: &FusionBatch, config: usize, slots: &[u32]) -> Str
         .enumerate()
         .partition(|(slot, _)| batch.is_fused(config, *slot));
     let mut text = format!("{} of {} nodes fused", fused.len(), slots.len());
+    // If nearly all nodes are fused, the few that are not say more than the first of the others.
     let (named, nodes) = if written.len() < fused.len() {
         (", not ", written)
     } else {
         (": ", fused)
     };
-    let start = text.len();
-    for (position, (_, node)) in nodes.into_iter().enumerate() {
-        if text.len() - start > NODE_LETTERS {
-            text.push_str(", …");
-            break;
-        }
-        text.push_str(if position == 0 { named } else { ", " });
-        text.push_str(&node.to_string());
-    }
+    let nodes = nodes.into_iter().map(|(_, node)| node.to_string());
+    append_nodes(&mut text, named, nodes);
     text
 }
 

@@ -9,7 +9,7 @@ use super::FusionBatch;
 use crate::{
     ConfigurationError, Limits,
     configuration::{
-        changes::{check_change, uint32s},
+        changes::{check_change, sum_of, uint32s},
         checks::{check_count, check_size},
         encoded_form::{EncodedForm, EncodedSize, FormFacts},
     },
@@ -108,21 +108,26 @@ fn read_readable(
         let mut row = vec![0; row_bytes(nodes.len())];
         for node in numbers(message?, 1) {
             let node = uint32(node?);
-            let slot = *slot_of_node
-                .get(&node)
-                .ok_or(ConfigurationError::NotFusible { config, node })?;
-            if is_set(&row, slot) {
-                return Err(ConfigurationError::SetTwice {
-                    config,
-                    what: "node",
-                    number: node,
-                });
-            }
-            flip(&mut row, slot);
+            let slot = slot_of_node.get(&node);
+            let slot = *slot.ok_or(ConfigurationError::NotFusible { config, node })?;
+            fuse(&mut row, slot, config, node)?;
         }
         fused.extend(row);
     }
     FusionBatch::new(configs, nodes.len(), fused, limits)
+}
+
+/// Sets the bit of the slot of a node, which must not be set yet.
+fn fuse(row: &mut [u8], slot: usize, config: usize, node: u32) -> Result<(), ConfigurationError> {
+    if is_set(row, slot) {
+        return Err(ConfigurationError::SetTwice {
+            config,
+            what: "node",
+            number: node,
+        });
+    }
+    flip(row, slot);
+    Ok(())
 }
 
 fn read_packed(
@@ -130,16 +135,12 @@ fn read_packed(
     slots: usize,
     limits: &Limits,
 ) -> Result<FusionBatch, ConfigurationError> {
-    let (configs, fused) = (
-        uint32(last_number(message, 1)?) as usize,
-        last_bytes(message, 2)?,
-    );
+    let configs = uint32(last_number(message, 1)?) as usize;
+    let fused = last_bytes(message, 2)?;
+    // The size is checked here too, before the bits are copied.
     check_size(configs, slots, limits)?;
-    check_count(
-        "the matrix of bits (in bytes)",
-        fused.len(),
-        configs * row_bytes(slots),
-    )?;
+    let expected = configs * row_bytes(slots);
+    check_count("the matrix of bits (in bytes)", fused.len(), expected)?;
     FusionBatch::new(configs, slots, fused.to_vec(), limits)
 }
 
@@ -152,14 +153,24 @@ fn read_delta(
     check_size(configs, slots, limits)?;
     let base = last_bytes(message, BASE)?;
     check_count("the base (in bytes)", base.len(), row_bytes(slots))?;
-    let changes: u64 = uint32s(message, CHANGE_COUNTS).map(u64::from).sum();
-    let changes = usize::try_from(changes).unwrap_or(usize::MAX);
     let found = count_numbers(message, CHANGE_SLOTS)?;
-    check_count("change_slots", found, changes)?;
+    check_count("change_slots", found, sum_of(message, CHANGE_COUNTS))?;
+    let fused = changed_rows(message, base, configs, slots)?;
+    FusionBatch::new(configs, slots, fused, limits)
+}
+
+/// Returns the bits of the configurations of the delta form, whose lists were counted.
+fn changed_rows(
+    message: &[u8],
+    base: &[u8],
+    configs: usize,
+    slots: usize,
+) -> Result<Vec<u8>, ConfigurationError> {
     let mut changes = uint32s(message, CHANGE_SLOTS);
     let mut changed_by = vec![usize::MAX; slots];
-    let mut fused = Vec::with_capacity(configs * row_bytes(slots));
+    let mut fused = Vec::with_capacity(configs * base.len());
     for (config, count) in pace::in_steps(16, uint32s(message, CHANGE_COUNTS)).enumerate() {
+        // Every configuration starts as the base, not as the one before.
         let row = fused.len();
         fused.extend_from_slice(base);
         for slot in changes.by_ref().take(count as usize) {
@@ -167,7 +178,7 @@ fn read_delta(
             flip(&mut fused[row..], slot as usize);
         }
     }
-    FusionBatch::new(configs, slots, fused, limits)
+    Ok(fused)
 }
 
 #[cfg(test)]

@@ -42,9 +42,8 @@ impl FusionBatch {
             let before = message.change_slots.len();
             let changed = self.changed_slots(config, &base);
             message.change_slots.extend(changed.map(to_u32));
-            message
-                .change_counts
-                .push(to_u32(message.change_slots.len() - before));
+            let count = message.change_slots.len() - before;
+            message.change_counts.push(to_u32(count));
         }
         message
     }

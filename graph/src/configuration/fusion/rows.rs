@@ -37,6 +37,8 @@ impl FusionRows {
     }
 
     fn row(&mut self, kernel: Arc<KnownKernel>, rows: &mut Vec<Row>) -> u32 {
+        // The digest is cryptographic and covers all that a model sees of a kernel, so kernels of
+        // one digest are one row.
         let kernels = &mut self.kernels.0;
         *self
             .row_of_kernel
@@ -65,6 +67,8 @@ impl RowFinder for FusionRows {
         let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else {
             return Ok(());
         };
+        // A kernel beyond a limit leaves its configuration without a score; the others of the batch
+        // are scored.
         match graph.kernels(self.batch.row(config)) {
             Ok(kernels) => {
                 for kernel in kernels {
@@ -74,6 +78,8 @@ impl RowFinder for FusionRows {
             }
             Err(reason) => found.unscored.push(Unscored { config, reason }),
         }
+        // One configuration adds at most as many kernels as the program has nodes, so checking
+        // after each is early enough.
         if self.kernels.0.len() > MAX_KERNELS {
             Err(TooManyRows)
         } else {

@@ -20,7 +20,7 @@ pub struct LayoutBatch {
 }
 
 /// Maximum table length for which the packed form takes one byte per index.
-pub(super) const BYTE_TABLE: usize = 256;
+const BYTE_TABLE: usize = 256;
 
 /// Maximum number of entries of a table, so that an index fits `u16`.
 pub(super) const MAX_TABLE: usize = 1 << 16;
@@ -38,6 +38,7 @@ impl LayoutBatch {
         for (slot, table) in tables.iter().enumerate() {
             check_table(slot, table.len())?;
         }
+        // Merging relies on indices that are inside their tables.
         check_indices(&tables, &indices)?;
         merge_repeated(&mut tables, &mut indices);
         Ok(Self {
@@ -98,6 +99,8 @@ impl LayoutBatch {
     /// Drops the entries that no configuration has.
     #[must_use]
     pub fn compacted(&self) -> Self {
+        // Entries get new indices by their first use, configuration after configuration, as in a
+        // batch that is built.
         let mut tables: Vec<EntryTable> = iter::repeat_with(EntryTable::default)
             .take(self.slots())
             .collect();
@@ -150,6 +153,16 @@ impl LayoutBatch {
     }
 }
 
+/// Returns the number of bytes of an index in the packed form, by the lengths of the tables. The
+/// message does not have it.
+pub(super) fn index_width(lengths: impl Iterator<Item = usize>) -> usize {
+    if lengths.max().unwrap_or(0) <= BYTE_TABLE {
+        1
+    } else {
+        2
+    }
+}
+
 pub(super) fn check_table(slot: usize, entries: usize) -> Result<(), ConfigurationError> {
     if entries > MAX_TABLE {
         let what = format!("the table of slot {slot}");
@@ -166,37 +179,43 @@ pub(super) fn check_table(slot: usize, entries: usize) -> Result<(), Configurati
 const CONFIGS: usize = 64;
 
 fn check_indices(tables: &[Vec<LayoutEntry>], indices: &[u16]) -> Result<(), ConfigurationError> {
-    if tables.is_empty() {
-        return Ok(());
-    }
     let lengths: Vec<u32> = tables.iter().map(|table| to_u32(table.len())).collect();
-    for (config, row) in pace::in_steps(CONFIGS, indices.chunks_exact(tables.len())).enumerate() {
-        let is_outside = |(&index, &length): (&u16, &u32)| u32::from(index) >= length;
-        // Without a branch for each index, this takes several of them at a time.
-        if row
-            .iter()
-            .zip(&lengths)
-            .fold(false, |outside, pair| outside | is_outside(pair))
-            && let Some(slot) = row.iter().zip(&lengths).position(is_outside)
-        {
-            let (index, entries) = (row[slot].into(), tables[slot].len());
+    // Without slots there are no indices, and the length of a chunk must not be 0.
+    let rows = indices.chunks_exact(tables.len().max(1));
+    for (config, row) in pace::in_steps(CONFIGS, rows).enumerate() {
+        if let Some(slot) = slot_outside(row, &lengths) {
             return Err(ConfigurationError::IndexOutsideTable {
                 config,
                 slot,
-                index,
-                entries,
+                index: row[slot].into(),
+                entries: tables[slot].len(),
             });
         }
     }
     Ok(())
 }
 
+/// Returns the first slot whose index is outside its table.
+#[inline]
+fn slot_outside(row: &[u16], lengths: &[u32]) -> Option<usize> {
+    let is_outside = |(&index, &length): (&u16, &u32)| u32::from(index) >= length;
+    let pairs = || row.iter().zip(lengths);
+    // Without a branch for each index, this takes several of them at a time. Which one is outside
+    // is looked for only if one is.
+    let has_outside = pairs().fold(false, |outside, pair| outside | is_outside(pair));
+    if has_outside {
+        pairs().position(is_outside)
+    } else {
+        None
+    }
+}
+
+/// Merges repeated entries of each table, so that equal configurations have equal indices.
 fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
-    let (slots, mut sorted) = (tables.len(), Vec::new());
+    let slots = tables.len();
+    let mut sorted = Vec::new();
     for (slot, table) in pace::in_steps(1, tables.iter_mut()).enumerate() {
-        sorted.clone_from(table);
-        sorted.sort_unstable();
-        if sorted.array_windows().all(|[entry, next]| entry != next) {
+        if !has_repeated(table, &mut sorted) {
             continue;
         }
         let mut interner = EntryTable::default();
@@ -206,6 +225,14 @@ fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
             *index = merged[usize::from(*index)];
         }
     }
+}
+
+/// Returns whether an entry occurs twice. The memory of `sorted` serves one table after the other.
+fn has_repeated(table: &[LayoutEntry], sorted: &mut Vec<LayoutEntry>) -> bool {
+    // Tables rarely repeat entries. Sorting a copy shows that faster than a hash table does.
+    table.clone_into(sorted);
+    sorted.sort_unstable();
+    sorted.array_windows().any(|[entry, next]| entry == next)
 }
 
 /// Distinct entries in order of first use.
@@ -250,13 +277,8 @@ impl LayoutBatchBuilder {
     /// Adds a configuration: one entry per slot.
     pub fn push(&mut self, entries: &[LayoutEntry]) -> Result<(), ConfigurationError> {
         check_size(self.configs + 1, self.tables.len(), &self.limits)?;
-        if entries.len() != self.tables.len() {
-            check_count(
-                &format!("configuration {}", self.configs),
-                entries.len(),
-                self.tables.len(),
-            )?;
-        }
+        let what = format_args!("configuration {}", self.configs);
+        check_count(&what, entries.len(), self.tables.len())?;
         let slots = self.tables.iter_mut().zip(entries).enumerate();
         for (slot, (table, &entry)) in pace::in_steps(pace::STEPS, slots) {
             self.indices.push(table.intern(entry));

@@ -19,17 +19,28 @@ pub(super) fn read<'a>(
 ) -> Result<LayoutBatch, ConfigurationError> {
     let mut builder: Option<LayoutBatchBuilder> = None;
     let mut entries = Vec::new();
-    for mut config in configs {
-        entries.clear();
-        while !config.is_empty() {
-            let slot = entries.len();
-            entries.push(LayoutEntry::from_bits(number(&mut config)?, || {
-                format!("slot {slot}")
-            })?);
-        }
+    for config in configs {
+        read_entries(config, &mut entries)?;
+        // The bytes do not say the number of slots. The first configuration does, and the builder
+        // refuses any other.
         let builder =
             builder.get_or_insert_with(|| LayoutBatchBuilder::new(entries.len(), *limits));
         builder.push(&entries)?;
     }
     builder.ok_or(ConfigurationError::Empty)?.build()
+}
+
+/// Reads the entries of one configuration into `entries`.
+fn read_entries(
+    mut config: &[u8],
+    entries: &mut Vec<LayoutEntry>,
+) -> Result<(), ConfigurationError> {
+    entries.clear();
+    while !config.is_empty() {
+        let bits = number(&mut config)?;
+        let what = || format!("slot {}", entries.len());
+        let entry = LayoutEntry::from_bits(bits, what)?;
+        entries.push(entry);
+    }
+    Ok(())
 }

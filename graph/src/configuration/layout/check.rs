@@ -15,38 +15,46 @@ struct Fault {
     rank: Option<usize>,
 }
 
+/// A slot of which at least one entry is at fault.
+struct Suspect {
+    slot: usize,
+    node: u32,
+    ranks: [Option<usize>; 3],
+}
+
 /// Checks every entry that a configuration uses: a tensor's dimensions are listed at most once, and are dimensions that
 /// the tensor has, if the graph tells. A list may end early, and −1 leaves a place to the compiler.
 pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), ConfigurationError> {
-    let of_slot = |(slot, &node): (usize, &u32)| {
-        let ranks = tensor_ranks(graph, node);
-        let is_faulty = batch
-            .table(slot)
-            .iter()
-            .any(|&entry| fault(entry, ranks).is_some());
-        is_faulty.then_some((slot, node, ranks))
+    // Tables have few entries and batches many configurations, so tables are checked first. Nearly
+    // always, all of their entries are sound, and no configuration is looked at.
+    let suspects = suspects(batch, graph);
+    if suspects.is_empty() {
+        return Ok(());
+    }
+    // An entry that is at fault counts only if a configuration uses it.
+    for config in pace::in_steps(1, 0..batch.len()) {
+        for suspect in &suspects {
+            if let Some(fault) = fault(batch.entry(config, suspect.slot), suspect.ranks) {
+                return Err(fault.error(config, suspect.node));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the slots whose tables have entries that their tensors do not allow.
+fn suspects(batch: &LayoutBatch, graph: &Graph) -> Vec<Suspect> {
+    let slots = graph.configurable().iter().enumerate();
+    let suspects = slots.map(|(slot, &node)| Suspect {
+        slot,
+        node,
+        ranks: tensor_ranks(graph, node),
+    });
+    let is_suspect = |suspect: &Suspect| {
+        let mut entries = batch.table(suspect.slot).iter();
+        entries.any(|&entry| fault(entry, suspect.ranks).is_some())
     };
-    let slots: Vec<_> = graph
-        .configurable()
-        .iter()
-        .enumerate()
-        .filter_map(of_slot)
-        .collect();
-    let used = |config| {
-        let fault = |&(slot, node, ranks)| Some((node, fault(batch.entry(config, slot), ranks)?));
-        slots
-            .iter()
-            .find_map(fault)
-            .map(|(node, fault)| (config, node, fault))
-    };
-    let first = if slots.is_empty() {
-        None
-    } else {
-        pace::in_steps(1, 0..batch.len()).find_map(used)
-    };
-    first.map_or(Ok(()), |(config, node, fault)| {
-        Err(fault.error(config, node))
-    })
+    suspects.filter(is_suspect).collect()
 }
 
 impl Fault {
@@ -72,6 +80,7 @@ impl Fault {
 
 fn fault(entry: LayoutEntry, ranks: [Option<usize>; 3]) -> Option<Fault> {
     for (tensor, (dimensions, rank)) in entry.listed().into_iter().zip(ranks).enumerate() {
+        // One bit for each of the six dimensions that an entry can list.
         let mut seen = 0_u8;
         for dimension in dimensions {
             if rank.is_some_and(|rank| usize::from(dimension.unsigned_abs()) >= rank) {
@@ -101,12 +110,14 @@ const PRODUCT: usize = 28;
 /// Returns the ranks of the three tensors of a node, as far as features show them. A graph does not tell which operand comes
 /// first, so each of them gets the larger rank.
 fn tensor_ranks(graph: &Graph, node: u32) -> [Option<usize>; 3] {
+    // Edges are sorted by consumer, so those of a node are adjacent.
     let first = graph
         .edges()
         .partition_point(|[consumer, _]| *consumer < node);
     let producers = graph.edges()[first..]
         .iter()
         .take_while(|[consumer, _]| *consumer == node);
+    // If one rank is not known, it may be the largest.
     let ranks: Option<Vec<usize>> = producers
         .map(|[_, producer]| rank(graph, *producer))
         .collect();

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     ConfigurationError, Limits,
     configuration::{
-        changes::{check_change, uint32s},
+        changes::{check_change, sum_of, uint32s},
         checks::{check_count, check_size},
         count::to_u32,
         encoded_form::{EncodedForm, FormFacts},
@@ -57,20 +57,14 @@ impl LayoutBatch {
             ..DeltaLayoutConfigs::default()
         };
         for config in 0..self.len() {
-            let changed = self
-                .row(config)
-                .iter()
-                .zip(base)
-                .enumerate()
-                .filter(|(_, (new, old))| new != old);
             let before = message.change_slots.len();
-            for (slot, (&entry, _)) in changed {
+            let slots = self.row(config).iter().zip(base).enumerate();
+            for (slot, (&entry, _)) in slots.filter(|(_, (new, old))| new != old) {
                 message.change_slots.push(to_u32(slot));
                 message.change_entries.push(entry.into());
             }
-            message
-                .change_counts
-                .push(to_u32(message.change_slots.len() - before));
+            let count = message.change_slots.len() - before;
+            message.change_counts.push(to_u32(count));
         }
         message
     }
@@ -83,19 +77,14 @@ fn read_delta(
 ) -> Result<LayoutBatch, ConfigurationError> {
     let configs = count_numbers(message, CHANGE_COUNTS)?;
     check_size(configs, slots, limits)?;
-    let changes: u64 = uint32s(message, CHANGE_COUNTS).map(u64::from).sum();
-    let changes = usize::try_from(changes).unwrap_or(usize::MAX);
+    // All lists are counted here, so that reading them below meets no error and takes no more
+    // memory than the sizes allow.
     check_count("the base", count_numbers(message, BASE)?, slots)?;
-    check_count(
-        "change_slots",
-        count_numbers(message, CHANGE_SLOTS)?,
-        changes,
-    )?;
-    check_count(
-        "change_entries",
-        count_numbers(message, CHANGE_ENTRIES)?,
-        changes,
-    )?;
+    let changes = sum_of(message, CHANGE_COUNTS);
+    let found = count_numbers(message, CHANGE_SLOTS)?;
+    check_count("change_slots", found, changes)?;
+    let found = count_numbers(message, CHANGE_ENTRIES)?;
+    check_count("change_entries", found, changes)?;
     let tables = read_tables(message, TABLES, slots)?;
     let indices = read_indices(message, configs, &tables)?;
     LayoutBatch::new(configs, tables, indices, limits)
@@ -106,13 +95,12 @@ fn read_indices(
     configs: usize,
     tables: &[Vec<LayoutEntry>],
 ) -> Result<Vec<u16>, ConfigurationError> {
-    let base = uint32s(message, BASE).enumerate();
-    let base = base.map(|(slot, index)| checked_index(0, slot, index, tables));
-    let base: Vec<u16> = base.collect::<Result<_, _>>()?;
+    let base = read_base(message, tables)?;
     let mut changes = uint32s(message, CHANGE_SLOTS).zip(uint32s(message, CHANGE_ENTRIES));
     let mut changed_by = vec![usize::MAX; base.len()];
     let mut indices = Vec::with_capacity(configs * base.len());
     for (config, count) in pace::in_steps(16, uint32s(message, CHANGE_COUNTS)).enumerate() {
+        // Every configuration starts as the base, not as the one before.
         let row = indices.len();
         indices.extend_from_slice(&base);
         for (slot_number, index) in changes.by_ref().take(count as usize) {
@@ -122,6 +110,13 @@ fn read_indices(
         }
     }
     Ok(indices)
+}
+
+/// Reads the base, whose errors name the first configuration.
+fn read_base(message: &[u8], tables: &[Vec<LayoutEntry>]) -> Result<Vec<u16>, ConfigurationError> {
+    let base = uint32s(message, BASE).enumerate();
+    base.map(|(slot, index)| checked_index(0, slot, index, tables))
+        .collect()
 }
 
 fn checked_index(

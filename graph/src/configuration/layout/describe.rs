@@ -1,8 +1,5 @@
 use super::{LayoutBatch, LayoutEntry};
-use crate::configuration::count::joined;
-
-/// Maximum number of letters for the nodes of a layout; the rest is left out.
-const LAYOUT_LETTERS: usize = 40;
+use crate::configuration::count::{append_nodes, joined};
 
 /// Describes a layout in a few words; `configurable` holds the node of each slot.
 pub(super) fn describe(batch: &LayoutBatch, config: usize, configurable: &[u32]) -> String {
@@ -14,15 +11,9 @@ pub(super) fn describe(batch: &LayoutBatch, config: usize, configurable: &[u32])
         .filter(|(_, entry)| *entry != LayoutEntry::DEFAULT)
         .collect();
     let mut text = format!("{} of {} nodes set", set.len(), configurable.len());
-    let start = text.len();
-    for (position, (node, entry)) in set.into_iter().enumerate() {
-        if text.len() - start > LAYOUT_LETTERS {
-            text.push_str(", …");
-            break;
-        }
-        text.push_str(if position == 0 { ": " } else { ", " });
-        text.push_str(&describe_node(*node, entry));
-    }
+    let nodes = set.into_iter();
+    let nodes = nodes.map(|(node, entry)| describe_node(*node, entry));
+    append_nodes(&mut text, ": ", nodes);
     text
 }
 

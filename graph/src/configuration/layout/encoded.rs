@@ -7,7 +7,7 @@ use prost::Message as _;
 
 use super::{
     LayoutBatch, LayoutBatchBuilder, LayoutEntry,
-    batch::{BYTE_TABLE, check_table},
+    batch::{check_table, index_width},
     entry::{check_dimensions, check_tensors},
 };
 use crate::{
@@ -17,8 +17,7 @@ use crate::{
         encoded_form::{EncodedForm, EncodedSize, FormFacts},
     },
     wire::{
-        WireError, count_messages, count_numbers, int32, last_bytes, last_number, messages,
-        numbers, uint32,
+        count_messages, count_numbers, int32, last_bytes, last_number, messages, numbers, uint32,
     },
 };
 
@@ -80,6 +79,8 @@ fn read_readable(
     limits: &Limits,
 ) -> Result<LayoutBatch, ConfigurationError> {
     check_size(count_messages(message, 1)?, configurable.len(), limits)?;
+    // One configuration is read at a time into the same places, because the messages of all would
+    // take many times the batch.
     let slot_of_node = configurable.iter().copied().zip(0..).collect();
     let mut layout = ReadableLayout::new(slot_of_node);
     let mut builder = LayoutBatchBuilder::new(configurable.len(), *limits);
@@ -99,14 +100,10 @@ struct ReadableLayout {
 
 impl ReadableLayout {
     fn new(slot_of_node: HashMap<u32, usize>) -> Self {
-        let (entries, set) = (
-            vec![LayoutEntry::DEFAULT; slot_of_node.len()],
-            vec![false; slot_of_node.len()],
-        );
         Self {
+            entries: vec![LayoutEntry::DEFAULT; slot_of_node.len()],
+            set: vec![false; slot_of_node.len()],
             slot_of_node,
-            entries,
-            set,
         }
     }
 
@@ -117,39 +114,45 @@ impl ReadableLayout {
         for layout in messages(message, 1) {
             let layout = layout?;
             let node = uint32(last_number(layout, 1)?);
-            let slot = *self
-                .slot_of_node
-                .get(&node)
-                .ok_or(ConfigurationError::NotConfigurable { config, node })?;
-            if std::mem::replace(&mut self.set[slot], true) {
-                return Err(ConfigurationError::SetTwice {
-                    config,
-                    what: "node",
-                    number: node,
-                });
-            }
+            let slot = self.slot_to_set(config, node)?;
             self.entries[slot] =
                 read_entry(layout, || format!("configuration {config}, node {node}"))?;
         }
         Ok(())
     }
+
+    /// Returns the slot of a node, which must not be set yet.
+    fn slot_to_set(&mut self, config: usize, node: u32) -> Result<usize, ConfigurationError> {
+        let Some(&slot) = self.slot_of_node.get(&node) else {
+            return Err(ConfigurationError::NotConfigurable { config, node });
+        };
+        // A node can be set to the default entry, so the entries do not show which nodes were set.
+        if std::mem::replace(&mut self.set[slot], true) {
+            return Err(ConfigurationError::SetTwice {
+                config,
+                what: "node",
+                number: node,
+            });
+        }
+        Ok(slot)
+    }
 }
 
 /// Reads the tensors of a node.
 fn read_entry(layout: &[u8], what: impl Fn() -> String) -> Result<LayoutEntry, ConfigurationError> {
+    // Both lengths are checked before a list is made, because a hostile message could hold millions
+    // of tensors.
     check_tensors(count_messages(layout, 2)?, &what)?;
-    let tensor = |tensor: Result<&[u8], WireError>| {
-        let tensor = tensor?;
-        check_dimensions(count_numbers(tensor, 1)?, &what)?;
-        Ok(numbers(tensor, 1)
-            .map_while(Result::ok)
-            .map(int32)
-            .collect())
-    };
-    let tensors: Vec<Vec<i32>> = messages(layout, 2)
-        .map(tensor)
-        .collect::<Result<_, ConfigurationError>>()?;
+    let tensors = messages(layout, 2).map(|tensor| read_tensor(tensor?, &what));
+    let tensors: Vec<Vec<i32>> = tensors.collect::<Result<_, _>>()?;
     LayoutEntry::from_tensors(tensors.iter(), what)
+}
+
+/// Reads the dimensions of a tensor, from most minor to most major.
+fn read_tensor(tensor: &[u8], what: impl Fn() -> String) -> Result<Vec<i32>, ConfigurationError> {
+    check_dimensions(count_numbers(tensor, 1)?, what)?;
+    let dimensions = numbers(tensor, 1).map_while(Result::ok);
+    Ok(dimensions.map(int32).collect())
 }
 
 fn read_packed(
@@ -157,22 +160,13 @@ fn read_packed(
     slots: usize,
     limits: &Limits,
 ) -> Result<LayoutBatch, ConfigurationError> {
-    let (configs, indices) = (
-        uint32(last_number(message, 1)?) as usize,
-        last_bytes(message, 3)?,
-    );
+    let configs = uint32(last_number(message, 1)?) as usize;
+    let indices = last_bytes(message, 3)?;
     check_size(configs, slots, limits)?;
     let tables = read_tables(message, 2, slots)?;
-    let width = if tables.iter().all(|table| table.len() <= BYTE_TABLE) {
-        1
-    } else {
-        2
-    };
-    check_count(
-        "the index matrix (in bytes)",
-        indices.len(),
-        configs * slots * width,
-    )?;
+    let width = index_width(tables.iter().map(Vec::len));
+    let expected = configs * slots * width;
+    check_count("the index matrix (in bytes)", indices.len(), expected)?;
     let indices = match width {
         1 => indices.iter().copied().map(u16::from).collect(),
         _ => indices
@@ -202,23 +196,16 @@ pub(super) fn read_tables(
 
 fn read_table(slot: usize, table: &[u8]) -> Result<Vec<LayoutEntry>, ConfigurationError> {
     let count = count_numbers(table, 1)?;
-    if count % 3 != 0 {
-        let what = format!("the table of slot {slot} (three numbers an entry)");
-        check_count(&what, count, count.next_multiple_of(3))?;
-    }
+    let what = format_args!("the table of slot {slot} (three numbers an entry)");
+    check_count(&what, count, count.next_multiple_of(3))?;
     check_table(slot, count / 3)?;
     let mut entries = Vec::with_capacity(count / 3);
     let mut numbers = numbers(table, 1).map_while(Result::ok).map(uint32);
-    while let (Some(output), Some(first), Some(second)) =
-        (numbers.next(), numbers.next(), numbers.next())
-    {
-        let what = || {
-            format!(
-                "a number of entry {} in the table of slot {slot}",
-                entries.len()
-            )
-        };
-        entries.push(LayoutEntry::from_numbers([output, first, second], what)?);
+    // The count is a multiple of three, so no entry lacks a number.
+    let mut next = || numbers.next().unwrap_or_default();
+    for entry in 0..count / 3 {
+        let what = || format!("a number of entry {entry} in the table of slot {slot}");
+        entries.push(LayoutEntry::from_numbers([next(), next(), next()], what)?);
     }
     Ok(entries)
 }

@@ -27,12 +27,13 @@ impl LayoutEntry {
     ) -> Result<Self, ConfigurationError> {
         let mut numbers = [0; TENSORS];
         for (number, tensor) in numbers.iter_mut().zip(values.chunks_exact(DIMENSIONS)) {
+            // The last value is the most significant digit, so it comes first. The digit of the
+            // compiler's choice, −1, is 0, which makes an entry of nothing else the number 0.
             for &value in tensor.iter().rev() {
-                let digit = value
-                    .checked_add(1)
-                    .and_then(|digit| u32::try_from(digit).ok());
-                let digit = digit.filter(|digit| *digit < 7);
-                let digit = digit.ok_or_else(|| out_of_range(what(), value))?;
+                let digit = value.checked_add(1).map(u32::try_from);
+                let Some(Ok(digit @ 0..7)) = digit else {
+                    return Err(out_of_range(what(), value));
+                };
                 *number = *number * 7 + digit;
             }
         }
@@ -85,17 +86,17 @@ impl LayoutEntry {
         bits: u64,
         what: impl Fn() -> String,
     ) -> Result<Self, ConfigurationError> {
+        // The three numbers are the lower 51 bits. If others are set, packing the numbers again
+        // gives another entry.
         let entry = Self::from_numbers(Self(bits).numbers(), &what)?;
-        let found = i64::try_from(bits).unwrap_or(i64::MAX);
         if entry.0 == bits {
-            Ok(entry)
-        } else {
-            Err(ConfigurationError::OutOfRange {
-                what: what(),
-                found,
-                range: "0..2^51",
-            })
+            return Ok(entry);
         }
+        Err(ConfigurationError::OutOfRange {
+            what: what(),
+            found: i64::try_from(bits).unwrap_or(i64::MAX),
+            range: "0..2^51",
+        })
     }
 
     /// The three base-7 numbers.
@@ -118,6 +119,7 @@ impl LayoutEntry {
 
     /// The dimensions that each tensor lists, without the places that it leaves to the compiler.
     pub(super) fn listed(self) -> [impl Iterator<Item = i8>; TENSORS] {
+        // The rest of a number is 0 once all further values are −1, so the search ends there.
         self.numbers().map(|number| {
             successors(Some(number), |rest| Some(rest / 7))
                 .take_while(|rest| *rest > 0)

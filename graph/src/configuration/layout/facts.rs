@@ -131,17 +131,13 @@ impl LayoutFeatureRows {
 
 impl FeatureRows<LayoutBatch> for LayoutFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
-        let config = self.config;
-        let entry = |(slot, values): (usize, &[f32; LAYOUT_VALUES])| {
-            let what = || format!("configuration {config}, slot {slot}");
-            LayoutEntry::from_values(&whole_numbers(*values, what)?, what)
-        };
         let (entries, _) = row.as_chunks::<LAYOUT_VALUES>();
-        let entries: Vec<LayoutEntry> = entries
-            .iter()
-            .enumerate()
-            .map(entry)
-            .collect::<Result<_, _>>()?;
+        let slots = entries.iter().enumerate();
+        let entries = slots.map(|(slot, values)| {
+            let what = || format!("configuration {}, slot {slot}", self.config);
+            LayoutEntry::from_values(&whole_numbers(*values, what)?, what)
+        });
+        let entries: Vec<LayoutEntry> = entries.collect::<Result<_, _>>()?;
         self.config += 1;
         self.builder.push(&entries)
     }
@@ -156,17 +152,15 @@ fn whole_numbers(
     values: [f32; LAYOUT_VALUES],
     what: impl Fn() -> String,
 ) -> Result<[i32; LAYOUT_VALUES], ConfigurationError> {
+    // A cast saturates and takes NaN for 0. The way back shows whether it changed the value.
     #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
     let numbers = values.map(|value| value as i32);
     #[expect(
         clippy::cast_precision_loss,
         reason = "a number that differs is refused"
     )]
-    let same = values
-        .iter()
-        .zip(numbers)
-        .all(|(value, number)| number as f32 == *value);
-    if same {
+    let is_same = numbers.map(|number| number as f32) == values;
+    if is_same {
         Ok(numbers)
     } else {
         Err(ConfigurationError::NotWhole { what: what() })

@@ -34,11 +34,12 @@ impl Form for PackedLayoutConfigs {
 
     fn cut(&self, size: usize) -> Vec<Configs> {
         let part = |(config_count, indices): (u32, &[u8])| {
-            let (tables, indices) = (self.tables.clone(), indices.to_vec().into());
             Configs::PackedLayoutConfigs(Self {
                 config_count,
-                tables,
-                indices,
+                // Parts share no message, so each has all tables, which are small beside the
+                // indices.
+                tables: self.tables.clone(),
+                indices: indices.to_vec().into(),
             })
         };
         cut_rows(&self.indices, self.config_count, size)

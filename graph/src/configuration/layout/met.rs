@@ -26,6 +26,8 @@ const NO_ROW: u32 = u32::MAX;
 impl Met {
     /// Nothing was met yet of the configurations of a batch at these slots.
     pub(super) fn new(slots: &[usize], batch: &LayoutBatch) -> Self {
+        // A combination is a number with one digit per slot, whose base is the length of the slot's
+        // table.
         let mut strides = Vec::with_capacity(slots.len());
         let mut combinations = 1_usize;
         for &slot in slots {
@@ -56,6 +58,7 @@ impl Met {
         match self {
             Self::Table { strides, rows } => rows[place(strides, indices)] = row,
             Self::Set(known, rows) => {
+                // The set numbers slices in the order of insertion, which is that of `rows`.
                 known.insert(indices);
                 rows.push(row);
             }

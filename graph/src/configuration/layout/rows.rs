@@ -42,28 +42,18 @@ const NOT_CONFIGURABLE: i64 = -2;
 
 impl LayoutRows {
     pub(super) fn new(batch: LayoutBatch, graph: &SegmentedGraph) -> Self {
-        let mut occurrence_of_slot = vec![0; graph.slots()];
-        for (number, occurrence) in graph.occurrences.iter().enumerate() {
-            occurrence
-                .slots
-                .iter()
-                .for_each(|&slot| occurrence_of_slot[slot] = to_u32(number));
-        }
-        let occurrences = graph
-            .occurrences
-            .iter()
-            .map(|occurrence| Met::new(&occurrence.slots, &batch));
-        let segments = graph
-            .segments
-            .iter()
-            .map(|segment| segment.configurable.len());
+        let occurrences = graph.occurrences.iter();
+        let by_indices = occurrences.map(|occurrence| Met::new(&occurrence.slots, &batch));
+        let segments = graph.segments.iter();
+        let by_entries = segments.map(|segment| {
+            let slots = segment.configurable.len();
+            (SliceSet::new(slots, batch.len()), Vec::new())
+        });
         Self {
-            by_indices: occurrences.collect(),
-            by_entries: segments
-                .map(|slots| (SliceSet::new(slots, batch.len()), Vec::new()))
-                .collect(),
+            by_indices: by_indices.collect(),
+            by_entries: by_entries.collect(),
             batch,
-            occurrence_of_slot,
+            occurrence_of_slot: occurrence_of_slot(graph),
             met: 0,
             indices: Vec::new(),
             entries: Vec::new(),
@@ -74,12 +64,17 @@ impl LayoutRows {
     /// Starts the rows of a configuration as a copy of those of the configuration `before`, and notes which
     /// occurrences see a changed slot.
     fn copy_before(&mut self, config: usize, before: Option<usize>, row_of: &mut Vec<u32>) {
-        let Some(before) = before else {
+        if let Some(before) = before {
+            row_of.extend_from_within(row_of.len() - self.changed.len()..);
+            self.note_changes(config, before);
+        } else {
             row_of.resize(self.changed.len(), 0);
             self.changed.fill(true);
-            return;
-        };
-        row_of.extend_from_within(row_of.len() - self.changed.len()..);
+        }
+    }
+
+    /// Notes which occurrences see a slot that differs between two configurations.
+    fn note_changes(&mut self, config: usize, before: usize) {
         let (row, row_rest) = self.batch.row(config).as_chunks::<COMPARED>();
         let (before, before_rest) = self.batch.row(before).as_chunks::<COMPARED>();
         let (occurrences, occurrences_rest) = self.occurrence_of_slot.as_chunks::<COMPARED>();
@@ -89,7 +84,8 @@ impl LayoutRows {
                 changed[occurrence as usize] |= index != before;
             }
         };
-        // Arrays are compared without a call.
+        // Neighbours in a search differ in few slots, so most blocks are equal and no slot of them
+        // is looked at. Arrays of a fixed length are compared without a call.
         for ((row, before), occurrences) in row.iter().zip(before).zip(occurrences) {
             if row != before {
                 compare(row, before, occurrences);
@@ -98,6 +94,7 @@ impl LayoutRows {
         compare(row_rest, before_rest, occurrences_rest);
     }
 
+    /// Returns the row of a configuration at an occurrence, and adds it if it is a new one.
     fn row(
         &mut self,
         graph: &SegmentedGraph,
@@ -113,20 +110,29 @@ impl LayoutRows {
         if let Some(row) = self.by_indices[occurrence].row(&self.indices) {
             return Ok(row);
         }
+        // The limit bounds what is remembered here, which may be more than the rows: several
+        // combinations of indices of different occurrences can lead to one row.
         self.met += 1;
         if self.met > MAX_ROWS {
             return Err(TooManyRows);
         }
-        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
-        self.entries.clear();
-        self.entries
-            .extend(slots.iter().zip(&self.indices).map(entry));
+        self.read_entries(slots);
         let row = self.row_of_entries(*segment, rows);
         self.by_indices[occurrence].add(&self.indices, row);
         Ok(row)
     }
 
+    /// Looks up the entries of the current indices of some slots.
+    fn read_entries(&mut self, slots: &[usize]) {
+        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
+        let entries = slots.iter().zip(&self.indices).map(entry);
+        self.entries.clear();
+        self.entries.extend(entries);
+    }
+
     fn row_of_entries(&mut self, segment: usize, rows: &mut Vec<Row>) -> u32 {
+        // Occurrences of one segment have tables of their own, so only entries tell whether their
+        // configurations are equal.
         let (known, known_rows) = &mut self.by_entries[segment];
         let (local, new) = known.insert(&self.entries);
         if new {
@@ -140,6 +146,18 @@ impl LayoutRows {
     }
 }
 
+/// Returns the occurrence that sees each slot. Pruning keeps every configurable node, so there is
+/// exactly one.
+fn occurrence_of_slot(graph: &SegmentedGraph) -> Vec<u32> {
+    let mut occurrence_of_slot = vec![0; graph.slots()];
+    for (number, occurrence) in (0..).zip(&graph.occurrences) {
+        for &slot in &occurrence.slots {
+            occurrence_of_slot[slot] = number;
+        }
+    }
+    occurrence_of_slot
+}
+
 impl RowFinder for LayoutRows {
     fn configs(&self) -> usize {
         self.batch.len()
@@ -151,6 +169,8 @@ impl RowFinder for LayoutRows {
         graph: &SegmentedGraph,
         found: &mut FoundRows,
     ) -> Result<(), TooManyRows> {
+        // The rows of the last distinct configuration are the last ones of `row_of`, from which
+        // they are copied.
         let before = found.distinct.first.last().copied();
         let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else {
             return Ok(());
@@ -179,6 +199,7 @@ impl RowFinder for LayoutRows {
 impl LocalConfigurations for LocalLayouts {
     fn hash(&self, row: Row, hasher: &mut blake3::Hasher) {
         for entries in self.0[row.segment].get(row.local).chunks(HASHED) {
+            // A call of the hasher takes longer than hashing the eight bytes of one entry.
             let mut bits = [[0; size_of::<u64>()]; HASHED];
             for (bits, entry) in bits.iter_mut().zip(entries) {
                 *bits = entry.bits().to_le_bytes();
@@ -189,6 +210,7 @@ impl LocalConfigurations for LocalLayouts {
 
     fn write(&self, row: Row, segment: &Segment, nodes: usize, values: &mut ConfigValues) {
         let Some(values) = values.int64() else { return };
+        // Nodes that are not configurable and nodes of padding look the same to a model.
         let first = values.len();
         values.resize(first + nodes * LAYOUT_VALUES, NOT_CONFIGURABLE);
         for (&node, entry) in segment

@@ -4,26 +4,18 @@ use hlorank_proto::v1::{
     LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs, TensorLayout,
 };
 
-use super::{LayoutBatch, batch::BYTE_TABLE};
+use super::{LayoutBatch, batch::index_width};
 use crate::configuration::count::to_u32;
 
 impl LayoutBatch {
     /// Writes the readable form; it leaves out nodes that keep the compiler's default.
     #[must_use]
     pub fn to_readable(&self, configurable: &[u32]) -> LayoutConfigs {
-        let node = |config, (slot, &node): (usize, &u32)| {
-            let tensors = self.entry(config, slot).tensors().into_iter();
-            let tensors = tensors
-                .map(|minor_to_major| TensorLayout { minor_to_major })
-                .collect();
-            NodeLayout { node, tensors }
-        };
         let config = |config| {
-            let nodes = configurable
-                .iter()
-                .enumerate()
-                .map(|slot| node(config, slot));
+            let slots = configurable.iter().enumerate();
+            let nodes = slots.map(|(slot, &node)| self.node_layout(config, slot, node));
             LayoutConfig {
+                // An entry without tensors is the default, which a node that is not named has.
                 nodes: nodes.filter(|node| !node.tensors.is_empty()).collect(),
             }
         };
@@ -32,10 +24,21 @@ impl LayoutBatch {
         }
     }
 
+    fn node_layout(&self, config: usize, slot: usize, node: u32) -> NodeLayout {
+        let tensors = self.entry(config, slot).tensors().into_iter();
+        let tensors = tensors.map(|minor_to_major| TensorLayout { minor_to_major });
+        NodeLayout {
+            node,
+            tensors: tensors.collect(),
+        }
+    }
+
     /// Writes the packed form.
     #[must_use]
     pub fn to_packed(&self) -> PackedLayoutConfigs {
-        let indices: Vec<u8> = match self.index_width() {
+        let lengths = (0..self.slots()).map(|slot| self.table(slot).len());
+        // The matrix is copied as a whole; going through its slots takes ten times as long.
+        let indices: Vec<u8> = match index_width(lengths) {
             1 => self
                 .indices()
                 .iter()
@@ -52,14 +55,6 @@ impl LayoutBatch {
             tables: self.write_tables(),
             indices: indices.into(),
         }
-    }
-
-    fn index_width(&self) -> usize {
-        let largest = (0..self.slots())
-            .map(|slot| self.table(slot).len())
-            .max()
-            .unwrap_or(0);
-        if largest <= BYTE_TABLE { 1 } else { 2 }
     }
 
     pub(super) fn write_tables(&self) -> Vec<LayoutTable> {

@@ -1,10 +1,13 @@
 use prost::encoding::{decode_varint, encode_varint};
 
 use super::{TILE_FEATURES, Tile, TileConfiguration};
-use crate::{ConfigurationError, Limits, configuration::count::to_u32};
+use crate::{
+    ConfigurationError, Limits,
+    configuration::{checks::check_size, count::to_u32},
+};
 
 /// Maximum number of bounds in one list of a tile.
-pub(super) const MAX_BOUNDS: usize = 64;
+const MAX_BOUNDS: usize = 64;
 
 /// Tile configurations of one kernel. They are kept encoded, because decoded bounds would take many times the memory of
 /// the message that they came in.
@@ -24,27 +27,29 @@ impl TileBatch {
         tile: TileConfiguration<'_>,
         limits: &Limits,
     ) -> Result<(), ConfigurationError> {
-        check_configs(self.len() + 1, limits)?;
-        if let Some(list) = tile.lists().iter().find(|list| list.len() > MAX_BOUNDS) {
-            return Err(too_many_bounds(self.len(), list.len()));
+        // A tile has no slots: the limit on entries is for kinds that have.
+        check_size(self.len() + 1, 0, limits)?;
+        for list in tile.lists() {
+            check_bounds(self.len(), list.len())?;
         }
         self.append(tile)
     }
 
     fn append(&mut self, tile: TileConfiguration<'_>) -> Result<(), ConfigurationError> {
+        // An empty list takes no byte beside its bit.
         let lists = tile.lists();
-        let present = (0..lists.len()).filter(|&list| !lists[list].is_empty());
-        self.encoded
-            .push(present.fold(0, |bits, list| bits | 1 << list));
+        let bit = |list: usize| u8::from(!lists[list].is_empty()) << list;
+        self.encoded.push(bit(0) | bit(1) | bit(2));
         for list in lists.into_iter().filter(|list| !list.is_empty()) {
             encode_varint(list.len() as u64, &mut self.encoded);
             for bound in list {
                 encode_varint(bound.cast_unsigned(), &mut self.encoded);
             }
         }
-        let end = u32::try_from(self.encoded.len()).map_err(|_| ConfigurationError::TooLong {
+        let found = self.encoded.len();
+        let end = u32::try_from(found).map_err(|_| ConfigurationError::TooLong {
             what: "the encoded bounds of the batch (in bytes)".to_owned(),
-            found: self.encoded.len(),
+            found,
             limit: u32::MAX as usize,
         })?;
         self.ends.push(end);
@@ -58,13 +63,9 @@ impl TileBatch {
         limits: &Limits,
     ) -> Result<(), ConfigurationError> {
         let lists: Vec<Vec<i64>> = features.chunks_exact(8).map(bounds_of_features).collect();
-        let [kernel_bounds, output_bounds, input_bounds] =
-            [0, 1, 2].map(|list| lists[list].as_slice());
-        let tile = TileConfiguration {
-            kernel_bounds,
-            output_bounds,
-            input_bounds,
-        };
+        let tile = TileConfiguration::of([0, 1, 2].map(|list| lists[list].as_slice()));
+        // Features show at most six bounds of a list. A longer list has another sum or product than
+        // the bounds shown, and cannot be told from its features.
         if tile.features() != features {
             return Err(ConfigurationError::NotBounds { config: self.len() });
         }
@@ -92,12 +93,12 @@ impl TileBatch {
     #[must_use]
     pub fn get(&self, config: usize) -> Tile {
         let encoded = &mut self.encoded(config);
-        let (present, mut bounds) = (read_number(encoded), Vec::new());
+        let present = read_number(encoded);
+        let mut bounds = Vec::new();
         let ends = [0, 1, 2].map(|list| {
-            let count = if present >> list & 1 == 1 {
-                read_number(encoded)
-            } else {
-                0
+            let count = match present >> list & 1 {
+                1 => read_number(encoded),
+                _ => 0,
             };
             bounds.extend((0..count).map(|_| read_number(encoded)));
             bounds.len()
@@ -143,6 +144,8 @@ fn bounds_of_features(features: &[f32]) -> Vec<i64> {
         .iter()
         .rposition(|value| *value != 0.0)
         .map_or(0, |last| last + 1);
+    // Unused places hold zeros, as a bound of 0 does. A product of 0 without a zero among the
+    // values shows that one such bound follows.
     let ends_in_zero =
         usize::from(used > 0 && features[7] == 0.0 && !features[..used].contains(&0.0));
     #[expect(
@@ -155,24 +158,16 @@ fn bounds_of_features(features: &[f32]) -> Vec<i64> {
         .collect()
 }
 
-pub(super) fn check_configs(found: usize, limits: &Limits) -> Result<(), ConfigurationError> {
-    match found {
-        0 => Err(ConfigurationError::Empty),
-        found if found > limits.configs => Err(ConfigurationError::TooMany {
-            found,
-            limit: limits.configs,
-        }),
-        _ => Ok(()),
+/// Checks the length of a list of bounds.
+pub(super) fn check_bounds(config: usize, found: usize) -> Result<(), ConfigurationError> {
+    if found <= MAX_BOUNDS {
+        return Ok(());
     }
-}
-
-pub(super) fn too_many_bounds(config: usize, found: usize) -> ConfigurationError {
-    let what = format!("a list of bounds of configuration {config}");
-    ConfigurationError::TooLong {
-        what,
+    Err(ConfigurationError::TooLong {
+        what: format!("a list of bounds of configuration {config}"),
         found,
         limit: MAX_BOUNDS,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -14,13 +14,8 @@ pub(super) fn read<'a>(
     let mut batch = TileBatch::default();
     for config in configs {
         let lists = read_lists(config)?;
-        let [kernel_bounds, output_bounds, input_bounds] = lists.each_ref().map(Vec::as_slice);
-        let tile = TileConfiguration {
-            kernel_bounds,
-            output_bounds,
-            input_bounds,
-        };
-        batch.push(tile, limits)?;
+        let lists = lists.each_ref().map(Vec::as_slice);
+        batch.push(TileConfiguration::of(lists), limits)?;
     }
     if batch.is_empty() {
         return Err(ConfigurationError::Empty);
@@ -35,16 +30,21 @@ fn read_lists(mut config: &[u8]) -> Result<[Vec<i64>; 3], ConfigurationError> {
         if present >> bit & 1 == 0 {
             continue;
         }
-        let count = number(&mut config)?;
-        if count > config.len() as u64 {
-            return Err(malformed(&format!("list {bit} of a tile ends early")));
-        }
-        for _ in 0..count {
-            list.push(number(&mut config)?.cast_signed());
-        }
+        *list = read_bounds(&mut config, bit)?;
     }
     if !config.is_empty() {
         return Err(malformed("a tile has bytes after its bounds"));
     }
     Ok(lists)
+}
+
+fn read_bounds(config: &mut &[u8], list: usize) -> Result<Vec<i64>, ConfigurationError> {
+    // Every bound takes at least one byte, so the count is bounded by the rest before a list of it
+    // is made.
+    let count = number(config)?;
+    if count > config.len() as u64 {
+        return Err(malformed(&format!("list {list} of a tile ends early")));
+    }
+    let bounds = (0..count).map(|_| number(config).map(u64::cast_signed));
+    bounds.collect()
 }

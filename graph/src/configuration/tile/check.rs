@@ -28,10 +28,10 @@ fn check_bounds(
             found,
         });
     }
-    match bounds
+    let elements = bounds
         .iter()
-        .try_fold(1_i64, |product, bound| product.checked_mul(*bound))
-    {
+        .try_fold(1_i64, |product, bound| product.checked_mul(*bound));
+    match elements {
         Some(_) => Ok(()),
         None => Err(ConfigurationError::TileTooLarge { config, list }),
     }

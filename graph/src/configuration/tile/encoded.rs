@@ -3,13 +3,13 @@
 use hlorank_proto::v1::{PackedTileConfigs, TileConfigs};
 use prost::Message as _;
 
-use super::{
-    TileBatch, TileConfiguration,
-    batch::{MAX_BOUNDS, check_configs, too_many_bounds},
-};
+use super::{TileBatch, TileConfiguration, batch::check_bounds};
 use crate::{
     ConfigurationError, Limits,
-    configuration::encoded_form::{EncodedForm, EncodedSize, FormFacts},
+    configuration::{
+        checks::{check_count, check_size},
+        encoded_form::{EncodedForm, EncodedSize, FormFacts},
+    },
     wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
 };
 
@@ -59,31 +59,21 @@ impl TileBatch {
 }
 
 fn read_readable(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
-    check_configs(count_messages(message, 1)?, limits)?;
-    let (mut batch, mut lists) = (TileBatch::default(), [Vec::new(), Vec::new(), Vec::new()]);
+    check_size(count_messages(message, 1)?, 0, limits)?;
+    let mut batch = TileBatch::default();
+    let mut lists = [Vec::new(), Vec::new(), Vec::new()];
     for tile in messages(message, 1) {
         let tile = tile?;
         for (list, number) in lists.iter_mut().zip(1..) {
-            let found = count_numbers(tile, number)?;
-            if found > MAX_BOUNDS {
-                return Err(too_many_bounds(batch.len(), found));
-            }
+            // The bounds are counted before they are kept. Counting meets every error, so reading
+            // does not end early.
+            check_bounds(batch.len(), count_numbers(tile, number)?)?;
+            let bounds = numbers(tile, number).map_while(Result::ok);
             list.clear();
-            list.extend(
-                numbers(tile, number)
-                    .map_while(Result::ok)
-                    .map(u64::cast_signed),
-            );
+            list.extend(bounds.map(u64::cast_signed));
         }
-        let [kernel_bounds, output_bounds, input_bounds] = lists.each_ref().map(Vec::as_slice);
-        batch.push(
-            TileConfiguration {
-                kernel_bounds,
-                output_bounds,
-                input_bounds,
-            },
-            limits,
-        )?;
+        let lists = lists.each_ref().map(Vec::as_slice);
+        batch.push(TileConfiguration::of(lists), limits)?;
     }
     Ok(batch)
 }
@@ -95,35 +85,37 @@ fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, Configurati
     }
     let [configs, counts @ ..] = fields;
     let bounds = last_bytes(message, 5)?;
-    check_configs(configs, limits)?;
-    if let Some(&found) = counts.iter().find(|count| **count > MAX_BOUNDS) {
-        return Err(too_many_bounds(0, found));
+    // The limits on both factors come first, so that their product does not overflow.
+    check_size(configs, 0, limits)?;
+    for count in counts {
+        check_bounds(0, count)?;
     }
     let width: usize = counts.iter().sum();
     let expected = configs * width * size_of::<i32>();
-    if bounds.len() != expected {
-        return Err(ConfigurationError::WrongCount {
-            what: "the matrix of bounds (in bytes)".to_owned(),
-            found: bounds.len(),
-            expected,
-        });
-    }
+    check_count("the matrix of bounds (in bytes)", bounds.len(), expected)?;
+    read_matrix(bounds, configs, counts, limits)
+}
+
+/// Reads the `[configs, bounds]` matrix of tiles that have these numbers of bounds.
+fn read_matrix(
+    bounds: &[u8],
+    configs: usize,
+    [kernel, output, input]: [usize; 3],
+    limits: &Limits,
+) -> Result<TileBatch, ConfigurationError> {
+    let width = kernel + output + input;
     let mut batch = TileBatch::default();
     let mut row = Vec::with_capacity(width);
-    let [kernel, output, _] = counts;
     let (quads, _) = bounds.as_chunks::<4>();
+    // Tiles may have no bounds at all, so rows are counted and not cut from the matrix, which has
+    // none of that width.
     for config in 0..configs {
-        let quads = &quads[config * width..][..width];
-        let values = quads.iter().map(|quad| i32::from_le_bytes(*quad));
+        let values = quads[config * width..][..width].iter();
         row.clear();
-        row.extend(values.map(i64::from));
+        row.extend(values.map(|&quad| i64::from(i32::from_le_bytes(quad))));
         let (kernel_bounds, rest) = row.split_at(kernel);
         let (output_bounds, input_bounds) = rest.split_at(output);
-        let tile = TileConfiguration {
-            kernel_bounds,
-            output_bounds,
-            input_bounds,
-        };
+        let tile = TileConfiguration::of([kernel_bounds, output_bounds, input_bounds]);
         batch.push(tile, limits)?;
     }
     Ok(batch)

@@ -66,6 +66,7 @@ impl Batch for TileBatch {
     }
 
     fn canonical(&self, config: usize) -> Vec<u8> {
+        // The bounds and not the features, which several tiles can share.
         self.encoded(config).to_vec()
     }
 

@@ -25,6 +25,31 @@ impl TileRows {
             locals: LocalTiles::default(),
         }
     }
+
+    /// Adds the rows of a new tile.
+    fn add_rows(
+        &mut self,
+        config: usize,
+        graph: &SegmentedGraph,
+        found: &mut FoundRows,
+    ) -> Result<(), TooManyRows> {
+        // Every segment sees the whole tile, so a new tile makes a new row of each, and no row of
+        // two tiles is the same.
+        let first = found.rows.len();
+        let local = self.locals.0.len();
+        let segments = 0..graph.segments.len();
+        if first + segments.len() > MAX_ROWS {
+            return Err(TooManyRows);
+        }
+        self.locals.0.push(self.batch.get(config).view().features());
+        found
+            .rows
+            .extend(segments.map(|segment| Row { segment, local }));
+        let occurrences = graph.occurrences.iter();
+        let row_of = occurrences.map(|occurrence| to_u32(first + occurrence.segment));
+        found.row_of.extend(row_of);
+        Ok(())
+    }
 }
 
 impl RowFinder for TileRows {
@@ -40,22 +65,7 @@ impl RowFinder for TileRows {
         let Some(config) = found.add_config(graph, |config| self.batch.key(config))? else {
             return Ok(());
         };
-        let (first, local) = (found.rows.len(), self.locals.0.len());
-        let segments = 0..graph.segments.len();
-        if first + segments.len() > MAX_ROWS {
-            return Err(TooManyRows);
-        }
-        self.locals.0.push(self.batch.get(config).view().features());
-        found
-            .rows
-            .extend(segments.map(|segment| Row { segment, local }));
-        found.row_of.extend(
-            graph
-                .occurrences
-                .iter()
-                .map(|occurrence| to_u32(first + occurrence.segment)),
-        );
-        Ok(())
+        self.add_rows(config, graph, found)
     }
 
     fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations> {

@@ -41,8 +41,17 @@ impl Tile {
     }
 }
 
-impl TileConfiguration<'_> {
-    pub(super) fn lists(&self) -> [&[i64]; 3] {
+impl<'a> TileConfiguration<'a> {
+    /// Returns the tile of the bounds of the kernel, the output and the input.
+    pub(super) fn of([kernel_bounds, output_bounds, input_bounds]: [&'a [i64]; 3]) -> Self {
+        Self {
+            kernel_bounds,
+            output_bounds,
+            input_bounds,
+        }
+    }
+
+    pub(super) fn lists(&self) -> [&'a [i64]; 3] {
         [self.kernel_bounds, self.output_bounds, self.input_bounds]
     }
 
@@ -51,6 +60,7 @@ impl TileConfiguration<'_> {
     pub fn features(&self) -> [f32; TILE_FEATURES] {
         let mut features = [0.0; TILE_FEATURES];
         for (list, slots) in self.lists().into_iter().zip(features.chunks_exact_mut(8)) {
+            // The product of no values would be 1, but TpuGraphs has 0.
             if !list.is_empty() {
                 aggregate(list.iter().copied(), slots);
             }

@@ -26,18 +26,9 @@ impl TileBatch {
     /// the readable form can hold such tiles.
     #[must_use]
     pub fn to_packed(&self) -> Option<PackedTileConfigs> {
-        let counts = |tile: &Tile| tile.view().lists().map(<[i64]>::len);
-        let first = counts(&self.iter().next()?);
-        let mut bounds = Vec::new();
-        for tile in self.iter() {
-            if counts(&tile) != first {
-                return None;
-            }
-            for &bound in tile.view().lists().into_iter().flatten() {
-                bounds.extend(i32::try_from(bound).ok()?.to_le_bytes());
-            }
-        }
-        let [kernel, output, input] = first.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        let counts = bound_counts(&self.iter().next()?);
+        let bounds = self.packed_bounds(counts)?;
+        let [kernel, output, input] = counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         Some(PackedTileConfigs {
             config_count: u32::try_from(self.len()).ok()?,
             kernel_bound_count: kernel,
@@ -46,6 +37,25 @@ impl TileBatch {
             bounds: bounds.into(),
         })
     }
+
+    /// Returns the matrix of bounds; `None` if a tile has other numbers of bounds, or a bound is
+    /// too large.
+    fn packed_bounds(&self, counts: [usize; 3]) -> Option<Vec<u8>> {
+        let mut bounds = Vec::new();
+        for tile in self.iter() {
+            if bound_counts(&tile) != counts {
+                return None;
+            }
+            for &bound in tile.view().lists().into_iter().flatten() {
+                bounds.extend(i32::try_from(bound).ok()?.to_le_bytes());
+            }
+        }
+        Some(bounds)
+    }
+}
+
+fn bound_counts(tile: &Tile) -> [usize; 3] {
+    tile.view().lists().map(<[i64]>::len)
 }
 
 #[cfg(test)]
