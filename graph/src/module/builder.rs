@@ -158,7 +158,6 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     ) -> Result<(), GraphError> {
         pace::pause();
         self.register(instruction.id, &instruction.name)?;
-        // The limit on edges holds before the references are kept.
         self.check_edges(instruction)?;
         let opcode = self.nodes.push(instruction, is_root, origin);
         if opcode == 0 {

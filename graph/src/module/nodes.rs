@@ -76,7 +76,7 @@ impl<'a> Nodes<'a> {
     ) -> u8 {
         let opcode = opcode_id(&instruction.opcode);
         self.opcodes.push(opcode);
-        // Features are written in place: a module has up to 100,000 rows of 560 bytes.
+        // Features are written in place, because a module may have 100,000 rows of 560 bytes.
         let start = self.features.len();
         self.features.resize(start + FEATURES, 0.0);
         self.lengths

@@ -4,7 +4,6 @@ use super::{lexer::Lexer, shape::shape};
 
 /// Reads name, shape and opcode of an instruction from its text; `None` if the text is no instruction.
 pub(crate) fn head(instruction: &str) -> Option<HloInstructionProto> {
-    // The parser has accepted this text before, so its errors need no message.
     let mut lexer = Lexer::new(instruction);
     let name = lexer.name("an instruction").ok()?.to_owned();
     lexer.expect("=").ok()?;

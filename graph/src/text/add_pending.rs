@@ -41,8 +41,7 @@ impl Parser<'_, '_> {
             let parameter = self.wrapped_parameter(number, shape)?;
             self.push_implied(&parameter, shape, &mut computation);
         }
-        // The parameters and the operation get the names that XLA gives them, which descriptions
-        // show.
+        // XLA gives the parameters and the operation these names.
         "async_op".clone_into(&mut operation.name);
         operation.shape = Some(self.shape_message(signature.result)?);
         keep_dimensions(&mut operation);

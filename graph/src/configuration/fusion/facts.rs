@@ -61,8 +61,8 @@ impl Batch for FusionBatch {
 
     /// The delta form if there are few changes, as in a step of a search, else the packed form.
     fn to_smallest_form(&self) -> Configs {
-        // A configuration takes its changes and their count, of one byte if it is below 128, for
-        // the bytes of its bits.
+        // The delta form takes the changes of a configuration and their count, of one byte if it is
+        // below 128. The packed form takes the bytes of its bits.
         if self.changes() * CHANGE_BYTES + self.len() < self.len() * self.row(0).len() {
             Configs::DeltaFusionConfigs(self.to_delta())
         } else {

@@ -215,14 +215,13 @@ fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
     let slots = tables.len();
     let mut sorted = Vec::new();
     for (slot, table) in pace::in_steps(1, tables.iter_mut()).enumerate() {
-        if !has_repeated(table, &mut sorted) {
-            continue;
-        }
-        let mut interner = EntryTable::default();
-        let merged: Vec<u16> = table.iter().map(|&entry| interner.intern(entry)).collect();
-        *table = interner.entries;
-        for index in indices.iter_mut().skip(slot).step_by(slots) {
-            *index = merged[usize::from(*index)];
+        if has_repeated(table, &mut sorted) {
+            let mut interner = EntryTable::default();
+            let merged: Vec<u16> = table.iter().map(|&entry| interner.intern(entry)).collect();
+            *table = interner.entries;
+            for index in indices.iter_mut().skip(slot).step_by(slots) {
+                *index = merged[usize::from(*index)];
+            }
         }
     }
 }

@@ -36,7 +36,6 @@ impl TileBatch {
     }
 
     fn append(&mut self, tile: TileConfiguration<'_>) -> Result<(), ConfigurationError> {
-        // An empty list takes no byte beside its bit.
         let lists = tile.lists();
         let bit = |list: usize| u8::from(!lists[list].is_empty()) << list;
         self.encoded.push(bit(0) | bit(1) | bit(2));

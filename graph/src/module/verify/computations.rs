@@ -142,8 +142,6 @@ fn check_arguments(
 ) -> Result<(), ModuleFault> {
     expect_arguments(callee, operands.len())?;
     for (number, (&operand, &parameter)) in operands.iter().zip(&callee.parameters).enumerate() {
-        // The text of messages is made only for a mismatch, since a module may pass thousands of
-        // arguments.
         let pair = [operand, parameter].map(|node| nodes.shapes.get(node as usize));
         let [Some(outside), Some(inside)] = pair else {
             continue;

@@ -19,7 +19,6 @@ pub(super) fn check_shape(shape: &ShapeProto) -> Result<(), ModuleFault> {
     if is_array_and_tuple(shape) {
         return Err(ModuleFault::ArrayAndTuple);
     }
-    // An unbounded size is the least number of 64 bits, and no other negative size means anything.
     let is_possible = |size: i64| size >= 0 || size == UNBOUNDED;
     if let Some(dimension) = shape.dimensions.iter().position(|&size| !is_possible(size)) {
         return Err(ModuleFault::NegativeSize {
