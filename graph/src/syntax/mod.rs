@@ -11,5 +11,5 @@ pub(crate) use self::{
     element_type::{BUFFER, OPAQUE, PRED, S32, TOKEN, TUPLE, U32, complex_of, has_layout, real_of},
     head::head,
     lexer::{Lexer, MAX_DEPTH},
-    shape::{UNBOUNDED, is_permutation, row_major, shape, shape_if_next, tuple_of},
+    shape::{UNBOUNDED, is_permutation, row_major, shape, shape_if_next, total_size, tuple_of},
 };

@@ -85,6 +85,15 @@ pub(crate) fn row_major(rank: usize) -> Vec<i64> {
     (0..i64::try_from(rank).unwrap_or(0)).rev().collect()
 }
 
+/// Returns the size of two dimensions that are put together.
+pub(crate) fn total_size(one: i64, other: i64) -> i64 {
+    if one == UNBOUNDED || other == UNBOUNDED {
+        UNBOUNDED
+    } else {
+        one.saturating_add(other)
+    }
+}
+
 /// Returns whether a layout is next. A brace after a shape may also open a computation, whose first word is a name.
 fn is_layout_next(lexer: &mut Lexer<'_>) -> bool {
     if lexer.peek() != b'{' {

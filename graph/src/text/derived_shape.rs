@@ -1,9 +1,8 @@
 //! Shapes that the text leaves out and that follow from those of operands, as XLA's parser derives them.
 
-use hlorank_proto::xla::{HloInstructionProto, LayoutProto, ShapeProto};
+use hlorank_proto::xla::{DotDimensionNumbers, HloInstructionProto, LayoutProto, ShapeProto};
 
 use super::{
-    attributes::numbers,
     computation::Computation,
     module::Parser,
     shape_rule::{Rule, rule},
@@ -11,7 +10,7 @@ use super::{
 };
 use crate::{
     GraphError, TextError, shortened,
-    syntax::{Lexer, UNBOUNDED, has_layout, row_major},
+    syntax::{Lexer, UNBOUNDED, has_layout, row_major, total_size},
 };
 
 /// Maximum rank of a derived array, so that a short line does not take the time of a long list of dimensions.
@@ -51,7 +50,7 @@ impl<'a> Parser<'a, '_> {
             Some(Rule::Reduce) => self.reduced(operands, &instruction.dimensions),
             Some(rule) => {
                 let array = match rule {
-                    Rule::Dot => self.product(start, operands)?,
+                    Rule::Dot => self.product(instruction, operands)?,
                     rule => self.array_by_rule(rule, instruction, operands)?,
                 };
                 // Broadcasts and dots of derived arrays could double the rank with every
@@ -191,9 +190,7 @@ impl<'a> Parser<'a, '_> {
             let Some(size) = part.and_then(|part| part.dimensions.get(along).copied()) else {
                 return Ok(None);
             };
-            // A sum that wraps differs from the one that the check of the instruction expects, and
-            // is refused there.
-            *total = total.wrapping_add(size);
+            *total = total_size(*total, size);
         }
         Ok(Some(array_of(whole.element_type, whole.dimensions)))
     }
@@ -222,40 +219,26 @@ impl<'a> Parser<'a, '_> {
     /// The batch dimensions, and what is not contracted of both operands.
     fn product(
         &mut self,
-        start: usize,
+        instruction: &HloInstructionProto,
         operands: &[ShapeId],
     ) -> Result<Option<ShapeProto>, GraphError> {
         let (Some(left), Some(right)) = (self.array(operands, 0)?, self.array(operands, 1)?) else {
             return Ok(None);
         };
-        let keys = ["lhs_batch_dims", "lhs_contracting_dims"];
-        let [batch, left_free] = self.batch_and_free(start, &left.dimensions, keys)?;
-        let keys = ["rhs_batch_dims", "rhs_contracting_dims"];
-        let [_, right_free] = self.batch_and_free(start, &right.dimensions, keys)?;
-        let dimensions = [batch, left_free, right_free].concat();
+        // Without attributes, nothing is shared or contracted.
+        let none = DotDimensionNumbers::default();
+        let numbers = instruction.dot_dimension_numbers.as_ref();
+        let numbers = numbers.unwrap_or(&none);
+        let batch = &numbers.lhs_batch_dimensions;
+        let size = |&number: &i64| left.dimensions.get(usize::try_from(number).ok()?);
+        let batch_sizes = batch.iter().filter_map(size).copied().collect();
+        let left_named = [&batch[..], &numbers.lhs_contracting_dimensions].concat();
+        let right_batch = &numbers.rhs_batch_dimensions;
+        let right_named = [&right_batch[..], &numbers.rhs_contracting_dimensions].concat();
+        let left_free = others(&left.dimensions, &left_named);
+        let right_free = others(&right.dimensions, &right_named);
+        let dimensions = [batch_sizes, left_free, right_free].concat();
         Ok(Some(array_of(left.element_type, dimensions)))
-    }
-
-    /// Returns the sizes of the batch dimensions of an operand of a dot, and of those that it
-    /// neither shares nor contracts.
-    fn batch_and_free(
-        &mut self,
-        start: usize,
-        sizes: &[i64],
-        [batch, contracted]: [&str; 2],
-    ) -> Result<[Vec<i64>; 2], GraphError> {
-        let batch = self.numbers_of(start, batch)?;
-        let contracted = self.numbers_of(start, contracted)?;
-        let size = |&number: &i64| sizes.get(usize::try_from(number).ok()?).copied();
-        let free = others(sizes, &[&batch[..], &contracted].concat());
-        Ok([batch.iter().filter_map(size).collect(), free])
-    }
-
-    fn numbers_of(&mut self, start: usize, key: &str) -> Result<Vec<i64>, GraphError> {
-        match self.attribute_of(start, key)? {
-            Some(position) => self.lexer.aside(position, numbers),
-            None => Ok(Vec::new()),
-        }
     }
 
     /// Returns where the value of an attribute stands, of an instruction without a shape whose opcode is at `start`.
@@ -265,15 +248,21 @@ impl<'a> Parser<'a, '_> {
         self.lexer.aside(start, |lexer| {
             lexer.name("an opcode")?;
             lexer.skip_group()?;
+            let mut position = None;
             while lexer.eat(",") {
                 let found = lexer.name("an attribute")?;
-                lexer.expect("=")?;
+                // An instruction that stands in place of an operand has no attributes, and the next
+                // operand follows it.
+                if !lexer.eat("=") {
+                    break;
+                }
+                // The last one counts if it is given twice.
                 if found == key {
-                    return Ok(Some(lexer.position()));
+                    position = Some(lexer.position());
                 }
                 lexer.skip_value()?;
             }
-            Ok(None)
+            Ok(position)
         })
     }
 }

@@ -193,7 +193,10 @@ async fn the_model_of_the_target_is_explained() {
     let server = TestServer::start_with(&["--default-tile-model=tile-iree-cpu"]).await;
     let command_line = CommandLine::of(&server);
     let kernels = fixture("measured/tile_kernels.pb");
-    for (target, model) in [("TPU v3, XLA", TILE_MODEL), ("AMD EPYC, IREE", "tile-iree-cpu")] {
+    for (target, model) in [
+        ("TPU v3, XLA", TILE_MODEL),
+        ("AMD EPYC, IREE", "tile-iree-cpu"),
+    ] {
         let options = ["--module=0", "--target", target];
         let graph = explained(&command_line, kernels.to_str().unwrap(), &options);
         let name = graph["model"].as_str().unwrap().split('@').next();

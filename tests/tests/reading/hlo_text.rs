@@ -200,6 +200,39 @@ fn instructions_that_the_text_implies_have_the_names_of_xla() {
 }
 
 #[test]
+fn a_shape_that_the_text_leaves_out_is_the_one_that_it_may_name() {
+    let graph = |instruction: &str| {
+        let text = format!(
+            "HloModule m\n\nENTRY e {{\n  u = f32[?,4] parameter(0)\n  x = f32[3,2,3] parameter(1)\n  \
+                            y = f32[3,5] parameter(2)\n  t = (f32[3,5], f32[3]) parameter(3)\n  \
+                            ROOT r = {instruction}\n}}\n"
+        );
+        HloModule::read_text(&text, &Limits::default())
+            .unwrap()
+            .arrays
+    };
+    for (shape, instruction) in [
+        ("f32[?,4]", "concatenate(u, u), dimensions={0}"),
+        ("f32[6,5]", "concatenate(y, y), dimensions={0}"),
+        // The last one counts of an attribute that is given twice.
+        (
+            "f32[2,3,5]",
+            "dot(x, y), lhs_contracting_dims={2}, lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+        ),
+        ("f32[3]", "get-tuple-element(t), index=0, index=1"),
+        // An operand follows an instruction without attributes.
+        ("f32[3,2,3,3,5]", "add(dot(x, y), dot(x, y))"),
+        (
+            "f32[3,2,3,3,5]",
+            "add(dot(x, y), f32[3,2,3,3,5] broadcast(f32[] constant(1)))",
+        ),
+    ] {
+        let [named, left_out] = [format!("{shape} {instruction}"), instruction.to_owned()];
+        assert_eq!(graph(&named), graph(&left_out), "{instruction}");
+    }
+}
+
+#[test]
 fn a_module_without_its_first_line_is_the_same_graph() {
     let body = "f {\n  ROOT a = f32[8] parameter(0)\n}\n\ng {\n  p = f32[8] parameter(0)\n  \
                 ROOT c = f32[8] call(p), to_apply=f\n}\n";

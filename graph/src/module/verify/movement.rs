@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     ModuleFault,
-    syntax::{TUPLE, UNBOUNDED, is_permutation},
+    syntax::{TUPLE, UNBOUNDED, is_permutation, total_size},
 };
 
 /// Returns the first operand and the result, which have one element type.
@@ -228,7 +228,7 @@ pub(super) fn concatenate(instruction: Instruction<'_>) -> Result<(), ModuleFaul
     let dimensions = &instruction.proto.dimensions;
     expect_count("concatenated dimensions", dimensions.len(), 1)?;
     let along = position("concatenated dimension", dimensions[0], first.rank())?;
-    let Some(total) = total_size(instruction, first, along)? else {
+    let Some(total) = sum_of_sizes(instruction, first, along)? else {
         return Ok(());
     };
     let sizes = first.dimensions.iter().enumerate();
@@ -238,7 +238,7 @@ pub(super) fn concatenate(instruction: Instruction<'_>) -> Result<(), ModuleFaul
 
 /// Returns the sum of the sizes of all operands in one dimension; `None` if an operand is not
 /// known.
-fn total_size(
+fn sum_of_sizes(
     instruction: Instruction<'_>,
     first: Array<'_>,
     along: usize,
@@ -249,12 +249,7 @@ fn total_size(
             return Ok(None);
         };
         check_beside(operand, first, along)?;
-        let size = operand.dimensions[along];
-        total = if size == UNBOUNDED || total == UNBOUNDED {
-            UNBOUNDED
-        } else {
-            total.saturating_add(size)
-        };
+        total = total_size(total, operand.dimensions[along]);
     }
     Ok(Some(total))
 }
