@@ -9,6 +9,9 @@ use zip::{ZipArchive, read::ZipFile, result::ZipError};
 use super::{element::Element, npy::Npy};
 use crate::{ConfigurationError, FileError};
 
+/// The name of an axis, and its size unless any is allowed.
+pub(super) type Axis<'a> = (&'a str, Option<usize>);
+
 type Entry<'a> = Take<ZipFile<'a, Cursor<Vec<u8>>>>;
 
 /// A reader of the arrays of an npz file.
@@ -23,8 +26,7 @@ impl Arrays {
     pub(super) fn of(path: &Path, bytes: Vec<u8>, limit: u64) -> Result<Self, FileError> {
         let path = path.display().to_string();
         let opened = ZipArchive::new(Cursor::new(bytes)).and_then(|mut archive| {
-            let sizes = (0..archive.len()).map(|entry| Ok(archive.by_index_raw(entry)?.size()));
-            let found = sizes.sum::<Result<u64, ZipError>>()?;
+            let found = claimed_bytes(&mut archive)?;
             Ok((archive, found))
         });
         match opened {
@@ -66,6 +68,14 @@ impl Arrays {
         }
     }
 
+    pub(super) fn configuration_error(&self, source: ConfigurationError) -> FileError {
+        FileError::Configuration {
+            path: self.path.clone(),
+            module: 0,
+            source,
+        }
+    }
+
     /// Reads at most `limit` integers of any type. `TGraph` stores them as f64.
     pub(super) fn integers(&mut self, name: &str, limit: usize) -> Result<Vec<i64>, FileError> {
         self.visit(name, |array| {
@@ -86,23 +96,16 @@ impl Arrays {
     pub(super) fn check_shape(
         &mut self,
         name: &str,
-        expected: &[(&str, Option<usize>)],
+        expected: &[Axis<'_>],
     ) -> Result<(), FileError> {
         self.visit(name, |array| {
             let shape = array.shape();
-            let fits = |(size, (_, expected)): (&usize, &(&str, Option<usize>))| {
-                expected.is_none_or(|expected| *size == expected)
-            };
-            if shape.len() == expected.len() && shape.iter().zip(expected).all(fits) {
+            if fits(shape, expected) {
                 return Ok(());
             }
-            let size = |(axis, size): &(&str, Option<usize>)| {
-                size.map_or((*axis).to_owned(), |size| size.to_string())
-            };
-            let expected: Vec<String> = expected.iter().map(size).collect();
             Err(format!(
                 "has shape {shape:?}, expected [{}]",
-                expected.join(", ")
+                names_and_sizes(expected)
             ))
         })
     }
@@ -125,6 +128,8 @@ impl Arrays {
         row_length: impl Fn(&[usize]) -> Result<usize, String>,
         mut take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
     ) -> Result<(), FileError> {
+        // What `take` refuses has a type that the text of `visit` would lose, so it is kept beside
+        // the text.
         let mut refused = None;
         let visited = self.visit(name, |array| {
             let length = row_length(array.shape())?;
@@ -139,11 +144,7 @@ impl Arrays {
             })
         });
         match refused {
-            Some(source) => Err(FileError::Configuration {
-                path: self.path.clone(),
-                module: 0,
-                source,
-            }),
+            Some(source) => Err(self.configuration_error(source)),
             None => visited,
         }
     }
@@ -158,12 +159,37 @@ impl Arrays {
             Err(ZipError::FileNotFound) => Err("missing".to_owned()),
             Err(error) => Err(error.to_string()),
             Ok(entry) => {
+                // An archive may decompress to more than it claims, and only the claim was compared
+                // with the limit.
                 let claimed = entry.size();
                 Npy::new(entry.take(claimed)).and_then(visit)
             }
         };
         visited.map_err(|detail| self.error(name, &detail))
     }
+}
+
+/// Returns the bytes that the files of an archive claim to have when they are decompressed.
+fn claimed_bytes(archive: &mut ZipArchive<Cursor<Vec<u8>>>) -> Result<u64, ZipError> {
+    // A raw entry has its size from the directory of the archive, so nothing is decompressed for
+    // it.
+    (0..archive.len())
+        .map(|entry| Ok(archive.by_index_raw(entry)?.size()))
+        .sum()
+}
+
+fn fits(shape: &[usize], expected: &[Axis<'_>]) -> bool {
+    let fits = |(size, (_, expected)): (&usize, &Axis<'_>)| {
+        expected.is_none_or(|expected| *size == expected)
+    };
+    shape.len() == expected.len() && shape.iter().zip(expected).all(fits)
+}
+
+/// Returns the sizes of axes, and the names of those that may have any.
+fn names_and_sizes(axes: &[Axis<'_>]) -> String {
+    let shown =
+        |(name, size): &Axis<'_>| size.map_or_else(|| (*name).to_owned(), |size| size.to_string());
+    axes.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// Collects the numbers of an array. Memory grows with what is read, and not with what the header claims.

@@ -21,20 +21,14 @@ impl Element {
     /// Reads a type as numpy writes it; `None` if it is not one of numbers of at most 64 bits.
     pub(super) fn of(descr: &str) -> Option<Self> {
         let (order, descr) = descr.split_at_checked(1)?;
-        let (kind, width) = match descr {
-            "b1" | "u1" => (Kind::Unsigned, 1),
-            "u2" => (Kind::Unsigned, 2),
-            "u4" => (Kind::Unsigned, 4),
-            "u8" => (Kind::Unsigned, 8),
-            "i1" => (Kind::Signed, 1),
-            "i2" => (Kind::Signed, 2),
-            "i4" => (Kind::Signed, 4),
-            "i8" => (Kind::Signed, 8),
-            "f2" => (Kind::Float, 2),
-            "f4" => (Kind::Float, 4),
-            "f8" => (Kind::Float, 8),
+        let (kind, width) = descr.split_at_checked(1)?;
+        let kind = match (kind, width) {
+            ("b", "1") | ("u", "1" | "2" | "4" | "8") => Kind::Unsigned,
+            ("i", "1" | "2" | "4" | "8") => Kind::Signed,
+            ("f", "2" | "4" | "8") => Kind::Float,
             _ => return None,
         };
+        let width = width.parse().ok()?;
         matches!(order, "<" | ">" | "|" | "=").then_some(Self {
             kind,
             width,
@@ -75,17 +69,19 @@ impl Element {
 
     /// Returns a number from its bytes, which are followed by zeros.
     fn number(self, mut bytes: [u8; 8]) -> Number {
+        // With its bytes in little-endian order and zeros behind them, a number of any width is
+        // read as one of 64 bits.
         if self.is_big_endian {
             bytes[..self.width].reverse();
         }
         let value = u64::from_le_bytes(bytes);
-        let unused = 64 - 8 * self.width;
+        let [first, second, third, fourth, ..] = bytes;
         match (self.kind, self.width) {
             (Kind::Unsigned, _) => Number::Unsigned(value),
-            (Kind::Signed, _) => Number::Signed((value << unused).cast_signed() >> unused),
-            (Kind::Float, 2) => Number::Float(half([bytes[0], bytes[1]])),
+            (Kind::Signed, width) => Number::Signed(signed(value, width)),
+            (Kind::Float, 2) => Number::Float(half([first, second])),
             (Kind::Float, 4) => {
-                Number::Float(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).into())
+                Number::Float(f32::from_le_bytes([first, second, third, fourth]).into())
             }
             (Kind::Float, _) => Number::Float(f64::from_le_bytes(bytes)),
         }
@@ -98,21 +94,34 @@ enum Number {
     Float(f64),
 }
 
+/// Returns a number of `width` bytes in two's complement.
+fn signed(value: u64, width: usize) -> i64 {
+    let unused = 64 - 8 * width;
+    // The shift back is arithmetic, so it fills the upper bits with the sign.
+    (value << unused).cast_signed() >> unused
+}
+
 /// Returns the value of an IEEE number of 16 bits.
 fn half(bytes: [u8; 2]) -> f64 {
     let bits = u16::from_le_bytes(bytes);
     let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let exponent = i32::from(bits >> 10 & 0x1f);
+    let fraction = f64::from(bits & 0x3ff);
     sign * match exponent {
+        // A subnormal number has no implicit leading bit, and the exponent of the smallest normal
+        // one.
         0 => fraction * 2f64.powi(-24),
         0x1f if fraction == 0.0 => f64::INFINITY,
         0x1f => f64::NAN,
+        // 1024 is the implicit leading bit; 25 is the bias of the exponent, 15, and the 10 bits of
+        // the fraction.
         _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
     }
 }
 
 /// Returns a whole number that is stored as a float.
 fn whole(value: f64) -> Option<i64> {
+    // 2^63. No `f64` equals the largest `i64`, so the range ends in front of the next power of two.
     const END: f64 = 9_223_372_036_854_775_808.0;
     #[expect(
         clippy::cast_possible_truncation,

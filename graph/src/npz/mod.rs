@@ -4,6 +4,7 @@ mod array;
 mod element;
 mod npy;
 mod read;
+mod section;
 mod write;
 
 pub(crate) use read::read_npz;

@@ -22,29 +22,21 @@ pub(super) struct Npy<R> {
     numbers: BufReader<R>,
 }
 
+/// The text of a Python dictionary, as numpy writes it.
+struct Header(String);
+
 impl<R: Read> Npy<R> {
-    /// Reads a header: the text of a Python dictionary, as numpy writes it.
+    /// Reads the header. The numbers are read when they are visited.
     pub(super) fn new(mut file: R) -> Result<Self, String> {
-        let header = read_header(&mut file).map_err(|error| error.to_string())?;
-        let field = |name: &str| {
-            let value = header
-                .split_once(&format!("'{name}':"))
-                .map(|(_, value)| value.trim_start());
-            value.ok_or_else(|| format!("its header has no {name}"))
-        };
-        let is_column_major = field("fortran_order")?.starts_with("True");
-        let element = read_element(field("descr")?)?;
-        let shape = read_shape(field("shape")?).ok_or("its header has an invalid shape")?;
-        let count = shape
-            .iter()
-            .try_fold(1, |count: usize, &size| count.checked_mul(size));
-        let count = count
-            .ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))?;
+        let header = Header::read(&mut file).map_err(|error| error.to_string())?;
+        let is_column_major = header.field("fortran_order")?.starts_with("True");
+        let element = read_element(header.field("descr")?)?;
+        let shape = read_shape(header.field("shape")?).ok_or("its header has an invalid shape")?;
         Ok(Self {
             element,
+            count: count(&shape)?,
             shape,
             is_column_major,
-            count,
             numbers: BufReader::new(file),
         })
     }
@@ -60,6 +52,13 @@ impl<R: Read> Npy<R> {
         ))
     }
 
+    /// Fails if there are too many numbers to be in memory as a whole.
+    fn fits_memory(self) -> Result<Self, String> {
+        self.at_most(MAX_COLUMN_MAJOR).map_err(|error| {
+            format!("{error} in column-major order; save it in row-major order, with numpy.ascontiguousarray")
+        })
+    }
+
     pub(super) fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -73,10 +72,9 @@ impl<R: Read> Npy<R> {
         if !self.is_column_major {
             return (0..self.count).try_for_each(|_| take(self.next(&convert)?));
         }
-        let whole = self.at_most(MAX_COLUMN_MAJOR).map_err(|error| {
-            format!("{error} in column-major order; save it in row-major order, with numpy.ascontiguousarray")
-        });
-        self = whole?;
+        self = self.fits_memory()?;
+        // The vector grows with the numbers that are read, because the count is a claim of the
+        // header.
         let mut stored = Vec::new();
         for _ in 0..self.count {
             stored.push(self.next(&convert)?);
@@ -98,6 +96,8 @@ impl<R: Read> Npy<R> {
 /// Returns the places in column-major order of the numbers of an array, in row-major order.
 fn column_major_places(shape: &[usize]) -> impl Iterator<Item = usize> {
     let count = shape.iter().product();
+    // In column-major order, the first axis varies fastest: the stride of an axis is the product of
+    // the sizes of those before it.
     let strides: Vec<usize> = shape
         .iter()
         .scan(1, |stride, size| {
@@ -107,6 +107,8 @@ fn column_major_places(shape: &[usize]) -> impl Iterator<Item = usize> {
         })
         .collect();
     (0..count).map(move |number| {
+        // In row-major order, the last axis varies fastest, so its index is the remainder of the
+        // first division.
         let axes = shape.iter().zip(&strides).rev();
         axes.fold((number, 0), |(rest, place), (size, stride)| {
             (rest / size, place + rest % size * stride)
@@ -118,43 +120,78 @@ fn column_major_places(shape: &[usize]) -> impl Iterator<Item = usize> {
 /// Reads the type of the numbers, such as `'<f4'`.
 fn read_element(descr: &str) -> Result<Element, String> {
     const EXPECTED: &str = "expected integers or floats of at most 64 bits";
+    // The type of an array of records is a list in brackets, and every other type is a string.
     let Some(descr) = descr.strip_prefix('\'') else {
         return Err(format!("has records of several fields, {EXPECTED}"));
     };
     let descr = descr.split('\'').next().unwrap_or_default();
-    let reason = match descr.trim_start_matches(['<', '>', '|', '=']).get(..1) {
+    Element::of(descr).ok_or_else(|| {
+        let kind = kind_of_others(descr);
+        format!("has type `{}`{kind}, {EXPECTED}", shortened(descr))
+    })
+}
+
+/// Returns what the numbers of a type that is not read are, if it is a common one.
+fn kind_of_others(descr: &str) -> &'static str {
+    match descr.trim_start_matches(['<', '>', '|', '=']).get(..1) {
         Some("O") => " (Python objects)",
         Some("U" | "S") => " (text)",
         Some("V") => " (such as bfloat16)",
         Some("c") => " (complex numbers)",
         _ => "",
-    };
-    Element::of(descr).ok_or_else(|| format!("has type `{}`{reason}, {EXPECTED}", shortened(descr)))
+    }
 }
 
-fn read_header(file: &mut impl Read) -> io::Result<String> {
+impl Header {
+    fn read(file: &mut impl Read) -> io::Result<Self> {
+        let length = read_header_length(file)?;
+        if length > MAX_HEADER {
+            return Err(io::Error::other(format!(
+                "its header has {length} bytes, at most {MAX_HEADER} are allowed"
+            )));
+        }
+        let mut header = vec![0; length];
+        file.read_exact(&mut header)?;
+        String::from_utf8(header)
+            .map(Self)
+            .map_err(io::Error::other)
+    }
+
+    /// Returns the text from the value of a field on.
+    fn field(&self, name: &str) -> Result<&str, String> {
+        let value = self.0.split_once(&format!("'{name}':"));
+        value
+            .map(|(_, value)| value.trim_start())
+            .ok_or_else(|| format!("its header has no {name}"))
+    }
+}
+
+/// Reads the magic number, the version and the length of the header, which follow each other.
+fn read_header_length(file: &mut impl Read) -> io::Result<usize> {
     let mut start = [0; 8];
     file.read_exact(&mut start)?;
     let [magic @ .., version, _] = start;
     if magic != *b"\x93NUMPY" {
         return Err(io::Error::other("not an npy file"));
     }
+    // Version 1 has a length of two bytes, and later versions have one of four.
     let mut length = [0; 4];
     file.read_exact(&mut length[..if version == 1 { 2 } else { 4 }])?;
-    let length = u32::from_le_bytes(length) as usize;
-    if length > MAX_HEADER {
-        return Err(io::Error::other(format!(
-            "its header has {length} bytes, at most {MAX_HEADER} are allowed"
-        )));
-    }
-    let mut header = vec![0; length];
-    file.read_exact(&mut header)?;
-    String::from_utf8(header).map_err(io::Error::other)
+    Ok(u32::from_le_bytes(length) as usize)
+}
+
+/// Returns the number of numbers of an array of this shape.
+fn count(shape: &[usize]) -> Result<usize, String> {
+    let count = shape
+        .iter()
+        .try_fold(1, |count: usize, &size| count.checked_mul(size));
+    count.ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))
 }
 
 /// Reads a shape such as `(3, 140)`; `None` if it is malformed or has too many dimensions.
 fn read_shape(text: &str) -> Option<Vec<usize>> {
     let (sizes, _) = text.strip_prefix('(')?.split_once(')')?;
+    // A shape of one dimension ends with a comma, as `(3,)`, so a part may be empty.
     let sizes = sizes
         .split(',')
         .map(str::trim)

@@ -3,9 +3,10 @@ use std::{io, path::Path};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::read::{EXPORTED, FEATURE_SET};
+use super::{read::EXPORTED, section::FEATURE_SET};
 use crate::{
-    FeatureGraph, FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, prune,
+    Configurations, FeatureGraph, FileError, Graph, MeasuredGraph, OutputFile, Pad, Scope,
+    SegmentedGraph, prune,
 };
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
@@ -50,10 +51,7 @@ impl<'a> FeatureFile<'a> {
         path: &'a Path,
         write: impl FnOnce(&mut Self) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
-        let io_error = |source| FileError::Io {
-            path: path.display().to_string(),
-            source,
-        };
+        let io_error = |source| io_error(path, source);
         let writer = OutputFile::create(path).map_err(io_error)?;
         let mut file = FeatureFile {
             path,
@@ -72,7 +70,7 @@ impl<'a> FeatureFile<'a> {
             self.feature_graph(graph)?;
         } else {
             self.graph(measured, pad)?;
-            self.pruned(measured)?;
+            self.pruned(&measured.graph)?;
         }
         self.measurements(measured)
     }
@@ -90,53 +88,38 @@ impl<'a> FeatureFile<'a> {
 
     fn graph(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
         let graph = &measured.graph;
-        let features = graph.features(pad).ok_or_else(|| FileError::Array {
-            path: measured.name.clone(),
-            array: "node_feat".to_owned(),
-            detail:
-                "its features are padded with 0 and cannot be padded with -1; read the HLO module instead"
-                    .to_owned(),
-        })?;
+        let features = graph.features(pad);
+        let features = features.ok_or_else(|| padded_with_zero(&measured.name))?;
         let nodes = graph.len();
         let edges = graph.edges();
         self.array("node_feat", &[nodes, graph.columns()], features)?;
         self.array("node_opcode", &[nodes], graph.opcodes().iter().copied())?;
         self.array("edge_index", &[edges.len(), 2], pairs(edges))?;
         if graph.task().kind().scope == Scope::Nodes {
-            let ids = graph.configurable().iter().copied().map(i64::from);
-            self.array("node_config_ids", &[ids.len()], ids)?;
-            let splits = measured.node_splits.iter().map(|&split| as_i64(split));
-            self.array("node_splits", &[1, splits.len()], splits)?;
+            self.configurable(measured)?;
         }
         Ok(())
     }
 
-    fn pruned(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
-        let pruned = prune(&measured.graph);
-        let cut = SegmentedGraph::new(&measured.graph);
-        let mut segment_of_node = vec![0; measured.graph.len()];
-        for (segment, occurrence) in cut.occurrences.iter().enumerate() {
-            occurrence
-                .nodes
-                .iter()
-                .for_each(|&node| segment_of_node[node as usize] = as_i64(segment));
-        }
+    /// Writes what only a graph with configurable nodes has.
+    fn configurable(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
+        let ids = measured.graph.configurable();
+        let ids = ids.iter().copied().map(i64::from);
+        self.array("node_config_ids", &[ids.len()], ids)?;
+        let splits = measured.node_splits.iter().map(|&split| as_i64(split));
+        self.array("node_splits", &[1, splits.len()], splits)
+    }
+
+    fn pruned(&mut self, graph: &Graph) -> Result<(), FileError> {
+        let pruned = prune(graph);
+        let segments = segment_of_node(graph);
         let kept = &pruned.nodes;
-        self.array(
-            "pruned_node_ids",
-            &[kept.len()],
-            kept.iter().copied().map(i64::from),
-        )?;
-        self.array(
-            "pruned_edge_index",
-            &[pruned.edges.len(), 2],
-            pairs(&pruned.edges),
-        )?;
-        self.array(
-            "pruned_segment",
-            &[kept.len()],
-            kept.iter().map(|&node| segment_of_node[node as usize]),
-        )
+        let ids = kept.iter().copied().map(i64::from);
+        self.array("pruned_node_ids", &[kept.len()], ids)?;
+        let edges = &pruned.edges;
+        self.array("pruned_edge_index", &[edges.len(), 2], pairs(edges))?;
+        let segments = kept.iter().map(|&node| segments[node as usize]);
+        self.array("pruned_segment", &[kept.len()], segments)
     }
 
     fn measurements(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
@@ -144,17 +127,7 @@ impl<'a> FeatureFile<'a> {
             return Ok(());
         };
         let configs = measurements.configurations.len();
-        let batch = measurements.configurations.batch();
-        let kind = measured.graph.task().kind();
-        let slots = measured.graph.configurable().len();
-        let row = batch.feature_row(0).len();
-        let shape = match kind.scope {
-            Scope::Kernel | Scope::Program => vec![configs, row],
-            Scope::Nodes => vec![configs, slots, kind.width],
-            Scope::EveryNode => vec![configs, slots, row / slots],
-        };
-        let rows = (0..configs).flat_map(|config| batch.feature_row(config));
-        self.array(kind.array, &shape, rows)?;
+        self.configurations(&measured.graph, &measurements.configurations)?;
         let run_times = measurements.run_times.iter().copied();
         self.array("config_runtime", &[configs], run_times)?;
         if let Some(normalizers) = &measurements.normalizers {
@@ -164,6 +137,25 @@ impl<'a> FeatureFile<'a> {
         Ok(())
     }
 
+    fn configurations(
+        &mut self,
+        graph: &Graph,
+        configurations: &Configurations,
+    ) -> Result<(), FileError> {
+        let configs = configurations.len();
+        let batch = configurations.batch();
+        let kind = graph.task().kind();
+        let slots = graph.configurable().len();
+        let row = batch.feature_row(0).len();
+        let shape = match kind.scope {
+            Scope::Kernel | Scope::Program => vec![configs, row],
+            Scope::Nodes => vec![configs, slots, kind.width],
+            Scope::EveryNode => vec![configs, slots, row / slots],
+        };
+        let rows = (0..configs).flat_map(|config| batch.feature_row(config));
+        self.array(kind.array, &shape, rows)
+    }
+
     fn array<T: AutoSerialize>(
         &mut self,
         name: &str,
@@ -171,23 +163,60 @@ impl<'a> FeatureFile<'a> {
         values: impl IntoIterator<Item = T>,
     ) -> Result<(), FileError> {
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
-        let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
         let entry = self
             .writer
             .start_file(file_name_from_array_name(name), options);
-        let written = entry.map_err(io::Error::from).and_then(|()| {
-            let builder = WriteOptions::new()
-                .default_dtype()
-                .shape(&shape)
-                .writer(&mut self.writer);
-            let mut array = builder.begin_nd()?;
-            array.extend(values)?;
-            array.finish()
-        });
-        written.map_err(|source| FileError::Io {
-            path: self.path.display().to_string(),
-            source,
-        })
+        entry
+            .map_err(io::Error::from)
+            .and_then(|()| write_values(&mut self.writer, shape, values))
+            .map_err(|source| io_error(self.path, source))
+    }
+}
+
+/// Writes an array in the format of numpy.
+fn write_values<T: AutoSerialize>(
+    writer: impl io::Write,
+    shape: &[usize],
+    values: impl IntoIterator<Item = T>,
+) -> io::Result<()> {
+    let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+    let builder = WriteOptions::new()
+        .default_dtype()
+        .shape(&shape)
+        .writer(writer);
+    let mut array = builder.begin_nd()?;
+    array.extend(values)?;
+    array.finish()
+}
+
+/// Returns the number of the segment of each node. Nodes that pruning drops are in none, and get 0.
+fn segment_of_node(graph: &Graph) -> Vec<i64> {
+    let cut = SegmentedGraph::new(graph);
+    let mut segments = vec![0; graph.len()];
+    for (segment, occurrence) in cut.occurrences.iter().enumerate() {
+        for &node in &occurrence.nodes {
+            segments[node as usize] = as_i64(segment);
+        }
+    }
+    segments
+}
+
+fn io_error(path: &Path, source: io::Error) -> FileError {
+    FileError::Io {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+/// The error of a graph whose lengths of sequences are lost, so that they cannot be padded in
+/// another way.
+fn padded_with_zero(name: &str) -> FileError {
+    FileError::Array {
+        path: name.to_owned(),
+        array: "node_feat".to_owned(),
+        detail:
+            "its features are padded with 0 and cannot be padded with -1; read the HLO module instead"
+                .to_owned(),
     }
 }
 
