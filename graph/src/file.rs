@@ -5,7 +5,8 @@ use std::{
 };
 
 use crate::{
-    FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Scope, Task,
+    FileError, FileKind, Graph, GraphError, GraphSource, HloModule, Limits, MeasuredGraph,
+    Measurements, Scope, Task,
     npz::read_npz,
     recognize::{TextModule, decoded, inner_module, modules_of, name_of, unpacked, with_header},
     syntax::text_of,
@@ -35,7 +36,8 @@ impl GraphFile {
         if let Some(found) = other_than_file(kind) {
             return Err(FileError::NoFile { path: name, found });
         }
-        // The end of a pipe is unknown.
+        // The size of a file is known before it is read, but that of a pipe is not, and a pipe may
+        // never end.
         let bytes = if kind.is_file() {
             fs::read(path)
         } else {
@@ -54,6 +56,7 @@ impl GraphFile {
     ) -> Result<Self, FileError> {
         let name = path.display().to_string();
         let bytes = unpacked(&name, bytes)?;
+        // An npz file is a zip archive.
         if bytes.starts_with(b"PK") {
             let (kind, graph) = read_npz(path, bytes, bare_task, limits)?;
             return Ok(Self {
@@ -65,18 +68,9 @@ impl GraphFile {
             path: &name,
             limits,
         };
-        let Some(kind) = FileKind::of(&bytes) else {
-            let graphs = reader.other_text(&bytes, bare_task)?;
-            return Ok(Self {
-                kind: FileKind::HloText,
-                graphs,
-            });
-        };
-        let graphs = match kind {
-            FileKind::TuningData => reader.kernels(&bytes)?,
-            FileKind::ModuleTuningData => vec![reader.tuning(0, &bytes)?],
-            FileKind::HloText => reader.text(&bytes, bare_task)?,
-            _ => vec![reader.module(&bytes, bare_task)?],
+        let (kind, graphs) = match FileKind::of(&bytes) {
+            Some(kind) => (kind, reader.graphs(kind, &bytes, bare_task)?),
+            None => (FileKind::HloText, reader.other_text(&bytes, bare_task)?),
         };
         Ok(Self { kind, graphs })
     }
@@ -103,6 +97,20 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn graphs(
+        &self,
+        kind: FileKind,
+        bytes: &[u8],
+        bare_task: Task,
+    ) -> Result<Vec<MeasuredGraph>, FileError> {
+        match kind {
+            FileKind::TuningData => self.kernels(bytes),
+            FileKind::ModuleTuningData => Ok(vec![self.tuning(0, bytes)?]),
+            FileKind::HloText => self.text(bytes, bare_task),
+            _ => Ok(vec![self.module(bytes, bare_task)?]),
+        }
+    }
+
     fn kernels(&self, bytes: &[u8]) -> Result<Vec<MeasuredGraph>, FileError> {
         let mut kernels = Vec::new();
         for field in Fields::of(bytes) {
@@ -124,24 +132,28 @@ impl Reader<'_> {
         let source = serialized(tuning.module);
         let measured = measured_graph(source, module, task, configurable.clone());
         let mut measured = measured.map_err(graph_error)?;
-        if measured.graph.configurable() != configurable {
-            return Err(graph_error(GraphError::OtherSlots {
-                found: configurable.len(),
-                expected: measured.graph.configurable().len(),
-            }));
-        }
-        let measurements = tuning.measurements(self.limits);
-        measured.measurements = measurements.map_err(|source| FileError::Configuration {
-            path: self.path.to_owned(),
-            module: number,
-            source,
-        })?;
+        check_slots(&measured.graph, &configurable).map_err(graph_error)?;
+        measured.measurements = self.measurements(number, &tuning)?;
         Ok(measured)
+    }
+
+    fn measurements(
+        &self,
+        module: usize,
+        tuning: &TuningModule<'_>,
+    ) -> Result<Option<Measurements>, FileError> {
+        let measurements = tuning.measurements(self.limits);
+        measurements.map_err(|source| FileError::Configuration {
+            path: self.path.to_owned(),
+            module,
+            source,
+        })
     }
 
     fn module(&self, bytes: &[u8], task: Task) -> Result<MeasuredGraph, FileError> {
         let graph_error = |source| self.graph_error(0, source);
         let module = HloModule::read(bytes, self.limits).map_err(graph_error)?;
+        // Clients send the module without the message around it.
         let bytes = inner_module(bytes);
         let configurable = configurable(&module, task);
         measured_graph(serialized(bytes), module, task, configurable).map_err(graph_error)
@@ -174,14 +186,10 @@ impl Reader<'_> {
                 found: name_of(bytes),
             });
         };
-        let graph = self.one_text(&text, task).map_err(|error| {
-            self.graph_error(
-                0,
-                moved(error, |line, column| {
-                    (line.saturating_sub(added).max(1), column)
-                }),
-            )
-        })?;
+        // Errors give the place in the file, which lacks the lines that were added.
+        let place = |line: usize, column| (line.saturating_sub(added).max(1), column);
+        let graph = self.one_text(&text, task);
+        let graph = graph.map_err(|error| self.graph_error(0, moved(error, place)))?;
         Ok(vec![graph])
     }
 
@@ -231,6 +239,7 @@ fn other_than_file(kind: FileType) -> Option<&'static str> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileTypeExt as _;
+        // A device may block whoever reads it, or never end.
         if kind.is_char_device() || kind.is_block_device() {
             return Some("a device");
         }
@@ -240,6 +249,7 @@ fn other_than_file(kind: FileType) -> Option<&'static str> {
 
 fn read_pipe(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    // The byte beyond the maximum shows that a pipe has too many.
     let read = fs::File::open(path)?
         .take(MAX_PIPE + 1)
         .read_to_end(&mut bytes)?;
@@ -249,6 +259,19 @@ fn read_pipe(path: &Path) -> io::Result<Vec<u8>> {
         )));
     }
     Ok(bytes)
+}
+
+/// Checks the slots of a file of fusions, which follow from its module. Bits for others would mean
+/// other nodes.
+fn check_slots(graph: &Graph, listed: &[u32]) -> Result<(), GraphError> {
+    let slots = graph.configurable();
+    if slots == listed {
+        return Ok(());
+    }
+    Err(GraphError::OtherSlots {
+        found: listed.len(),
+        expected: slots.len(),
+    })
 }
 
 /// Returns whether a module is not all of a text.
@@ -277,6 +300,7 @@ fn moved(error: GraphError, place: impl Fn(usize, usize) -> (usize, usize)) -> G
 
 fn configurable(module: &HloModule<'_>, task: Task) -> Vec<u32> {
     match task.kind().scope {
+        // The file does not say which layouts are tuned, so they are those that usually are.
         Scope::Nodes => module.arrays.default_configurable(),
         Scope::Kernel | Scope::Program | Scope::EveryNode => Vec::new(),
     }

@@ -142,6 +142,7 @@ pub fn opcode_id(name: &str) -> u8 {
 /// Returns the HLO opcode of an id; `unknown` for 0 and for ids past the table.
 #[must_use]
 pub fn opcode_name(id: u8) -> &'static str {
+    // Ids begin at 1, so that 0 can stand for every opcode that is not in the table.
     usize::from(id)
         .checked_sub(1)
         .and_then(|index| NAMES.get(index))

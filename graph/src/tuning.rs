@@ -2,6 +2,7 @@
 
 use hlorank_proto::tpu_graphs::{
     ConfigProfile, HloModuleConfig, HloOpConfig, config_profile::Config,
+    layout_config::NodeLayoutConfig,
 };
 use prost::{Message as _, encoding::decode_varint};
 
@@ -29,8 +30,10 @@ impl<'a> TuningModule<'a> {
         };
         for field in Fields::of(bytes) {
             match field.map_err(|error| malformed(&error))? {
+                // The last value of a field that is not repeated counts, as protobuf defines it.
                 (1, Payload::Bytes(module)) => tuning.module = module,
                 (3, Payload::Bytes(run)) => tuning.runs.push(run),
+                // A repeated number may be packed or not, whatever its declaration says.
                 (4, Payload::Varint(node)) => tuning.configurable.push(node),
                 (4, Payload::Bytes(nodes)) => tuning.configurable.extend(packed(nodes)?),
                 _ => {}
@@ -47,6 +50,7 @@ impl<'a> TuningModule<'a> {
             .first()
             .and_then(|run| ConfigProfile::decode(*run).ok());
         match first.and_then(|run| run.config) {
+            // A kernel has no configurable nodes, so the guard comes before what its runs hold.
             _ if self.configurable.is_empty() => Task::Tile,
             Some(Config::ModuleConfig(config)) if config.fusion_config.is_some() => Task::Fusion,
             _ => Task::Layout,
@@ -107,13 +111,12 @@ impl<'a> TuningModule<'a> {
     }
 
     fn fusions(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
-        let (slots, mut fused, mut measured) =
-            (self.configurable.len(), Vec::new(), Measured::default());
+        let slots = self.configurable.len();
+        let mut fused = Vec::new();
+        let mut measured = Measured::default();
         for run in self.runs(1) {
-            let Config::ModuleConfig(config) = &run.config else {
-                continue;
-            };
-            let bits = config.fusion_config.as_ref().map(|fusion| &fusion.fused);
+            // Runs that do not fit the graph count as skipped.
+            let bits = fused_bits(&run.config);
             let Some(bits) = bits.filter(|bits| bits.len() == row_bytes(slots)) else {
                 continue;
             };
@@ -148,11 +151,11 @@ impl<'a> TuningModule<'a> {
             return Ok(None);
         }
         let mut measurements = measured.finish(Configurations::Tile(batch), self.runs.len());
-        let default_time = measurements
-            .default
-            .map(|default| measurements.run_times[default]);
-        measurements.normalizers =
-            default_time.map(|time| vec![time; measurements.run_times.len()]);
+        // The reference divides each time by that of the default of its kernel, which makes times
+        // of different kernels comparable.
+        let run_times = &measurements.run_times;
+        let default = measurements.default.map(|default| run_times[default]);
+        measurements.normalizers = default.map(|time| vec![time; run_times.len()]);
         Ok(Some(measurements))
     }
 }
@@ -162,6 +165,14 @@ pub(crate) fn malformed(error: &impl ToString) -> GraphError {
     GraphError::Malformed {
         place: "the tuning data".to_owned(),
         detail: error.to_string(),
+    }
+}
+
+/// Returns the bits of a fusion configuration.
+fn fused_bits(config: &Config) -> Option<&[u8]> {
+    match config {
+        Config::ModuleConfig(config) => Some(&config.fusion_config.as_ref()?.fused),
+        Config::OpConfig(_) => None,
     }
 }
 
@@ -205,13 +216,11 @@ fn layout_entries(
     slots: usize,
 ) -> Option<Result<Vec<LayoutEntry>, ConfigurationError>> {
     let nodes = &config.layout_config.as_ref()?.nodes;
-    let entry = |(slot, node): (
-        usize,
-        &hlorank_proto::tpu_graphs::layout_config::NodeLayoutConfig,
-    )| {
+    let entry = |(slot, node): (usize, &NodeLayoutConfig)| {
         let tensors = node
             .tensors
             .iter()
+            // A layout has six features per tensor, so further dimensions are dropped.
             .map(|tensor| &tensor.dims[..tensor.dims.len().min(6)]);
         LayoutEntry::from_tensors(tensors, || format!("run {run}, slot {slot}"))
     };
@@ -228,6 +237,7 @@ struct Measured {
 impl Measured {
     fn push(&mut self, run: &Run) {
         if run.is_default {
+            // Several runs may be marked; the first one is the default.
             self.default.get_or_insert(self.run_times.len());
         }
         self.numbers.push(run.number);

@@ -58,6 +58,8 @@ impl<'a> Fields<'a> {
         let length = decode_varint(&mut self.rest)?;
         let (bytes, rest) = usize::try_from(length)
             .ok()
+            // The length is a claim of the sender, and may exceed the message or the range of
+            // `usize`.
             .and_then(|length| self.rest.split_at_checked(length))
             .ok_or(WireError::Truncated)?;
         self.rest = rest;
@@ -152,6 +154,7 @@ impl<'a> Iterator for Fields<'a> {
             return None;
         }
         let field = self.read();
+        // Nothing says where the next field begins, so the first error is the last item.
         if field.is_err() {
             self.rest = &[];
         }
@@ -173,6 +176,7 @@ impl Iterator for Numbers<'_> {
             }
             match self.fields.next()? {
                 Ok((number, _)) if number != self.number => {}
+                // The list may be empty, so the loop goes on instead of returning its first number.
                 Ok((_, Payload::Bytes(packed))) => self.packed = packed,
                 Ok((_, Payload::Varint(value))) => return Some(Ok(value)),
                 Ok((number, Payload::Fixed)) => return Some(Err(WireError::WireType(number))),

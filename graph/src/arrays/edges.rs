@@ -10,6 +10,16 @@ pub(crate) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphEr
     Ok(())
 }
 
+/// Returns the producers of a node. Edges are sorted by consumer, so those of a node are adjacent,
+/// and found by bisection.
+pub(crate) fn producers(edges: &[[u32; 2]], consumer: u32) -> impl Iterator<Item = u32> {
+    let first = edges.partition_point(|[other, _]| *other < consumer);
+    let own = edges[first..]
+        .iter()
+        .take_while(move |[other, _]| *other == consumer);
+    own.map(|[_, producer]| *producer)
+}
+
 /// Checks that edges form no cycle.
 pub(crate) fn check_acyclic(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
     // XLA emits producers before consumers. Such a graph has no cycle.
@@ -22,25 +32,20 @@ pub(crate) fn check_acyclic(nodes: usize, edges: &[[u32; 2]]) -> Result<(), Grap
 /// Returns a node on a cycle, if there is one. Nodes without consumers are removed until no such node is left (Kahn);
 /// the others lie on a cycle or are consumed by one, directly or through other nodes.
 fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
+    // The number of consumers of each node that are not removed yet.
     let mut consumers = vec![0_u32; nodes];
     for [_, producer] in edges {
         consumers[*producer as usize] += 1;
     }
-    let first_edge = |node: u32| edges.partition_point(|[consumer, _]| *consumer < node);
-    let mut ready: Vec<u32> = (0..)
-        .zip(&consumers)
-        .filter(|(_, count)| **count == 0)
-        .map(|(node, _)| node)
-        .collect();
+    let counted = (0..).zip(&consumers).filter(|(_, count)| **count == 0);
+    let mut ready: Vec<u32> = counted.map(|(node, _)| node).collect();
     while let Some(node) = ready.pop() {
         pace::pause();
-        for [_, producer] in edges[first_edge(node)..]
-            .iter()
-            .take_while(|[consumer, _]| *consumer == node)
-        {
-            consumers[*producer as usize] -= 1;
-            if consumers[*producer as usize] == 0 {
-                ready.push(*producer);
+        for producer in producers(edges, node) {
+            let count = &mut consumers[producer as usize];
+            *count -= 1;
+            if *count == 0 {
+                ready.push(producer);
             }
         }
     }
@@ -58,6 +63,8 @@ fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
     {
         consumer_of[*producer as usize] = *consumer;
     }
+    // After as many steps as there are nodes, the walk has passed some node twice, so it is on a
+    // cycle.
     consumers
         .iter()
         .fold(left, |node, _| consumer_of[node as usize])

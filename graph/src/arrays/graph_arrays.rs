@@ -29,17 +29,9 @@ impl GraphArrays {
         Self::check_sizes(opcodes.len(), edges.len(), limits)?;
         check_features(opcodes.len(), &features)?;
         check_ends(opcodes.len(), &edges)?;
-        for opcode in opcodes
-            .iter_mut()
-            .filter(|opcode| usize::from(**opcode) > FeatureSet::TPUGRAPHS.opcodes().len())
-        {
-            *opcode = 0;
-        }
+        clear_unknown(&mut opcodes);
         let sequence_lengths = (pad == Pad::MinusOne).then(|| unpad(&mut features));
-        // −0 and 0 are the same number, so they must hash alike.
-        for feature in &mut features {
-            *feature += 0.0;
-        }
+        clear_signs_of_zeros(&mut features);
         edges.sort_unstable();
         edges.dedup();
         Ok(Self {
@@ -88,6 +80,24 @@ impl GraphArrays {
             .filter(configurable)
             .map(|(node, _)| node)
             .collect()
+    }
+}
+
+/// Makes every −0 a 0. They are the same number, so they must hash alike.
+pub(crate) fn clear_signs_of_zeros(features: &mut [f32]) {
+    for feature in features {
+        // −0 + 0 is 0, and every other number stays as it is.
+        *feature += 0.0;
+    }
+}
+
+/// Gives opcodes behind the table, such as those of a newer one, the id of unknown opcodes.
+fn clear_unknown(opcodes: &mut [u8]) {
+    let known = FeatureSet::TPUGRAPHS.opcodes().len();
+    for opcode in opcodes {
+        if usize::from(*opcode) > known {
+            *opcode = 0;
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod range;
 
 pub use self::graph_arrays::GraphArrays;
 pub(crate) use self::{
-    edges::{check_acyclic, check_ends},
+    edges::{check_acyclic, check_ends, producers},
+    graph_arrays::clear_signs_of_zeros,
     range::check_range,
 };

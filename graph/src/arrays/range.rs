@@ -49,6 +49,8 @@ fn check_features(features: &[f32]) -> Result<(), GraphError> {
             return Err(GraphError::FeatureTooLarge { node, column });
         }
         check_row(node, row)?;
+        // The product is a f64, which does not overflow: 2^63 to the sixth power is less than
+        // 2^1024.
         if elements(row) > MAX_ELEMENTS {
             return Err(GraphError::TensorTooLarge { node });
         }
@@ -65,20 +67,25 @@ fn check_row(node: usize, row: &[f32]) -> Result<(), GraphError> {
         what,
         expected,
     };
-    if let Some(column) = FLAGS
-        .into_iter()
-        .flatten()
-        .find(|&column| row[column] != 0.0 && row[column] != 1.0)
-    {
+    let mut flags = FLAGS.into_iter().flatten();
+    if let Some(column) = flags.find(|&column| is_no_flag(row[column])) {
         return Err(impossible(column, "a flag", "0 or 1"));
     }
     match DIMENSIONS
         .into_iter()
-        .find(|&column| row[column] < 0.0 && row[column] > -MAX_FEATURE)
+        .find(|&column| is_no_size(row[column]))
     {
         Some(column) => Err(impossible(column, "the size of a dimension", "at least 0")),
         None => Ok(()),
     }
+}
+
+fn is_no_flag(feature: f32) -> bool {
+    feature != 0.0 && feature != 1.0
+}
+
+fn is_no_size(feature: f32) -> bool {
+    feature < 0.0 && feature > -MAX_FEATURE
 }
 
 /// Number of elements of a node's output. Unused and unknown dimensions are 0 or negative, and do not count.

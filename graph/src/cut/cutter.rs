@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::{occurrence::Occurrence, prune::Pruned};
-use crate::{Digest, Graph, Segment};
+use crate::{Digest, Graph, Segment, arrays::producers};
 
 /// Turns pieces into segments; equal pieces become one segment.
 pub(super) struct Cutter<'a> {
@@ -50,21 +50,20 @@ impl<'a> Cutter<'a> {
         slots.unzip()
     }
 
-    /// Edges of a piece as local positions. Edges are sorted by consumer, so each node's are found by search.
+    /// Edges of a piece as local positions, sorted.
     fn edges(&mut self, piece: &[u32]) -> Vec<[u16; 2]> {
         (0..)
             .zip(piece)
             .for_each(|(local, &position)| self.local[position as usize] = local);
-        let all = &self.pruned.edges;
         let mut edges = Vec::new();
         for &position in piece {
-            let first = all.partition_point(|[consumer, _]| *consumer < position);
-            let own = all[first..]
-                .iter()
-                .take_while(|[consumer, _]| *consumer == position);
-            let local = own.map(|edge| edge.map(|end| self.local[end as usize]));
-            edges.extend(local.filter(|edge| !edge.contains(&OUTSIDE)));
+            let consumer = self.local[position as usize];
+            let own = producers(&self.pruned.edges, position);
+            let local = own.map(|producer| [consumer, self.local[producer as usize]]);
+            // A large connected piece is cut into runs, and edges between two runs are dropped.
+            edges.extend(local.filter(|[_, producer]| *producer != OUTSIDE));
         }
+        // Clearing the piece alone keeps the work for all pieces linear in the graph.
         for &position in piece {
             self.local[position as usize] = OUTSIDE;
         }

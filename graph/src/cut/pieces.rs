@@ -6,9 +6,10 @@ use super::prune::Pruned;
 pub(super) fn connected_pieces(pruned: &Pruned) -> Vec<Vec<u32>> {
     let mut parents: Vec<u32> = (0..).take(pruned.nodes.len()).collect();
     for &[consumer, producer] in &pruned.edges {
-        let (one, other) = (find(&mut parents, consumer), find(&mut parents, producer));
-        parents[one.max(other) as usize] = one.min(other);
+        join(&mut parents, consumer, producer);
     }
+    // Positions are visited in ascending order, so pieces are ordered by their first node, and
+    // their nodes ascend.
     let mut pieces: Vec<Vec<u32>> = Vec::new();
     let mut piece_of_root = HashMap::new();
     for position in (0..).take(pruned.nodes.len()) {
@@ -20,6 +21,14 @@ pub(super) fn connected_pieces(pruned: &Pruned) -> Vec<Vec<u32>> {
         pieces[piece].push(position);
     }
     pieces
+}
+
+/// Makes two sets one (union-find). A parent is never larger than its child, so the root is the
+/// first node of its set.
+fn join(parents: &mut [u32], one: u32, other: u32) {
+    let one = find(parents, one);
+    let other = find(parents, other);
+    parents[one.max(other) as usize] = one.min(other);
 }
 
 /// The root of a set; halves the path on the way.

@@ -33,26 +33,31 @@ pub fn prune(graph: &Graph) -> Pruned {
 }
 
 fn prune_around_configurable(graph: &Graph) -> Pruned {
-    let mut configurable = vec![false; graph.len()];
-    graph
-        .configurable()
-        .iter()
-        .for_each(|&node| configurable[node as usize] = true);
-
-    let touches = |edge: &&[u32; 2]| edge.iter().any(|&node| configurable[node as usize]);
+    let mut kept = vec![false; graph.len()];
+    mark(graph.configurable(), &mut kept);
+    // Edges are chosen while only configurable nodes are marked, or edges between two of their
+    // neighbours would stay, too.
+    let touches = |edge: &&[u32; 2]| edge.iter().any(|&node| kept[node as usize]);
     let edges: Vec<[u32; 2]> = graph.edges().iter().filter(touches).copied().collect();
-    let mut kept = configurable;
-    edges
-        .as_flattened()
-        .iter()
-        .for_each(|&node| kept[node as usize] = true);
+    mark(edges.as_flattened(), &mut kept);
+    renumbered(&kept, edges)
+}
 
-    let mut positions = vec![0; graph.len()];
+fn mark(nodes: &[u32], marks: &mut [bool]) {
+    for &node in nodes {
+        marks[node as usize] = true;
+    }
+}
+
+/// Returns the nodes that are kept, and edges between them as positions among those.
+fn renumbered(kept: &[bool], edges: Vec<[u32; 2]>) -> Pruned {
+    let mut positions = vec![0; kept.len()];
     let mut nodes = Vec::new();
-    for (node, _) in (0..).zip(&kept).filter(|(_, kept)| **kept) {
+    for (node, _) in (0..).zip(kept).filter(|(_, kept)| **kept) {
         positions[node as usize] = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         nodes.push(node);
     }
+    // Positions ascend with node numbers, so the edges stay sorted.
     let edges = edges
         .into_iter()
         .map(|edge| edge.map(|node| positions[node as usize]))

@@ -69,9 +69,10 @@ impl SegmentedGraph {
     #[must_use]
     pub fn cut(graph: &Graph, max_segment_nodes: usize) -> Self {
         let pruned = prune(graph);
+        let uncut = Self::uncut(graph, &pruned);
         let pieces = match graph.task().kind().scope {
-            Scope::Program => return Self::of_program(graph, &pruned),
-            Scope::EveryNode => return Self::uncut(graph, &pruned),
+            Scope::Program => return uncut.summarize_unfused(),
+            Scope::EveryNode => return uncut,
             Scope::Nodes => connected_pieces(&pruned),
             // A kernel is one piece, connected or not.
             Scope::Kernel => vec![(0..).take(pruned.nodes.len()).collect()],
@@ -82,46 +83,45 @@ impl SegmentedGraph {
             .flat_map(|piece| piece.chunks(max_segment_nodes));
         let occurrences = pace::in_steps(1, runs).map(|run| cutter.occurrence(run));
         let occurrences: Vec<Occurrence> = occurrences.collect();
-        let segments = cutter.segments;
+        uncut.with_segments(cutter.segments, occurrences)
+    }
+
+    fn with_segments(self, segments: Vec<Segment>, occurrences: Vec<Occurrence>) -> Self {
         let largest_segment = segments.iter().map(Segment::len).max();
-        let summary = Summary {
-            nodes: graph.len(),
-            edges: graph.edges().len(),
-            configurable: graph.configurable().len(),
-            kept: pruned.nodes.len(),
-            segments: occurrences.len(),
-            distinct_segments: segments.len(),
-            largest_segment: largest_segment.unwrap_or(0),
-        };
         Self {
-            hash: graph.hash(),
-            whole: graph.clone(),
-            task: graph.task(),
-            configurable: graph.configurable().to_vec(),
+            summary: Summary {
+                segments: occurrences.len(),
+                distinct_segments: segments.len(),
+                largest_segment: largest_segment.unwrap_or(0),
+                ..self.summary
+            },
             segments,
             occurrences,
-            summary,
-            kernels: Arc::default(),
+            ..self
         }
     }
 
-    /// The kernels of a program follow from configurations, so there is nothing to cut.
-    fn of_program(graph: &Graph, pruned: &Pruned) -> Self {
-        let mut program = Self::uncut(graph, pruned);
-        let unfused = vec![0; row_bytes(program.slots())];
+    /// Fills in the sizes of a program. Its kernels follow from configurations, so those without a
+    /// fusion stand for all.
+    fn summarize_unfused(mut self) -> Self {
+        let unfused = vec![0; row_bytes(self.slots())];
         // A kernel of one node that calls large computations may be too large by itself.
-        let kernels = program.kernels(&unfused).unwrap_or_default();
-        let mut digests: Vec<Digest> = kernels.iter().map(|kernel| kernel.digest()).collect();
+        let kernels = self.kernels(&unfused).unwrap_or_default();
+        let mut digests: Vec<_> = kernels.iter().map(|kernel| kernel.digest()).collect();
         digests.sort_unstable();
         digests.dedup();
-        program.summary.segments = kernels.len();
-        program.summary.distinct_segments = digests.len();
-        program.summary.largest_segment =
-            kernels.iter().map(|kernel| kernel.len()).max().unwrap_or(0);
-        program
+        let largest = kernels.iter().map(|kernel| kernel.len()).max();
+        self.summary = Summary {
+            segments: kernels.len(),
+            distinct_segments: digests.len(),
+            largest_segment: largest.unwrap_or(0),
+            ..self.summary
+        };
+        self
     }
 
-    /// A graph without segments: a program, or a graph of a feature set, which models take as a whole.
+    /// A graph without segments: what all graphs have, and all that a program or a graph of a
+    /// feature set has, which models take as a whole.
     fn uncut(graph: &Graph, pruned: &Pruned) -> Self {
         Self {
             hash: graph.hash(),
@@ -179,28 +179,32 @@ impl SegmentedGraph {
     /// Number of bytes that this holds, for a cache that is bounded in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let segment = |segment: &Segment| {
-            size_of::<Segment>()
-                + segment.len() * (1 + FEATURES * size_of::<f32>() + size_of::<SequenceLengths>())
-                + segment.edges.len() * size_of::<[u16; 2]>()
-                + segment.configurable.len() * size_of::<u16>()
-        };
-        let occurrence = |occurrence: &Occurrence| {
-            size_of::<Occurrence>()
-                + occurrence.slots.len() * size_of::<usize>()
-                + occurrence.nodes.len() * size_of::<u32>()
+        // The cache weighs a graph once, so a program counts what its kernels may grow to.
+        let kernels = match self.whole.program() {
+            Some(_) => MAX_KNOWN_BYTES,
+            None => 0,
         };
         size_of::<Self>()
             + self.whole.bytes()
             + self.configurable.len() * size_of::<u32>()
-            + self.segments.iter().map(segment).sum::<usize>()
-            + self.occurrences.iter().map(occurrence).sum::<usize>()
-            + if self.whole.program().is_some() {
-                MAX_KNOWN_BYTES
-            } else {
-                0
-            }
+            + self.segments.iter().map(segment_bytes).sum::<usize>()
+            + self.occurrences.iter().map(occurrence_bytes).sum::<usize>()
+            + kernels
     }
+}
+
+fn segment_bytes(segment: &Segment) -> usize {
+    let node = 1 + FEATURES * size_of::<f32>() + size_of::<SequenceLengths>();
+    size_of::<Segment>()
+        + segment.len() * node
+        + segment.edges.len() * size_of::<[u16; 2]>()
+        + segment.configurable.len() * size_of::<u16>()
+}
+
+fn occurrence_bytes(occurrence: &Occurrence) -> usize {
+    size_of::<Occurrence>()
+        + occurrence.slots.len() * size_of::<usize>()
+        + occurrence.nodes.len() * size_of::<u32>()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) fn featurize(
 ) -> SequenceLengths {
     let mut columns = Columns { row, next: 0 };
     columns.flag(is_root);
+    // The column of the element size in bits is 0 throughout the official data.
     columns.value(0);
     write_shape(instruction, &mut columns);
     columns.value(instruction.parameter_number);
@@ -18,14 +19,17 @@ pub(crate) fn featurize(
     let [input_spatial, kernel_spatial] = write_convolution(instruction, &mut columns);
     columns.value(instruction.feature_group_count);
     columns.value(instruction.batch_group_count);
-    write_slices_and_padding(instruction, &mut columns);
+    write_slices(instruction, &mut columns);
+    write_padding(instruction, &mut columns);
     columns.flag(instruction.is_stable);
-    let layout = instruction
-        .shape
-        .as_ref()
-        .and_then(|shape| shape.layout.as_ref());
-    let minor_to_major = columns.sequence(6, layout.map_or(&[], |layout| &layout.minor_to_major));
+    let minor_to_major = columns.sequence(6, minor_to_major(instruction));
     SequenceLengths([dimensions, input_spatial, kernel_spatial, minor_to_major])
+}
+
+fn minor_to_major(instruction: &HloInstructionProto) -> &[i64] {
+    let shape = instruction.shape.as_ref();
+    let layout = shape.and_then(|shape| shape.layout.as_ref());
+    layout.map_or(&[], |layout| &layout.minor_to_major)
 }
 
 fn write_shape(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
@@ -81,6 +85,7 @@ fn write_window(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
 }
 
 fn write_convolution(instruction: &HloInstructionProto, columns: &mut Columns<'_>) -> [u8; 2] {
+    // An instruction that is no convolution has zeros in these columns, and no used places.
     let absent = ConvolutionDimensionNumbers::default();
     let numbers = instruction
         .convolution_dimension_numbers
@@ -97,12 +102,15 @@ fn write_convolution(instruction: &HloInstructionProto, columns: &mut Columns<'_
     [input_spatial, kernel_spatial]
 }
 
-fn write_slices_and_padding(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
+fn write_slices(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
     let slices = &instruction.slice_dimensions;
     columns.aggregate(2, slices.iter().map(|slice| slice.start));
     columns.aggregate(2, slices.iter().map(|slice| slice.stride));
     columns.aggregate(2, slices.iter().map(|slice| slice.limit));
     columns.aggregate(2, instruction.dynamic_slice_sizes.iter().copied());
+}
+
+fn write_padding(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
     let padding = instruction
         .padding_config
         .as_ref()
@@ -120,7 +128,9 @@ fn write_slices_and_padding(instruction: &HloInstructionProto, columns: &mut Col
 /// Writes the first values, then sum and product of all values. Sum and product wrap on overflow, and an empty list has
 /// product 1.
 pub(crate) fn aggregate(values: impl Iterator<Item = i64>, slots: &mut [f32]) {
-    let (width, mut sum, mut product) = (slots.len() - 2, 0_i64, 1_i64);
+    let width = slots.len() - 2;
+    let mut sum = 0_i64;
+    let mut product = 1_i64;
     for (position, value) in values.enumerate() {
         if position < width {
             slots[position] = to_feature(value);
@@ -191,6 +201,7 @@ impl Columns<'_> {
         for (slot, &value) in self.take(usize::from(width)).iter_mut().zip(values) {
             *slot = to_feature(value);
         }
+        // A list may be longer than its columns: the values behind them are no features.
         u8::try_from(values.len()).unwrap_or(width).min(width)
     }
 }

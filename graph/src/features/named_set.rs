@@ -88,11 +88,13 @@ impl NamedFeatureSet {
     /// Returns the digest: BLAKE3 of the JSON `["name",["node column",…],["configuration column",…]]` without white space.
     #[must_use]
     pub fn digest(&self) -> Digest {
+        // Names need no escapes in JSON, so quotes around them are enough.
         let list = |names: &[String]| {
             let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
             names.join(",")
         };
-        let (nodes, configs) = (list(&self.node_features), list(&self.config_features));
+        let nodes = list(&self.node_features);
+        let configs = list(&self.config_features);
         let json = format!("[\"{}\",[{nodes}],[{configs}]]", self.name);
         Digest(*blake3::hash(json.as_bytes()).as_bytes())
     }
@@ -114,15 +116,18 @@ fn check_names(list: &'static str, columns: &[String], least: usize) -> Result<(
             what: format!("column {column} of {list}"),
         });
     }
-    let mut sorted: Vec<&String> = columns.iter().collect();
+    repeated(columns).map_or(Ok(()), |name| {
+        let name = name.clone();
+        Err(NamedSetError::Twice { list, name })
+    })
+}
+
+fn repeated(names: &[String]) -> Option<&String> {
+    let mut sorted: Vec<&String> = names.iter().collect();
     sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(NamedSetError::Twice {
-            list,
-            name: pair[0].clone(),
-        }),
-        None => Ok(()),
-    }
+    // Sorted, equal names are adjacent.
+    let pair = sorted.windows(2).find(|pair| pair[0] == pair[1])?;
+    Some(pair[0])
 }
 
 #[cfg(test)]

@@ -32,12 +32,14 @@ impl Pad {
             let rows = features.chunks_exact(FEATURES);
             rows.flat_map(|row| SEQUENCES.map(|(start, width)| &row[start..start + width]))
         };
+        // Lists of XLA hold no negative numbers, so the first one is the first unused place.
         let used = |sequence: &[f32]| sequence.iter().take_while(|&&value| value >= 0.0).count();
         let ends_in_pad = |sequence: &[f32]| {
             sequence[used(sequence)..]
                 .iter()
                 .all(|&value| value == -1.0)
         };
+        // A sequence without unused places fits either pad, so one −1 is needed for a decision.
         let has_pad = sequences().any(|sequence| sequence.contains(&-1.0));
         if has_pad && sequences().all(ends_in_pad) {
             Self::MinusOne

@@ -21,10 +21,13 @@ pub(crate) fn parameter_row(
         ..HloInstructionProto::default()
     };
     let mut copy = vec![0.0; FEATURES];
+    // A parameter has the shape and layout of its value, and nothing else of the instruction that
+    // computes it.
     let mut copied = featurize(&parameter, false, &mut copy);
     for columns in [SHAPE, LAYOUT] {
         copy[columns.clone()].copy_from_slice(&row[columns]);
     }
+    // The layout is the last of the four sequences.
     copied.0[3] = lengths.0[3];
     (copy, copied)
 }

@@ -53,7 +53,9 @@ impl FeatureSet {
     /// Returns the number of features of a node.
     #[must_use]
     pub const fn node_features(&self) -> usize {
-        let (mut features, mut rest) = (0, self.node_columns);
+        // A constant function may neither use iterators nor `for`.
+        let mut features = 0;
+        let mut rest = self.node_columns;
         while let [(_, width), others @ ..] = rest {
             (features, rest) = (features + *width, others);
         }

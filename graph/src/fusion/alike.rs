@@ -27,6 +27,8 @@ impl Eq for Content<'_> {}
 
 impl Hash for Content<'_> {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
+        // The lengths of sequences seldom differ where the rows are equal, so the hash leaves them
+        // to the comparison.
         self.opcode.hash(hasher);
         self.facts.hash(hasher);
         // Zero and minus zero are equal.
@@ -45,15 +47,9 @@ impl Alike {
         let mut known: HashMap<Content<'_>, u32> = HashMap::new();
         let mut numbers = Vec::with_capacity(program.len());
         for node in pace::in_steps(NODES, program.first..).take(program.len()) {
-            let position = node as usize;
-            let content = Content {
-                opcode: graph.opcodes()[position],
-                facts: program.node(node).bits(),
-                lengths: graph.sequence_lengths().map(|lengths| lengths[position]),
-                row: graph.raw_row(position),
-            };
+            // A program has fewer than 2^32 nodes, so the number of contents fits.
             let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
-            numbers.push(*known.entry(content).or_insert(next));
+            numbers.push(*known.entry(content(program, graph, node)).or_insert(next));
         }
         Self {
             first: program.first,
@@ -64,5 +60,15 @@ impl Alike {
     /// The number of a node of the entry computation.
     pub(super) fn number(&self, node: u32) -> u32 {
         self.numbers[(node - self.first) as usize]
+    }
+}
+
+fn content<'a>(program: &FusionProgram, graph: &'a Graph, node: u32) -> Content<'a> {
+    let position = node as usize;
+    Content {
+        opcode: graph.opcodes()[position],
+        facts: program.node(node).bits(),
+        lengths: graph.sequence_lengths().map(|lengths| lengths[position]),
+        row: graph.raw_row(position),
     }
 }

@@ -3,7 +3,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::RandomState;
 
 use super::alike::Alike;
-use crate::{FusionProgram, Graph, pace, program::is_set};
+use crate::{FusionProgram, Graph, arrays::producers, pace, program::is_set};
 
 /// Everything that is fused into a kernel's root, which many roots may share: the users of one chain of fused nodes.
 #[derive(Debug)]
@@ -36,6 +36,9 @@ impl Body {
     ) -> Box<[u32]> {
         let mut members = fused_operands.to_vec();
         let mut known: HashSet<u32> = members.iter().copied().collect();
+        // `members` is also the queue of a search: the operands of those before `next` are known. A
+        // kernel with more than `most` nodes is refused whatever they are, so the search may stop
+        // there.
         let mut next = 0;
         while next < members.len() && members.len() <= most {
             for &operand in program.operands(members[next]) {
@@ -59,6 +62,8 @@ impl Body {
         let mut inputs = Vec::new();
         let mut read = 0;
         for &operand in members.iter().flat_map(|&member| program.operands(member)) {
+            // A constant of one element is no input, because the kernel has its own copy, but it
+            // has a role: roots that read it and roots that do not have different kernels.
             roles.entry(operand).or_insert_with(|| {
                 if !program.node(operand).is_scalar_constant {
                     inputs.push(operand);
@@ -89,9 +94,23 @@ impl Body {
         graph: &Graph,
         alike: &Alike,
     ) -> Vec<u32> {
-        let mut signature = vec![self.number, alike.number(root)];
         let operands = program.operands(root);
-        // The operands, with the order of those that the body knows nothing of.
+        let mut signature = vec![self.number, alike.number(root)];
+        self.add_operands(operands, alike, &mut signature);
+        // What the root calls, and what depends on it beside its operands, is rare and compared by
+        // number.
+        let called = program.callees.of_node(root).iter();
+        signature.extend(called.flat_map(|nodes| [3, nodes.start, nodes.end]));
+        let operands: HashSet<u32, RandomState> = operands.iter().copied().collect();
+        let others = producers(graph.edges(), root).filter(|producer| !operands.contains(producer));
+        signature.extend(others.flat_map(|producer| [4, producer]));
+        signature
+    }
+
+    /// Adds the operands of a root, with the order of those that the body knows nothing of. The
+    /// first number of each entry says how to read the others, so that no two roots have one
+    /// signature by chance.
+    fn add_operands(&self, operands: &[u32], alike: &Alike, signature: &mut Vec<u32>) {
         let mut seen: HashMap<u32, u32, RandomState> = HashMap::default();
         for &operand in operands {
             match self.roles.get(&operand) {
@@ -99,21 +118,13 @@ impl Body {
                 Some(Role::Read(position)) => signature.extend([1, *position]),
                 None => {
                     let next = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+                    // Two operands that are alike may be one node or two, which the position tells
+                    // apart.
                     let position = *seen.entry(operand).or_insert(next);
                     signature.extend([2, alike.number(operand), position]);
                 }
             }
         }
-        // What the root calls, and what depends on it beside its operands, is rare and compared by number.
-        let called = program.callees.of_node(root).iter();
-        signature.extend(called.flat_map(|nodes| [3, nodes.start, nodes.end]));
-        let edges = graph.edges();
-        let first = edges.partition_point(|[consumer, _]| *consumer < root);
-        let own = edges[first..].iter().take_while(|edge| edge[0] == root);
-        let operands: HashSet<u32, RandomState> = operands.iter().copied().collect();
-        let others = own.filter(|[_, producer]| !operands.contains(producer));
-        signature.extend(others.flat_map(|&[_, producer]| [4, producer]));
-        signature
     }
 
     /// Number of bytes that this holds.

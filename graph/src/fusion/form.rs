@@ -28,15 +28,20 @@ impl FusionProgram {
             let fused_operands = self.fused_operands(root, fused);
             let members = Body::members(self, &fused_operands, fused, usize::from(limits.nodes));
             let kernel = self.kernel(&members, root, limits)?;
-            kernel
-                .inputs
-                .iter()
-                .for_each(|&input| needed[self.position(input)] = true);
+            self.mark(&kernel.inputs, needed);
             kernels.push(kernel);
             Ok(())
         })?;
+        // Kernels are formed from the last root backwards.
         kernels.reverse();
         Ok(kernels)
+    }
+
+    /// Marks nodes of the entry computation as needed.
+    pub(super) fn mark(&self, nodes: &[u32], needed: &mut [bool]) {
+        for &node in nodes {
+            needed[self.position(node)] = true;
+        }
     }
 
     /// Calls `form` for the root of each kernel, the last one first. `form` marks the nodes of the entry computation that
@@ -53,9 +58,8 @@ impl FusionProgram {
                 continue;
             }
             if self.node(node).is_free {
-                self.operands(node)
-                    .iter()
-                    .for_each(|&operand| needed[self.position(operand)] = true);
+                // It is no kernel, but what it passes on must be written by one.
+                self.mark(self.operands(node), &mut needed);
             } else {
                 form(node, &mut needed)?;
             }
@@ -81,19 +85,8 @@ impl FusionProgram {
         };
         let mut known: HashSet<u32> = members.iter().copied().collect();
         for &member in &members {
-            for &operand in self
-                .operands(member)
-                .iter()
-                .filter(|&&operand| known.insert(operand))
-            {
-                let constant = self.node(operand).is_scalar_constant;
-                if constant {
-                    &mut kernel.body
-                } else {
-                    &mut kernel.inputs
-                }
-                .push(operand);
-            }
+            self.add_operands(member, &mut known, &mut kernel);
+            // Constants of one element that it is the first to read are in front of it.
             kernel.body.push(member);
         }
         if kernel.len() > limit {
@@ -101,6 +94,20 @@ impl FusionProgram {
         }
         check_places(self, &members, limits.places)?;
         Ok(kernel)
+    }
+
+    /// Adds the operands of a member that no member before it has read.
+    fn add_operands(&self, member: u32, known: &mut HashSet<u32>, kernel: &mut Kernel) {
+        for &operand in self.operands(member) {
+            if !known.insert(operand) {
+                continue;
+            }
+            if self.node(operand).is_scalar_constant {
+                kernel.body.push(operand);
+            } else {
+                kernel.inputs.push(operand);
+            }
+        }
     }
 }
 

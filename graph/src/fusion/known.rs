@@ -95,15 +95,14 @@ impl KnownKernels {
         fused: &[u8],
     ) -> Result<Vec<Arc<KnownKernel>>, KernelTooLarge> {
         let alike = self.alike(program, graph);
-        let (limits, bodies) = (KernelLimits::default(), HashMap::default());
         let mut lookup = Lookup {
             known: self,
             program,
             graph,
             fused,
             alike,
-            limits,
-            bodies,
+            limits: KernelLimits::default(),
+            bodies: HashMap::default(),
             bytes: 0,
         };
         let mut kernels = Vec::new();
@@ -143,13 +142,10 @@ impl Lookup<'_> {
         if body.members.len() >= limit {
             return Err(KernelTooLarge::Nodes { root, limit });
         }
-        let (program, graph) = (self.program, self.graph);
-        for &operand in program.operands(root) {
-            if !body.has(operand) && !program.node(operand).is_scalar_constant {
-                needed[program.position(operand)] = true;
-            }
-        }
-        let signature = body.signature(root, program, graph, self.alike);
+        self.mark_operands(root, &body, needed);
+        let signature = body.signature(root, self.program, self.graph, self.alike);
+        // A limit that the kernel exceeds is remembered as well, with the root that exceeded it
+        // first.
         if let Some(outcome) = self.known.table().kernels.get(&*signature) {
             return outcome.clone().map_err(|reason| reason.of_root(root));
         }
@@ -159,6 +155,16 @@ impl Lookup<'_> {
             .add_kernel(signature.into(), outcome.clone());
         pace::pause();
         outcome
+    }
+
+    /// Marks what a root itself reads and does not compute.
+    fn mark_operands(&self, root: u32, body: &Body, needed: &mut [bool]) {
+        let program = self.program;
+        for &operand in program.operands(root) {
+            if !body.has(operand) && !program.node(operand).is_scalar_constant {
+                needed[program.position(operand)] = true;
+            }
+        }
     }
 
     fn form(&self, body: &Body, root: u32) -> Outcome {
@@ -171,21 +177,25 @@ impl Lookup<'_> {
     fn body(&mut self, root: u32, needed: &mut [bool]) -> Arc<Body> {
         let fused_operands = self.program.fused_operands(root, self.fused);
         if let Some(body) = self.bodies.get(&fused_operands) {
+            // The root that was first to use it has marked its inputs.
             return Arc::clone(body);
         }
         let most = usize::from(self.limits.nodes);
         let members = Body::members(self.program, &fused_operands, self.fused, most);
         let body = self.known.table().body(self.program, members);
-        body.inputs
-            .iter()
-            .for_each(|&input| needed[self.program.position(input)] = true);
+        self.program.mark(&body.inputs, needed);
+        self.remember(fused_operands, &body);
+        body
+    }
+
+    /// Keeps a body for further roots with the same fused operands.
+    fn remember(&mut self, fused_operands: Vec<u32>, body: &Arc<Body>) {
         self.bytes += size_of_val(&*fused_operands) + body.bytes();
         if self.bytes > MAX_KNOWN_BYTES {
             self.bodies.clear();
             self.bytes = body.bytes();
         }
-        self.bodies.insert(fused_operands, Arc::clone(&body));
-        body
+        self.bodies.insert(fused_operands, Arc::clone(body));
     }
 }
 
@@ -195,6 +205,7 @@ impl Table {
         if let Some(body) = self.bodies.get(&members) {
             return Arc::clone(body);
         }
+        // Signatures name bodies by their numbers, so equal members must get one number.
         let body = Arc::new(Body::new(program, members.clone(), self.next_body));
         self.next_body += 1;
         self.hold(size_of_val(&*members) + body.bytes());

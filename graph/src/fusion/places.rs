@@ -16,29 +16,54 @@ pub(super) fn check_places(
     let Some(&root) = members.last() else {
         return Ok(());
     };
-    let mut places: HashMap<u32, BTreeSet<usize>> = members
-        .iter()
-        .map(|&member| (member, BTreeSet::new()))
-        .collect();
-    places.entry(root).or_default().insert(0);
-    let mut fresh = 1;
+    let mut places = Places::of(members, root);
+    // Users stand behind their operands, so the places of a node are complete when the loop reaches
+    // it.
     for &node in members.iter().rev() {
-        let here = places.remove(&node).unwrap_or_default();
+        let here = places.of_member.remove(&node).unwrap_or_default();
+        // The sets can double with every node, so this check also bounds the work of the loop.
         if here.len() > limit {
             return Err(KernelTooLarge::Places { root, node, limit });
         }
         let operands: BTreeSet<u32> = program.operands(node).iter().copied().collect();
         for operand in operands {
-            let Some(there) = places.get_mut(&operand) else {
-                continue;
-            };
-            if program.node(node).is_elementwise {
-                there.extend(&here);
-            } else {
-                there.extend(fresh..fresh + here.len());
-                fresh += here.len();
-            }
+            places.add(operand, &here, program.node(node).is_elementwise);
         }
     }
     Ok(())
+}
+
+/// The places at which members are computed.
+struct Places {
+    /// The places of the members that the loop has not reached.
+    of_member: HashMap<u32, BTreeSet<usize>>,
+    /// Number of places.
+    count: usize,
+}
+
+impl Places {
+    /// Returns the one place of the root. The other members have none.
+    fn of(members: &[u32], root: u32) -> Self {
+        let empty = members.iter().map(|&member| (member, BTreeSet::new()));
+        let mut of_member: HashMap<u32, BTreeSet<usize>> = empty.collect();
+        of_member.entry(root).or_default().insert(0);
+        Self {
+            of_member,
+            count: 1,
+        }
+    }
+
+    /// Adds the places at which a user that is computed `here` computes its operand, if that is a
+    /// member.
+    fn add(&mut self, operand: u32, here: &BTreeSet<usize>, is_elementwise: bool) {
+        let Some(there) = self.of_member.get_mut(&operand) else {
+            return;
+        };
+        if is_elementwise {
+            there.extend(here);
+        } else {
+            there.extend(self.count..self.count + here.len());
+            self.count += here.len();
+        }
+    }
 }

@@ -1,7 +1,9 @@
 use std::collections::HashMap;
 
 use super::kernel::Kernel;
-use crate::{Digest, FEATURES, Graph, Segment, features::parameter_row, opcode_id};
+use crate::{
+    Digest, FEATURES, Graph, Segment, arrays::producers, features::parameter_row, opcode_id,
+};
 
 /// Column of the flag `is_root`.
 const IS_ROOT: usize = 0;
@@ -12,10 +14,9 @@ impl Kernel {
     #[must_use]
     pub fn segment(&self, graph: &Graph) -> Segment {
         let called: Vec<u32> = self.called.iter().cloned().flatten().collect();
-        let mut nodes = Nodes {
-            graph,
-            segment: empty_segment(self.len()),
-        };
+        let mut nodes = Nodes::new(graph, self.len());
+        // The order is that of a module of its own: called computations come before the entry
+        // computation, which begins with its parameters.
         for &node in &called {
             nodes.copy(node);
         }
@@ -32,24 +33,26 @@ impl Kernel {
     }
 }
 
-fn empty_segment(nodes: usize) -> Segment {
-    Segment {
-        digest: Digest([0; 32]),
-        opcodes: Vec::with_capacity(nodes),
-        features: Vec::with_capacity(nodes * FEATURES),
-        sequence_lengths: Some(Vec::with_capacity(nodes)),
-        edges: Vec::new(),
-        configurable: Vec::new(),
-    }
-}
-
 /// A segment that grows node by node.
 struct Nodes<'a> {
     graph: &'a Graph,
     segment: Segment,
 }
 
-impl Nodes<'_> {
+impl<'a> Nodes<'a> {
+    /// Returns a segment without nodes, which will have this many.
+    fn new(graph: &'a Graph, nodes: usize) -> Self {
+        let segment = Segment {
+            digest: Digest([0; 32]),
+            opcodes: Vec::with_capacity(nodes),
+            features: Vec::with_capacity(nodes * FEATURES),
+            sequence_lengths: Some(Vec::with_capacity(nodes)),
+            edges: Vec::new(),
+            configurable: Vec::new(),
+        };
+        Self { graph, segment }
+    }
+
     /// Adds a node as it is in the module.
     fn copy(&mut self, node: u32) {
         let position = node as usize;
@@ -69,6 +72,7 @@ impl Nodes<'_> {
     fn compute(&mut self, node: u32, is_root: bool) {
         let row = self.segment.features.len();
         self.copy(node);
+        // The node may be no root in its module, where the flag of each node says so.
         self.segment.features[row + IS_ROOT] = f32::from(is_root);
     }
 
@@ -93,15 +97,12 @@ impl Nodes<'_> {
 /// Returns the edges between the nodes of a kernel, sorted. Parameters consume nothing.
 fn edges(graph: &Graph, kernel: &Kernel, called: &[u32]) -> Vec<[u16; 2]> {
     let nodes = called.iter().chain(&kernel.inputs).chain(&kernel.body);
+    // Nodes are numbered in the order in which the segment has them.
     let local: HashMap<u32, u16> = nodes.copied().zip(0..).collect();
-    let all = graph.edges();
     let mut edges = Vec::new();
     for &node in called.iter().chain(&kernel.body) {
-        let first = all.partition_point(|[consumer, _]| *consumer < node);
-        let own = all[first..]
-            .iter()
-            .take_while(|[consumer, _]| *consumer == node);
-        edges.extend(own.filter_map(|[_, producer]| Some([local[&node], *local.get(producer)?])));
+        let own = producers(graph.edges(), node);
+        edges.extend(own.filter_map(|producer| Some([local[&node], *local.get(&producer)?])));
     }
     edges.sort_unstable();
     edges

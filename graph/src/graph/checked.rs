@@ -246,6 +246,7 @@ impl Graph {
             return graph.form().digest();
         }
         let mut form = CanonicalForm::new(b"hlorank-graph");
+        // One module may be the graph of several tasks, whose configurations differ.
         form.bytes(&[self.task.kind().number()]);
         form.count(self.len());
         form.count(self.edges().len());

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::{
     GraphArrays, GraphError, Limits, NamedFeatureSet,
-    arrays::{check_acyclic, check_ends},
+    arrays::{check_acyclic, check_ends, clear_signs_of_zeros},
     features::is_set_name,
     hash::CanonicalForm,
 };
@@ -41,25 +41,10 @@ impl FeatureGraph {
             return Err(GraphError::FeatureSetName);
         }
         GraphArrays::check_sizes(nodes, edges.len(), limits)?;
-        let lacks_features = features.is_empty() && nodes > 1;
-        if lacks_features || !features.len().is_multiple_of(nodes) {
-            return Err(GraphError::NodeFeatures {
-                found: features.len(),
-                nodes,
-            });
-        }
-        let columns = features.len() / nodes;
-        if let Some(at) = features.iter().position(|feature| !feature.is_finite()) {
-            return Err(GraphError::FeatureNotFinite {
-                node: at / columns,
-                column: at % columns,
-            });
-        }
+        check_features(nodes, &features)?;
         check_ends(nodes, &edges)?;
-        // −0 and 0 are the same number, so they must hash alike.
-        for feature in &mut features {
-            *feature += 0.0;
-        }
+        clear_signs_of_zeros(&mut features);
+        // The search for a cycle finds the edges of a node by their order.
         edges.sort_unstable();
         edges.dedup();
         check_acyclic(nodes, &edges)?;
@@ -162,6 +147,8 @@ impl FeatureGraph {
     /// What is not sent adds nothing, so that it changes no hash.
     fn add_description(&self, form: &mut CanonicalForm) {
         if let Some(set) = &self.description {
+            // The word in front tells a description from an instance, either of which may be
+            // absent.
             form.bytes(b"description");
             form.bytes(&set.digest().0);
         }
@@ -170,6 +157,27 @@ impl FeatureGraph {
             form.count(self.instance.len());
             form.bytes(self.instance.as_bytes());
         }
+    }
+}
+
+/// Checks that every node has the same number of features, and that all are finite.
+fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
+    // A space of parameters has one node without columns. Nothing would tell several nodes
+    // without columns apart.
+    let lacks_features = features.is_empty() && nodes > 1;
+    if lacks_features || !features.len().is_multiple_of(nodes) {
+        return Err(GraphError::NodeFeatures {
+            found: features.len(),
+            nodes,
+        });
+    }
+    let columns = features.len() / nodes;
+    match features.iter().position(|feature| !feature.is_finite()) {
+        Some(at) => Err(GraphError::FeatureNotFinite {
+            node: at / columns,
+            column: at % columns,
+        }),
+        None => Ok(()),
     }
 }
 

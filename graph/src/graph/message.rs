@@ -12,20 +12,19 @@ impl Graph {
         if self.program().is_some() {
             return None;
         }
-        let task = v1::Task::from(self.task()).into();
-        let message = match self.feature_graph() {
-            Some(graph) => v1::Graph {
-                source: Some(Source::FeatureGraph(graph.to_message())),
-                task,
-                configurable_nodes: Vec::new(),
-            },
-            None => v1::Graph {
-                source: Some(Source::Features(self.to_features())),
-                task,
-                configurable_nodes: self.configurable().to_vec(),
-            },
+        let (source, configurable_nodes) = match self.feature_graph() {
+            // Every node of such a graph is configurable, and the list is left out.
+            Some(graph) => (Source::FeatureGraph(graph.to_message()), Vec::new()),
+            None => (
+                Source::Features(self.to_features()),
+                self.configurable().to_vec(),
+            ),
         };
-        Some(message)
+        Some(v1::Graph {
+            source: Some(source),
+            task: v1::Task::from(self.task()).into(),
+            configurable_nodes,
+        })
     }
 
     /// Reads and checks a graph that was sent, with its task and, if it is one of layouts, its configurable nodes.
@@ -46,6 +45,8 @@ impl Graph {
             Some(Source::FeatureGraph(graph)) => {
                 FeatureGraph::of_message(graph, limits).map(Self::of_features)
             }
+            // The caller looks up a hash in its cache before it reads a graph, so here it stands
+            // for nothing.
             Some(Source::GraphHash(_)) | None => Err(GraphError::Empty),
         }
     }
@@ -53,6 +54,8 @@ impl Graph {
     /// Returns the arrays of a graph of HLO. Sequences are padded with −1 if their lengths are known, otherwise with 0.
     #[must_use]
     pub fn to_features(&self) -> GraphFeatures {
+        // −1 tells an unused place from dimension 0, so it keeps the lengths; features padded with
+        // 0 have lost them.
         let (pad_value, features) = match self.features(Pad::MinusOne) {
             Some(features) => (-1, little_endian(&features)),
             None => (0, little_endian(self.raw_features())),
@@ -90,10 +93,9 @@ impl FeatureGraph {
     /// Reads and checks a graph that was sent.
     pub fn of_message(graph: &v1::FeatureGraph, limits: &Limits) -> Result<Self, GraphError> {
         let bytes = &graph.node_features;
-        let nodes = match graph.nodes {
-            0 if bytes.is_empty() => 1,
-            nodes => nodes as usize,
-        };
+        let nodes = number_of_nodes(graph);
+        // If the bytes are no whole floats, the error gives the next length that would fit the
+        // nodes.
         let values = (bytes.len() / size_of::<f32>()).next_multiple_of(nodes.max(1));
         let features = read_floats("node_features (in bytes)", bytes, values)?;
         let edges = read_edges("edges", &graph.edges)?;
@@ -118,6 +120,15 @@ impl FeatureGraph {
             config_columns: described.map_or_else(Vec::new, |set| set.config_features().to_vec()),
             instance: self.instance().to_owned(),
         }
+    }
+}
+
+fn number_of_nodes(graph: &v1::FeatureGraph) -> usize {
+    match graph.nodes {
+        // A space of parameters has one node without columns, and may leave out the number of
+        // nodes.
+        0 if graph.node_features.is_empty() => 1,
+        nodes => nodes as usize,
     }
 }
 

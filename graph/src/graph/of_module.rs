@@ -23,6 +23,8 @@ impl HloModule<'_> {
     }
 
     fn take_graph(&mut self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
+        // The program reads the instructions of the module, so it comes before the arrays are
+        // taken.
         let program = match task.kind().scope {
             Scope::Program => Some(FusionProgram::new(self)?),
             Scope::Kernel | Scope::Nodes | Scope::EveryNode => None,

@@ -47,10 +47,14 @@ impl Callees {
     pub(crate) fn reached(&self, nodes: &[u32], most: usize) -> Vec<Range<u32>> {
         let direct = |node| self.calls.get(node).into_iter().flatten().cloned();
         let mut waiting: Vec<Range<u32>> = nodes.iter().flat_map(direct).collect();
-        let (mut reached, mut count) = (BTreeSet::new(), 0);
+        // By first node, which is the order of the module.
+        let mut reached = BTreeSet::new();
+        let mut count = 0;
         while let Some(called) = waiting.pop().filter(|_| count <= most) {
             if reached.insert((called.start, called.end)) {
                 count += called.len();
+                // The map is ordered by caller, so the callers inside a computation are a range of
+                // it.
                 waiting.extend(
                     self.calls
                         .range(called)

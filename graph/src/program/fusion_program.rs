@@ -27,30 +27,20 @@ impl FusionProgram {
         if module.computations.is_scheduled {
             return Err(FusionError::Scheduled);
         }
-        let entry = module.computations.entry().ok_or(FusionError::NoEntry)?;
-        let root = module.nodes_by_id.get(&entry.root_id);
-        let &root = root.ok_or(FusionError::NoEntry)?;
-        let entry = node_range(&entry.nodes);
-        if !entry.contains(&root) {
-            return Err(FusionError::NoEntry);
-        }
+        let (root, entry) = entry(module)?;
         let nodes = pace::in_steps(1, entry.clone()).map(|node| read_node(module, node));
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         let operands = entry.clone().map(|node| operands(module, node, &entry));
         let operands = operands.collect::<Result<Vec<_>, _>>()?;
         let slots = slots(&nodes, &operands, entry.start);
-        let mut slot_of_node = vec![None; nodes.len()];
-        for (slot, &node) in slots.iter().enumerate() {
-            slot_of_node[(node - entry.start) as usize] = Some(slot);
-        }
         Ok(Self {
             root,
             first: entry.start,
+            slot_of_node: slot_of_node(&slots, &entry),
             nodes,
             operands,
             callees: Callees::of(module),
             slots,
-            slot_of_node,
         })
     }
 
@@ -115,6 +105,25 @@ impl FusionProgram {
     }
 }
 
+/// Returns the root and the nodes of the entry computation.
+fn entry(module: &HloModule<'_>) -> Result<(u32, Range<u32>), FusionError> {
+    let entry = module.computations.entry().ok_or(FusionError::NoEntry)?;
+    let root = module.nodes_by_id.get(&entry.root_id);
+    let nodes = node_range(&entry.nodes);
+    // The module names its root by an id, which may be that of an instruction of another
+    // computation.
+    let root = root.filter(|&root| nodes.contains(root));
+    Ok((*root.ok_or(FusionError::NoEntry)?, nodes))
+}
+
+fn slot_of_node(slots: &[u32], entry: &Range<u32>) -> Vec<Option<usize>> {
+    let mut slot_of_node = vec![None; entry.len()];
+    for (slot, &node) in slots.iter().enumerate() {
+        slot_of_node[(node - entry.start) as usize] = Some(slot);
+    }
+    slot_of_node
+}
+
 fn read_node(module: &HloModule<'_>, node: u32) -> Result<Node, FusionError> {
     let instruction = module.head(node).unwrap_or_default();
     check_prepared(node, &instruction)?;
@@ -130,6 +139,8 @@ fn operands(
     entry: &Range<u32>,
 ) -> Result<Vec<u32>, FusionError> {
     let ids = module.nodes.references.operands(node as usize).iter();
+    // Kernels are formed from the root backwards in one pass, which needs every operand in front of
+    // its users.
     let earlier = entry.start..node;
     let check = |&operand: &u32| {
         earlier
@@ -144,6 +155,7 @@ fn operands(
 }
 
 fn slots(nodes: &[Node], operands: &[Vec<u32>], first: u32) -> Vec<u32> {
+    // A node that no loop fusion reads is written whatever a bit would say, so it has none.
     let mut has_fusible_user = vec![false; nodes.len()];
     for (_, operands) in nodes
         .iter()

@@ -23,6 +23,8 @@ pub(crate) fn check_prepared(
 /// Returns the layout of a shape that is not row-major. A shape without a layout is row-major.
 fn other_order(shape: &ShapeProto) -> Option<&[i64]> {
     let minor_to_major = &shape.layout.as_ref()?.minor_to_major;
+    // Row-major means that the last dimension is the minor one, so read from its end the list
+    // counts up from 0.
     let ascends = minor_to_major
         .iter()
         .rev()

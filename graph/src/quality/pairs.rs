@@ -21,17 +21,18 @@ impl PairCounts {
     /// Counts the pairs in O(n log n) (Knight 1966). Returns `None` if a run time or score is NaN.
     #[must_use]
     pub fn of(outcomes: &[Outcome]) -> Option<Self> {
-        if outcomes
-            .iter()
-            .any(|outcome| outcome.run_time.is_nan() || outcome.score.is_nan())
-        {
+        if outcomes.iter().any(has_nan) {
             return None;
         }
+        // Pairs with equal run times are neither concordant nor discordant. Sorted by score as
+        // well, they are in ascending order, so that they count as no inversions.
         let mut sorted = outcomes.to_vec();
-        sorted.sort_unstable_by(|one, other| by_run_time(one, other).then(by_score(one, other)));
+        sorted.sort_unstable_by(compare);
         let mut scores: Vec<f64> = sorted.iter().map(|outcome| outcome.score).collect();
         let equal_run_times = equal_pairs(&sorted, |one, other| one.run_time == other.run_time);
         let equal_both = equal_pairs(&sorted, |one, other| one == other);
+        // The scores are in the order of run times, and each inversion is a pair that they order
+        // the other way. Counting also sorts them, so that equal ones are adjacent.
         let discordant = sort_counting_inversions(&mut scores);
         Some(Self {
             all: pairs(outcomes.len()),
@@ -45,6 +46,7 @@ impl PairCounts {
     /// Returns the number of pairs that run times and scores order alike.
     #[must_use]
     pub fn concordant(&self) -> u64 {
+        // The pairs that are equal in both were subtracted twice.
         self.all + self.equal_both - self.equal_run_times - self.equal_scores - self.discordant
     }
 
@@ -53,14 +55,13 @@ impl PairCounts {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
     pub fn kendall_tau(&self) -> Option<f64> {
-        let (different_run_times, different_scores) = (
-            self.all - self.equal_run_times,
-            self.all - self.equal_scores,
-        );
+        let different_run_times = self.all - self.equal_run_times;
+        let different_scores = self.all - self.equal_scores;
         if different_run_times == 0 || different_scores == 0 {
             return None;
         }
         let balance = self.concordant() as f64 - self.discordant as f64;
+        // The roots are taken one by one, as scipy does, so that both round alike.
         let tau = balance / (different_run_times as f64).sqrt() / (different_scores as f64).sqrt();
         Some(tau.clamp(-1.0, 1.0))
     }
@@ -75,17 +76,14 @@ impl PairCounts {
     }
 }
 
-/// Compares numbers that are not NaN. 0 and −0 are equal.
-fn compare(one: f64, other: f64) -> Ordering {
-    one.partial_cmp(&other).unwrap_or(Ordering::Equal)
+fn has_nan(outcome: &Outcome) -> bool {
+    outcome.run_time.is_nan() || outcome.score.is_nan()
 }
 
-fn by_run_time(one: &Outcome, other: &Outcome) -> Ordering {
-    compare(one.run_time, other.run_time)
-}
-
-fn by_score(one: &Outcome, other: &Outcome) -> Ordering {
-    compare(one.score, other.score)
+/// Compares run times, and then scores. No number is NaN, and 0 and −0 are equal.
+fn compare(one: &Outcome, other: &Outcome) -> Ordering {
+    let compare = |one: f64, other: f64| one.partial_cmp(&other).unwrap_or(Ordering::Equal);
+    compare(one.run_time, other.run_time).then(compare(one.score, other.score))
 }
 
 fn pairs(items: usize) -> u64 {
@@ -122,6 +120,7 @@ fn merge((left, right): (&[f64], &[f64]), merged: &mut [f64]) -> u64 {
             ([first, rest @ ..], [second, ..]) if first <= second => (*slot, left) = (*first, rest),
             ([first, rest @ ..], []) => (*slot, left) = (*first, rest),
             (_, [second, rest @ ..]) => {
+                // All that is left of the first run is larger than this number of the second.
                 inversions += left.len() as u64;
                 (*slot, right) = (*second, rest);
             }

@@ -55,12 +55,14 @@ impl FileKind {
         if is_hlo_text(bytes) {
             return Some(Self::HloText);
         }
+        // All other messages have their module, or the first of several, in field 1.
         let inner = bytes_field(bytes, 1)?;
         if is_tuning(bytes) && is_module(inner) {
             Some(Self::ModuleTuningData)
         } else if is_list_of_tuning(bytes, inner) {
             Some(Self::TuningData)
         } else {
+            // This comes last, because tuning data holds a module in the same place.
             holds_module(bytes).then_some(Self::HloProto)
         }
     }
@@ -70,6 +72,8 @@ impl FileKind {
 /// `HloSnapshot` has the same nesting.
 fn is_list_of_tuning(bytes: &[u8], first: &[u8]) -> bool {
     let is_kernel = bytes_field(first, 1).is_some_and(is_module);
+    // Only the readable fields count, so a file that is cut off is recognized, and its reader
+    // reports the fault.
     let mut fields = Fields::of(bytes).map_while(Result::ok);
     is_kernel
         && fields.all(|field| matches!(field, (1, _)))

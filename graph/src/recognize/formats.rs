@@ -93,6 +93,29 @@ impl<'a> Sample<'a> {
             ..Self::default()
         }
     }
+
+    fn is_binary(&self) -> bool {
+        self.text.is_none()
+    }
+
+    fn has_bytes(&self, at: usize, bytes: &[u8]) -> bool {
+        // Text may contain any few bytes at a place by chance, while a binary format is known by
+        // them.
+        let place = self.bytes.get(at..).filter(|_| at == 0 || self.is_binary());
+        place.is_some_and(|place| place.starts_with(bytes))
+    }
+
+    fn has_inside(&self, bytes: &[u8]) -> bool {
+        let start = &self.bytes[..self.bytes.len().min(LOOKED_AT)];
+        self.is_binary() && start.windows(bytes.len()).any(|window| window == bytes)
+    }
+
+    fn begins_with(&self, word: &str) -> bool {
+        // `get` is `None` if the word ends inside a character of the line, which then is not the
+        // word.
+        let start = self.lines.first().and_then(|line| line.get(..word.len()));
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+    }
 }
 
 /// Returns the first format that fits.
@@ -115,25 +138,14 @@ pub(super) fn found(name: impl Into<String>, advice: &str) -> Found {
 
 impl Rule {
     fn fits(&self, sample: &Sample<'_>) -> bool {
-        let is_binary = sample.text.is_none();
         match self {
-            Self::Bytes { at, bytes } => {
-                let place = sample.bytes.get(*at..).filter(|_| *at == 0 || is_binary);
-                place.is_some_and(|place| place.starts_with(&latin_1(bytes)))
-            }
-            Self::Inside { inside } => {
-                let start = &sample.bytes[..sample.bytes.len().min(LOOKED_AT)];
-                let inside = latin_1(inside);
-                is_binary && start.windows(inside.len()).any(|window| window == inside)
-            }
-            Self::First { first } => sample.lines.first().is_some_and(|line| {
-                let start = line.get(..first.len());
-                start.is_some_and(|start| start.eq_ignore_ascii_case(first))
-            }),
+            Self::Bytes { at, bytes } => sample.has_bytes(*at, &latin_1(bytes)),
+            Self::Inside { inside } => sample.has_inside(&latin_1(inside)),
+            Self::First { first } => sample.begins_with(first),
             Self::Line { line } => sample.lines.iter().any(|found| found.starts_with(line)),
             Self::Text { text } => sample.text.is_some_and(|found| found.contains(text)),
             Self::Fields { fields } => {
-                is_binary && fields.iter().all(|path| has_path(sample.bytes, path))
+                sample.is_binary() && fields.iter().all(|path| has_path(sample.bytes, path))
             }
             Self::Entry { entry } => sample.entries.iter().any(|found| found.ends_with(entry)),
         }

@@ -3,6 +3,8 @@
 /// Returns the length of the prefix of a line that XLA logs: `I0000 00:00:00.000000 12 file.cc:34] `.
 pub(super) fn logged(line: &str) -> usize {
     let Some((prefix, _)) = line.split_once("] ") else {
+        // A logger that trims the ends of lines leaves no space behind the bracket of an empty
+        // line.
         return if line.ends_with(']') && is_place(&line[..line.len() - 1]) {
             line.len()
         } else {
@@ -28,16 +30,16 @@ fn is_place(prefix: &str) -> bool {
 
 /// Returns the length of the prefix of a line that equals another prefix but for numbers and spaces; 0 if none does.
 pub(super) fn alike(prefix: &str, line: &str) -> usize {
-    let (mut expected, mut found) = (prefix.as_bytes(), line.as_bytes());
+    let mut expected = prefix.as_bytes();
+    let mut found = line.as_bytes();
+    // Everything before `expected` is alike everything before `found`.
     while let Some(&first) = expected.first() {
-        let belongs: fn(&u8) -> bool = match first {
-            b'0'..=b'9' => u8::is_ascii_digit,
-            b' ' | b'\t' => |byte| matches!(byte, b' ' | b'\t'),
-            _ if found.first() == Some(&first) => {
-                (expected, found) = (&expected[1..], &found[1..]);
-                continue;
+        let Some(belongs) = run_of(first) else {
+            if found.first() != Some(&first) {
+                return 0;
             }
-            _ => return 0,
+            (expected, found) = (&expected[1..], &found[1..]);
+            continue;
         };
         let rest = skipped(found, belongs);
         // Loggers that trim the ends of lines leave nothing of an empty line but the prefix.
@@ -51,6 +53,16 @@ pub(super) fn alike(prefix: &str, line: &str) -> usize {
         length
     } else {
         0
+    }
+}
+
+/// Returns which bytes follow this one in a run whose length may differ: digits, such as those of a
+/// time, or the space that aligns them. Returns `None` for a byte that is no part of a run.
+fn run_of(first: u8) -> Option<fn(&u8) -> bool> {
+    match first {
+        b'0'..=b'9' => Some(u8::is_ascii_digit),
+        b' ' | b'\t' => Some(|byte| matches!(byte, b' ' | b'\t')),
+        _ => None,
     }
 }
 

@@ -31,24 +31,26 @@ const ENDS: [&str; 2] = ["## END_GRAPH", "```"];
 
 /// Returns the modules of a text in their order, at most 10,000. Reads each line once.
 pub(crate) fn modules_of(text: &str) -> Vec<TextModule> {
-    let (mut modules, mut open) = (Vec::new(), None::<OpenModule>);
     if !text.contains(HEADER) {
-        return modules;
+        return Vec::new();
     }
+    let mut modules = Vec::new();
+    let mut open = None::<OpenModule>;
     for (number, line) in text.lines().enumerate() {
         if modules.len() >= MAX_MODULES {
             break;
         }
+        // A header ends the module before it, even in the middle of a computation: the log of that
+        // one was cut off.
         if let Some(prefix) = header_prefix(line) {
-            modules.extend(open.take().and_then(OpenModule::close));
-            open = Some(OpenModule::new(number, &line[..prefix]));
+            let before = open.replace(OpenModule::new(number, &line[..prefix]));
+            modules.extend(before.and_then(OpenModule::close));
         }
-        let Some(module) = &mut open else { continue };
-        if !module.takes(line) {
+        if open.as_mut().is_some_and(|module| !module.takes(line)) {
             modules.extend(open.take().and_then(OpenModule::close));
         }
     }
-    modules.extend(open.take().and_then(OpenModule::close));
+    modules.extend(open.and_then(OpenModule::close));
     modules
 }
 
@@ -67,6 +69,14 @@ impl TextModule {
     pub(crate) fn place(&self, line: usize, column: usize) -> (usize, usize) {
         let prefix = self.prefixes.get(line - 1).copied().unwrap_or(0);
         (self.first_line + line, prefix + column)
+    }
+
+    /// Adds a line without its prefix of this length in bytes.
+    fn push(&mut self, line: &str, prefix: usize) {
+        // Columns of errors are counted in characters.
+        self.prefixes.push(line[..prefix].chars().count());
+        self.text.push_str(&line[prefix..]);
+        self.text.push('\n');
     }
 }
 
@@ -99,19 +109,20 @@ impl<'a> OpenModule<'a> {
         let prefix = logged(line).max(alike(self.prefix, line));
         let line_without = &line[prefix..];
         let trimmed = line_without.trim();
+        // Inside brackets every line belongs, as does the header, which is the first line.
         let belongs = self.depth > 0 || self.module.prefixes.is_empty() || self.continues(trimmed);
         if !belongs || ENDS.iter().any(|end| trimmed.starts_with(end)) {
             return false;
         }
         self.depth = depth_after(self.depth, line_without);
-        self.module.prefixes.push(line[..prefix].chars().count());
-        self.module.text.push_str(line_without);
-        self.module.text.push('\n');
+        self.module.push(line, prefix);
         true
     }
 
     /// Returns whether a line between two computations belongs to the module.
     fn continues(&mut self, line: &str) -> bool {
+        // The tables are between computations, and their rows look like no other line of a module:
+        // they begin with a number.
         let is_row = self.in_table && line.starts_with(|first: char| first.is_ascii_digit());
         self.in_table = TABLES.contains(&line) || is_row || (self.in_table && line.is_empty());
         let starts = ["//", "/*", "}", "%", "ENTRY"]
@@ -133,6 +144,8 @@ fn header_prefix(line: &str) -> Option<usize> {
         .strip_prefix([' ', '\t'])?
         .trim_start();
     let prefix = line[..start].trim_end();
+    // A time stamp, such as 2023-01-01T00:00:00Z. Lower-case letters in front of the word make it
+    // part of a sentence.
     let is_stamp = prefix.starts_with(|first: char| first.is_ascii_digit())
         && !prefix.contains(|character: char| character.is_ascii_lowercase());
     let can_precede = prefix.is_empty() || prefix.ends_with([']', ':', '|', '>']) || is_stamp;
@@ -145,6 +158,7 @@ fn depth_after(mut depth: usize, line: &str) -> usize {
     let mut quote = None;
     while let Some(byte) = bytes.next() {
         match (byte, quote) {
+            // The escaped byte may be a quote, which does not end the string.
             (b'\\', Some(_)) => _ = bytes.next(),
             (_, Some(open)) => quote = (byte != open).then_some(open),
             (b'"' | b'\'', None) => quote = Some(byte),

@@ -4,31 +4,35 @@ const OTHER_OPERATIONS: [&str; 3] = [" prim::", " aten::", " xla::"];
 /// Returns the module of a text that has computations or instructions but no `HloModule`, with the number of lines that
 /// were added above it; `None` if it has neither. XLA's parser reads such texts too.
 pub(crate) fn with_header(text: &str) -> Option<(String, usize)> {
-    if text.trim_start().is_empty() {
-        return None;
-    }
-    let lines = || {
-        text.lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("//"))
-    };
-    let first = lines().next()?;
-    if OTHER_OPERATIONS
-        .iter()
-        .any(|namespace| text.contains(namespace))
-    {
+    let first = lines(text).next()?;
+    let is_other = |namespace: &&str| text.contains(*namespace);
+    if OTHER_OPERATIONS.iter().any(is_other) {
         return None;
     }
     if is_instruction(first) {
-        return lines()
+        return lines(text)
             .all(is_instruction)
             .then(|| (format!("HloModule entry\nENTRY entry {{\n{text}\n}}\n"), 2));
     }
+    computations_with_header(text, first).map(|text| (text, 1))
+}
+
+/// Returns the lines with content, without the white space around them.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+}
+
+/// Returns the module of a text of computations, of which `first` is the first line.
+fn computations_with_header(text: &str, first: &str) -> Option<String> {
     let name = computation_name(first)?;
-    if !lines().nth(1).is_none_or(is_instruction) {
+    // Much source code has lines that look like the header of a computation, but no instruction
+    // behind them.
+    if !lines(text).nth(1).is_none_or(is_instruction) {
         return None;
     }
-    let entry = lines()
+    let entry = lines(text)
         .find_map(|line| line.strip_prefix("ENTRY "))
         .and_then(computation_name);
     let text = if entry.is_some() {
@@ -36,7 +40,7 @@ pub(crate) fn with_header(text: &str) -> Option<(String, usize)> {
     } else {
         with_entry(text)
     };
-    Some((format!("HloModule {}\n{text}", entry.unwrap_or(name)), 1))
+    Some(format!("HloModule {}\n{text}", entry.unwrap_or(name)))
 }
 
 /// Returns the name in a line such as `name {` or `ENTRY %name (a: f32[]) -> f32[] {`.
@@ -60,6 +64,7 @@ fn is_instruction(line: &str) -> bool {
         return false;
     };
     let name = name.strip_prefix('%').unwrap_or(name);
+    // A tuple begins with a bracket, and an array with its element type.
     let has_shape =
         value.starts_with('(') || value.split(['[', '(']).next().is_some_and(is_element_type);
     !name.is_empty() && name.chars().all(is_name) && has_shape && value.contains('(')
