@@ -1,8 +1,14 @@
 //! Statuses that the health service reports, of the gRPC services and of every model by its name.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+};
 
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinHandle,
+};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::registry::Registry;
@@ -37,22 +43,11 @@ impl HealthReporting {
         for service in SERVICES {
             statuses.set(service, ServingStatus::Serving).await;
         }
-        let mut changes = registry.changes();
+        // The receiver comes before the first look, so that no change is between the two.
+        let changes = registry.changes();
         statuses.update_models(registry).await;
-        let registry = Arc::downgrade(registry);
-        let (stop, mut stopped) = oneshot::channel();
-        let running = tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    updated = changes.changed() => match registry.upgrade() {
-                        Some(registry) if updated.is_ok() => statuses.update_models(&registry).await,
-                        _ => return,
-                    },
-                    // Dropping the sender is a signal, too.
-                    _ = &mut stopped => return statuses.stop().await,
-                }
-            }
-        });
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(statuses.follow(Arc::downgrade(registry), changes, stopped));
         Self { stop, running }
     }
 
@@ -66,7 +61,27 @@ impl HealthReporting {
 }
 
 impl ReportedStatuses {
+    /// Reports every change of the models, until the registry is dropped or reporting is stopped.
+    async fn follow(
+        mut self,
+        registry: Weak<Registry>,
+        mut changes: watch::Receiver<()>,
+        mut stopped: oneshot::Receiver<()>,
+    ) {
+        loop {
+            tokio::select! {
+                updated = changes.changed() => match registry.upgrade() {
+                    Some(registry) if updated.is_ok() => self.update_models(&registry).await,
+                    _ => return,
+                },
+                // Dropping the sender is a signal, too.
+                _ = &mut stopped => return self.stop().await,
+            }
+        }
+    }
+
     async fn set(&mut self, name: &str, status: ServingStatus) {
+        // Watching clients get a message for every status that is set, the same one included.
         if self.statuses.insert(name.to_owned(), status) != Some(status) {
             self.reporter.set_service_status(name, status).await;
         }

@@ -72,6 +72,7 @@ impl BoundAddress {
             // option, too. A free port is chosen without the option, or two servers could be given the same.
             socket.set_reuseaddr(address.port() != 0)?;
             socket.bind(address)?;
+            // The next server can then bind the port that was chosen.
             socket.set_reuseaddr(true)?;
             Ok(Self {
                 flag,
@@ -141,6 +142,7 @@ impl Listening {
         drop(self.stop);
         let mut serving = self.serving;
         let stopped = tokio::time::timeout(drain, &mut serving).await;
+        // Aborting the task drops the set of connections, which closes those that are left.
         serving.abort();
         stopped.map(drop)
     }
@@ -152,7 +154,8 @@ where
     S: Serve<B>,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    let (mut open, mut backoff) = (JoinSet::new(), AcceptBackoff::default());
+    let mut open = JoinSet::new();
+    let mut backoff = AcceptBackoff::default();
     loop {
         tokio::select! {
             _ = connection.stopping.changed() => break,
@@ -169,6 +172,7 @@ where
             Some(_) = open.join_next() => {}
         }
     }
+    // New connections are refused from here on, instead of waiting in the backlog.
     drop(listener);
     while open.join_next().await.is_some() {}
 }

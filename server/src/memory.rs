@@ -113,23 +113,22 @@ impl Memory {
     fn add(&self, bytes: usize, of_call: usize, of_client: usize) -> Result<(), MemoryFull> {
         let is_small = of_call <= SMALL_BYTES.min(self.limit / SMALL_FRACTION);
         let allowed = if is_small { self.limit } else { self.largest() };
-        let sum = |held: usize| {
-            let sum = held.checked_add(bytes).filter(|sum| *sum <= allowed)?;
-            let share = (allowed - sum).saturating_mul(MAX_CLIENT_TIMES_FREE);
-            (is_small || of_client <= share).then_some(sum)
+        let sum = |held: usize| held.checked_add(bytes).filter(|sum| *sum <= allowed);
+        // The share shrinks while others hold more, so no client can fill what it found free.
+        let within_share = |sum: usize| {
+            is_small || of_client <= (allowed - sum).saturating_mul(MAX_CLIENT_TIMES_FREE)
         };
         let added = self
             .held
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
-        added.map(drop).map_err(|held| {
-            let fits = held.checked_add(bytes).is_some_and(|sum| sum <= allowed);
-            let client = fits.then(|| of_client - bytes);
-            MemoryFull {
-                bytes,
-                held,
-                client,
-                limit: self.limit,
-            }
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                sum(held).filter(|&sum| within_share(sum))
+            });
+        added.map(drop).map_err(|held| MemoryFull {
+            bytes,
+            held,
+            // If the sum is allowed, it was the share of the client that was exceeded.
+            client: sum(held).map(|_| of_client - bytes),
+            limit: self.limit,
         })
     }
 }
@@ -137,6 +136,8 @@ impl Memory {
 impl Held {
     /// Holds `bytes` more bytes. If they exceed the limit, the hold stays as it was.
     pub fn add(&mut self, bytes: usize) -> Result<(), MemoryFull> {
+        // The bytes count for the client before the decision, so that two of its calls at a time
+        // cannot both take what is left of its share.
         let of_client = self.client.as_ref().map_or(0, |client| client.add(bytes));
         let of_call = self.bytes.saturating_add(bytes);
         self.memory

@@ -78,18 +78,17 @@ const MIN_HTTP1_BUFFER: usize = 8192;
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
     pub(crate) fn calls(&self) -> Result<CallService, StartError> {
-        let service = CostModelServiceServer::new(self.cost_model.clone())
-            .max_decoding_message_size(self.delivery.max_message_bytes)
-            .max_encoding_message_size(usize::MAX);
-        let inference = GrpcInferenceServiceServer::new(Inference {
+        let inference = Inference {
             cost_model: self.cost_model.clone(),
             models: self.models(),
-        })
-        .max_decoding_message_size(self.delivery.max_message_bytes)
-        .max_encoding_message_size(usize::MAX);
+        };
+        // Messages of the other services are small, and keep the default maximum of the transport.
+        let max_bytes = self.delivery.max_message_bytes;
+        let cost_model = CostModelServiceServer::new(self.cost_model.clone());
+        let inference = GrpcInferenceServiceServer::new(inference);
         let routes = Routes::default()
-            .add_service(service)
-            .add_service(inference)
+            .add_service(cost_model.max_decoding_message_size(max_bytes))
+            .add_service(inference.max_decoding_message_size(max_bytes))
             .add_service(ModelServiceServer::new(self.models()))
             .add_service(self.health.clone());
         let services = [COST_MODEL, MODELS, INFERENCE, HEALTH];
@@ -135,6 +134,9 @@ impl<H: Health> Routers<'_, H> {
 
     /// Wraps services in the layers that every call passes, the outermost first.
     fn layered(&self, routes: Routes) -> CallService {
+        // Calls are observed outside the checks, so that rejected ones are counted and logged. The
+        // checks go from the host over the token to admission, which comes last because it takes a
+        // place for the call.
         let service = ServiceBuilder::new()
             .layer_fn(RestCalls)
             .layer_fn(CallsOnly)

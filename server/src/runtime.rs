@@ -56,6 +56,8 @@ static LOADED: Mutex<Option<Runtime>> = Mutex::new(None);
 impl Runtime {
     /// Loads the library, or returns the one that the process has loaded already.
     pub fn load(library: &Path) -> Result<Self, RuntimeError> {
+        // The lock is held while the library is loaded, so that a second server waits instead of
+        // loading it again.
         let mut loaded = LOADED.lock();
         if let Some(runtime) = loaded.as_ref() {
             return Ok(runtime.clone());
@@ -92,6 +94,8 @@ impl Runtime {
             .with_optimization_level(level)?
             // Callers log the errors that they receive; lines that ONNX Runtime prints have another format.
             .with_log_level(LogLevel::Fatal)?
+            // The compute threads run sessions side by side; threads of the sessions would compete
+            // with them.
             .with_intra_threads(DeviceProfile::CPU.session_threads)?
             .with_inter_threads(DeviceProfile::CPU.session_threads)?
             .with_config_entry("session.intra_op.allow_spinning", "0")?;
@@ -128,6 +132,7 @@ impl Interrupt {
 
     /// Stops every run that was started with this interrupt.
     pub fn stop(&self) {
+        // A run may be stopped twice: when it takes too long, and when nobody waits for it.
         if self.stopped.swap(true, Ordering::Relaxed) {
             return;
         }

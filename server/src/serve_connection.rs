@@ -12,6 +12,7 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{net::TcpStream, sync::watch};
+use tonic::transport::server::TcpConnectInfo;
 use tower::{Service, ServiceExt as _};
 
 use crate::security::{Connection, ConnectionActivity, ConnectionGate, Eviction, Slot};
@@ -82,15 +83,8 @@ impl<S> ServeConnection<S> {
         B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
         let activity = slot.activity().clone();
-        let (info, calls) = (connection.info.clone(), activity.clone());
-        let service = self
-            .service
-            .clone()
-            .map_request(move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(info.clone());
-                request.extensions_mut().insert(calls.clone());
-                request
-            });
+        let extend = extend_requests(connection.info.clone(), activity.clone());
+        let service = self.service.clone().map_request(extend);
         let http = self.http.clone();
         let mut serving = pin!(
             http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service))
@@ -100,6 +94,8 @@ impl<S> ServeConnection<S> {
             _ = serving.as_mut() => return,
             ending = self.ending(slot) => ending,
         };
+        // The client is asked to make no more calls. It may still have sent some, so the connection
+        // goes on for a while.
         serving.as_mut().graceful_shutdown();
         tokio::select! {
             // Polled first, so that an immediate end is announced, too.
@@ -120,6 +116,18 @@ impl<S> ServeConnection<S> {
             eviction = slot.evicted() => Ending::Evicted(eviction),
             _ = self.stopping.changed() => Ending::Stopping,
         }
+    }
+}
+
+/// Adds what services need to know of a connection to each of its requests.
+fn extend_requests(
+    info: TcpConnectInfo,
+    activity: ConnectionActivity,
+) -> impl Fn(Request<Incoming>) -> Request<Incoming> + Clone {
+    move |mut request| {
+        request.extensions_mut().insert(info.clone());
+        request.extensions_mut().insert(activity.clone());
+        request
     }
 }
 

@@ -379,6 +379,8 @@ impl Settings {
     /// Reads the settings of this process. Ends it if they are wrong, or if they ask for help, a manual page or completions.
     #[must_use]
     pub fn of_process() -> Self {
+        // Clap has one text for both forms of help, so which one is asked for is found before it
+        // reads the arguments.
         let is_summary = env::args_os().any(|argument| argument == "-h");
         let command = with_manual(Self::command_with_help(is_summary));
         let mut matches = matches_of_process(command.clone());

@@ -49,12 +49,15 @@ pub struct CallSeries {
 /// Returns the name of a gRPC status code, as in the specification.
 #[must_use]
 pub fn code_name(code: Code) -> &'static str {
+    // The numbers of the codes are those of the specification, from 0 without gaps.
     CODES[code as usize]
 }
 
 impl CallSeries {
     pub(super) fn new(recorder: &Recorder, method: &str, model: &str) -> Self {
         Self {
+            // A counter that appeared with its first call would hide that call from `rate`, so
+            // every code has one from the start.
             codes: CODES.map(|code| REQUESTS.series(recorder, [method, model, code])),
             seconds: SECONDS.series(recorder, [method, model]),
         }

@@ -51,6 +51,8 @@ impl<H: Handle, const LABELS: usize> Family<H, LABELS> {
             .zip(values)
             .map(|(&label, value)| Label::new(label, value.to_owned()));
         let key = Key::from_parts(self.name, labels.collect::<Vec<_>>());
+        // The help text is registered with every series, because the recorder knows nothing of
+        // families.
         H::describe(
             recorder,
             KeyName::from_const_str(self.name),

@@ -36,14 +36,17 @@ pub struct Method {
 impl Methods {
     pub(super) fn new(recorder: &Recorder, reasons: &[&'static str]) -> Self {
         let methods = METHODS.iter().map(|method| {
-            let path = format!("/{}/{}", method.service, method.name);
             let series = Method {
                 service: method.service,
                 name: method.name,
                 without_model: CallSeries::new(recorder, method.name, NO_MODEL),
             };
-            (path, Arc::new(series))
+            (
+                format!("/{}/{}", method.service, method.name),
+                Arc::new(series),
+            )
         });
+        // Only listed reasons become label values, so that their number is bounded.
         let reasons = reasons.iter().copied().chain([OTHER]);
         Self {
             by_path: methods.collect(),

@@ -72,6 +72,7 @@ pub struct ModelSeries {
 impl ModelSeries {
     pub(super) fn new(recorder: &Recorder, model: &str) -> Self {
         let counter = |family: Family<Counter, 1>| family.series(recorder, [model]);
+        // Methods that select no model would have series that stay 0 for every model.
         let selecting = METHODS.iter().filter(|method| method.selects_model);
         let calls =
             selecting.map(|method| (method.name, CallSeries::new(recorder, method.name, model)));

@@ -110,6 +110,8 @@ struct RankingSeries {
 
 impl QualitySeries {
     pub(super) fn new(recorder: &Arc<Recorder>) -> Self {
+        // A metric without a series is not exported, so one with placeholders shows that the metric
+        // exists.
         RankingSeries::new(recorder, [NONE; 3]).set(&QualitySummary::default());
         Self {
             replayed: REPLAYS.series(recorder, ["replayed"]),
@@ -146,13 +148,7 @@ impl QualitySeries {
             }
         }
         let current = QualitySummary::by_key(labelled);
-        for (_, series) in versions
-            .series
-            .iter()
-            .filter(|(of, _)| !current.contains_key(of))
-        {
-            series.set(&QualitySummary::default());
-        }
+        versions.clear_all_but(&current);
         for (of, summary) in current {
             let ((model, role), target) = &of;
             let new = RankingSeries::new(&self.recorder, [model, role, target]);
@@ -162,11 +158,23 @@ impl QualitySeries {
 }
 
 impl Versions {
+    /// Sets the series without a current value to zero. A series cannot be removed, and would keep
+    /// its last value.
+    fn clear_all_but<T>(&self, current: &BTreeMap<(Version, String), T>) {
+        for (of, series) in &self.series {
+            if !current.contains_key(of) {
+                series.set(&QualitySummary::default());
+            }
+        }
+    }
+
     /// Returns the label of a target. The first ones have their own.
     fn label(&mut self, target: String) -> String {
         if self.targets.contains(&target) {
             return target;
         }
+        // The first targets keep their labels, so a series is about one target for as long as the
+        // process runs.
         if self.targets.len() >= MAX_TARGETS {
             return OTHER.to_owned();
         }

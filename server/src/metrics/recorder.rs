@@ -21,6 +21,8 @@ impl Recorder {
             .expect("the list of buckets is not empty");
         let prometheus = builder.build_recorder();
         let process = Collector::default();
+        // The collector writes to the recorder of the thread, and several servers may run in one
+        // process.
         metrics::with_local_recorder(&prometheus, || process.describe());
         Self {
             handle: prometheus.handle(),

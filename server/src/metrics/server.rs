@@ -81,6 +81,8 @@ impl Metrics {
         if let Some(series) = self.models.read().get(name) {
             return Arc::clone(series);
         }
+        // Another call may have added the model between the two locks, which `or_insert_with`
+        // finds.
         let mut models = self.models.write();
         let new = || Arc::new(ModelSeries::new(&self.recorder, name));
         Arc::clone(models.entry(name.to_owned()).or_insert_with(new))
@@ -94,6 +96,7 @@ impl Metrics {
 
     /// Keeps the memory of histograms bounded, until the metrics are dropped.
     pub async fn keep_up(self: Arc<Self>) {
+        // The task must not keep the metrics of a server that has ended.
         let metrics = Arc::downgrade(&self);
         drop(self);
         loop {

@@ -85,15 +85,13 @@ impl Monitored {
         cost_model: &CostModel,
         readiness: &Arc<Readiness>,
     ) -> Self {
-        let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
-        let rendering = Semaphore::new(MAX_RENDERING);
         Self {
-            metrics,
+            metrics: Arc::clone(metrics),
             engine: Arc::clone(engine),
             graphs: Arc::clone(&cost_model.graphs),
             admission: Arc::clone(&cost_model.admission),
-            readiness,
-            rendering,
+            readiness: Arc::clone(readiness),
+            rendering: Semaphore::new(MAX_RENDERING),
         }
     }
 }
@@ -110,32 +108,39 @@ impl Monitoring {
             MAX_IDLE,
             &monitored.metrics.security.metrics,
         );
-        let (page, openapi) = (page::page(), Bytes::from(openapi().to_string()));
-        let router = Router::new()
-            .route("/", get(async move || page.clone()))
-            .route(
-                "/openapi.json",
-                get(async move || {
-                    (
-                        [(header::CONTENT_TYPE, "application/json")],
-                        openapi.clone(),
-                    )
-                }),
-            )
-            .route("/metrics", get(metrics))
-            .route("/healthz", get(async || "ok\n"))
-            .route("/readyz", get(ready))
-            .fallback(no_page)
-            .method_not_allowed_fallback(only_get)
-            .layer(from_fn(note_request))
-            .layer(from_fn_with_state(hosts, check_host))
-            .with_state(Arc::new(monitored));
+        let router = router(monitored, hosts);
         Ok(Self(Listening::start(address, gate, http(), router)?))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.0.address()
     }
+}
+
+fn router(monitored: Monitored, hosts: AllowedHosts) -> Router {
+    let page = page::page();
+    let openapi = Bytes::from(openapi().to_string());
+    Router::new()
+        .route("/", get(async move || page.clone()))
+        .route(
+            "/openapi.json",
+            get(async move || {
+                (
+                    [(header::CONTENT_TYPE, "application/json")],
+                    openapi.clone(),
+                )
+            }),
+        )
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .fallback(no_page)
+        .method_not_allowed_fallback(only_get)
+        .layer(from_fn(note_request))
+        // The last layer is the outermost: a request to another host is no activity of its
+        // connection.
+        .layer(from_fn_with_state(hosts, check_host))
+        .with_state(Arc::new(monitored))
 }
 
 /// Speaks HTTP/1 and HTTP/2, with which `HAProxy` checks replicas.
@@ -183,6 +188,7 @@ async fn only_get(method: Method) -> impl IntoResponse {
 /// too.
 async fn note_request(request: Request, next: Next) -> Response {
     if let Some(activity) = request.extensions().get::<ConnectionActivity>() {
+        // A call that ends at once leaves the time of its end, from which the connection is idle.
         drop(activity.begin());
     }
     next.run(request).await
@@ -229,6 +235,8 @@ async fn metrics(
         .extensions()
         .get::<ConnectionActivity>()
         .map(ConnectionActivity::begin);
+    // These gauges change too often to be set at every change, so they are set when somebody reads
+    // them.
     monitored.graphs.sample().await;
     monitored.engine.sample(&monitored.metrics.load);
     monitored.admission.sample(&monitored.metrics.load);

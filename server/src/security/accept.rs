@@ -42,6 +42,8 @@ impl AcceptBackoff {
             return;
         }
         let now = Instant::now();
+        // Too many open files stay too many for a while, and the next attempt would fail at once:
+        // without a delay the loop would take a whole processor.
         self.retry_at = Some(now + ACCEPT_RETRY_DELAY);
         if self
             .warned_at

@@ -76,6 +76,7 @@ impl ConnectionActivity {
             Stage::Open => &mut calls.open,
             Stage::Working => &mut calls.working,
         };
+        // The time of the change counts only when no call is left, so every change may set it.
         *count = Count {
             calls: change(count.calls),
             changed: Instant::now(),
@@ -124,8 +125,11 @@ impl Drop for CountedCall {
 async fn wait(time: Duration, since: impl Fn() -> Option<Instant>) {
     let started = Instant::now();
     loop {
+        // While calls are in flight, nothing is known but that the wait takes at least this time
+        // from now on.
         let end = since().map_or_else(Instant::now, |since| since.max(started)) + time;
         sleep_until(end).await;
+        // A call may have begun and ended during the sleep, which moves the end.
         if since().is_some_and(|since| since.max(started) + time <= end) {
             return;
         }

@@ -65,6 +65,7 @@ impl TokenCheck {
 /// Returns what a call may do, or why it is rejected.
 fn permission(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<Permission, TokenError> {
     let method = Method::at(path);
+    // A method without a scope, such as a health check, must work for a prober that has no token.
     if let Some(Method { scope: None, .. }) = method {
         return Ok(Permission {
             token: None,
@@ -73,7 +74,8 @@ fn permission(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<Permis
     }
     let token = bearer(headers)?;
     let holder = tokens.holder(token).ok_or(TokenError::Unknown)?;
-    // A method without a description never reaches a service, because nothing says which tokens may call it.
+    // The token comes first, so that nobody without one learns which methods exist. A method
+    // without a description never reaches a service, because nothing says which tokens may call it.
     let unknown = || TokenError::UnknownMethod {
         path: path.to_owned(),
     };
@@ -96,6 +98,8 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], TokenError> {
     let value = values.next().ok_or(TokenError::Missing)?;
     let split = value.as_bytes().split_at_checked(b"Bearer ".len());
     let token = split.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
+    // A proxy may check one of two headers and the server the other, so a call with two has no
+    // token.
     let (_, token) = token
         .filter(|_| values.next().is_none())
         .ok_or(TokenError::Unreadable)?;

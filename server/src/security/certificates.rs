@@ -86,18 +86,14 @@ impl Source for TlsFiles {
 
     fn build(&self, contents: &[Vec<u8>]) -> Result<Tls, CredentialError> {
         let chain = certificates(&self.certificate, &contents[0])?;
+        // The certificate of the server itself comes first in its chain.
         let expiry = expiry(&self.certificate, &chain[0])?;
-        let key =
-            PrivateKeyDer::from_pem_slice(&contents[1]).map_err(|source| CredentialError::Pem {
-                path: self.key.clone(),
-                expected: "private key",
-                source,
-            })?;
+        let key = private_key(&self.key, &contents[1])?;
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| self.unusable(error))?;
-        // The authorities come third in `paths`, if there are some.
+        // The authorities come third in `files`, if there are some.
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
@@ -133,6 +129,7 @@ fn client_verifier(
 /// Returns the certificates of a file, at least one.
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
     let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    // A file of other sections has no certificates, and is no error to the reader of PEM.
     let found = found.and_then(|certificates| match certificates[..] {
         [] => Err(rustls::pki_types::pem::Error::NoItemsFound),
         _ => Ok(certificates),
@@ -140,6 +137,14 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>,
     found.map_err(|source| CredentialError::Pem {
         path: path.to_owned(),
         expected: "certificate",
+        source,
+    })
+}
+
+fn private_key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, CredentialError> {
+    PrivateKeyDer::from_pem_slice(pem).map_err(|source| CredentialError::Pem {
+        path: path.to_owned(),
+        expected: "private key",
         source,
     })
 }

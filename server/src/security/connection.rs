@@ -70,6 +70,26 @@ impl Connection {
             linger: None,
         }
     }
+
+    /// Fails when the client has not sent the preface in time.
+    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(preface) = &mut self.preface else {
+            return Poll::Pending;
+        };
+        ready!(preface.deadline.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Counts bytes of the client.
+    fn received(&mut self, bytes: usize) {
+        self.read += bytes;
+        if let Some(preface) = &mut self.preface {
+            preface.bytes = preface.bytes.saturating_sub(bytes);
+            if preface.bytes == 0 {
+                self.preface = None;
+            }
+        }
+    }
 }
 
 impl AsyncRead for Connection {
@@ -80,27 +100,19 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         if self.read >= TURN_BYTES {
             self.read = 0;
+            // More may be there already, so the task must be polled again without an event of the
+            // socket.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         let before = buffer.filled().len();
         let read = self.stream.as_mut().poll_read(context, buffer);
-        self.read = if read.is_pending() {
-            0
-        } else {
-            self.read + buffer.filled().len() - before
-        };
-        let Some(preface) = &mut self.preface else {
-            return read;
-        };
         if read.is_pending() {
-            ready!(preface.deadline.as_mut().poll(context));
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            // Other tasks have their turn while nothing can be read.
+            self.read = 0;
+            return self.poll_deadline(context);
         }
-        preface.bytes = preface.bytes.saturating_sub(buffer.filled().len() - before);
-        if preface.bytes == 0 {
-            self.preface = None;
-        }
+        self.received(buffer.filled().len() - before);
         read
     }
 }
@@ -138,6 +150,8 @@ impl AsyncWrite for Connection {
             ready!(stream.as_mut().poll_shutdown(context))?;
             linger.insert(Box::pin(sleep(LINGER)))
         };
+        // What the client still sends is read and dropped, so that the socket is closed without
+        // data in it.
         let mut scratch = [MaybeUninit::uninit(); 1024];
         while deadline.as_mut().poll(context).is_pending() {
             let mut ignored = ReadBuf::uninit(&mut scratch);

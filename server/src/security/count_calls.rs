@@ -89,6 +89,7 @@ where
         let Some(call) = Call::new(&request) else {
             return Box::pin(self.0.call(request));
         };
+        // Both bodies hold the call, because either may end last.
         let of_request = |inner, call| {
             Body::new(RequestBody {
                 inner,
@@ -115,6 +116,8 @@ impl FirstMessage {
     fn is_complete(&self) -> bool {
         let [_, length @ ..] = self.prefix;
         let length = u32::from_be_bytes(length) as usize;
+        // Until the whole prefix has arrived, the length is that of its zeros, so the bytes of the
+        // prefix are checked first.
         self.received
             .checked_sub(PREFIX_BYTES)
             .is_some_and(|received| received >= length)

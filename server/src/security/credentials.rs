@@ -71,6 +71,7 @@ impl Credentials {
     /// Logs a warning for each of these addresses that exposes tokens or admin calls to the network.
     pub(crate) fn warn(&self, calls: SocketAddr, admin: Option<SocketAddr>) {
         let exposed = |address: &SocketAddr| !address.ip().is_loopback();
+        // One warning is enough, because one certificate is for both listeners.
         if self.tokens.is_some()
             && self.tls.is_none()
             && let Some(address) = [Some(calls), admin].into_iter().flatten().find(exposed)
@@ -87,6 +88,7 @@ impl Credentials {
 
     /// Polls the files until the credentials are dropped.
     pub(crate) async fn poll(self: Arc<Self>, interval: Duration) {
+        // The task must not keep the credentials of a server that has ended.
         let credentials = Arc::downgrade(&self);
         drop(self);
         loop {
@@ -100,6 +102,7 @@ impl Credentials {
 
     /// Reads the files again if they have changed.
     pub(crate) async fn reload(self: Arc<Self>) {
+        // A network file system may take long to read a file.
         let reloaded = tokio::task::spawn_blocking(move || {
             let security = &self.metrics.security;
             reload(self.tls.as_deref(), "certificate", &security.certificate);

@@ -1,8 +1,8 @@
 use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::TlsAcceptor;
-use tonic::transport::server::Connected as _;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tonic::transport::server::{Connected as _, TcpConnectInfo};
 
 use super::{
     certificates::TlsFiles,
@@ -54,23 +54,33 @@ impl ConnectionGate {
         let info = stream.connect_info();
         let stream: Pin<Box<dyn Duplex>> = match &self.tls {
             None => Box::pin(stream),
-            Some(tls) => {
-                let acceptor = TlsAcceptor::from(Arc::clone(&tls.current().config));
-                match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => Box::pin(stream),
-                    Ok(Err(error)) => {
-                        tracing::debug!(client = ?info.remote_addr, %error, "the TLS handshake failed");
-                        self.series.handshake_failed.increment(1);
-                        return None;
-                    }
-                    Err(_) => {
-                        self.series.handshake_timeout.increment(1);
-                        return None;
-                    }
-                }
-            }
+            Some(tls) => Box::pin(self.encrypt(tls, stream, &info).await?),
         };
         self.series.accepted.increment(1);
         Some(Connection::new(stream, info))
+    }
+
+    async fn encrypt(
+        &self,
+        tls: &Watched<TlsFiles>,
+        stream: TcpStream,
+        info: &TcpConnectInfo,
+    ) -> Option<TlsStream<TcpStream>> {
+        // The acceptor is made for each connection, so that a new certificate is used from the next
+        // one on.
+        let acceptor = TlsAcceptor::from(Arc::clone(&tls.current().config));
+        match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                // Port scans fail here, so the log has them only if somebody looks for them.
+                tracing::debug!(client = ?info.remote_addr, %error, "the TLS handshake failed");
+                self.series.handshake_failed.increment(1);
+                None
+            }
+            Err(_) => {
+                self.series.handshake_timeout.increment(1);
+                None
+            }
+        }
     }
 }

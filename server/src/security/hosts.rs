@@ -1,9 +1,9 @@
 //! Hosts that calls may name. A web page can point its own name at this server (DNS rebinding), so that a browser sends it
 //! calls of that page; but it cannot make the browser name another host.
 
-use std::{fmt, net::IpAddr, str::FromStr};
+use std::{borrow::Cow, fmt, net::IpAddr, str::FromStr};
 
-use http::{HeaderMap, Uri, Version, header::HOST};
+use http::{HeaderMap, Uri, Version, header::HOST, uri::Authority};
 
 /// Names of hosts that calls without credentials may name, beside loopback and every IP address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,17 +71,7 @@ impl AllowedHosts {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<(), HostError> {
-        let mut sent = headers
-            .get_all(HOST)
-            .iter()
-            .map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let header = sent.next();
-        let another = sent.next();
-        if let (Some(first), Some(second)) = (&header, another) {
-            return Err(HostError::Invalid {
-                found: format!("{first}, {second}"),
-            });
-        }
+        let header = single_host(headers)?;
         let Some(authority) = uri.authority() else {
             return match header {
                 Some(header) => self.allow(&header),
@@ -89,13 +79,9 @@ impl AllowedHosts {
                 None => Ok(()),
             };
         };
-        // RFC 9113, 8.3.1: both name the same host. RFC 9112, 3.2.2: a target in absolute form replaces the header.
-        if let Some(header) = header.filter(|_| version >= Version::HTTP_2)
-            && Host::read(&header) != Host::read(authority.as_str())
-        {
-            return Err(HostError::Invalid {
-                found: format!("{header}, but :authority is {authority}"),
-            });
+        // RFC 9112, 3.2.2: in HTTP/1.1, a target in absolute form replaces the header.
+        if let Some(header) = header.filter(|_| version >= Version::HTTP_2) {
+            check_same(&header, authority)?;
         }
         self.allow(authority.as_str())
     }
@@ -127,18 +113,7 @@ impl AllowedHosts {
 impl Host {
     /// Reads a host with or without a port; `None` if it is neither a name nor an address.
     fn read(sent: &str) -> Option<Self> {
-        let sent = sent.trim();
-        let (host, port) = match sent
-            .rfind(':')
-            .filter(|&colon| !sent[colon..].contains(']'))
-        {
-            Some(colon) => (&sent[..colon], &sent[colon + 1..]),
-            None => (sent, ""),
-        };
-        if !port.is_empty() {
-            let is_number = port.bytes().all(|digit| digit.is_ascii_digit());
-            port.parse::<u16>().ok().filter(|_| is_number)?;
-        }
+        let host = without_port(sent.trim())?;
         if let Some(address) = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
@@ -149,6 +124,7 @@ impl Host {
                 .filter(IpAddr::is_ipv6)
                 .map(|_| Self::Address);
         }
+        // The final dot makes a name absolute, and names the same host.
         let name = host.strip_suffix('.').unwrap_or(host);
         if name
             .parse::<IpAddr>()
@@ -158,6 +134,47 @@ impl Host {
         }
         is_name(name).then(|| Self::Name(name.to_ascii_lowercase()))
     }
+}
+
+/// Checks that the header names the host of `:authority` (RFC 9113, 8.3.1).
+fn check_same(header: &str, authority: &Authority) -> Result<(), HostError> {
+    if Host::read(header) == Host::read(authority.as_str()) {
+        return Ok(());
+    }
+    Err(HostError::Invalid {
+        found: format!("{header}, but :authority is {authority}"),
+    })
+}
+
+/// Returns the header `host`. A request with two may name one host to a proxy and another one to
+/// the server.
+fn single_host(headers: &HeaderMap) -> Result<Option<Cow<'_, str>>, HostError> {
+    let mut sent = headers
+        .get_all(HOST)
+        .iter()
+        .map(|value| String::from_utf8_lossy(value.as_bytes()));
+    match (sent.next(), sent.next()) {
+        (Some(first), Some(second)) => Err(HostError::Invalid {
+            found: format!("{first}, {second}"),
+        }),
+        (header, _) => Ok(header),
+    }
+}
+
+/// Returns what is in front of the port; `None` if the port is none.
+fn without_port(sent: &str) -> Option<&str> {
+    // The colons of an IPv6 address are in brackets.
+    let colon = sent.rfind(':').filter(|&at| !sent[at..].contains(']'));
+    let Some(colon) = colon else {
+        return Some(sent);
+    };
+    let port = &sent[colon + 1..];
+    if !port.is_empty() {
+        // A number for Rust may also begin with a sign.
+        let is_number = port.bytes().all(|digit| digit.is_ascii_digit());
+        port.parse::<u16>().ok().filter(|_| is_number)?;
+    }
+    Some(&sent[..colon])
 }
 
 fn is_name(text: &str) -> bool {
@@ -178,6 +195,7 @@ impl FromStr for AllowedHosts {
             let name = part.strip_prefix("*.").unwrap_or(part);
             let dot = if name.len() < part.len() { "." } else { "" };
             match Host::read(name) {
+                // The guard comes first, because `*` is no name.
                 _ if part == "*" => hosts.allows_all = true,
                 Some(Host::Name(read)) if !name.contains(':') => {
                     hosts.names.push(format!("{dot}{read}"));

@@ -51,6 +51,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+        // The layer is inside that of tokens, which has put the name of the token among the
+        // extensions.
         let caller = caller(&self.proxies, &request);
         request.extensions_mut().insert(caller);
         self.inner.call(request)

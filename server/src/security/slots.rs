@@ -72,16 +72,11 @@ impl Slots {
         }
         let (evict, evicted) = oneshot::channel();
         let activity = ConnectionActivity::new();
-        let id = table.next;
-        table.next += 1;
-        table.occupied.insert(
-            id,
-            Occupant {
-                address,
-                activity: activity.clone(),
-                evict,
-            },
-        );
+        let id = table.insert(Occupant {
+            address,
+            activity: activity.clone(),
+            evict,
+        });
         self.series.open.increment(1);
         Some(Slot {
             id,
@@ -97,6 +92,14 @@ impl Slots {
 }
 
 impl Table {
+    /// Returns the number of the slot that a connection gets.
+    fn insert(&mut self, connection: Occupant) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.occupied.insert(id, connection);
+        id
+    }
+
     /// Takes the slot of an idle connection away, if there is one.
     fn evict(&mut self) -> bool {
         let Some(victim) = self.most_idle().and_then(|id| self.occupied.remove(&id)) else {
@@ -107,6 +110,7 @@ impl Table {
         } else {
             Eviction::Immediate
         };
+        // Its `Slot` is dropped when it is closed, and counts it out again.
         self.closing += 1;
         // An error means that the connection is closing already.
         let _ = victim.evict.send(eviction);
@@ -118,6 +122,8 @@ impl Table {
         for connection in self.occupied.values() {
             *of_address.entry(connection.address).or_default() += 1;
         }
+        // The smallest of these is of the address with the most connections, and then the one that
+        // is idle for the longest time. The number makes the choice definite.
         let idle = self.occupied.iter().filter_map(|(&id, connection)| {
             Some((
                 Reverse(of_address[&connection.address]),
@@ -152,6 +158,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut table = self.slots.lock();
+        // Whoever evicted the connection has removed it from the table.
         if table.occupied.remove(&self.id).is_none() {
             table.closing -= 1;
         }

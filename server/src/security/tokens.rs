@@ -30,7 +30,10 @@ const ALGORITHM: &str = "sha256:";
 impl Tokens {
     /// Returns the known token that equals `token`. Takes the same time for every token, known or not.
     pub(super) fn holder(&self, token: &[u8]) -> Option<&Token> {
+        // A digest of one length makes the comparison independent of the length of the token, too.
         let digest = Sha256::digest(token);
+        // `find` would stop at the token, and its time would tell how many of the file stand before
+        // it.
         self.0.iter().fold(None, |found, known| {
             let is_known: bool = known.digest.ct_eq(digest.as_slice()).into();
             if is_known { Some(known) } else { found }
@@ -58,11 +61,9 @@ impl Source for TokenFile {
             detail,
         };
         let text = String::from_utf8_lossy(&contents[0]);
-        let lines = (1..).zip(text.lines().map(str::trim));
-        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let tokens =
-            lines.map(|(number, line)| token(line).map_err(|detail| wrong(number, detail)));
-        match tokens.collect::<Result<Vec<Token>, _>>()? {
+        let tokens = numbered_lines(&text)
+            .map(|(number, line)| token(line).map_err(|detail| wrong(number, detail)));
+        match tokens.collect::<Result<Vec<_>, _>>()? {
             // An empty file is more likely half written than intended.
             tokens if tokens.is_empty() => Err(CredentialError::NoTokens {
                 path: self.0.clone(),
@@ -70,6 +71,13 @@ impl Source for TokenFile {
             tokens => Ok(Tokens(tokens)),
         }
     }
+}
+
+/// Returns the lines that are no comments, with their numbers.
+fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..)
+        .zip(text.lines().map(str::trim))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// Parses a line, or returns what is wrong with it.

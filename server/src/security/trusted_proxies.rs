@@ -26,12 +26,18 @@ impl TrustedProxies {
     /// address in `x-forwarded-for` that is not a trusted proxy. If the header names trusted proxies only, the client is
     /// the first of them. Entries before one that is not an address are ignored, because no proxy vouches for them.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        // A socket for both families has IPv4 addresses in their form of IPv6, which no network of
+        // IPv4 contains.
         let mut client = peer.to_canonical();
         let values: Vec<&str> = headers
             .get_all(FORWARDED_FOR)
             .iter()
+            // A value that is no text ends the list, as an entry that is no address does.
             .map(|value| value.to_str().unwrap_or_default())
             .collect();
+        // Each proxy appends its peer, so the list is read from its end. `client` is the last
+        // address that somebody trusted has named; what an untrusted one says about its own client
+        // may be a lie.
         for entry in values.iter().flat_map(|value| value.split(',')).rev() {
             if !self.trusts(client) {
                 break;

@@ -45,6 +45,7 @@ impl<S: Source> Watched<S> {
     /// Reads the files again, and returns the result if they have changed. The current value stays if the files are not
     /// valid.
     pub(super) fn reload(&self) -> Option<Result<(), CredentialError>> {
+        // The lock lasts until the value is stored, so that of two reloads the later one wins.
         let mut seen = self.seen.lock();
         let mut contents = read(&self.source);
         if *seen == digest(&contents) {
@@ -81,9 +82,12 @@ fn read(source: &impl Source) -> Contents {
 fn digest(contents: &Contents) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     match contents {
+        // Each file is hashed by itself, so that a byte that moves from one to the next is a
+        // change.
         Ok(files) => files.iter().for_each(|file| {
             hasher.update(blake3::hash(file).as_bytes());
         }),
+        // An error is a state of the files as well: it is reported once, and not at every poll.
         Err(error) => {
             hasher.update(error.to_string().as_bytes());
         }

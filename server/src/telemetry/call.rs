@@ -50,6 +50,8 @@ impl Call {
             observer: Arc::clone(observer),
             record: CallRecord::default(),
             id: id.clone(),
+            // The span has the highest level, so that no filter that prints a line leaves out the
+            // ids of its call.
             log_span: tracing::error_span!(target: CALL_TARGET, parent: None, "call", request_id = id.as_str(), trace_id = %span.trace_id()),
             span,
             server: connection.and_then(TcpConnectInfo::local_addr),
@@ -93,6 +95,7 @@ impl Call {
 
     /// Counts, logs and traces the call.
     fn report(&mut self, status: &Status) {
+        // The details of a status are decoded only for a failed call, which has some.
         let info = (status.code() != Code::Ok)
             .then(|| status.get_details_error_info())
             .flatten();
@@ -124,6 +127,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
+        // The client has gone, and nothing polls the call.
         if !self.ended {
             self.report(&Status::cancelled(""));
         }

@@ -93,6 +93,7 @@ impl CallRecord {
         let mut facts = self.facts();
         facts.batches += 1;
         facts.reuse += reuse;
+        // The engine reports how long the batch was queued, and when each later stage ended.
         let taken = asked + stages.waited;
         facts.spent("queue", asked, taken);
         facts.spent("parse", taken, stages.planned);

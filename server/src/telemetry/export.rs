@@ -3,7 +3,7 @@
 use std::{
     env,
     error::Error as _,
-    fs, io,
+    fs,
     mem::take,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -87,25 +87,17 @@ impl Tracing {
     /// Sends a fraction of the traces that begin here to a collector, and every other trace that its caller sampled.
     /// Without a collector, calls still have trace ids for the log.
     pub(crate) fn start(settings: &TraceSettings) -> Result<Self, SpansError> {
+        let builder = SdkTracerProvider::builder();
         let Some(address) = settings.otlp_endpoint.0.clone() else {
-            return Ok(Self(
-                SdkTracerProvider::builder()
-                    .with_sampler(Sampler::AlwaysOff)
-                    .build(),
-            ));
+            return Ok(Self(builder.with_sampler(Sampler::AlwaysOff).build()));
         };
         let channel = channel(address.clone(), settings.otlp_ca.0.as_deref())?;
-        let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(
-            settings.trace_sample_ratio,
-        )));
-        let provider = SdkTracerProvider::builder()
-            .with_sampler(sampler)
-            .with_resource(resource());
-        Ok(Self(
-            provider
-                .with_batch_exporter(Collector::new(address, channel)?)
-                .build(),
-        ))
+        let ratio = Sampler::TraceIdRatioBased(settings.trace_sample_ratio);
+        let builder = builder
+            .with_sampler(Sampler::ParentBased(Box::new(ratio)))
+            .with_resource(resource())
+            .with_batch_exporter(Collector::new(address, channel)?);
+        Ok(Self(builder.build()))
     }
 
     pub(crate) fn tracer(&self) -> SdkTracer {
@@ -118,6 +110,7 @@ impl Tracing {
     /// Sends the remaining spans, within `remaining` or the time that a collector may take, whichever is shorter.
     pub(crate) async fn stop(self, remaining: Duration) {
         let timeout = remaining.clamp(MIN_FLUSH_TIME, SEND_TIMEOUT);
+        // The SDK blocks the thread while it flushes.
         let flushed = tokio::task::spawn_blocking(move || self.0.shutdown_with_timeout(timeout));
         if let Ok(Err(error @ OTelSdkError::Timeout(_))) = flushed.await {
             tracing::warn!(%error, "the last spans were lost: the collector does not accept them");
@@ -184,19 +177,26 @@ fn channel(address: Uri, authorities: Option<&Path>) -> Result<Channel, SpansErr
     if !is_secure {
         return Ok(endpoint.connect_lazy());
     }
+    let endpoint = endpoint
+        .tls_config(tls(authorities)?)
+        .map_err(|error| tls_error(&error))?;
+    Ok(endpoint.connect_lazy())
+}
+
+fn tls(authorities: Option<&Path>) -> Result<ClientTlsConfig, SpansError> {
     let tls = ClientTlsConfig::new().timeout(CONNECT_TIMEOUT);
-    let tls = match authorities {
+    Ok(match authorities {
         Some(path) => tls.ca_certificate(read_authorities(path)?),
         None => tls.with_native_roots(),
-    };
+    })
+}
+
+fn tls_error(error: &tonic::transport::Error) -> SpansError {
     // The error itself is only the kind of error.
-    let failed = |error: tonic::transport::Error| {
-        SpansError::Tls(match error.source() {
-            Some(cause) => cause.to_string(),
-            None => error.to_string(),
-        })
-    };
-    Ok(endpoint.tls_config(tls).map_err(failed)?.connect_lazy())
+    SpansError::Tls(match error.source() {
+        Some(cause) => cause.to_string(),
+        None => error.to_string(),
+    })
 }
 
 /// Reads a file of certificates. TLS itself accepts a file without any, and then trusts nobody.
@@ -205,7 +205,7 @@ fn read_authorities(path: &Path) -> Result<Certificate, SpansError> {
         path: path.to_owned(),
         detail,
     };
-    let pem = fs::read(path).map_err(|error: io::Error| failed(error.to_string()))?;
+    let pem = fs::read(path).map_err(|error| failed(error.to_string()))?;
     let mut certificates = CertificateDer::pem_slice_iter(&pem);
     match certificates.next() {
         Some(Ok(_)) => Ok(Certificate::from_pem(pem)),

@@ -37,6 +37,8 @@ impl FromStr for LogFilter {
 
     fn from_str(text: &str) -> Result<Self, NoLogFilter> {
         text.split(',').try_for_each(check)?;
+        // A filter of tracing cannot be cloned, so the text is kept, and the filter is built again
+        // when it is used.
         EnvFilter::try_new(text)?;
         Ok(Self(text.to_owned()))
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::ParseError;
 
 use super::LogFilter;
@@ -60,18 +60,7 @@ const MAX_PANIC_MESSAGE: usize = 256;
 pub fn init(filter: &LogFilter, format: LogFormat) -> Result<Logging, ParseError> {
     let spans = format!("{CALL_TARGET}=error").parse()?;
     let filter = filter.to_env_filter()?.add_directive(spans);
-    let lines = NonBlockingBuilder::default()
-        .buffered_lines_limit(MAX_QUEUED_LINES)
-        .thread_name("log");
-    let unwritten = Arc::new(AtomicUsize::new(0));
-    let (lines, writer) = lines.finish(StandardError {
-        unwritten: Arc::clone(&unwritten),
-    });
-    let lost = Arc::new(LostLines {
-        dropped: lines.error_counter(),
-        unwritten,
-        reported: AtomicUsize::new(0),
-    });
+    let (lines, logging) = start_writer();
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(lines)
@@ -80,14 +69,33 @@ pub fn init(filter: &LogFilter, format: LogFormat) -> Result<Logging, ParseError
         .log_internal_errors(false);
     match format {
         LogFormat::Text => subscriber.with_target(false).init(),
+        // A call has one span, and the list of spans would repeat it.
         LogFormat::Json => subscriber.json().with_span_list(false).init(),
     }
     set_hook(Box::new(log_panic));
-    tokio::spawn(report_lost_lines(Arc::downgrade(&lost)));
-    Ok(Logging {
-        lost,
+    tokio::spawn(report_lost_lines(Arc::downgrade(&logging.lost)));
+    Ok(logging)
+}
+
+/// Starts the thread that writes the lines, which takes them from a bounded queue.
+fn start_writer() -> (NonBlocking, Logging) {
+    let unwritten = Arc::new(AtomicUsize::new(0));
+    let (lines, writer) = NonBlockingBuilder::default()
+        .buffered_lines_limit(MAX_QUEUED_LINES)
+        .thread_name("log")
+        .finish(StandardError {
+            unwritten: Arc::clone(&unwritten),
+        });
+    let lost = LostLines {
+        dropped: lines.error_counter(),
+        unwritten,
+        reported: AtomicUsize::new(0),
+    };
+    let logging = Logging {
+        lost: Arc::new(lost),
         _writer: writer,
-    })
+    };
+    (lines, logging)
 }
 
 impl Drop for Logging {

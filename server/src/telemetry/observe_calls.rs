@@ -72,6 +72,7 @@ where
             Some(call) => call.attach_record(request),
             None => request,
         };
+        // A service may log while it creates its future, which `instrument` does not cover.
         let response = log_span.in_scope(|| self.inner.call(request));
         let observed = async move {
             let mut call = call;

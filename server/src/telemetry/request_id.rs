@@ -34,6 +34,7 @@ impl RequestId {
 
     /// Adds the id to the details of a failed status in headers or trailers, as `google.rpc.RequestInfo`.
     pub(super) fn add_to_status(&self, status: &Status, headers: &mut HeaderMap) {
+        // A status has one encoded list of details, so adding one means to encode all again.
         let mut details = status.get_error_details();
         details.set_request_info(self.as_str(), "");
         let metadata = MetadataMap::new();

@@ -76,6 +76,8 @@ impl FromStr for CollectorOrOff {
         let has_scheme = [&Scheme::HTTP, &Scheme::HTTPS]
             .into_iter()
             .any(|scheme| uri.scheme() == Some(scheme));
+        // OTLP over gRPC has a path of its own, so a URL with another one is that of a collector
+        // over HTTP.
         let is_address = has_scheme && uri.path() == "/" && uri.query().is_none();
         if is_address {
             Ok(Self(Some(uri)))

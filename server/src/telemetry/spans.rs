@@ -1,6 +1,9 @@
 //! The span of a call, with a child span for each of its stages.
 
-use std::time::{Instant, SystemTime};
+use std::{
+    net::SocketAddr,
+    time::{Instant, SystemTime},
+};
 
 use http::HeaderMap;
 use opentelemetry::{
@@ -38,9 +41,12 @@ impl CallSpan {
 
     /// Ends the span, with the attributes of OpenTelemetry's stable conventions for gRPC and some of our own.
     pub(super) fn end(&mut self, tracer: &SdkTracer, call: &EndedCall<'_>, facts: &Facts) {
+        // Most spans are not sampled, and attributes allocate.
         if !self.0.is_recording() {
             return;
         }
+        // Stages have instants, and spans have wall-clock times: one reading of both clocks
+        // converts all, so that a jump of the wall clock cannot reorder the stages.
         let now = Clock::now();
         let parent = context_of(self.0.span_context().clone());
         for Stage {
@@ -97,24 +103,23 @@ fn call_attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
     if is_server_error(call.code) {
         attributes.push(KeyValue::new("error.type", code_name(call.code)));
     }
-    if let Some(server) = call.server {
-        attributes.push(KeyValue::new("server.address", server.ip().to_string()));
-        attributes.push(KeyValue::new("server.port", i64::from(server.port())));
-    }
-    if let Some(peer) = call.peer {
-        attributes.push(KeyValue::new("network.peer.address", peer.ip().to_string()));
-        attributes.push(KeyValue::new("network.peer.port", i64::from(peer.port())));
-    }
-    attributes.extend(
-        call.reason
-            .map(|reason| KeyValue::new("hlorank.reason", reason.to_owned())),
-    );
+    let server = ["server.address", "server.port"];
+    attributes.extend(call.server.into_iter().flat_map(|of| socket(server, of)));
+    let peer = ["network.peer.address", "network.peer.port"];
+    attributes.extend(call.peer.into_iter().flat_map(|of| socket(peer, of)));
+    let reason = call.reason.map(str::to_owned);
+    attributes.extend(reason.map(|reason| KeyValue::new("hlorank.reason", reason)));
     attributes
 }
 
+fn socket([address, port]: [&'static str; 2], of: SocketAddr) -> [KeyValue; 2] {
+    [
+        KeyValue::new(address, of.ip().to_string()),
+        KeyValue::new(port, i64::from(of.port())),
+    ]
+}
+
 fn work_attributes(facts: &Facts) -> Vec<KeyValue> {
-    let number = |name, number: u64| KeyValue::new(name, i64::try_from(number).unwrap_or(i64::MAX));
-    let count = |name, count: usize| number(name, count as u64);
     let mut attributes = Vec::new();
     if let Some((name, version)) = &facts.model {
         attributes.push(KeyValue::new("hlorank.model", name.clone()));
@@ -126,12 +131,22 @@ fn work_attributes(facts: &Facts) -> Vec<KeyValue> {
         attributes.push(count("hlorank.nodes", graph.nodes));
     }
     if facts.batches > 0 {
+        let reuse = &facts.reuse;
         attributes.push(number("hlorank.batches", facts.batches));
-        attributes.push(count("hlorank.configs", facts.reuse.configs));
-        attributes.push(count("hlorank.rows", facts.reuse.distinct_segment_rows));
-        attributes.push(count("hlorank.evaluated", facts.reuse.rows_evaluated));
+        attributes.push(count("hlorank.configs", reuse.configs));
+        attributes.push(count("hlorank.rows", reuse.distinct_segment_rows));
+        attributes.push(count("hlorank.evaluated", reuse.rows_evaluated));
     }
     attributes
+}
+
+/// Returns an attribute. Those of OpenTelemetry have signed numbers alone.
+fn number(name: &'static str, number: u64) -> KeyValue {
+    KeyValue::new(name, i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn count(name: &'static str, count: usize) -> KeyValue {
+    number(name, count as u64)
 }
 
 /// Returns whether OpenTelemetry's conventions count a code as an error of the server.

@@ -21,6 +21,7 @@ pub(super) fn caller(headers: &HeaderMap) -> Option<SpanContext> {
     };
     let (trace, span, flags) = parse(traceparent.to_str().ok()?)?;
     let caller = SpanContext::new(trace, span, flags, true, state(headers));
+    // Ids of zeros alone are well-formed and not valid.
     caller.is_valid().then_some(caller)
 }
 
@@ -31,6 +32,7 @@ fn parse(traceparent: &str) -> Option<(TraceId, SpanId, TraceFlags)> {
     let are_digits = [(version, 2), (trace, 32), (span, 16), (flags, 2)]
         .iter()
         .all(|(part, count)| is_hex(part, *count));
+    // A later version may have more fields behind those that are known; 255 is no version.
     let ends = more.is_empty() || version != "00" && more.starts_with('-');
     if !are_digits || !ends || version == "ff" {
         return None;
@@ -59,6 +61,8 @@ fn state(headers: &HeaderMap) -> TraceState {
         .into_iter()
         .filter_map(|list| list.to_str().ok())
         .collect();
+    // A state that cannot be parsed is dropped alone: the trace goes on without it, as the standard
+    // demands.
     lists.join(",").parse().unwrap_or_default()
 }
 
