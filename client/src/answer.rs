@@ -123,7 +123,8 @@ pub enum InvalidAnswer {
 /// deviations.
 fn check_predictions(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
     let configs = answer.ranking.len();
-    let (seconds, deviations) = (answer.predicted_seconds.len(), answer.log_sd.len());
+    let seconds = answer.predicted_seconds.len();
+    let deviations = answer.log_sd.len();
     if (seconds == 0 || seconds == configs) && (deviations == 0 || deviations == seconds) {
         return Ok(());
     }
@@ -154,24 +155,31 @@ pub(crate) struct Asked {
 impl Asked {
     /// Checks that an answer contains what was asked for, and nothing impossible.
     pub(crate) fn check(self, answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
+        // Each check relies on those before it: the number of scored configurations bounds the
+        // numbers in the ranking.
         let scored = self.check_scored(answer.scored_configs as usize)?;
         check_scores(&answer.scores, 0, if self.scores { scored } else { 0 })?;
         self.check_length(answer, scored)?;
         check_numbers(&answer.ranking, scored)?;
         check_order(&answer.ranking, &answer.ranking_scores)?;
         check_predictions(answer)?;
-        let (found, expected) = (
-            answer.kernels.len(),
-            answer.ranking.len().min(self.explained as usize),
-        );
+        self.check_kernels(answer)?;
+        check_same(answer)
+    }
+
+    fn check_kernels(self, answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
+        let found = answer.kernels.len();
+        let expected = answer.ranking.len().min(self.explained as usize);
         if found != expected {
             return Err(InvalidAnswer::Kernels { found, expected });
         }
-        check_same(answer)
+        Ok(())
     }
 
     /// Returns the number of configurations that were scored.
     fn check_scored(self, scored: usize) -> Result<usize, InvalidAnswer> {
+        // Even a partial ranking has at least one configuration: a call that had time for none
+        // fails.
         let is_valid =
             scored == self.configs || self.partial && (1..self.configs).contains(&scored);
         if is_valid {
@@ -189,7 +197,8 @@ impl Asked {
         answer: &RankConfigsResponse,
         scored: usize,
     ) -> Result<(), InvalidAnswer> {
-        let (found, count) = (answer.ranking.len(), answer.ranking_scores.len());
+        let found = answer.ranking.len();
+        let count = answer.ranking_scores.len();
         let expected = match self.top as usize {
             0 => scored,
             top => top.min(scored),
@@ -244,6 +253,7 @@ fn check_numbers(ranking: &[u32], scored: usize) -> Result<(), InvalidAnswer> {
 }
 
 fn check_order(ranking: &[u32], scores: &[f32]) -> Result<(), InvalidAnswer> {
+    // Scores that are no numbers are refused first, because every comparison with them is false.
     let mut highest = f32::NEG_INFINITY;
     for (&config, &score) in ranking.iter().zip(scores) {
         if !is_score(score) {

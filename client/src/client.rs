@@ -61,6 +61,7 @@ impl Client {
         endpoints: impl IntoIterator<Item = impl AsRef<str>>,
         connection: Connection,
     ) -> Result<Self, ClientError> {
+        // The owners of the texts are collected first, because the texts are borrowed from them.
         let endpoints: Vec<_> = endpoints.into_iter().collect();
         let endpoints: Vec<&str> = endpoints.iter().map(AsRef::as_ref).collect();
         let calls = Arc::new(Calls::connect(&endpoints, &connection).await?);
@@ -93,6 +94,7 @@ impl Client {
             .await?;
         let cached = CachedGraph::of_answer(answer.into_inner())
             .map_err(|invalid| attempt.invalid(invalid))?;
+        // Later calls send this hash instead of the graph.
         graph.set_hash(cached.hash);
         Ok(cached)
     }
@@ -111,13 +113,8 @@ impl Client {
         attempt: Attempt,
         request: &RankRequest<'_>,
     ) -> Result<Ranking, ClientError> {
-        if let Some(by_hash) = request.graph.by_hash() {
-            match Box::pin(self.rank_graph(&attempt, request, by_hash)).await {
-                Err(error) if error.is_graph_not_cached() => {}
-                answer => return answer,
-            }
-        }
-        Box::pin(self.rank_graph(&attempt, request, request.graph.whole())).await
+        let rank = |graph| self.rank_graph(&attempt, request, graph);
+        by_hash_or_whole(request.graph, rank).await
     }
 
     async fn rank_graph(
@@ -126,13 +123,12 @@ impl Client {
         request: &RankRequest<'_>,
         graph: v1::Graph,
     ) -> Result<Ranking, ClientError> {
-        let message = self.checked(rank_message(request, graph))?;
-        let call = attempt.routed(request.graph, message);
+        let call = attempt.routed(request.graph, self.checked(rank_message(request, graph))?);
         let answer = attempt
             .answer(attempt.replica.cost_model().rank_configs(call))
             .await?;
-        let ranking = Ranking::of_answer(answer.into_inner(), request.asked());
-        let ranking = ranking.map_err(|invalid| attempt.invalid(invalid))?;
+        let ranking = Ranking::of_answer(answer.into_inner(), request.asked())
+            .map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(ranking.graph_hash);
         Ok(ranking)
     }
@@ -164,13 +160,8 @@ impl Client {
         attempt: Attempt,
         request: &SuggestRequest<'_>,
     ) -> Result<Suggestions, ClientError> {
-        if let Some(by_hash) = request.graph.by_hash() {
-            match Box::pin(self.suggest_of_graph(&attempt, request, by_hash)).await {
-                Err(error) if error.is_graph_not_cached() => {}
-                answer => return answer,
-            }
-        }
-        Box::pin(self.suggest_of_graph(&attempt, request, request.graph.whole())).await
+        let suggest = |graph| self.suggest_of_graph(&attempt, request, graph);
+        by_hash_or_whole(request.graph, suggest).await
     }
 
     async fn suggest_of_graph(
@@ -221,15 +212,11 @@ impl Client {
         measurements: &Adapt,
     ) -> Result<Reported, ClientError> {
         let report = async |attempt: Attempt| {
-            if let Some(by_hash) = graph.by_hash() {
-                let message = report_message(measurements, reporter, by_hash);
-                match self.report_of_graph(&attempt, graph, message).await {
-                    Err(error) if error.is_graph_not_cached() => {}
-                    answer => return answer,
-                }
-            }
-            let message = report_message(measurements, reporter, graph.whole());
-            self.report_of_graph(&attempt, graph, message).await
+            let report = |sent| {
+                let message = report_message(measurements, reporter, sent);
+                self.report_of_graph(&attempt, graph, message)
+            };
+            by_hash_or_whole(graph, report).await
         };
         self.calls
             .make(graph.route().as_bytes(), self.timeout, report)
@@ -284,8 +271,10 @@ impl Client {
         graph: Digest,
     ) -> Result<Option<v1::Graph>, ClientError> {
         let get = async |attempt: Attempt| {
-            let (target, graph_hash) = (target.to_owned(), graph.0.to_vec().into());
-            let call = attempt.request(GetMeasuredGraphRequest { target, graph_hash });
+            let call = attempt.request(GetMeasuredGraphRequest {
+                target: target.to_owned(),
+                graph_hash: graph.0.to_vec().into(),
+            });
             attempt
                 .answer(attempt.replica.cost_model().get_measured_graph(call))
                 .await
@@ -336,6 +325,8 @@ impl Client {
         let Some(batch) = call.batch() else {
             return self.rank(&call.request()).await;
         };
+        // A stream has no timeout by default, because it may wait for its caller. This one sends
+        // all that it has at once.
         let mut request = call.stream();
         request.timeout = self.timeout;
         self.rank_stream(&request)
@@ -379,17 +370,8 @@ impl Client {
         request: &StreamRequest<'_>,
     ) -> Result<RankStream, ClientError> {
         let attempt = Arc::new(attempt);
-        if let Some(by_hash) = request.graph.by_hash() {
-            match self
-                .open_stream(Arc::clone(&attempt), request, by_hash)
-                .await
-            {
-                Err(error) if error.is_graph_not_cached() => {}
-                opened => return opened,
-            }
-        }
-        self.open_stream(attempt, request, request.graph.whole())
-            .await
+        let open = |graph| self.open_stream(Arc::clone(&attempt), request, graph);
+        by_hash_or_whole(request.graph, open).await
     }
 
     async fn open_stream(
@@ -398,13 +380,15 @@ impl Client {
         request: &StreamRequest<'_>,
         graph: v1::Graph,
     ) -> Result<RankStream, ClientError> {
+        // The start is queued before the call, because the server answers nothing before it has
+        // read it.
         let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
         let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
         let answers = attempt
             .answer(attempt.replica.cost_model().rank_configs_stream(call))
             .await?;
-        let (answers, limit) = (answers.into_inner(), self.message_bytes);
-        RankStream::open(attempt, request, batches, answers, limit).await
+        let limit = self.message_bytes;
+        RankStream::open(attempt, request, batches, answers.into_inner(), limit).await
     }
 
     /// Returns every model version, ordered by name, then version.
@@ -429,6 +413,7 @@ impl Client {
         let get = async |attempt: Attempt| {
             let call = attempt.request(GetModelRequest {
                 name: name.to_owned(),
+                // 0 stands for the stable version.
                 version: version.unwrap_or(0),
             });
             let answer = attempt
@@ -450,10 +435,9 @@ impl Client {
         target: &str,
     ) -> Result<CompareModelsResponse, ClientError> {
         let compare = async |attempt: Attempt| {
-            let (first, second) = (Some(first.into()), Some(second.into()));
             let call = attempt.request(CompareModelsRequest {
-                first,
-                second,
+                first: Some(first.into()),
+                second: Some(second.into()),
                 target: target.to_owned(),
             });
             attempt
@@ -469,7 +453,10 @@ impl Client {
 
     /// Returns the message, or an error if it exceeds the maximum message size.
     fn checked<M: Message>(&self, message: M) -> Result<M, ClientError> {
-        let (found, limit) = (message.encoded_len(), self.message_bytes);
+        // The transport would refuse the message as well, but as if the server had answered with an
+        // error.
+        let found = message.encoded_len();
+        let limit = self.message_bytes;
         if found > limit {
             return Err(ClientError::RequestTooLong { found, limit });
         }
@@ -479,6 +466,22 @@ impl Client {
 
 /// The route key of calls without a graph.
 const ANY_REPLICA: &[u8] = &[];
+
+/// Makes a call with the hash of a graph if it is known, and with the graph itself if the server
+/// lacks it.
+async fn by_hash_or_whole<T, F: Future<Output = Result<T, ClientError>>>(
+    graph: &GraphHandle,
+    call: impl Fn(v1::Graph) -> F,
+) -> Result<T, ClientError> {
+    // Both futures are boxed, or the caller's would hold the message of each.
+    if let Some(by_hash) = graph.by_hash() {
+        match Box::pin(call(by_hash)).await {
+            Err(error) if error.is_graph_not_cached() => {}
+            answer => return answer,
+        }
+    }
+    Box::pin(call(graph.whole())).await
+}
 
 /// Returns the message of a request. `graph` is the whole graph or its hash.
 fn rank_message(request: &RankRequest<'_>, graph: v1::Graph) -> RankConfigsRequest {

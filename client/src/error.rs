@@ -128,6 +128,17 @@ impl Refusal {
         violations.map(|violation| violation.field.as_str())
     }
 
+    /// Returns what follows the message in brackets.
+    fn notes(&self) -> Vec<String> {
+        let fields = self.fields().filter(|field| !field.is_empty());
+        let mut notes: Vec<String> = fields.map(|field| format!("field `{field}`")).collect();
+        notes.push(code_name(self.code()));
+        notes.extend(self.reason().map(str::to_owned));
+        let delay = self.retry_after();
+        notes.extend(delay.map(|delay| format!("try again in {delay:?}")));
+        notes
+    }
+
     /// Returns how long to wait before a retry, if the server asks for one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -179,6 +190,7 @@ impl ClientError {
         if is_of_another_protocol(&status) {
             return Self::NotGrpc { endpoint };
         }
+        // Only a status that tonic made has a cause: the server sends none.
         if status.source().is_none() {
             return status.into();
         }
@@ -207,24 +219,11 @@ impl From<Status> for ClientError {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = code_name(self.code());
         match self.message() {
             "" => write!(formatter, "{}", self.code().description())?,
             message => write!(formatter, "{message}")?,
         }
-        let fields = self
-            .fields()
-            .filter(|field| !field.is_empty())
-            .map(|field| format!("field `{field}`"));
-        let notes = fields.chain([code]).chain(self.reason().map(str::to_owned));
-        let retry = self
-            .retry_after()
-            .map(|delay| format!("try again in {delay:?}"));
-        write!(
-            formatter,
-            " ({})",
-            notes.chain(retry).collect::<Vec<_>>().join(", ")
-        )
+        write!(formatter, " ({})", self.notes().join(", "))
     }
 }
 
@@ -272,6 +271,7 @@ impl Error for StatusCause {
 /// Returns the name of a code as gRPC writes it: `FAILED_PRECONDITION` for `FailedPrecondition`.
 fn code_name(code: Code) -> String {
     let mut name = String::new();
+    // The library has the names of the codes only in the spelling of Rust.
     for letter in format!("{code:?}").chars() {
         if letter.is_uppercase() && !name.is_empty() {
             name.push('_');

@@ -67,13 +67,7 @@ impl Replicas {
         }
         let replicas = endpoints.iter().zip(&opened).zip(connected);
         let replicas = replicas.map(|((address, endpoint), channel)| {
-            let is_unavailable = channel.is_err();
-            let channel = channel.unwrap_or_else(|_| endpoint.connect_lazy());
-            let replica = Replica::new(address, endpoint, channel, connection);
-            if is_unavailable {
-                replica.set_unavailable();
-            }
-            Arc::new(replica)
+            Arc::new(Replica::of(address, endpoint, channel.ok(), connection))
         });
         Ok(Self(replicas.collect()))
     }
@@ -82,6 +76,8 @@ impl Replicas {
     /// one keeps the order of the others (rendezvous hashing).
     pub(crate) fn order(&self, route: &[u8]) -> ReplicaOrder {
         let mut order = self.0.clone();
+        // Each replica has a weight of its own for every graph, so adding or removing one changes
+        // no other weight.
         order.sort_by_cached_key(|replica| Reverse(weight(route, &replica.authority)));
         ReplicaOrder {
             untried: order.clone(),
@@ -105,6 +101,8 @@ impl ReplicaOrder {
             .untried
             .iter()
             .position(|replica| replica.may_be_tried())
+            // If none is available, the first is the one that has the graph cached once it comes
+            // back.
             .unwrap_or(0);
         self.untried.remove(next)
     }
@@ -116,12 +114,29 @@ impl ReplicaOrder {
 }
 
 impl Replica {
+    /// Returns a replica that accepted the connection, or one without a channel that did not.
+    fn of(
+        address: &str,
+        endpoint: &Endpoint,
+        channel: Option<Channel>,
+        connection: &Connection,
+    ) -> Self {
+        let Some(channel) = channel else {
+            // The next call that tries it connects again.
+            let replica = Self::new(address, endpoint, endpoint.connect_lazy(), connection);
+            replica.set_unavailable();
+            return replica;
+        };
+        Self::new(address, endpoint, channel, connection)
+    }
+
     fn new(address: &str, endpoint: &Endpoint, channel: Channel, connection: &Connection) -> Self {
         Self {
             endpoint: address.to_owned(),
             authority: endpoint
                 .uri()
                 .authority()
+                // Two spellings of one host must have the same weights in every client.
                 .map(|name| name.as_str().to_lowercase())
                 .unwrap_or_default(),
             channel,
@@ -157,11 +172,13 @@ impl Replica {
     /// Returns whether a call may try this replica before unavailable ones. Once [`UNAVAILABLE_TIME`] has passed, one
     /// call tries it, and the others wait for the result. If packets are dropped, that takes the connection timeout.
     fn may_be_tried(&self) -> bool {
-        let (mut unavailable_until, now) = (self.unavailable_until(), Instant::now());
+        let mut unavailable_until = self.unavailable_until();
+        let now = Instant::now();
         match *unavailable_until {
             None => true,
             Some(until) if now < until => false,
             Some(_) => {
+                // This call tries it. Further ones keep away until the attempt must have ended.
                 *unavailable_until = Some(now + self.connect_timeout);
                 true
             }

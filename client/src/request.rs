@@ -52,107 +52,68 @@ impl<'a> RankRequest<'a> {
 
     /// Sets the model. Default: the default model of the task.
     #[must_use]
-    pub fn model(self, model: Option<ModelReference>) -> Self {
-        Self {
-            query: Query {
-                model,
-                ..self.query
-            },
-            ..self
-        }
+    pub fn model(mut self, model: Option<ModelReference>) -> Self {
+        self.query.model = model;
+        self
     }
 
     /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
     /// if none is named. Default: the target of the measurements, if there are some.
     #[must_use]
-    pub fn target(self, target: &str) -> Self {
-        Self {
-            query: Query {
-                target: target.to_owned(),
-                ..self.query
-            },
-            ..self
-        }
+    pub fn target(mut self, target: &str) -> Self {
+        target.clone_into(&mut self.query.target);
+        self
     }
 
     /// Sets the number of best configurations to return. Default: 0, which returns all.
     #[must_use]
-    pub fn top(self, top: u32) -> Self {
-        Self {
-            query: Query { top, ..self.query },
-            ..self
-        }
+    pub fn top(mut self, top: u32) -> Self {
+        self.query.top = top;
+        self
     }
 
     /// Also requests the score of every configuration in the order sent.
     #[must_use]
-    pub fn with_scores(self) -> Self {
-        Self {
-            query: Query {
-                scores: true,
-                ..self.query
-            },
-            ..self
-        }
+    pub fn with_scores(mut self) -> Self {
+        self.query.scores = true;
+        self
     }
 
     /// Accepts a ranking of only the first configurations if the timeout is too short for all.
     /// [`Ranking::scored`](crate::Ranking::scored) is their number.
     #[must_use]
-    pub fn allow_partial(self) -> Self {
-        Self {
-            query: Query {
-                partial: true,
-                ..self.query
-            },
-            ..self
-        }
+    pub fn allow_partial(mut self) -> Self {
+        self.query.partial = true;
+        self
     }
 
     /// Also requests the kernels of this many of the best fusions, at most 16, with their predicted run times.
     #[must_use]
-    pub fn explain(self, best: u32) -> Self {
-        Self {
-            query: Query {
-                explained: best,
-                ..self.query
-            },
-            ..self
-        }
+    pub fn explain(mut self, best: u32) -> Self {
+        self.query.explained = best;
+        self
     }
 
     /// Lets the server learn from measured run times of the graph's configurations. Every score is then the predicted
     /// natural logarithm of seconds. Default: none.
     #[must_use]
-    pub fn adapt(self, adapt: Option<Adapt>) -> Self {
-        Self {
-            query: Query {
-                adapt,
-                ..self.query
-            },
-            ..self
-        }
+    pub fn adapt(mut self, adapt: Option<Adapt>) -> Self {
+        self.query.adapt = adapt;
+        self
     }
 
     /// Also asks how far the ranking can be trusted, for which a second model scores some of the configurations.
     #[must_use]
-    pub fn assess_confidence(self) -> Self {
-        Self {
-            query: Query {
-                confidence: true,
-                ..self.query
-            },
-            ..self
-        }
+    pub fn assess_confidence(mut self) -> Self {
+        self.query.confidence = true;
+        self
     }
 
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self {
-            timeout: Some(timeout),
-            ..self
-        }
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
     }
 
     /// Returns what the answer must contain.
@@ -178,6 +139,7 @@ impl<'a> RankRequest<'a> {
 
     /// Returns the message without a graph.
     pub(crate) fn message(&self) -> RankConfigsRequest {
+        // Every field has a name here, so that the compiler finds one that the message forgets.
         let Query {
             configurations,
             model,
@@ -227,6 +189,7 @@ impl RankCall {
     /// Returns the call of a message about this graph; the graph of the message is ignored. Returns `None` if the message
     /// has no configurations, or configurations of a kind that this client does not know.
     pub(crate) fn of_message(graph: Arc<GraphHandle>, message: RankConfigsRequest) -> Option<Self> {
+        // The selector of the message becomes the model, which has no target.
         let target = message.model.as_ref().map(|model| model.target.clone());
         let query = Query {
             configurations: message.batch?.configs?,
@@ -248,8 +211,9 @@ impl RankCall {
 
     /// Sets the number of configurations per batch if the call is a stream; `None` makes a unary call.
     #[must_use]
-    pub fn in_batches(self, batch: Option<NonZeroU32>) -> Self {
-        Self { batch, ..self }
+    pub fn in_batches(mut self, batch: Option<NonZeroU32>) -> Self {
+        self.batch = batch;
+        self
     }
 
     /// Returns the number of configurations per batch if the call is a stream.

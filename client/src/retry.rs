@@ -54,15 +54,21 @@ impl Retries {
         let asked = error.refusal().and_then(Refusal::retry_after);
         match error.code()? {
             Code::Unavailable if is_replica_left => Some(Duration::ZERO),
-            Code::Unavailable => {
-                let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.waited));
-                let pause = pause.min(LONGEST_PAUSE);
-                self.waited = self.waited.saturating_add(1);
-                Some(spread(pause.max(asked.unwrap_or_default())))
-            }
+            Code::Unavailable => Some(spread(self.next_pause().max(asked.unwrap_or_default()))),
+            // Only the server knows when its limits allow the call, so without a time from it there
+            // is no retry.
             Code::ResourceExhausted => asked.map(spread),
             _ => None,
         }
+    }
+}
+
+impl Retries {
+    /// Returns the pause for an unavailable server, and doubles the next one.
+    fn next_pause(&mut self) -> Duration {
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.waited));
+        self.waited = self.waited.saturating_add(1);
+        pause.min(LONGEST_PAUSE)
     }
 }
 

@@ -2,9 +2,10 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use hlorank_graph::{Configurations, Form, form};
 use hlorank_proto::v1::{
-    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStreamRequest,
-    RankConfigsStreamResponse, ReuseCounts, StreamRanking, config_batch::Configs,
-    rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
+    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted,
+    RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts, StreamRanking,
+    config_batch::Configs, rank_configs_stream_request::Part,
+    rank_configs_stream_response::Part as Answer,
 };
 use prost::Message as _;
 use tokio::sync::mpsc;
@@ -89,39 +90,38 @@ impl<'a> StreamRequest<'a> {
 
     /// Sets the model. Default: the default model of the task.
     #[must_use]
-    pub fn model(self, model: Option<ModelReference>) -> Self {
-        Self { model, ..self }
+    pub fn model(mut self, model: Option<ModelReference>) -> Self {
+        self.model = model;
+        self
     }
 
     /// Sets what the configurations are chosen for, as `HARDWARE, COMPILER VERSION, FLAG, ...`, by which the server selects a model
     /// if none is named. Default: the target of the measurements, if there are some.
     #[must_use]
-    pub fn target(self, target: &str) -> Self {
-        Self {
-            target: target.to_owned(),
-            ..self
-        }
+    pub fn target(mut self, target: &str) -> Self {
+        target.clone_into(&mut self.target);
+        self
     }
 
     /// Sets the number of best configurations to return. Default: 0, which returns all.
     #[must_use]
-    pub fn top(self, top: u32) -> Self {
-        Self { top, ..self }
+    pub fn top(mut self, top: u32) -> Self {
+        self.top = top;
+        self
     }
 
     /// Lets the server learn from measured run times, as [`RankRequest::adapt`](crate::RankRequest::adapt). Default: none.
     #[must_use]
-    pub fn adapt(self, adapt: Option<Adapt>) -> Self {
-        Self { adapt, ..self }
+    pub fn adapt(mut self, adapt: Option<Adapt>) -> Self {
+        self.adapt = adapt;
+        self
     }
 
     /// Sets the maximum time from the start of the stream to its ranking. Default: unlimited.
     #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self {
-            timeout: Some(timeout),
-            ..self
-        }
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
     }
 
     /// Returns the message that starts the stream.
@@ -140,6 +140,15 @@ impl<'a> StreamRequest<'a> {
     }
 }
 
+fn batch_message(configs: Configs) -> RankConfigsStreamRequest {
+    let batch = ConfigBatch {
+        configs: Some(configs),
+    };
+    RankConfigsStreamRequest {
+        part: Some(Part::Batch(batch)),
+    }
+}
+
 /// Returns the channel from which the transport sends. The first message is already queued.
 pub(crate) fn outgoing(
     start: RankConfigsStreamRequest,
@@ -147,6 +156,7 @@ pub(crate) fn outgoing(
     mpsc::Sender<RankConfigsStreamRequest>,
     mpsc::Receiver<RankConfigsStreamRequest>,
 ) {
+    // A short queue makes `send` wait for the server, instead of holding every batch in memory.
     let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
     // The empty channel has room for the message.
     let _ = sender.try_send(start);
@@ -162,28 +172,23 @@ impl RankStream {
         mut answers: Streaming<RankConfigsStreamResponse>,
         message_bytes: usize,
     ) -> Result<Self, ClientError> {
-        let Answer::Started(started) = next_answer(&attempt, &mut answers).await? else {
+        let Answer::Started(mut started) = next_answer(&attempt, &mut answers).await? else {
             return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
         };
-        let unit = started.unit();
-        let model = answer::model(started.model, request.graph.needs_model());
-        let model = model.map_err(|invalid| attempt.invalid(invalid))?;
-        let hash = answer::graph_hash(&started.graph_hash);
-        let hash = hash.map_err(|invalid| attempt.invalid(invalid))?;
-        request.graph.set_hash(hash);
+        let model = read_start(&mut started, request.graph);
         Ok(Self {
+            model: model.map_err(|invalid| attempt.invalid(invalid))?,
             attempt,
             answers,
             batches,
             message_bytes,
-            model,
             top: request.top,
             unscored: VecDeque::new(),
             scored: 0,
             is_late: false,
+            unit: started.unit(),
             timings: started.timings.map(Timings::from).unwrap_or_default(),
             adaptation: started.adaptation,
-            unit,
         })
     }
 
@@ -202,22 +207,15 @@ impl RankStream {
     /// Sends a batch in its wire form.
     pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
         let count = form(&configs).map_or(0, Form::count);
-        let batch = ConfigBatch {
-            configs: Some(configs),
-        };
-        let message = RankConfigsStreamRequest {
-            part: Some(Part::Batch(batch)),
-        };
-        let (found, limit) = (message.encoded_len(), self.message_bytes);
+        let message = batch_message(configs);
+        let found = message.encoded_len();
+        let limit = self.message_bytes;
         if found > limit {
             return Err(ClientError::BatchTooLong { found, limit });
         }
-        if self
-            .attempt
-            .within(self.batches.send(message))
-            .await?
-            .is_err()
-        {
+        let sent = self.attempt.within(self.batches.send(message)).await?;
+        // The transport drops the receiver when the server ends the call, and the answers say why.
+        if sent.is_err() {
             return Err(self.error().await);
         }
         self.unscored.push_back(count);
@@ -237,6 +235,8 @@ impl RankStream {
 
     /// Waits for the scores of the earliest batch whose scores were not read. Returns `None` if there is no such batch.
     pub async fn scores(&mut self) -> Result<Option<BatchScores>, ClientError> {
+        // The batch stays in the queue until its scores are checked, so that none is lost if this
+        // future is dropped while it waits.
         let Some(&sent) = self.unscored.front() else {
             return Ok(None);
         };
@@ -262,26 +262,37 @@ impl RankStream {
         // Dropping the sender closes the stream after the queued batches.
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
+        let ranking = self.last_answer().await?;
+        let ranking = Ranking::of_answer(unary(ranking), self.asked());
+        let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
+        ranking.timings += self.timings;
+        ranking.adaptation = self.adaptation;
+        ranking.unit = self.unit;
+        Ok(ranking)
+    }
+
+    /// Waits for the ranking, and for the end of the stream.
+    async fn last_answer(&mut self) -> Result<StreamRanking, ClientError> {
         let Answer::Ranking(ranking) = self.next_answer().await? else {
             let expected = InvalidAnswer::IsNot("the ranking of a stream");
             return Err(self.attempt.invalid(expected));
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
-        let asked = Asked {
+        Ok(ranking)
+    }
+
+    /// Returns what the ranking must contain.
+    fn asked(&self) -> Asked {
+        Asked {
             configs: self.scored,
             top: self.top,
             scores: false,
             partial: false,
             explained: 0,
+            // If measurements alone scored the batches, they also rank.
             needs_model: !self.model.name.is_empty(),
-        };
-        let ranking = Ranking::of_answer(unary(ranking), asked);
-        let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
-        ranking.timings += self.timings;
-        ranking.adaptation = self.adaptation;
-        ranking.unit = self.unit;
-        Ok(ranking)
+        }
     }
 
     /// Waits for the next answer. Once the deadline was reported, a stream that ends early reports it again.
@@ -303,6 +314,16 @@ impl RankStream {
             }
         }
     }
+}
+
+/// Checks the start of a stream, keeps the hash of its graph, and returns its model.
+fn read_start(
+    started: &mut RankConfigsStarted,
+    graph: &GraphHandle,
+) -> Result<ModelReference, InvalidAnswer> {
+    let model = answer::model(started.model.take(), graph.needs_model())?;
+    graph.set_hash(answer::graph_hash(&started.graph_hash)?);
+    Ok(model)
 }
 
 async fn next_answer(

@@ -100,6 +100,7 @@ impl<'a> SuggestRequest<'a> {
             batch: Some(batch),
             ..SuggestConfigsRequest::default()
         };
+        // The server combines only layouts, and the combinations have the slots of the candidates.
         let slots = match candidates {
             Configurations::Layout(batch) => u32::try_from(batch.slots()).unwrap_or(u32::MAX),
             _ => 0,
@@ -116,6 +117,7 @@ impl<'a> SuggestRequest<'a> {
     /// Sets the model. Default: the default model of the task.
     #[must_use]
     pub fn model(mut self, model: Option<&ModelReference>) -> Self {
+        // The message has one selector for model and target, and either may be set first.
         let target = self.message.model.take().unwrap_or_default().target;
         self.message.model = selector(model, &target);
         self
@@ -155,7 +157,8 @@ impl<'a> SuggestRequest<'a> {
     /// with this seed. Default: 0 and 0.
     #[must_use]
     pub fn since_improvement(mut self, measurements: u32, seed: u64) -> Self {
-        (self.message.since_improvement, self.message.seed) = (measurements, seed);
+        self.message.since_improvement = measurements;
+        self.message.seed = seed;
         self
     }
 
@@ -173,11 +176,9 @@ impl<'a> SuggestRequest<'a> {
 
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
-    pub fn timeout(self, timeout: Duration) -> Self {
-        Self {
-            timeout: Some(timeout),
-            ..self
-        }
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
     }
 
     pub(crate) fn message(&self, graph: v1::Graph) -> SuggestConfigsRequest {
@@ -192,11 +193,7 @@ impl<'a> SuggestRequest<'a> {
         &self,
         answer: SuggestConfigsResponse,
     ) -> Result<Suggestions, InvalidAnswer> {
-        let found = answer.suggestions.len();
-        let asked = self.message.count.max(1) as usize;
-        if found > asked {
-            return Err(InvalidAnswer::Suggestions { found, asked });
-        }
+        self.check_count(answer.suggestions.len())?;
         let combinations = answer.combinations;
         let combinations = combinations.map(|packed| self.read_combinations(packed));
         let combinations = combinations.transpose()?;
@@ -214,6 +211,15 @@ impl<'a> SuggestRequest<'a> {
         })
     }
 
+    fn check_count(&self, found: usize) -> Result<(), InvalidAnswer> {
+        // A count that is not set stands for 1.
+        let asked = self.message.count.max(1) as usize;
+        if found > asked {
+            return Err(InvalidAnswer::Suggestions { found, asked });
+        }
+        Ok(())
+    }
+
     /// Checks that each suggestion is another candidate, and none that is being measured.
     fn check_suggested(
         &self,
@@ -222,10 +228,11 @@ impl<'a> SuggestRequest<'a> {
     ) -> Result<(), InvalidAnswer> {
         let candidates = combinations.map_or(self.candidates, LayoutBatch::len);
         // Pending ones are numbers of the batch, and not of the combinations.
-        let mut known: HashSet<u32> = match combinations {
-            None => self.message.pending.iter().copied().collect(),
-            Some(_) => HashSet::new(),
+        let pending = match combinations {
+            None => &self.message.pending[..],
+            Some(_) => &[],
         };
+        let mut known: HashSet<u32> = pending.iter().copied().collect();
         for suggestion in suggestions {
             let config = suggestion.config as usize;
             if config >= candidates || !known.insert(suggestion.config) {
@@ -251,29 +258,27 @@ impl<'a> SuggestRequest<'a> {
     }
 }
 
+impl From<v1::SuggestionReason> for SuggestionReason {
+    fn from(reason: v1::SuggestionReason) -> Self {
+        match reason {
+            v1::SuggestionReason::Model => Self::Model,
+            v1::SuggestionReason::ExpectedImprovement => Self::ExpectedImprovement,
+            v1::SuggestionReason::Random => Self::Random,
+            // The message also gives a reason that is newer than this client as unspecified.
+            v1::SuggestionReason::Unspecified => Self::Other,
+        }
+    }
+}
+
 impl From<v1::Suggestion> for Suggestion {
     fn from(suggestion: v1::Suggestion) -> Self {
-        let reason = match suggestion.reason() {
-            v1::SuggestionReason::Model => SuggestionReason::Model,
-            v1::SuggestionReason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
-            v1::SuggestionReason::Random => SuggestionReason::Random,
-            v1::SuggestionReason::Unspecified => SuggestionReason::Other,
-        };
-        let v1::Suggestion {
-            config,
-            score,
-            predicted_seconds,
-            log_sd,
-            expected_improvement,
-            ..
-        } = suggestion;
         Self {
-            config: config as usize,
-            reason,
-            score,
-            predicted_seconds,
-            log_sd,
-            expected_improvement,
+            config: suggestion.config as usize,
+            reason: suggestion.reason().into(),
+            score: suggestion.score,
+            predicted_seconds: suggestion.predicted_seconds,
+            log_sd: suggestion.log_sd,
+            expected_improvement: suggestion.expected_improvement,
         }
     }
 }

@@ -69,11 +69,9 @@ pub enum TraceError {
 /// Reads the calls of a trace, in their order.
 pub fn read(path: &Path) -> Result<Vec<Recorded>, TraceError> {
     let name = path.display().to_string();
-    let bytes = fs::read(path).map_err(|source| TraceError::Io {
-        path: name.clone(),
-        source,
-    })?;
-    let (mut left, mut trace) = (bytes.as_slice(), Trace::default());
+    let bytes = fs::read(path).map_err(|source| io_error(&name, source))?;
+    let mut left = bytes.as_slice();
+    let mut trace = Trace::default();
     for record in 0.. {
         if left.is_empty() {
             break;
@@ -113,14 +111,18 @@ impl Trace {
         Ok(())
     }
 
-    fn recorded(&self, call: TracedCall) -> Result<Recorded, &'static str> {
-        let at = call
-            .at
-            .and_then(|at| Duration::try_from(at).ok())
-            .ok_or("the time of the call is missing")?;
+    fn time(&self, call: &TracedCall) -> Result<Duration, &'static str> {
+        let at = call.at.and_then(|at| Duration::try_from(at).ok());
+        let at = at.ok_or("the time of the call is missing")?;
+        // Whoever repeats the trace waits for the time of one call after the other.
         if self.calls.last().is_some_and(|last| at < last.at) {
             return Err("the call began before the previous one");
         }
+        Ok(at)
+    }
+
+    fn recorded(&self, call: TracedCall) -> Result<Recorded, &'static str> {
+        let at = self.time(&call)?;
         let graph = self
             .graphs
             .get(call.graph as usize)
@@ -151,10 +153,7 @@ impl TraceWriter {
     /// Creates a trace. An existing file is replaced.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         let name = path.display().to_string();
-        let file = File::create(path).map_err(|source| TraceError::Io {
-            path: name.clone(),
-            source,
-        })?;
+        let file = File::create(path).map_err(|source| io_error(&name, source))?;
         Ok(Self {
             path: name,
             file: BufWriter::new(file),
@@ -178,21 +177,22 @@ impl TraceWriter {
         request: &RankRequest<'_>,
         batch: Option<NonZeroU32>,
     ) -> Result<(), TraceError> {
+        // A reader needs the graph before the calls about it.
         let graph = self.number(request.graph)?;
         let at = at
             .try_into()
             .map_err(|_| self.broken("the time of the call is too large"))?;
-        let (request, batch_configs) = (Some(request.message()), batch.map_or(0, NonZeroU32::get));
         self.put(Record::Call(TracedCall {
             at: Some(at),
             graph,
-            request,
-            batch_configs,
+            request: Some(request.message()),
+            batch_configs: batch.map_or(0, NonZeroU32::get),
         }))
     }
 
     /// Returns the number of a graph, and writes the graph if it is new.
     fn number(&mut self, graph: &GraphHandle) -> Result<u32, TraceError> {
+        // Route keys are digests of what is sent, so two graphs with one key are the same graph.
         if let Some(number) = self.graphs.get(graph.route().as_bytes()) {
             return Ok(*number);
         }
@@ -206,10 +206,8 @@ impl TraceWriter {
 
     /// Writes the buffered rest of the trace.
     pub fn finish(mut self) -> Result<(), TraceError> {
-        self.file.flush().map_err(|source| TraceError::Io {
-            path: self.path,
-            source,
-        })
+        let flushed = self.file.flush();
+        flushed.map_err(|source| io_error(&self.path, source))
     }
 
     fn put(&mut self, record: Record) -> Result<(), TraceError> {
@@ -217,19 +215,19 @@ impl TraceWriter {
             record: Some(record),
         }
         .encode_length_delimited_to_vec();
-        self.file
-            .write_all(&bytes)
-            .map_err(|source| TraceError::Io {
-                path: self.path.clone(),
-                source,
-            })
+        let written = self.file.write_all(&bytes);
+        written.map_err(|source| io_error(&self.path, source))
     }
 
     fn broken(&self, what: &str) -> TraceError {
-        TraceError::Io {
-            path: self.path.clone(),
-            source: io::Error::other(what),
-        }
+        io_error(&self.path, io::Error::other(what))
+    }
+}
+
+fn io_error(path: &str, source: io::Error) -> TraceError {
+    TraceError::Io {
+        path: path.to_owned(),
+        source,
     }
 }
 

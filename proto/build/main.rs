@@ -16,6 +16,7 @@ use prost_types::{
     field_descriptor_proto::{Label, Type},
 };
 use protox::Compiler;
+use tonic_prost_build::Builder;
 
 use methods::PACKAGES;
 
@@ -47,10 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for folder in ["build", "hlorank", "inference", "onnx", "tpu_graphs", "xla"] {
         println!("cargo:rerun-if-changed={folder}");
     }
-    let mut compiler = Compiler::new(["."])?;
-    compiler.include_source_info(true);
-    compiler.include_imports(true);
-    compiler.open_files(FILES)?;
+    let compiler = compiler()?;
     let pool = compiler.descriptor_pool();
     let descriptors = without_options(compiler.file_descriptor_set());
 
@@ -58,6 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(out.join("methods.rs"), methods::table(&pool)?)?;
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
 
+    // The graph crate needs messages alone, and builds without a transport.
     let grpc = env::var_os("CARGO_FEATURE_GRPC").is_some();
     tonic_prost_build::configure()
         .build_client(grpc)
@@ -69,6 +68,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         generate_received(descriptors, &encoded, &out.join("received"))?;
     }
     Ok(())
+}
+
+/// Returns a compiler that has read the files.
+fn compiler() -> Result<Compiler, protox::Error> {
+    let mut compiler = Compiler::new(["."])?;
+    // Comments become the documentation of the generated code.
+    compiler.include_source_info(true);
+    compiler.include_imports(true);
+    compiler.open_files(FILES)?;
+    Ok(compiler)
 }
 
 /// Removes the files that declare options, so that neither the crate nor reflection has them. Values of options are
@@ -100,29 +109,40 @@ fn generate_received(
         .bytes(".")
         .out_dir(out);
     for file in &mut descriptors.file {
+        // Without their services, the other files of a package still define the types that the
+        // requests hold.
         if !LARGE.contains(&file.name()) {
             file.service.clear();
         }
-        let package = file.package().to_owned();
-        let Some(module) = PACKAGES
-            .contains(&&*package)
-            .then(|| package.rsplit('.').next())
-            .flatten()
-        else {
+        if !PACKAGES.contains(&file.package()) {
             continue;
-        };
-        for name in shared_types(file, encoded) {
-            config = config.extern_path(
-                format!(".{package}.{name}"),
-                format!("crate::{module}::{name}"),
-            );
         }
+        config = share_types(config, file, encoded);
         for message in &mut file.message_type {
             keep_fields_encoded(message, encoded);
         }
     }
     config.compile_fds(descriptors)?;
     Ok(())
+}
+
+/// Makes generated code use the types of the module of the package, except for those with encoded
+/// fields.
+fn share_types(
+    mut config: Builder,
+    file: &FileDescriptorProto,
+    encoded: &EncodedFields,
+) -> Builder {
+    let package = file.package();
+    // `hlorank.v1` is the module `v1`.
+    let module = package.rsplit('.').next().unwrap_or(package);
+    for name in shared_types(file, encoded) {
+        config = config.extern_path(
+            format!(".{package}.{name}"),
+            format!("crate::{module}::{name}"),
+        );
+    }
+    config
 }
 
 /// Returns the names of the messages and enums that both modules share.

@@ -101,11 +101,13 @@ fn rules(pool: &DescriptorPool, method: &MethodDescriptor) -> Option<DynamicMess
 fn variant(rules: &DynamicMessage, field: &str) -> Option<String> {
     let field = rules.descriptor().get_field_by_name(field)?;
     let number = rules.get_field(&field).as_enum_number()?;
+    // 0 is the unspecified variant, which a method without the option has, too.
     if number == 0 {
         return None;
     }
     let kind = field.kind();
     let value = kind.as_enum()?.get_value(number)?;
+    // Every variant has the name of its enum in front, which the unspecified one shows.
     let unspecified = kind.as_enum()?.get_value(0)?;
     let prefix = unspecified.name().strip_suffix("UNSPECIFIED")?;
     let name = value.name().strip_prefix(prefix)?;
