@@ -226,11 +226,10 @@ impl<'a> SuggestRequest<'a> {
         suggestions: &[v1::Suggestion],
         combinations: Option<&LayoutBatch>,
     ) -> Result<(), InvalidAnswer> {
-        let candidates = combinations.map_or(self.candidates, LayoutBatch::len);
-        // Pending ones are numbers of the batch, and not of the combinations.
-        let pending = match combinations {
-            None => &self.message.pending[..],
-            Some(_) => &[],
+        let (candidates, pending) = match combinations {
+            None => (self.candidates, &self.message.pending[..]),
+            // Pending ones are numbers of the batch, and not of the combinations.
+            Some(combinations) => (combinations.len(), &[][..]),
         };
         let mut known: HashSet<u32> = pending.iter().copied().collect();
         for suggestion in suggestions {

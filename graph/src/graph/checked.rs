@@ -269,8 +269,7 @@ fn check_configurable(task: Task, nodes: usize, configurable: &[u32]) -> Result<
     }
     let mut seen = vec![false; nodes];
     for &node in configurable {
-        let slot = seen.get_mut(node as usize);
-        match slot {
+        match seen.get_mut(node as usize) {
             None => {
                 return Err(GraphError::UnknownConfigurableNode {
                     node: node.into(),

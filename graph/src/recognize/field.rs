@@ -63,7 +63,7 @@ fn without_module(text: &str) -> Option<Found> {
     let unmarked = text.trim_start_matches('\u{feff}');
     if is_hlo_text(unmarked.as_bytes()) {
         // To `headers`, the mark is text in front of the header that no logger writes.
-        return (unmarked.len() < text.len()).then(|| {
+        return (unmarked != text).then(|| {
             named(
                 "HLO text after a byte order mark",
                 "send it without the mark",
