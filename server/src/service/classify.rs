@@ -1,9 +1,6 @@
-//! Code, reason, and the field to blame of every error.
+//! Reason, and the field to blame, of every error.
 
 use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
-use tonic::Code::{
-    self, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted,
-};
 
 use super::{delivery_error::DeliveryError, reason::Reason};
 use crate::{
@@ -11,177 +8,190 @@ use crate::{
     call::{CallError, MeasurementError},
     engine::EngineError,
     registry::{AdminError, ScanError, SelectError},
-    security::TokenError,
+    security::{HostError, TokenError},
     store::StoreError,
 };
 
-/// Code, reason, and the field to blame.
-pub(super) type Class = (Code, Reason, Option<&'static str>);
+/// How clients see an error. The reason decides the code.
+#[derive(Clone, Copy)]
+pub(super) struct Class<'a> {
+    pub(super) reason: Reason,
+    /// The field or header to blame.
+    pub(super) field: Option<&'a str>,
+}
 
-pub(super) fn call(error: &CallError) -> Class {
-    match error {
-        CallError::GraphNotCached { .. } => (FailedPrecondition, Reason::GraphNotCached, None),
-        CallError::GraphBytes { field, .. } => {
-            (InvalidArgument, Reason::GraphTooLarge, Some(field))
-        }
-        CallError::Graph(error) => (InvalidArgument, graph_reason(error), Some("graph")),
-        CallError::Configuration { field, source } => {
-            (InvalidArgument, configuration_reason(source), Some(field))
-        }
-        CallError::Measurement(error) => measurement(error),
-        CallError::Store(error) => store(error),
-        CallError::StreamTooLong { .. } => {
-            (InvalidArgument, Reason::StreamTooLong, Some("configs"))
-        }
-        CallError::DeadlineExceeded { .. } => {
-            (Code::DeadlineExceeded, Reason::DeadlineExceeded, None)
-        }
-        CallError::PartialUnsupported { .. } => (
-            InvalidArgument,
-            Reason::PartialUnsupported,
-            Some("allow_partial"),
-        ),
-        CallError::SourceUnsupported { .. } => {
-            (InvalidArgument, Reason::SourceUnsupported, Some("source"))
-        }
-        CallError::ExplainUnsupported { .. } => (
-            InvalidArgument,
-            Reason::ExplainUnsupported,
-            Some("explain_top"),
-        ),
-        CallError::Select(SelectError::WrongTask { .. }) => {
-            (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
-        }
-        CallError::Select(SelectError::OtherFeatureSet { .. }) => {
-            (InvalidArgument, Reason::FeatureSetMismatch, Some("model"))
-        }
-        CallError::Select(SelectError::UnknownFeatureSet { .. }) => (
-            NotFound,
-            Reason::FeatureSetUnknown,
-            Some("graph.feature_graph.feature_set"),
-        ),
-        CallError::Select(_) => (NotFound, Reason::ModelNotFound, None),
-        CallError::Engine(error) => engine(error),
-        CallError::Worker(_) => (Internal, Reason::WorkerFailed, None),
+/// An error that can end a call.
+pub(super) trait Classify {
+    /// Returns the class of the error.
+    fn classify(&self) -> Class<'_>;
+}
+
+impl<'a> Class<'a> {
+    /// The class of an error for which no field is to blame.
+    pub(super) const fn of(reason: Reason) -> Self {
+        let field = None;
+        Self { reason, field }
+    }
+
+    /// The class of an error in a field.
+    pub(super) const fn at(reason: Reason, field: &'a str) -> Self {
+        let field = Some(field);
+        Self { reason, field }
     }
 }
 
-pub(super) fn admission(error: &AdmissionError) -> Class {
-    match error.limit() {
-        AdmissionLimit::Server(_) => (ResourceExhausted, Reason::Overloaded, None),
-        AdmissionLimit::Client(_) => (ResourceExhausted, Reason::ClientLimit, None),
-    }
-}
-
-pub(super) fn token(error: &TokenError) -> Class {
-    match error {
-        TokenError::Missing | TokenError::Unreadable => {
-            (Code::Unauthenticated, Reason::TokenMissing, None)
-        }
-        TokenError::Unknown => (Code::Unauthenticated, Reason::TokenUnknown, None),
-        TokenError::ScopeMissing { .. } => (Code::PermissionDenied, Reason::ScopeMissing, None),
-        TokenError::UnknownMethod { .. } => (Code::Unimplemented, Reason::MethodUnknown, None),
-    }
-}
-
-fn measurement(error: &MeasurementError) -> Class {
-    match error {
-        MeasurementError::TooMany { field, .. } => {
-            (InvalidArgument, Reason::TooManyMeasurements, Some(field))
-        }
-        MeasurementError::WrongCount { field, .. } => {
-            (InvalidArgument, Reason::WrongCount, Some(field))
-        }
-        MeasurementError::OutOfRange { field, .. } => {
-            (InvalidArgument, Reason::ValueOutOfRange, Some(field))
+impl Classify for CallError {
+    fn classify(&self) -> Class<'_> {
+        match self {
+            Self::GraphNotCached { .. } => Class::of(Reason::GraphNotCached),
+            Self::GraphBytes { field, .. } => Class::at(Reason::GraphTooLarge, field),
+            Self::Graph(error) => Class::at(graph_reason(error), "graph"),
+            Self::Configuration { field, source } => Class::at(configuration_reason(source), field),
+            Self::Measurement(error) => error.classify(),
+            Self::Store(error) => error.classify(),
+            Self::StreamTooLong { .. } => Class::at(Reason::StreamTooLong, "configs"),
+            Self::DeadlineExceeded { .. } => Class::of(Reason::DeadlineExceeded),
+            Self::PartialUnsupported { .. } => {
+                Class::at(Reason::PartialUnsupported, "allow_partial")
+            }
+            Self::SourceUnsupported { .. } => Class::at(Reason::SourceUnsupported, "source"),
+            Self::ExplainUnsupported { .. } => Class::at(Reason::ExplainUnsupported, "explain_top"),
+            Self::Select(error) => error.classify(),
+            Self::Engine(error) => error.classify(),
+            Self::Worker(_) => Class::of(Reason::WorkerFailed),
         }
     }
 }
 
-fn store(error: &StoreError) -> Class {
-    match error {
-        StoreError::Off => (FailedPrecondition, Reason::MeasurementsOff, None),
-        StoreError::Changed { .. } => {
-            (Code::AlreadyExists, Reason::MeasurementChanged, Some("ids"))
+impl Classify for SelectError {
+    fn classify(&self) -> Class<'_> {
+        match self {
+            Self::WrongTask { .. } => Class::at(Reason::ModelTaskMismatch, "model"),
+            Self::OtherFeatureSet { .. } => Class::at(Reason::FeatureSetMismatch, "model"),
+            Self::UnknownFeatureSet { .. } => {
+                Class::at(Reason::FeatureSetUnknown, "graph.feature_graph.feature_set")
+            }
+            _ => Class::of(Reason::ModelNotFound),
         }
-        StoreError::Full { .. } | StoreError::ShareFull { .. } => {
-            (ResourceExhausted, Reason::MeasurementsFull, None)
-        }
-        StoreError::Failed(_) => (Code::Unavailable, Reason::MeasurementsFailed, None),
     }
 }
 
-fn engine(error: &EngineError) -> Class {
-    match error {
-        EngineError::PadUnknown { .. } => (
-            FailedPrecondition,
-            Reason::PadUnknown,
-            Some("graph.features"),
-        ),
-        EngineError::NothingKept { .. } => {
-            (InvalidArgument, Reason::NothingToConfigure, Some("graph"))
-        }
-        EngineError::GraphTooLarge { .. } => {
-            (InvalidArgument, Reason::GraphTooLarge, Some("graph"))
-        }
-        EngineError::TooManyRows(_) => (InvalidArgument, Reason::TooManyRows, Some("configs")),
-        EngineError::QueueFull { .. } => (ResourceExhausted, Reason::QueueFull, None),
-        EngineError::MemoryFull(_) => (ResourceExhausted, Reason::MemoryFull, None),
-        EngineError::DeadlineTooShort { .. } => {
-            (Code::DeadlineExceeded, Reason::DeadlineTooShort, None)
-        }
-        EngineError::InvalidOutput { .. } => (Internal, Reason::ModelOutputInvalid, None),
-        EngineError::Model(_) => (Internal, Reason::ModelFailed, None),
-        EngineError::Worker(_) => (Internal, Reason::WorkerFailed, None),
+impl Classify for AdmissionError {
+    fn classify(&self) -> Class<'_> {
+        Class::of(match self.limit() {
+            AdmissionLimit::Server(_) => Reason::Overloaded,
+            AdmissionLimit::Client(_) => Reason::ClientLimit,
+        })
     }
 }
 
-pub(super) fn delivery(error: &DeliveryError) -> Class {
-    match error {
-        DeliveryError::TooLarge { .. }
-        | DeliveryError::DecompressedTooLarge { .. }
-        | DeliveryError::RatioTooLarge { .. } => (ResourceExhausted, Reason::MessageTooLarge, None),
-        DeliveryError::Encoding { .. } => {
-            (Code::Unimplemented, Reason::CompressionUnsupported, None)
-        }
-        // Becomes `CANCELLED` behind tonic: see `transport`.
-        DeliveryError::Broken { .. } => (InvalidArgument, Reason::RequestBroken, None),
-        DeliveryError::Ahead { .. } => (ResourceExhausted, Reason::StreamAhead, None),
-        DeliveryError::Flag { .. }
-        | DeliveryError::Http { .. }
-        | DeliveryError::NoEncoding
-        | DeliveryError::Truncated
-        | DeliveryError::Compression { .. }
-        | DeliveryError::Json { .. }
-        | DeliveryError::TooManyFields { .. } => (InvalidArgument, Reason::RequestMalformed, None),
-        DeliveryError::Late { .. } => (Code::DeadlineExceeded, Reason::MessageLate, None),
-        DeliveryError::Idle { .. } => (Code::DeadlineExceeded, Reason::StreamIdle, None),
+impl Classify for HostError {
+    fn classify(&self) -> Class<'_> {
+        let reason = match self {
+            Self::NotAllowed { .. } => Reason::HostNotAllowed,
+            Self::Missing | Self::Invalid { .. } => Reason::HostInvalid,
+        };
+        Class::at(reason, "host")
     }
 }
 
-pub(super) fn admin(error: &AdminError) -> Class {
-    match error {
-        AdminError::UnknownModel { .. } | AdminError::UnknownVersion { .. } => {
-            (NotFound, Reason::ModelNotFound, None)
-        }
-        AdminError::Rejected { .. } => (FailedPrecondition, Reason::ModelRejected, None),
-        AdminError::NoOlderVersion { .. } => (FailedPrecondition, Reason::NoOlderVersion, None),
-        AdminError::ServesAlready { .. } => {
-            (FailedPrecondition, Reason::ServesAlready, Some("version"))
-        }
-        AdminError::NothingServes { .. } => (FailedPrecondition, Reason::NothingServes, None),
-        AdminError::Superseded { .. } => (Code::Aborted, Reason::Overtaken, None),
-        AdminError::Policy(_) | AdminError::Scan(ScanError::Policy(_)) => {
-            (FailedPrecondition, Reason::PolicyNotKept, None)
-        }
-        AdminError::Scan(ScanError::Folder { .. }) => {
-            (FailedPrecondition, Reason::ModelsUnreadable, None)
-        }
-        AdminError::Stopping => (Code::Unavailable, Reason::Stopping, None),
-        AdminError::Failed => (Internal, Reason::WorkerFailed, None),
+impl Classify for TokenError {
+    fn classify(&self) -> Class<'_> {
+        Class::of(match self {
+            Self::Missing | Self::Unreadable => Reason::TokenMissing,
+            Self::Unknown => Reason::TokenUnknown,
+            Self::ScopeMissing { .. } => Reason::ScopeMissing,
+            Self::UnknownMethod { .. } => Reason::MethodUnknown,
+        })
     }
 }
 
+impl Classify for MeasurementError {
+    fn classify(&self) -> Class<'_> {
+        match self {
+            Self::TooMany { field, .. } => Class::at(Reason::TooManyMeasurements, field),
+            Self::WrongCount { field, .. } => Class::at(Reason::WrongCount, field),
+            Self::OutOfRange { field, .. } => Class::at(Reason::ValueOutOfRange, field),
+        }
+    }
+}
+
+impl Classify for StoreError {
+    fn classify(&self) -> Class<'_> {
+        match self {
+            Self::Off => Class::of(Reason::MeasurementsOff),
+            Self::Changed { .. } => Class::at(Reason::MeasurementChanged, "ids"),
+            Self::Full { .. } | Self::ShareFull { .. } => Class::of(Reason::MeasurementsFull),
+            Self::Failed(_) => Class::of(Reason::MeasurementsFailed),
+        }
+    }
+}
+
+impl Classify for EngineError {
+    fn classify(&self) -> Class<'_> {
+        match self {
+            Self::PadUnknown { .. } => Class::at(Reason::PadUnknown, "graph.features"),
+            Self::NothingKept { .. } => Class::at(Reason::NothingToConfigure, "graph"),
+            Self::GraphTooLarge { .. } => Class::at(Reason::GraphTooLarge, "graph"),
+            Self::TooManyRows(_) => Class::at(Reason::TooManyRows, "configs"),
+            Self::QueueFull { .. } => Class::of(Reason::QueueFull),
+            Self::MemoryFull(_) => Class::of(Reason::MemoryFull),
+            Self::DeadlineTooShort { .. } => Class::of(Reason::DeadlineTooShort),
+            Self::InvalidOutput { .. } => Class::of(Reason::ModelOutputInvalid),
+            Self::Model(_) => Class::of(Reason::ModelFailed),
+            Self::Worker(_) => Class::of(Reason::WorkerFailed),
+        }
+    }
+}
+
+impl Classify for DeliveryError {
+    fn classify(&self) -> Class<'_> {
+        Class::of(match self {
+            Self::Encoding { header, .. } => {
+                return Class::at(Reason::CompressionUnsupported, header);
+            }
+            // The place `.` is the whole message.
+            Self::Json { field, .. } if field != "." => {
+                return Class::at(Reason::RequestMalformed, field);
+            }
+            Self::TooLarge { .. }
+            | Self::DecompressedTooLarge { .. }
+            | Self::RatioTooLarge { .. } => Reason::MessageTooLarge,
+            Self::Broken { .. } => Reason::RequestBroken,
+            Self::Ahead { .. } => Reason::StreamAhead,
+            Self::Flag { .. }
+            | Self::Http { .. }
+            | Self::NoEncoding
+            | Self::Truncated
+            | Self::Compression { .. }
+            | Self::Json { .. }
+            | Self::TooManyFields { .. } => Reason::RequestMalformed,
+            Self::Late { .. } => Reason::MessageLate,
+            Self::Idle { .. } => Reason::StreamIdle,
+        })
+    }
+}
+
+impl Classify for AdminError {
+    fn classify(&self) -> Class<'_> {
+        match self {
+            Self::UnknownModel { .. } | Self::UnknownVersion { .. } => {
+                Class::of(Reason::ModelNotFound)
+            }
+            Self::Rejected { .. } => Class::of(Reason::ModelRejected),
+            Self::NoOlderVersion { .. } => Class::of(Reason::NoOlderVersion),
+            Self::ServesAlready { .. } => Class::at(Reason::ServesAlready, "version"),
+            Self::NothingServes { .. } => Class::of(Reason::NothingServes),
+            Self::Superseded { .. } => Class::of(Reason::Overtaken),
+            Self::Policy(_) | Self::Scan(ScanError::Policy(_)) => Class::of(Reason::PolicyNotKept),
+            Self::Scan(ScanError::Folder { .. }) => Class::of(Reason::ModelsUnreadable),
+            Self::Stopping => Class::of(Reason::Stopping),
+            Self::Failed => Class::of(Reason::WorkerFailed),
+        }
+    }
+}
+
+/// The reason of an error in a graph. Every error is named, so that a new one needs a reason to compile.
 fn graph_reason(error: &GraphError) -> Reason {
     match error {
         GraphError::Encoding { .. } => Reason::RequestMalformed,
@@ -236,6 +246,7 @@ fn text_reason(error: &TextError) -> Reason {
         TextError::DuplicateInstruction { .. } | TextError::DuplicateComputation { .. } => {
             Reason::DuplicateId
         }
+        // The rest are mistakes against the grammar.
         _ => Reason::HloMalformed,
     }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use http::Response;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::{
     DeliveryError,
-    classify::{self, Class},
+    classify::{Class, Classify},
     reason::Reason,
 };
 use crate::{
@@ -157,29 +158,24 @@ impl From<TokenError> for ServiceError {
 
 impl From<ServiceError> for Status {
     fn from(error: ServiceError) -> Self {
-        let (code, reason, field) = error.classify();
         let message = error.to_string();
-        let limit = error.limit().map(Limit::metadata).unwrap_or_default();
-        let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, limit);
-        if let Some(field) = field.or_else(|| error.own_field()) {
-            details.add_bad_request_violation(field, message.clone());
-        }
-        // A message that is too large stays so, and a store that is full until someone deletes.
-        let stays = [
-            Reason::MessageTooLarge,
-            Reason::MeasurementsFull,
-            Reason::StreamAhead,
-        ]
-        .contains(&reason);
-        if code == Code::ResourceExhausted && !stays {
-            let [least, most] = RETRY_DELAYS;
-            details.set_retry_info(Some(error.room_in().clamp(least, most)));
-        }
-        if code == Code::Internal {
+        let Class { reason, field } = error.classify();
+        // Clients know the errors of their requests, and metrics count them. Only a fault of the
+        // server is worth a line in its log.
+        if reason.code() == Code::Internal {
             tracing::error!(reason = reason.name(), %error, "internal error");
         }
-        Self::with_error_details(code, message, details)
+        let mut details = error.details(reason);
+        if let Some(field) = field {
+            details.add_bad_request_violation(field, message.clone());
+        }
+        Self::with_error_details(reason.code(), message, details)
     }
+}
+
+/// Returns the response of gRPC that rejects a call.
+pub(super) fn rejected<B: Default>(error: impl Into<ServiceError>) -> Response<B> {
+    Status::from(error.into()).into_http()
 }
 
 impl From<CallError> for Status {
@@ -201,6 +197,42 @@ impl From<DeliveryError> for Status {
 }
 
 impl ServiceError {
+    /// A field is missing; `hint` says what to send.
+    pub(super) const fn missing(field: &'static str, hint: &'static str) -> Self {
+        Self::Missing { field, hint }
+    }
+
+    /// A field has a value that makes no sense.
+    pub(super) fn invalid(
+        field: &'static str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Invalid {
+            field,
+            found: found.into(),
+            expected: expected.into(),
+        }
+    }
+
+    /// A text of a field has more than `limit` bytes. It is not quoted because it may be megabytes long.
+    pub(super) fn too_long(field: &'static str, bytes: usize, limit: usize) -> Self {
+        let found = format!("{bytes} bytes long");
+        Self::invalid(field, found, format!("at most {limit} bytes"))
+    }
+
+    fn details(&self, reason: Reason) -> ErrorDetails {
+        let limit = self.limit().map(Limit::metadata).unwrap_or_default();
+        let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, limit);
+        if reason.is_temporary() {
+            // The estimate is zero if it is not known, and never certain: clients that come back at
+            // once would keep the server full, and a long wait would leave it idle.
+            let [least, most] = RETRY_DELAYS;
+            details.set_retry_info(Some(self.room_in().clamp(least, most)));
+        }
+        details
+    }
+
     /// The exceeded limit, if it has a number.
     fn limit(&self) -> Option<Limit> {
         match self {
@@ -221,52 +253,36 @@ impl ServiceError {
         }
     }
 
-    /// The field or header to blame, if it depends on the message.
-    fn own_field(&self) -> Option<&str> {
-        match self {
-            Self::Header { name, .. } => Some(name),
-            Self::Host(_) => Some("host"),
-            Self::Delivery(DeliveryError::Encoding { header, .. }) => Some(header),
-            Self::Delivery(DeliveryError::Json { field, .. }) if field != "." => Some(field),
-            _ => None,
-        }
-    }
-
     fn call(&self) -> Option<&CallError> {
         match self {
             Self::Call(error) | Self::Batch { source: error, .. } => Some(error),
             _ => None,
         }
     }
+}
 
-    fn classify(&self) -> Class {
+impl Classify for ServiceError {
+    fn classify(&self) -> Class<'_> {
         match self {
-            Self::Missing { field, .. } => {
-                (Code::InvalidArgument, Reason::FieldMissing, Some(field))
-            }
-            Self::Invalid { field, .. } => {
-                (Code::InvalidArgument, Reason::FieldInvalid, Some(field))
-            }
-            Self::Admission(error) => classify::admission(error),
-            Self::Call(error) | Self::Batch { source: error, .. } => classify::call(error),
+            Self::Missing { field, .. } => Class::at(Reason::FieldMissing, field),
+            Self::Invalid { field, .. } => Class::at(Reason::FieldInvalid, field),
+            Self::Header { name, .. } => Class::at(Reason::HeaderInvalid, name),
             Self::UnknownModel { .. } | Self::UnknownVersion { .. } => {
-                (Code::NotFound, Reason::ModelNotFound, None)
+                Class::of(Reason::ModelNotFound)
             }
-            Self::Delivery(error) => classify::delivery(error),
-            Self::Admin(error) => classify::admin(error),
-            Self::Header { .. } => (Code::InvalidArgument, Reason::HeaderInvalid, None),
-            Self::Host(HostError::NotAllowed { .. }) => {
-                (Code::PermissionDenied, Reason::HostNotAllowed, None)
-            }
-            Self::Host(_) => (Code::InvalidArgument, Reason::HostInvalid, None),
             Self::UnknownMethod { .. } | Self::NoJsonMethod { .. } => {
-                (Code::Unimplemented, Reason::MethodUnknown, None)
+                Class::of(Reason::MethodUnknown)
             }
-            Self::UnknownService { .. } => (Code::NotFound, Reason::ServiceUnknown, None),
-            Self::HttpMethod { .. } => (Code::Unimplemented, Reason::HttpMethodUnsupported, None),
-            Self::ContentType { .. } => (Code::Unimplemented, Reason::ContentTypeUnsupported, None),
-            Self::HttpVersion { .. } => (Code::Unimplemented, Reason::HttpVersionUnsupported, None),
-            Self::Token(error) => classify::token(error),
+            Self::UnknownService { .. } => Class::of(Reason::ServiceUnknown),
+            Self::HttpMethod { .. } => Class::of(Reason::HttpMethodUnsupported),
+            Self::ContentType { .. } => Class::of(Reason::ContentTypeUnsupported),
+            Self::HttpVersion { .. } => Class::of(Reason::HttpVersionUnsupported),
+            Self::Admission(error) => error.classify(),
+            Self::Call(error) | Self::Batch { source: error, .. } => error.classify(),
+            Self::Delivery(error) => error.classify(),
+            Self::Admin(error) => error.classify(),
+            Self::Host(error) => error.classify(),
+            Self::Token(error) => error.classify(),
         }
     }
 }

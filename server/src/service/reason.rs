@@ -1,8 +1,10 @@
 //! The reason of every error, as in `ErrorInfo`. `docs/errors.md` explains each.
 
-/// Defines [`Reason`] and the names of all reasons.
+use tonic::Code;
+
+/// Defines [`Reason`], and the names and codes of all reasons.
 macro_rules! reasons {
-    ($($reason:ident $name:literal,)*) => {
+    ($($reason:ident $name:literal $code:ident,)*) => {
         /// The reason of an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Reason {
@@ -16,6 +18,21 @@ macro_rules! reasons {
                     $(Self::$reason => $name,)*
                 }
             }
+
+            /// Returns the reason of this name.
+            pub(super) fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$reason),)*
+                    _ => None,
+                }
+            }
+
+            /// The code of all errors with this reason.
+            pub(super) fn code(self) -> Code {
+                match self {
+                    $(Self::$reason => Code::$code,)*
+                }
+            }
         }
 
         /// The names of all reasons.
@@ -23,90 +40,109 @@ macro_rules! reasons {
     };
 }
 
+impl Reason {
+    /// Whether the same request may succeed later.
+    pub(super) fn is_temporary(self) -> bool {
+        // A message that is too large stays so. A store that is full stays full until someone
+        // deletes, and a client that sent too far ahead has to send more slowly.
+        let is_lasting = matches!(
+            self,
+            Self::MessageTooLarge | Self::MeasurementsFull | Self::StreamAhead
+        );
+        self.code() == Code::ResourceExhausted && !is_lasting
+    }
+}
+
+// gRPC has no code for what HTTP alone would refuse. Those reasons share `Unimplemented`, and the forms
+// for JSON find the HTTP status by the reason.
 reasons! {
-    ClientLimit "CLIENT_LIMIT",
-    CompressionUnsupported "COMPRESSION_UNSUPPORTED",
-    ConfigsEmpty "CONFIGS_EMPTY",
-    ConfigurableNodesInvalid "CONFIGURABLE_NODES_INVALID",
-    ContentTypeUnsupported "CONTENT_TYPE_UNSUPPORTED",
-    DeadlineExceeded "DEADLINE_EXCEEDED",
-    DeadlineTooShort "DEADLINE_TOO_SHORT",
-    DuplicateId "DUPLICATE_ID",
-    ExplainUnsupported "EXPLAIN_UNSUPPORTED",
-    FeatureSetMismatch "FEATURE_SET_MISMATCH",
-    FeatureSetUnknown "FEATURE_SET_UNKNOWN",
-    FeaturesInvalid "FEATURES_INVALID",
-    FieldInvalid "FIELD_INVALID",
-    FieldMissing "FIELD_MISSING",
-    GraphCycle "GRAPH_CYCLE",
-    GraphEmpty "GRAPH_EMPTY",
-    GraphNotCached "GRAPH_NOT_CACHED",
-    GraphTaskMismatch "GRAPH_TASK_MISMATCH",
-    GraphTooLarge "GRAPH_TOO_LARGE",
-    HeaderInvalid "HEADER_INVALID",
-    HloMalformed "HLO_MALFORMED",
-    HostInvalid "HOST_INVALID",
-    HostNotAllowed "HOST_NOT_ALLOWED",
-    HttpMethodUnsupported "HTTP_METHOD_UNSUPPORTED",
-    HttpVersionUnsupported "HTTP_VERSION_UNSUPPORTED",
-    IndexOutOfRange "INDEX_OUT_OF_RANGE",
-    InstructionTooLarge "INSTRUCTION_TOO_LARGE",
-    LayoutInvalid "LAYOUT_INVALID",
-    ListTooLong "LIST_TOO_LONG",
-    MeasurementChanged "MEASUREMENT_CHANGED",
-    MeasurementsFailed "MEASUREMENTS_FAILED",
-    MeasurementsFull "MEASUREMENTS_FULL",
-    MeasurementsOff "MEASUREMENTS_OFF",
-    MemoryFull "MEMORY_FULL",
-    MessageLate "MESSAGE_LATE",
-    MessageTooLarge "MESSAGE_TOO_LARGE",
-    MethodUnknown "METHOD_UNKNOWN",
-    ModelFailed "MODEL_FAILED",
-    ModelNotFound "MODEL_NOT_FOUND",
-    ModelOutputInvalid "MODEL_OUTPUT_INVALID",
-    ModelRejected "MODEL_REJECTED",
-    ModelsUnreadable "MODELS_UNREADABLE",
-    ModelTaskMismatch "MODEL_TASK_MISMATCH",
-    ModuleInvalid "MODULE_INVALID",
-    ModuleRequired "MODULE_REQUIRED",
-    NestingTooDeep "NESTING_TOO_DEEP",
-    NodeNotConfigurable "NODE_NOT_CONFIGURABLE",
-    NodeSetTwice "NODE_SET_TWICE",
-    NothingServes "NOTHING_SERVES",
-    NothingToConfigure "NOTHING_TO_CONFIGURE",
-    NoOlderVersion "NO_OLDER_VERSION",
-    Overloaded "OVERLOADED",
-    Overtaken "OVERTAKEN",
-    PadUnknown "PAD_UNKNOWN",
-    PartialUnsupported "PARTIAL_UNSUPPORTED",
-    PolicyNotKept "POLICY_NOT_KEPT",
-    ProgramNotPrepared "PROGRAM_NOT_PREPARED",
-    QueueFull "QUEUE_FULL",
-    RequestBroken "REQUEST_BROKEN",
-    RequestMalformed "REQUEST_MALFORMED",
-    ScopeMissing "SCOPE_MISSING",
-    ServesAlready "SERVES_ALREADY",
-    ServiceUnknown "SERVICE_UNKNOWN",
-    SourceUnsupported "SOURCE_UNSUPPORTED",
-    Stopping "STOPPING",
-    StreamAhead "STREAM_AHEAD",
-    StreamIdle "STREAM_IDLE",
-    StreamTooLong "STREAM_TOO_LONG",
-    TensorTooLarge "TENSOR_TOO_LARGE",
-    TokenMissing "TOKEN_MISSING",
-    TokenUnknown "TOKEN_UNKNOWN",
-    TooManyConfigs "TOO_MANY_CONFIGS",
-    TooManyConfigEntries "TOO_MANY_CONFIG_ENTRIES",
-    TooManyEdges "TOO_MANY_EDGES",
-    TooManyMeasurements "TOO_MANY_MEASUREMENTS",
-    TooManyNodes "TOO_MANY_NODES",
-    TooManyRows "TOO_MANY_ROWS",
-    UnknownCallee "UNKNOWN_CALLEE",
-    UnknownNode "UNKNOWN_NODE",
-    UnknownOperand "UNKNOWN_OPERAND",
-    ValueOutOfRange "VALUE_OUT_OF_RANGE",
-    WorkerFailed "WORKER_FAILED",
-    WrongCount "WRONG_COUNT",
+    ClientLimit "CLIENT_LIMIT" ResourceExhausted,
+    CompressionUnsupported "COMPRESSION_UNSUPPORTED" Unimplemented,
+    ConfigsEmpty "CONFIGS_EMPTY" InvalidArgument,
+    ConfigurableNodesInvalid "CONFIGURABLE_NODES_INVALID" InvalidArgument,
+    ContentTypeUnsupported "CONTENT_TYPE_UNSUPPORTED" Unimplemented,
+    DeadlineExceeded "DEADLINE_EXCEEDED" DeadlineExceeded,
+    DeadlineTooShort "DEADLINE_TOO_SHORT" DeadlineExceeded,
+    DuplicateId "DUPLICATE_ID" InvalidArgument,
+    ExplainUnsupported "EXPLAIN_UNSUPPORTED" InvalidArgument,
+    FeatureSetMismatch "FEATURE_SET_MISMATCH" InvalidArgument,
+    FeatureSetUnknown "FEATURE_SET_UNKNOWN" NotFound,
+    FeaturesInvalid "FEATURES_INVALID" InvalidArgument,
+    FieldInvalid "FIELD_INVALID" InvalidArgument,
+    FieldMissing "FIELD_MISSING" InvalidArgument,
+    GraphCycle "GRAPH_CYCLE" InvalidArgument,
+    GraphEmpty "GRAPH_EMPTY" InvalidArgument,
+    // Not `NotFound`, which is for what does not exist: the client has the graph, and only has to
+    // send it.
+    GraphNotCached "GRAPH_NOT_CACHED" FailedPrecondition,
+    GraphTaskMismatch "GRAPH_TASK_MISMATCH" InvalidArgument,
+    GraphTooLarge "GRAPH_TOO_LARGE" InvalidArgument,
+    HeaderInvalid "HEADER_INVALID" InvalidArgument,
+    HloMalformed "HLO_MALFORMED" InvalidArgument,
+    HostInvalid "HOST_INVALID" InvalidArgument,
+    HostNotAllowed "HOST_NOT_ALLOWED" PermissionDenied,
+    HttpMethodUnsupported "HTTP_METHOD_UNSUPPORTED" Unimplemented,
+    HttpVersionUnsupported "HTTP_VERSION_UNSUPPORTED" Unimplemented,
+    IndexOutOfRange "INDEX_OUT_OF_RANGE" InvalidArgument,
+    InstructionTooLarge "INSTRUCTION_TOO_LARGE" InvalidArgument,
+    LayoutInvalid "LAYOUT_INVALID" InvalidArgument,
+    ListTooLong "LIST_TOO_LONG" InvalidArgument,
+    MeasurementChanged "MEASUREMENT_CHANGED" AlreadyExists,
+    MeasurementsFailed "MEASUREMENTS_FAILED" Unavailable,
+    MeasurementsFull "MEASUREMENTS_FULL" ResourceExhausted,
+    MeasurementsOff "MEASUREMENTS_OFF" FailedPrecondition,
+    MemoryFull "MEMORY_FULL" ResourceExhausted,
+    MessageLate "MESSAGE_LATE" DeadlineExceeded,
+    MessageTooLarge "MESSAGE_TOO_LARGE" ResourceExhausted,
+    MethodUnknown "METHOD_UNKNOWN" Unimplemented,
+    ModelFailed "MODEL_FAILED" Internal,
+    ModelNotFound "MODEL_NOT_FOUND" NotFound,
+    ModelOutputInvalid "MODEL_OUTPUT_INVALID" Internal,
+    ModelRejected "MODEL_REJECTED" FailedPrecondition,
+    ModelsUnreadable "MODELS_UNREADABLE" FailedPrecondition,
+    ModelTaskMismatch "MODEL_TASK_MISMATCH" InvalidArgument,
+    ModuleInvalid "MODULE_INVALID" InvalidArgument,
+    ModuleRequired "MODULE_REQUIRED" InvalidArgument,
+    NestingTooDeep "NESTING_TOO_DEEP" InvalidArgument,
+    NodeNotConfigurable "NODE_NOT_CONFIGURABLE" InvalidArgument,
+    NodeSetTwice "NODE_SET_TWICE" InvalidArgument,
+    NothingServes "NOTHING_SERVES" FailedPrecondition,
+    NothingToConfigure "NOTHING_TO_CONFIGURE" InvalidArgument,
+    NoOlderVersion "NO_OLDER_VERSION" FailedPrecondition,
+    Overloaded "OVERLOADED" ResourceExhausted,
+    // `Aborted` tells clients to read the state again before they repeat the change.
+    Overtaken "OVERTAKEN" Aborted,
+    PadUnknown "PAD_UNKNOWN" FailedPrecondition,
+    PartialUnsupported "PARTIAL_UNSUPPORTED" InvalidArgument,
+    PolicyNotKept "POLICY_NOT_KEPT" FailedPrecondition,
+    ProgramNotPrepared "PROGRAM_NOT_PREPARED" InvalidArgument,
+    QueueFull "QUEUE_FULL" ResourceExhausted,
+    // Becomes `CANCELLED` behind tonic: see `transport`.
+    RequestBroken "REQUEST_BROKEN" InvalidArgument,
+    RequestMalformed "REQUEST_MALFORMED" InvalidArgument,
+    ScopeMissing "SCOPE_MISSING" PermissionDenied,
+    ServesAlready "SERVES_ALREADY" FailedPrecondition,
+    ServiceUnknown "SERVICE_UNKNOWN" NotFound,
+    SourceUnsupported "SOURCE_UNSUPPORTED" InvalidArgument,
+    Stopping "STOPPING" Unavailable,
+    StreamAhead "STREAM_AHEAD" ResourceExhausted,
+    StreamIdle "STREAM_IDLE" DeadlineExceeded,
+    StreamTooLong "STREAM_TOO_LONG" InvalidArgument,
+    TensorTooLarge "TENSOR_TOO_LARGE" InvalidArgument,
+    TokenMissing "TOKEN_MISSING" Unauthenticated,
+    TokenUnknown "TOKEN_UNKNOWN" Unauthenticated,
+    TooManyConfigs "TOO_MANY_CONFIGS" InvalidArgument,
+    TooManyConfigEntries "TOO_MANY_CONFIG_ENTRIES" InvalidArgument,
+    TooManyEdges "TOO_MANY_EDGES" InvalidArgument,
+    TooManyMeasurements "TOO_MANY_MEASUREMENTS" InvalidArgument,
+    TooManyNodes "TOO_MANY_NODES" InvalidArgument,
+    TooManyRows "TOO_MANY_ROWS" InvalidArgument,
+    UnknownCallee "UNKNOWN_CALLEE" InvalidArgument,
+    UnknownNode "UNKNOWN_NODE" InvalidArgument,
+    UnknownOperand "UNKNOWN_OPERAND" InvalidArgument,
+    ValueOutOfRange "VALUE_OUT_OF_RANGE" InvalidArgument,
+    WorkerFailed "WORKER_FAILED" Internal,
+    WrongCount "WRONG_COUNT" InvalidArgument,
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use prost::Message as _;
 use serde::Serialize;
 use tonic::{Code, Status, body::Body};
-use tonic_types::StatusExt as _;
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::service::reason::Reason;
 
@@ -20,10 +20,10 @@ struct Failure<'a> {
     message: &'a str,
     /// As in `google.rpc.ErrorInfo`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    reason: Option<&'a str>,
     /// The fields to blame.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    fields: Vec<String>,
+    fields: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -43,19 +43,20 @@ struct Detail<'a> {
 /// # Panics
 /// Never: texts and numbers are valid JSON.
 pub fn failure(status: &Status) -> Response<Body> {
-    let reason = status.get_details_error_info().map(|info| info.reason);
+    let details = status.get_error_details();
+    let reason = details.error_info().map(|info| &*info.reason);
     let (code, http) = code(status.code());
-    let http = reason.as_deref().and_then(http_status).unwrap_or(http);
-    let retry = status.get_details_retry_info();
-    let retry = retry.and_then(|retry| retry.retry_delay);
-    let details = tonic_types::pb::Status::decode(status.details()).unwrap_or_default();
+    let http = reason.and_then(http_status).unwrap_or(http);
+    let retry = details.retry_info().and_then(|retry| retry.retry_delay);
+    // Connect sends the messages of the status as they are, beside what is read of them here.
+    let sent = tonic_types::pb::Status::decode(status.details()).unwrap_or_default();
     let failure = Failure {
         code,
         message: status.message(),
         reason,
-        fields: fields(status),
+        fields: fields(&details),
         retry_after_seconds: retry.map(|delay| delay.as_secs_f64()),
-        details: details.details.iter().map(Detail::of).collect(),
+        details: sent.details.iter().map(Detail::of).collect(),
     };
     let json = serde_json::to_vec(&failure).expect("texts and numbers are valid JSON");
     let mut response = Response::new(Body::new(Full::from(json)));
@@ -66,26 +67,28 @@ pub fn failure(status: &Status) -> Response<Body> {
 }
 
 /// Returns the fields to blame.
-fn fields(status: &Status) -> Vec<String> {
-    let violations = status
-        .get_details_bad_request()
-        .into_iter()
-        .flat_map(|bad| bad.field_violations);
-    violations.map(|violation| violation.field).collect()
+fn fields(details: &ErrorDetails) -> Vec<&str> {
+    let violations = details.bad_request().into_iter();
+    let violations = violations.flat_map(|bad| &bad.field_violations);
+    violations.map(|violation| &*violation.field).collect()
 }
 
-/// Adds the headers of an error. HTTP has one of its own for what a status allows instead.
-fn add_headers(headers: &mut HeaderMap, http: StatusCode, retry: Option<Duration>) {
-    let json = HeaderValue::from_static("application/json");
-    headers.insert(header::CONTENT_TYPE, json);
-    let allowed = match http {
+/// Returns the header in which HTTP says what a request may have instead.
+fn allowed(http: StatusCode) -> Option<(HeaderName, &'static str)> {
+    match http {
         StatusCode::METHOD_NOT_ALLOWED => Some((header::ALLOW, "POST")),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             Some((header::ACCEPT_ENCODING, "gzip, zstd, identity"))
         }
         _ => None,
-    };
-    if let Some((name, values)) = allowed {
+    }
+}
+
+/// Adds the headers of an error.
+fn add_headers(headers: &mut HeaderMap, http: StatusCode, retry: Option<Duration>) {
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, json);
+    if let Some((name, values)) = allowed(http) {
         headers.insert(name, HeaderValue::from_static(values));
     }
     if let Some(delay) = retry {
@@ -107,30 +110,15 @@ impl<'a> Detail<'a> {
 
 /// Returns the HTTP status of a reason, if HTTP has a status of its own for it.
 fn http_status(reason: &str) -> Option<StatusCode> {
-    let is = |known: Reason| reason == known.name();
-    let statuses = [
-        (Reason::HostNotAllowed, StatusCode::MISDIRECTED_REQUEST),
-        (
-            Reason::CompressionUnsupported,
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ),
-        (
-            Reason::ContentTypeUnsupported,
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ),
-        (
-            Reason::HttpMethodUnsupported,
-            StatusCode::METHOD_NOT_ALLOWED,
-        ),
-        (
-            Reason::HttpVersionUnsupported,
-            StatusCode::HTTP_VERSION_NOT_SUPPORTED,
-        ),
-    ];
-    statuses
-        .into_iter()
-        .find(|(known, _)| is(*known))
-        .map(|(_, status)| status)
+    match Reason::named(reason)? {
+        Reason::HostNotAllowed => Some(StatusCode::MISDIRECTED_REQUEST),
+        Reason::CompressionUnsupported | Reason::ContentTypeUnsupported => {
+            Some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        }
+        Reason::HttpMethodUnsupported => Some(StatusCode::METHOD_NOT_ALLOWED),
+        Reason::HttpVersionUnsupported => Some(StatusCode::HTTP_VERSION_NOT_SUPPORTED),
+        _ => None,
+    }
 }
 
 /// Returns the name and the HTTP status of a code in the Connect protocol.
