@@ -1,5 +1,6 @@
 use std::{error::Error as _, io, iter::successors, time::Duration};
 
+use serde_path_to_error::Track;
 use tonic::Status;
 
 use crate::call::Limit;
@@ -126,6 +127,14 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
+    /// The error of a message in JSON, with the place that its reader had come to.
+    pub(super) fn of_json(track: Track, error: &serde_json::Error) -> Self {
+        Self::Json {
+            field: track.path().to_string(),
+            reason: error.to_string(),
+        }
+    }
+
     /// The exceeded limit, if it has a number.
     pub(super) fn limit(&self) -> Option<Limit> {
         let message_bytes = |found, limit| Some(Limit::of("--max-message-bytes", found, limit));
@@ -146,17 +155,12 @@ impl DeliveryError {
 impl From<Status> for DeliveryError {
     fn from(status: Status) -> Self {
         let causes = successors(status.source(), |cause| (*cause).source());
-        let kinds = causes
-            .filter_map(|cause| cause.downcast_ref::<io::Error>())
-            .map(io::Error::kind);
-        let is_invalid = |kind| {
-            matches!(
-                kind,
-                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
-            )
-        };
+        let mut failures = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
+        // The transport reports a client that left as another kind, such as a reset.
+        let is_invalid =
+            |kind| kind == io::ErrorKind::InvalidInput || kind == io::ErrorKind::InvalidData;
         let reason = deepest(&status);
-        if kinds.into_iter().any(is_invalid) {
+        if failures.any(|failure| is_invalid(failure.kind())) {
             Self::Http { reason }
         } else {
             Self::Broken { reason }

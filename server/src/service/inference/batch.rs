@@ -7,7 +7,7 @@ use hlorank_proto::v1::{PackedFusionConfigs, PackedTileConfigs, config_batch::Co
 
 use super::{
     inputs::CONFIGURATIONS,
-    tensor::{Tensor, Tensors, invalid},
+    tensor::{Tensor, Tensors},
 };
 use crate::service::{ServiceError, answer::count};
 
@@ -29,29 +29,38 @@ impl Batch {
         let [layouts, fused, kernel, output, input] =
             CONFIGURATIONS.map(|(_, described)| inputs.take(&described));
         let batch = Self([layouts?, fused?, kernel?, output?, input?]);
-        let tensors = batch.0.iter().flatten();
+        batch.check()?;
+        Ok(batch)
+    }
+
+    /// Checks that the inputs are those of one task, and have one number of configurations.
+    fn check(&self) -> Result<(), ServiceError> {
+        let tensors = self.0.iter().flatten();
         let counts: Vec<usize> = tensors.map(|tensor| tensor.shape[0]).collect();
-        let of_tasks = [&batch.0[..1], &batch.0[1..2], &batch.0[2..]];
-        let is_sent = |inputs: &&&[Option<Tensor>]| inputs.iter().any(Option::is_some);
-        let tasks = of_tasks.iter().filter(is_sent).count();
-        if tasks == 1 && counts.iter().all(|count| *count == counts[0]) {
-            return Ok(batch);
+        if self.tasks() == 1 && counts.iter().all(|count| *count == counts[0]) {
+            return Ok(());
         }
         let found = format!("configurations {counts:?}");
         let expected =
             "layouts, fused, or kernel_bounds, output_bounds and input_bounds of one number";
-        Err(invalid("inputs", found, expected.to_owned()))
+        Err(ServiceError::invalid("inputs", found, expected))
+    }
+
+    /// Returns the number of tasks whose inputs were sent.
+    fn tasks(&self) -> usize {
+        let [layouts, fused, bounds @ ..] = &self.0;
+        // A tile need not have all three lists of bounds.
+        let has_bounds = bounds.iter().any(Option::is_some);
+        [layouts.is_some(), fused.is_some(), has_bounds]
+            .map(usize::from)
+            .iter()
+            .sum()
     }
 
     /// Maximum number of bytes that [`Self::pack`] takes.
     pub(super) fn bytes_to_pack(&self) -> usize {
-        let bytes: usize = self
-            .0
-            .iter()
-            .flatten()
-            .map(|tensor| tensor.values.len())
-            .sum();
-        PACKING_BYTES * bytes
+        let tensors = self.0.iter().flatten();
+        PACKING_BYTES * tensors.map(|tensor| tensor.values.len()).sum::<usize>()
     }
 
     /// Packs the configurations. They are not checked against the graph yet.
@@ -73,15 +82,19 @@ fn pack_layouts(layouts: &Tensor, limits: &Limits) -> Result<Configs, Configurat
     let mut builder = LayoutBatchBuilder::new(slots, *limits);
     let configurations = layouts.values.chunks_exact(slots * LAYOUT_VALUES);
     for (config, values) in configurations.enumerate() {
-        let entries = values.as_chunks::<LAYOUT_VALUES>().0.iter().enumerate();
-        let entry = |(slot, values): (usize, &[u8; LAYOUT_VALUES])| {
-            let values = values.map(|value| i32::from(value.cast_signed()));
-            LayoutEntry::from_values(&values, || format!("configuration {config}, slot {slot}"))
-        };
-        let entries = in_steps(STEPS, entries).map(entry);
-        builder.push(&entries.collect::<Result<Vec<_>, _>>()?)?;
+        builder.push(&entries(values, config)?)?;
     }
     Ok(Configs::PackedLayoutConfigs(builder.build()?.to_packed()))
+}
+
+/// Reads the slots of a layout from signed bytes.
+fn entries(values: &[u8], config: usize) -> Result<Vec<LayoutEntry>, ConfigurationError> {
+    let slots = values.as_chunks::<LAYOUT_VALUES>().0.iter().enumerate();
+    let entry = |(slot, values): (usize, &[u8; LAYOUT_VALUES])| {
+        let values = values.map(|value| i32::from(value.cast_signed()));
+        LayoutEntry::from_values(&values, || format!("configuration {config}, slot {slot}"))
+    };
+    in_steps(STEPS, slots).map(entry).collect()
 }
 
 /// Packs the bounds of each configuration one behind the other.
@@ -89,16 +102,11 @@ fn pack_tiles(lists: [&Option<Tensor>; 3]) -> Configs {
     let size = |list: &Option<Tensor>, dimension: usize| {
         list.as_ref().map_or(0, |list| list.shape[dimension])
     };
+    // All lists that were sent are for the same number of configurations.
     let configs = lists.into_iter().map(|list| size(list, 0)).max();
     let configs = configs.unwrap_or(0);
     let [kernel, output, input] = lists.map(|list| count(size(list, 1)));
-    let mut bounds = Vec::new();
-    for config in in_steps(STEPS, 0..configs) {
-        for list in lists.into_iter().flatten() {
-            let bytes = list.shape[1] * BOUND_BYTES;
-            bounds.extend_from_slice(&list.values[config * bytes..][..bytes]);
-        }
-    }
+    let bounds = by_configuration(&lists, configs);
     Configs::PackedTileConfigs(PackedTileConfigs {
         config_count: count(configs),
         kernel_bound_count: kernel,
@@ -106,4 +114,16 @@ fn pack_tiles(lists: [&Option<Tensor>; 3]) -> Configs {
         input_bound_count: input,
         bounds: bounds.into(),
     })
+}
+
+/// Returns the bounds of all lists for the first configuration, then for the second, and so on.
+fn by_configuration(lists: &[&Option<Tensor>], configs: usize) -> Vec<u8> {
+    let mut bounds = Vec::new();
+    for config in in_steps(STEPS, 0..configs) {
+        for list in lists.iter().copied().flatten() {
+            let bytes = list.shape[1] * BOUND_BYTES;
+            bounds.extend_from_slice(&list.values[config * bytes..][..bytes]);
+        }
+    }
+    bounds
 }

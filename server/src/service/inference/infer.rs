@@ -11,11 +11,12 @@ use prost::{Message as _, encoding};
 
 use super::{
     batch::Batch,
-    inputs::{GRAPHS, OUTPUTS},
+    inputs::{Described, GRAPHS, OUTPUTS},
     service::{Inference, read_version},
     tensor::Tensors,
 };
 use crate::{
+    admission::Place,
     call::{Call, CallError},
     service::ServiceError,
 };
@@ -34,18 +35,9 @@ impl Inference {
             version: read_version(&request.model_version)?,
             ..ModelSelector::default()
         };
-        let mut inputs = Tensors::read(&request.inputs, request.raw_input_contents)?;
-        let graph = take_graph(&mut inputs)?;
-        let batch = Batch::take(&mut inputs)?;
-        inputs.check_rest()?;
+        let inputs = Inputs::read(&request.inputs, request.raw_input_contents)?;
         let place = call.place.clone();
-        let bytes = graph.content.len() + batch.bytes_to_pack();
-        place.hold(bytes).map_err(CallError::from)?;
-        let limits = self.cost_model.bounds.limits;
-        // What is encoded here is read within the limits of every call.
-        let encode = move || Ok((graph.encode(), encode_batch(&batch, &limits)?));
-        let (graph, batch) = self.cost_model.decoder.run(bytes, encode).await?;
-        place.release(bytes.saturating_sub(graph.len() + batch.len()));
+        let (graph, batch) = self.encode(inputs, &place).await?;
         let ranking = RankConfigsRequest {
             graph: Some(graph.into()),
             batch: Some(batch.into()),
@@ -54,9 +46,43 @@ impl Inference {
             ..RankConfigsRequest::default()
         };
         let answer = self.cost_model.rank(ranking, call).await?;
+        // The call already holds the answer, which the outputs are made of before it is dropped.
         let output_bytes = answer.ranking.len() * OUTPUT_BYTES;
         place.hold(output_bytes).map_err(CallError::from)?;
         Ok(response(request.id, answer))
+    }
+
+    /// Encodes inputs as the graph and the batch of a call of `RankConfigs`.
+    async fn encode(
+        &self,
+        Inputs { graph, batch }: Inputs,
+        place: &Place,
+    ) -> Result<(Vec<u8>, Vec<u8>), ServiceError> {
+        let bytes = graph.content.len() + batch.bytes_to_pack();
+        place.hold(bytes).map_err(CallError::from)?;
+        let limits = self.cost_model.bounds.limits;
+        // What is encoded here is read within the limits of every call.
+        let encode = move || Ok((graph.encode(), encode_batch(&batch, &limits)?));
+        let (graph, batch) = self.cost_model.decoder.run(bytes, encode).await?;
+        place.release(bytes.saturating_sub(graph.len() + batch.len()));
+        Ok((graph, batch))
+    }
+}
+
+/// The inputs of a call, all of which are known.
+struct Inputs {
+    graph: GraphInput,
+    batch: Batch,
+}
+
+impl Inputs {
+    fn read(described: &[Bytes], values: Vec<Bytes>) -> Result<Self, ServiceError> {
+        let mut tensors = Tensors::read(described, values)?;
+        let graph = take_graph(&mut tensors)?;
+        let batch = Batch::take(&mut tensors)?;
+        // An input that is not known is not ignored, because the client expects it to matter.
+        tensors.check_rest()?;
+        Ok(Self { graph, batch })
     }
 }
 
@@ -80,15 +106,14 @@ impl GraphInput {
 /// Takes the input that is the graph.
 fn take_graph(inputs: &mut Tensors) -> Result<GraphInput, ServiceError> {
     let [hash, module, text] = GRAPHS.map(|described| inputs.take(&described));
+    // The numbers are those of the fields of `hlorank.v1.Graph`.
     let (field, input) = match (hash?, module?, text?) {
         (Some(hash), None, None) => (1, hash),
         (None, Some(module), None) => (2, module),
         (None, None, Some(text)) => (6, text),
         _ => {
-            return Err(ServiceError::Missing {
-                field: "inputs",
-                hint: "the graph is one of graph_hash, hlo_module and hlo_text",
-            });
+            let hint = "the graph is one of graph_hash, hlo_module and hlo_text";
+            return Err(ServiceError::missing("inputs", hint));
         }
     };
     Ok(GraphInput {
@@ -109,6 +134,14 @@ fn encode_batch(batch: &Batch, limits: &Limits) -> Result<Vec<u8>, CallError> {
     Ok(batch.encode_to_vec())
 }
 
+/// Describes an output of one dimension.
+fn sized(output: &Described, size: usize) -> TensorMetadata {
+    TensorMetadata {
+        shape: vec![i64::try_from(size).unwrap_or(i64::MAX)],
+        ..TensorMetadata::from(output)
+    }
+}
+
 /// Writes the outputs in the order of [`OUTPUTS`].
 fn response(id: String, answer: RankConfigsResponse) -> ModelInferResponse {
     let model = answer.model.unwrap_or_default();
@@ -118,10 +151,7 @@ fn response(id: String, answer: RankConfigsResponse) -> ModelInferResponse {
     let contents: [Bytes; 3] = [scores.collect(), ranking.collect(), answer.graph_hash];
     let sizes = [answer.scores.len(), answer.ranking.len(), contents[2].len()];
     let outputs = OUTPUTS.iter().zip(sizes);
-    let outputs = outputs.map(|(output, size)| TensorMetadata {
-        shape: vec![i64::try_from(size).unwrap_or(i64::MAX)],
-        ..TensorMetadata::from(output)
-    });
+    let outputs = outputs.map(|(output, size)| sized(output, size));
     ModelInferResponse {
         model_name: model.name,
         model_version: model.version.to_string(),

@@ -83,10 +83,9 @@ pub(super) fn read_version(text: &str) -> Result<u64, ServiceError> {
         return Ok(0);
     }
     let version = text.parse().ok().filter(|version| *version > 0);
-    version.ok_or_else(|| ServiceError::Invalid {
-        field: "model_version",
+    version.ok_or_else(|| {
         // The text is not quoted because it may be megabytes long.
-        found: "no version".to_owned(),
-        expected: "a number from 1, or nothing for the version that serves".to_owned(),
+        let expected = "a number from 1, or nothing for the version that serves";
+        ServiceError::invalid("model_version", "no version", expected)
     })
 }

@@ -28,18 +28,11 @@ const MAX_INPUTS: usize = 8;
 impl Tensors {
     /// Reads the descriptions of inputs, each of which belongs to the values at its position.
     pub(super) fn read(inputs: &[Bytes], values: Vec<Bytes>) -> Result<Self, ServiceError> {
-        // The numbers of a description take many times their bytes in memory.
-        let is_long = |input: &Bytes| input.len() > MAX_DESCRIPTION_BYTES;
-        let count = inputs.len();
-        if count != values.len() || count > MAX_INPUTS || inputs.iter().any(is_long) {
-            let found = format!("{} tensors for {count} inputs", values.len());
-            let expected = format!("all values of at most {MAX_INPUTS} inputs");
-            return Err(invalid("raw_input_contents", found, expected));
-        }
+        check_count(inputs, values.len())?;
         let read = |input: &Bytes| TensorMetadata::decode(input.as_ref());
-        let described = inputs.iter().map(read).collect::<Result<Vec<_>, _>>();
+        let described: Result<Vec<_>, _> = inputs.iter().map(read).collect();
         let described = described
-            .map_err(|error| invalid("inputs", error.to_string(), "tensors".to_owned()))?;
+            .map_err(|error| ServiceError::invalid("inputs", error.to_string(), "tensors"))?;
         Ok(Self(described.into_iter().zip(values).collect()))
     }
 
@@ -52,18 +45,9 @@ impl Tensors {
         let (found, values) = self.0.swap_remove(position);
         let bytes = values.len();
         let tensor = input.tensor(&found, values);
-        tensor.map(Some).ok_or_else(|| {
-            let TensorMetadata {
-                datatype, shape, ..
-            } = found;
-            let found = format!("{datatype:.20} {shape:?} of {bytes} bytes");
-            let Described {
-                name,
-                datatype,
-                shape,
-            } = input;
-            invalid(name, found, format!("{datatype} {shape:?} and its values"))
-        })
+        tensor
+            .map(Some)
+            .ok_or_else(|| input.mismatch(&found, bytes))
     }
 
     /// Checks that every input was taken.
@@ -71,41 +55,67 @@ impl Tensors {
         self.0.first().map_or(Ok(()), |(input, _)| {
             let found = format!("`{:.100}` beside the rest of the call", input.name);
             let expected = "one graph, and configurations, as ModelMetadata lists them";
-            Err(invalid("inputs", found, expected.to_owned()))
+            Err(ServiceError::invalid("inputs", found, expected))
         })
     }
 }
 
-pub(super) fn invalid(field: &'static str, found: String, expected: String) -> ServiceError {
-    ServiceError::Invalid {
-        field,
-        found,
-        expected,
+/// Returns a shape whose sizes can be those of memory.
+fn sizes(shape: &[i64]) -> Option<Vec<usize>> {
+    let sizes = shape.iter().map(|size| usize::try_from(*size).ok());
+    sizes.collect()
+}
+
+/// Checks the number and the size of descriptions, given the number of values.
+fn check_count(inputs: &[Bytes], values: usize) -> Result<(), ServiceError> {
+    // The sizes of a description take many times their bytes in memory, and the call does not hold
+    // it.
+    let is_long = |input: &Bytes| input.len() > MAX_DESCRIPTION_BYTES;
+    let count = inputs.len();
+    if count == values && count <= MAX_INPUTS && !inputs.iter().any(is_long) {
+        return Ok(());
     }
+    let found = format!("{values} tensors for {count} inputs");
+    let expected = format!("all values of at most {MAX_INPUTS} inputs");
+    Err(ServiceError::invalid("raw_input_contents", found, expected))
 }
 
 impl Described {
     /// Returns a tensor; `None` if it has another type or shape, a size of 0, or not as many values as its shape says.
     fn tensor(&self, found: &TensorMetadata, mut values: Bytes) -> Option<Tensor> {
-        if found.datatype != self.datatype || found.shape.len() != self.shape.len() {
+        if found.datatype != self.datatype || !self.allows(&found.shape) {
             return None;
         }
-        let mut sizes = found.shape.iter().zip(self.shape);
-        if sizes.any(|(size, described)| *described >= 0 && size != described) {
-            return None;
-        }
-        let sizes = found.shape.iter().map(|size| usize::try_from(*size).ok());
-        let shape: Vec<usize> = sizes.collect::<Option<_>>()?;
-        let value_bytes = match self.datatype {
-            "BOOL" | "INT8" | "UINT8" => 1,
-            // A single value, as described, follows its length.
-            "BYTES" => usize::try_from(values.try_get_u32_le().ok()?).ok()?,
-            _ => 4,
-        };
+        let shape = sizes(&found.shape)?;
+        let value_bytes = self.value_bytes(&mut values)?;
+        // The shape comes from the client, and its product may exceed any number.
         let mut sizes = shape.iter();
         let bytes = sizes.try_fold(value_bytes, |bytes, size| bytes.checked_mul(*size))?;
         let fits = !shape.contains(&0) && bytes == values.len();
         fits.then_some(Tensor { shape, values })
+    }
+
+    /// The error of a tensor that is found instead.
+    fn mismatch(&self, found: &TensorMetadata, bytes: usize) -> ServiceError {
+        let found = format!("{:.20} {:?} of {bytes} bytes", found.datatype, found.shape);
+        let expected = format!("{} {:?} and its values", self.datatype, self.shape);
+        ServiceError::invalid(self.name, found, expected)
+    }
+
+    fn allows(&self, shape: &[i64]) -> bool {
+        let mut sizes = shape.iter().zip(self.shape);
+        shape.len() == self.shape.len()
+            && sizes.all(|(size, described)| *described < 0 || size == described)
+    }
+
+    /// Returns the size of a value. Takes the length of a text off the values.
+    fn value_bytes(&self, values: &mut Bytes) -> Option<usize> {
+        match self.datatype {
+            "BOOL" | "INT8" | "UINT8" => Some(1),
+            // A single value, as described, follows its length.
+            "BYTES" => usize::try_from(values.try_get_u32_le().ok()?).ok(),
+            _ => Some(4),
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use futures::stream;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use prost_reflect::{DynamicMessage, SerializeOptions};
-use tonic::{Status, body::Body};
+use prost_reflect::DynamicMessage;
+use tonic::{Code, Status, body::Body};
 
 use super::{method::JsonMethod, rest::write_message};
 use crate::{
@@ -25,6 +25,14 @@ const BYTES_TO_WRITE: usize = 80;
 /// Maximum size of an answer that is written on the thread that takes calls. The rest is left to the compute threads.
 const INLINE_BYTES: usize = 8 << 10;
 
+/// An answer in JSON.
+struct JsonAnswer {
+    status: StatusCode,
+    json: Bytes,
+    /// As gRPC has them, for the layers that observe calls.
+    trailers: HeaderMap,
+}
+
 /// Returns an answer whose message is JSON instead of protobuf. A failure, which has no message, stays as it is.
 pub(in crate::service) async fn answer_json(
     response: Response<Body>,
@@ -37,15 +45,19 @@ pub(in crate::service) async fn answer_json(
     }
     let (mut head, body) = response.into_parts();
     match written(body, method, place, pool).await {
-        Ok((status, json, trailers)) => {
-            head.status = status;
-            let frames = [
-                Ok::<_, Status>(Frame::data(json)),
-                Ok(Frame::trailers(trailers)),
-            ];
-            Response::from_parts(head, Body::new(StreamBody::new(stream::iter(frames))))
+        Ok(answer) => {
+            head.status = answer.status;
+            Response::from_parts(head, answer.into_body())
         }
         Err(status) => status.into_http(),
+    }
+}
+
+impl JsonAnswer {
+    fn into_body(self) -> Body {
+        let frames = [Frame::data(self.json), Frame::trailers(self.trailers)];
+        let frames = stream::iter(frames.map(Ok::<_, Status>));
+        Body::new(StreamBody::new(frames))
     }
 }
 
@@ -54,17 +66,38 @@ async fn written(
     method: JsonMethod,
     place: Place,
     pool: &ComputePool,
-) -> Result<(StatusCode, Bytes, HeaderMap), Status> {
+) -> Result<JsonAnswer, Status> {
+    // JSON is one text, so it is written only after the whole answer is known.
     let collected = body.collect().await?;
     let trailers = collected.trailers().cloned().unwrap_or_default();
-    let status = Status::from_header_map(&trailers);
-    if let Some(failure) = status.filter(|status| status.code() != tonic::Code::Ok) {
-        return Err(failure);
-    }
+    check_status(&trailers)?;
     let message = collected.to_bytes().slice(PREFIX..);
-    let is_short = message.len() <= INLINE_BYTES;
     let bytes = message.len() * BYTES_TO_WRITE;
     place.hold(bytes).map_err(CallError::from)?;
+    let (status, json) = write_paced(message, method, pool).await?;
+    // The text is held until it is sent.
+    place.release(bytes.saturating_sub(json.len()));
+    Ok(JsonAnswer {
+        status,
+        json,
+        trailers,
+    })
+}
+
+/// Returns the failure of a call that failed after its headers were written.
+fn check_status(trailers: &HeaderMap) -> Result<(), Status> {
+    let status = Status::from_header_map(trailers);
+    let failure = status.filter(|status| status.code() != Code::Ok);
+    failure.map_or(Ok(()), Err)
+}
+
+/// Writes a short message immediately, and a long one on the compute threads.
+async fn write_paced(
+    message: Bytes,
+    method: JsonMethod,
+    pool: &ComputePool,
+) -> Result<(StatusCode, Bytes), Status> {
+    let is_short = message.len() <= INLINE_BYTES;
     let write = move || write(message, &method);
     let json = if is_short {
         write()
@@ -72,10 +105,7 @@ async fn written(
         let written = pool.run(Class::Bulk, move |_| write()).await;
         written.map_err(CallError::from)?.value
     };
-    let (status, json) = json.map_err(|error| Status::internal(error.to_string()))?;
-    // The text is held until it is sent.
-    place.release(bytes.saturating_sub(json.len()));
-    Ok((status, json, trailers))
+    json.map_err(|error| Status::internal(error.to_string()))
 }
 
 /// Writes a message in the canonical form of proto3, or in that of the call's REST form, with the status of HTTP.
@@ -88,13 +118,9 @@ fn write(
         write_message(path, output, message)?
     } else {
         let message = DynamicMessage::decode(output, message)?;
-        let mut json = Vec::new();
-        message.serialize_with_options(
-            &mut serde_json::Serializer::new(&mut json),
-            &SerializeOptions::new(),
-        )?;
-        (StatusCode::OK, json)
+        (StatusCode::OK, serde_json::to_vec(&message)?)
     };
+    // Clients such as `curl` print the answer to a terminal, whose next prompt needs a new line.
     json.push(b'\n');
     Ok((status, json.into()))
 }

@@ -21,17 +21,11 @@ pub struct JsonCalls<S>(pub S);
 /// Returns whether the content type is that of JSON, with or without parameters.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
-    let Some(text) = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-    else {
-        return false;
-    };
-    let mut parts = text.split(';').map(str::trim);
-    let is_json = parts
-        .next()
-        .is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
-    is_json && parts.all(is_readable)
+    let value = headers.get(CONTENT_TYPE);
+    let text = value.and_then(|value| value.to_str().ok());
+    let mut parts = text.unwrap_or_default().split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    essence.eq_ignore_ascii_case("application/json") && parts.all(is_readable)
 }
 
 /// Returns whether a parameter of the content type leaves the text in UTF-8.
@@ -66,25 +60,22 @@ where
             Ok(method) => method,
             Err(error) => return Box::pin(async move { Ok(as_json(failure(&error.into()))) }),
         };
-        request.extensions_mut().insert(method);
-        // What follows is the same call as one of gRPC.
-        request
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-        request.headers_mut().remove(CONTENT_LENGTH);
+        mark(&mut request, method);
         let response = self.0.call(request);
         Box::pin(async move { Ok(of_response(response.await?)) })
     }
 }
 
+/// Makes a request that of the same call of gRPC, whose message has another length.
+fn mark<B>(request: &mut Request<B>, method: JsonMethod) {
+    request.extensions_mut().insert(method);
+    let headers = request.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.remove(CONTENT_LENGTH);
+}
+
 fn method<B>(request: &Request<B>) -> Result<JsonMethod, ServiceError> {
-    let headers = request.headers();
-    let is_one = |text: &str| (text == "1").then_some(());
-    read_header(headers, "connect-protocol-version", is_one, "1")?;
-    // How clients of Triton announce tensors behind the JSON.
-    let binary = "inference-header-content-length";
-    let expected = "none: tensors are JSON (binary_data=False in tritonclient)";
-    read_header(headers, binary, |_| None::<()>, expected)?;
+    check_headers(request.headers())?;
     let path = request.uri().path();
     let method = JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod {
         path: path.to_owned(),
@@ -93,10 +84,24 @@ fn method<B>(request: &Request<B>) -> Result<JsonMethod, ServiceError> {
     Ok(JsonMethod { rest, ..method })
 }
 
+/// Refuses a form of JSON that is not read here.
+fn check_headers(headers: &HeaderMap) -> Result<(), ServiceError> {
+    // Clients need not name the protocol. Those that do name its version.
+    let is_one = |text: &str| (text == "1").then_some(());
+    read_header(headers, "connect-protocol-version", is_one, "1")?;
+    // How clients of Triton announce tensors behind the JSON.
+    let binary = "inference-header-content-length";
+    let expected = "none: tensors are JSON (binary_data=False in tritonclient)";
+    read_header(headers, binary, |_| None::<()>, expected)?;
+    Ok(())
+}
+
 fn of_response(response: Response<Body>) -> Response<Body> {
     let Some(status) = Status::from_header_map(response.headers()) else {
         return as_json(response);
     };
+    // What layers added, such as the id of the request, is kept. The rest is how gRPC says what the
+    // body says here.
     let mut failure = failure(&status);
     for (name, value) in response.headers() {
         let is_of_grpc = name.as_str().starts_with("grpc-") || *name == CONTENT_TYPE;

@@ -23,11 +23,8 @@ pub(super) fn check_keys(json: &[u8]) -> Result<(), DeliveryError> {
     let mut reader = serde_json::Deserializer::from_slice(json);
     let mut track = Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut reader, &mut track);
-    Keys.deserialize(tracked)
-        .map_err(|error: serde_json::Error| DeliveryError::Json {
-            field: track.path().to_string(),
-            reason: error.to_string(),
-        })
+    let read = Keys.deserialize(tracked);
+    read.map_err(|error| DeliveryError::of_json(track, &error))
 }
 
 impl<'de> DeserializeSeed<'de> for Keys {
@@ -62,6 +59,7 @@ impl<'de> Visitor<'de> for Keys {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        // Every key is the name of a field, so the list stays short.
         let mut seen: Vec<String> = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             let name = camel_case(&key);

@@ -1,7 +1,7 @@
 use std::sync::LazyLock;
 
 use hlorank_proto::FILE_DESCRIPTOR_SET;
-use prost_reflect::{DescriptorPool, MethodDescriptor};
+use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
 
 use super::rest::RestPath;
 
@@ -25,22 +25,20 @@ impl JsonMethod {
         let (service, name) = path.strip_prefix('/')?.split_once('/')?;
         let service = DESCRIPTORS.get_service_by_name(service)?;
         let method = service.methods().find(|method| method.name() == name)?;
+        Self::unary(method)
+    }
+
+    fn unary(method: MethodDescriptor) -> Option<Self> {
+        // The messages of a stream are frames, which JSON does not have.
         let is_unary = !method.is_client_streaming() && !method.is_server_streaming();
         is_unary.then_some(Self { method, rest: None })
     }
 
     /// Returns every unary method of a service.
     pub(super) fn of_service(name: &str) -> Vec<Self> {
-        let methods = DESCRIPTORS
-            .get_service_by_name(name)
-            .into_iter()
-            .flat_map(|service| {
-                service
-                    .methods()
-                    .map(|method| format!("/{}/{}", service.full_name(), method.name()))
-                    .collect::<Vec<_>>()
-            });
-        methods.filter_map(|path| Self::of(&path)).collect()
+        let service = DESCRIPTORS.get_service_by_name(name);
+        let methods = service.iter().flat_map(ServiceDescriptor::methods);
+        methods.filter_map(Self::unary).collect()
     }
 }
 

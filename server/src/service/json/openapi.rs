@@ -13,10 +13,8 @@ const SERVICES: [&str; 2] = ["hlorank.v1.CostModelService", "hlorank.v1.ModelSer
 /// Returns the description as `OpenAPI` 3.1.
 #[must_use]
 pub fn openapi() -> Value {
-    let methods: Vec<JsonMethod> = SERVICES
-        .into_iter()
-        .flat_map(JsonMethod::of_service)
-        .collect();
+    let methods = SERVICES.into_iter().flat_map(JsonMethod::of_service);
+    let methods: Vec<JsonMethod> = methods.collect();
     let paths: Map<String, Value> = methods.iter().map(path).collect();
     let mut schemas = Schemas::default();
     for JsonMethod { method, .. } in &methods {
@@ -54,10 +52,8 @@ fn path(JsonMethod { method, .. }: &JsonMethod) -> (String, Value) {
             "default": { "description": "An error", "content": content(reference("Error")) },
         },
     } });
-    (
-        format!("/{}/{}", service.full_name(), method.name()),
-        described,
-    )
+    let path = format!("/{}/{}", service.full_name(), method.name());
+    (path, described)
 }
 
 fn reference(name: &str) -> String {
@@ -74,27 +70,26 @@ struct Schemas {
 impl Schemas {
     fn add(&mut self, message: &MessageDescriptor) {
         let name = message.full_name().to_owned();
+        // A message that contains itself would be described endlessly, so it counts as soon as it
+        // begins.
         if well_known(&name).is_some() || !self.begun.insert(name.clone()) {
             return;
         }
-        let properties: Map<String, Value> = message
-            .fields()
-            .map(|field| (field.json_name().to_owned(), self.field(&field)))
-            .collect();
+        let fields = message.fields();
+        let properties: Map<_, _> = fields.map(|field| self.field(&field)).collect();
         let schema = json!({
             "type": "object",
             "description": comment(&message.parent_file(), message.path()),
             "properties": properties,
+            // A field that is misspelled is refused, not ignored.
             "additionalProperties": false,
         });
         self.done.insert(name, schema);
     }
 
     fn add_enum(&mut self, described: &EnumDescriptor) {
-        let values: Vec<String> = described
-            .values()
-            .map(|value| value.name().to_owned())
-            .collect();
+        let values = described.values();
+        let values: Vec<String> = values.map(|value| value.name().to_owned()).collect();
         let schema = json!({
             "type": "string",
             "description": comment(&described.parent_file(), described.path()),
@@ -103,12 +98,9 @@ impl Schemas {
         self.done.insert(described.full_name().to_owned(), schema);
     }
 
-    fn field(&mut self, field: &FieldDescriptor) -> Value {
-        let mut described = comment(&field.parent_file(), field.path());
-        if let Some(choice) = field.containing_oneof() {
-            described.insert_str(0, &format!("One of `{}`. ", choice.name()));
-            described.truncate(described.trim_end().len());
-        }
+    /// Returns the name and the schema of a field.
+    fn field(&mut self, field: &FieldDescriptor) -> (String, Value) {
+        let described = description(field);
         let mut schema = match field.kind() {
             Kind::Message(entry) if field.is_map() => {
                 let value = self.value(&entry.map_entry_value_field().kind());
@@ -120,7 +112,7 @@ impl Schemas {
         if !described.is_empty() {
             schema["description"] = described.into();
         }
-        schema
+        (field.json_name().to_owned(), schema)
     }
 
     fn value(&mut self, kind: &Kind) -> Value {
@@ -138,6 +130,7 @@ impl Schemas {
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 | Kind::Uint64 | Kind::Fixed64 => {
                 json!({ "type": ["string", "integer"], "pattern": "^-?[0-9]+$" })
             }
+            // JSON has no numbers for these three.
             Kind::Float | Kind::Double => {
                 json!({ "anyOf": [{ "type": "number" }, { "enum": ["NaN", "Infinity", "-Infinity"] }] })
             }
@@ -151,6 +144,16 @@ impl Schemas {
             }),
         }
     }
+}
+
+fn description(field: &FieldDescriptor) -> String {
+    let mut described = comment(&field.parent_file(), field.path());
+    // JSON has no choice of fields: the schema allows all of them, and the description says it.
+    if let Some(choice) = field.containing_oneof() {
+        described.insert_str(0, &format!("One of `{}`. ", choice.name()));
+        described.truncate(described.trim_end().len());
+    }
+    described
 }
 
 /// Returns the schema of a message that has a form of its own in JSON.
@@ -170,13 +173,8 @@ fn comment(file: &FileDescriptor, path: &[i32]) -> String {
     let location =
         info.and_then(|info| info.location.iter().find(|location| location.path == path));
     let lines = location.map_or("", |location| location.leading_comments());
-    lines
-        .lines()
-        .map(str::trim)
-        .collect::<Vec<_>>()
-        .join(" ")
-        .trim()
-        .to_owned()
+    let lines: Vec<&str> = lines.lines().map(str::trim).collect();
+    lines.join(" ").trim().to_owned()
 }
 
 fn error_schema() -> Value {

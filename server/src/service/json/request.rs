@@ -40,11 +40,9 @@ impl JsonMessage {
     /// Adds the next bytes.
     pub(in crate::service) fn push(&mut self, bytes: &[u8]) -> Result<(), DeliveryError> {
         let found = self.bytes.len() + bytes.len();
-        if found > self.limit {
-            return Err(DeliveryError::TooLarge {
-                found,
-                limit: self.limit,
-            });
+        let limit = self.limit;
+        if found > limit {
+            return Err(DeliveryError::TooLarge { found, limit });
         }
         self.values.add(bytes);
         self.bytes.extend_from_slice(bytes);
@@ -70,17 +68,17 @@ impl JsonMessage {
         let mut track = Track::new();
         let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
         let message = DynamicMessage::deserialize(self.method.method.input(), tracked);
+        // A second value behind the message would be dropped silently.
         let message = message.and_then(|message| json.end().map(|()| message));
-        let message = message.map_err(|error| DeliveryError::Json {
-            field: track.path().to_string(),
-            reason: error.to_string(),
-        })?;
+        let message = message.map_err(|error| DeliveryError::of_json(track, &error))?;
+        // The check follows the reader, because it takes every key for the name of a field.
         check_keys(&self.bytes)?;
         Ok(message.encode_to_vec().into())
     }
 }
 
 impl ValueCount {
+    /// Counts what begins a value, so that the count is known before the message is complete.
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match byte {

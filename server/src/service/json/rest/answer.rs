@@ -23,26 +23,37 @@ pub(in crate::service::json) fn write_message(
     output: MessageDescriptor,
     message: Bytes,
 ) -> Result<(StatusCode, Vec<u8>), Box<dyn Error + Send + Sync>> {
-    if path.method == INFER {
-        let answer = ranking(ModelInferResponse::decode(message)?);
-        return Ok((StatusCode::OK, serde_json::to_vec(&answer)?));
+    let answer = if path.method == INFER {
+        ranking(ModelInferResponse::decode(message)?)
+    } else {
+        of_message(path, &DynamicMessage::decode(output, message)?)?
+    };
+    Ok((status(&answer), serde_json::to_vec(&answer)?))
+}
+
+/// Returns the status of HTTP, which probes of readiness read instead of the body.
+fn status(answer: &Value) -> StatusCode {
+    let is_false = |name: &str| answer.get(name) == Some(&Value::Bool(false));
+    if is_false("live") || is_false("ready") {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::OK
     }
-    let message = DynamicMessage::decode(output, message)?;
+}
+
+/// Writes a message whose form in REST is almost its own.
+fn of_message(path: &RestPath, message: &DynamicMessage) -> Result<Value, serde_json::Error> {
     let mut answer = message.serialize_with_options(value::Serializer, &FORM)?;
+    // The REST form requires fields that the messages of gRPC do not have.
     match path.method {
         "ServerMetadata" => answer["extensions"] = json!([]),
         "ModelReady" => answer["name"] = path.model.as_str().into(),
         _ => {}
     }
-    let is_false = |name: &str| answer.get(name) == Some(&Value::Bool(false));
-    let status = if is_false("live") || is_false("ready") {
-        StatusCode::BAD_REQUEST
-    } else {
-        StatusCode::OK
-    };
-    Ok((status, serde_json::to_vec(&answer)?))
+    Ok(answer)
 }
 
+/// Writes a ranking. Its tensors, which are raw bytes in gRPC, become lists of numbers.
 fn ranking(response: ModelInferResponse) -> Value {
     let outputs = response
         .outputs

@@ -40,6 +40,8 @@ where
         if path != "/v2" && !path.starts_with("/v2/") {
             return Box::pin(self.0.call(request));
         }
+        // An unknown path passes, too. The layers inside refuse it, and their error gets the form of
+        // the protocol on its way back.
         if let Some(path) = RestPath::of(request.method(), path) {
             translate(&mut request, path);
         }
@@ -50,11 +52,7 @@ where
 
 /// Makes a request one of JSON to the method of gRPC.
 fn translate<B>(request: &mut Request<B>, path: RestPath) {
-    let query = request.uri().query();
-    let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    let mut parts = request.uri().clone().into_parts();
-    parts.path_and_query = format!("{SERVICE}/{}{query}", path.method).parse().ok();
-    let Ok(uri) = Uri::from_parts(parts) else {
+    let Some(uri) = uri_of(request.uri(), path.method) else {
         return;
     };
     let headers = request.headers();
@@ -71,6 +69,17 @@ fn translate<B>(request: &mut Request<B>, path: RestPath) {
     request.extensions_mut().insert(path);
 }
 
+/// Returns the URI of a method of gRPC on the same host.
+fn uri_of(uri: &Uri, method: &str) -> Option<Uri> {
+    // The query is kept, so that it is refused like that of any other call.
+    let query = uri.query().map(|query| format!("?{query}"));
+    let query = query.unwrap_or_default();
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = format!("{SERVICE}/{method}{query}").parse().ok();
+    Uri::from_parts(parts).ok()
+}
+
+/// Replaces the body of an error by the form that the protocol has.
 fn with_error(response: Response<Body>) -> Response<Body> {
     let Some(status) = response.extensions().get::<Status>() else {
         return response;

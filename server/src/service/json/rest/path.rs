@@ -18,21 +18,32 @@ impl RestPath {
     /// Reads a path such as `/v2/models/layout-xla-cpu/ready`; `None` if the protocol does not have it.
     pub(super) fn of(verb: &Method, path: &str) -> Option<Self> {
         let segments: Vec<&str> = path.strip_prefix("/v2")?.split('/').collect();
-        let (method, model, version) = match (verb, &segments[..]) {
-            (&Method::GET, [""] | ["", ""]) => ("ServerMetadata", "", ""),
-            (&Method::GET, ["", "health", "live"]) => ("ServerLive", "", ""),
-            (&Method::GET, ["", "health", "ready"]) => ("ServerReady", "", ""),
+        match (verb, &segments[..]) {
+            // With and without a slash at the end.
+            (&Method::GET, [""] | ["", ""]) => Some(Self::of_server("ServerMetadata")),
+            (&Method::GET, ["", "health", "live"]) => Some(Self::of_server("ServerLive")),
+            (&Method::GET, ["", "health", "ready"]) => Some(Self::of_server("ServerReady")),
+            // Before the path without a version, which would take `versions` for a method.
             (_, ["", "models", model, "versions", version, rest @ ..]) => {
-                (of_model(verb, rest)?, *model, *version)
+                Some(Self::of_model(of_model(verb, rest)?, model, version))
             }
-            (_, ["", "models", model, rest @ ..]) => (of_model(verb, rest)?, *model, ""),
-            _ => return None,
-        };
-        Some(Self {
+            (_, ["", "models", model, rest @ ..]) => {
+                Some(Self::of_model(of_model(verb, rest)?, model, ""))
+            }
+            _ => None,
+        }
+    }
+
+    fn of_server(method: &'static str) -> Self {
+        Self::of_model(method, "", "")
+    }
+
+    fn of_model(method: &'static str, model: &str, version: &str) -> Self {
+        Self {
             method,
             model: model.to_owned(),
             version: version.to_owned(),
-        })
+        }
     }
 }
 

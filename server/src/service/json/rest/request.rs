@@ -36,24 +36,36 @@ pub(in crate::service::json) fn read_message(
         let name = model;
         return Ok(ModelReadyRequest { name, version }.encode_to_vec().into());
     }
-    let infer: Result<Infer, _> = serde_json::from_slice(json);
-    let infer = infer.map_err(|error| DeliveryError::Json {
-        field: ".".to_owned(),
-        // The words of an error may repeat a value of megabytes.
-        reason: format!("{:.300}", error.to_string()),
-    })?;
-    let mut request = ModelInferRequest {
+    let request = ModelInferRequest {
         model_name: model,
         model_version: version,
-        id: infer.id,
-        ..ModelInferRequest::default()
+        ..Infer::read(json)?.into_request()?
     };
-    for input in infer.inputs {
-        let (metadata, contents) = input.into_tensor()?;
-        request.inputs.push(metadata);
-        request.raw_input_contents.push(contents.into());
-    }
     Ok(request.encode_to_vec().into())
+}
+
+impl Infer {
+    fn read(json: &[u8]) -> Result<Self, DeliveryError> {
+        serde_json::from_slice(json).map_err(|error| DeliveryError::Json {
+            field: ".".to_owned(),
+            // The words of an error may repeat a value of megabytes.
+            reason: format!("{:.300}", error.to_string()),
+        })
+    }
+
+    /// Returns the message, whose model the path names.
+    fn into_request(self) -> Result<ModelInferRequest, DeliveryError> {
+        let mut request = ModelInferRequest {
+            id: self.id,
+            ..ModelInferRequest::default()
+        };
+        for input in self.inputs {
+            let (metadata, contents) = input.into_tensor()?;
+            request.inputs.push(metadata);
+            request.raw_input_contents.push(contents.into());
+        }
+        Ok(request)
+    }
 }
 
 impl Input {
@@ -85,6 +97,8 @@ fn add_values(
         let added = add_value(value, datatype, contents);
         return added.map_err(|error| (String::new(), error.to_string()));
     };
+    // Row-major, a nested list has the same numbers in the same order as a flat one. The shape is
+    // checked against their number where the tensor is read.
     for (position, value) in values.into_iter().enumerate() {
         let added = add_values(value, datatype, contents);
         added.map_err(|(place, error)| (format!("[{position}]{place}"), error))?;
@@ -98,20 +112,25 @@ fn add_value(
     contents: &mut Vec<u8>,
 ) -> Result<(), serde_json::Error> {
     match datatype {
-        "BYTES" => {
-            let text = String::deserialize(value)?;
-            let length = u32::try_from(text.len()).map_err(serde_json::Error::custom)?;
-            contents.extend(length.to_le_bytes());
-            contents.extend(text.into_bytes());
-        }
+        "BYTES" => add_text(&String::deserialize(value)?, contents)?,
         "INT8" => contents.extend(i8::deserialize(value)?.to_le_bytes()),
         "UINT8" => contents.push(u8::deserialize(value)?),
         "INT32" => contents.extend(i32::deserialize(value)?.to_le_bytes()),
-        _ => {
-            let reason = format!("no input is {datatype:.20}, but BYTES, INT8, UINT8 or INT32");
-            return Err(serde_json::Error::custom(reason));
-        }
+        _ => return Err(unknown(datatype)),
     }
+    Ok(())
+}
+
+fn unknown(datatype: &str) -> serde_json::Error {
+    let reason = format!("no input is {datatype:.20}, but BYTES, INT8, UINT8 or INT32");
+    serde_json::Error::custom(reason)
+}
+
+/// Adds a text behind its length, as raw contents have it.
+fn add_text(text: &str, contents: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    let length = u32::try_from(text.len()).map_err(serde_json::Error::custom)?;
+    contents.extend(length.to_le_bytes());
+    contents.extend_from_slice(text.as_bytes());
     Ok(())
 }
 
