@@ -18,12 +18,14 @@ use super::{
     ServiceError,
     compression::Compression,
     delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, OpenedCall, deliver},
+    error::rejected,
     json::{JsonMethod, answer_json},
 };
 use crate::{
     admission::{AdminScope, Admission, Caller},
     call::{CallError, Client},
     compute::ComputePool,
+    security::ConnectionActivity,
     store::Reporter,
 };
 
@@ -56,6 +58,13 @@ struct AnswerBody {
     _call: Arc<DeliveredCall>,
 }
 
+/// How the messages of an answer are sent.
+enum AnswerForm {
+    Json(JsonMethod),
+    Compressed(Compression),
+    Uncompressed,
+}
+
 /// Maximum size of the pieces of an answer that the transport receives. It asks for a piece as soon as the client
 /// has room for a part of the previous one, so a call ends at most this many bytes before its answer is sent.
 const PIECE_BYTES: usize = 16 << 10;
@@ -74,29 +83,75 @@ impl<S> Layer<S> for AdmitCallsLayer {
 }
 
 impl<S> AdmitCalls<S> {
-    /// Returns the call that a request begins.
-    fn open<B>(&self, request: &Request<B>) -> Result<Arc<DeliveredCall>, ServiceError> {
+    /// Opens the call that a request begins.
+    fn open<B>(&self, request: &Request<B>) -> Result<OpenedCall, ServiceError> {
+        let encoding = encoding(request)?;
         let kind = Kind::of(request.uri().path());
         let caller = caller(request.extensions());
+        // A full server rejects a call by its headers, so that the client need not send a message
+        // of megabytes first. The place in flight is taken when the message has arrived.
         if let Some(calls) = kind.calls {
             self.admission.check(&caller, calls)?;
         }
-        // What a stream has not read yet. Other calls read their message as it arrives.
-        let window = if kind.is_stream {
-            self.settings.stream_window_bytes as usize
-        } else {
-            0
-        };
-        let place = self.admission.open(&caller, window);
+        let connection = request.extensions().get().cloned();
+        let call = self.call_of(kind, caller, connection)?;
+        // Only a call that is not rejected counts as arriving, because it may displace another.
+        let arrival = self.admission.arrive(call.caller.clone());
+        Ok(OpenedCall {
+            call,
+            encoding,
+            arrival,
+        })
+    }
+
+    fn call_of(
+        &self,
+        kind: Kind,
+        caller: Caller,
+        connection: Option<ConnectionActivity>,
+    ) -> Result<Arc<DeliveredCall>, CallError> {
+        let place = self.admission.open(&caller, self.window(kind));
         Ok(Arc::new(DeliveredCall {
             kind,
-            place: place.map_err(CallError::from)?,
+            place: place?,
             caller,
             admission: Arc::clone(&self.admission),
             pool: Arc::clone(&self.pool),
-            connection: request.extensions().get().cloned(),
+            connection,
             working: OnceLock::new(),
         }))
+    }
+
+    /// Maximum number of bytes that a call has received and not read yet.
+    fn window(&self, kind: Kind) -> usize {
+        if kind.is_stream {
+            self.settings.stream_window_bytes as usize
+        } else {
+            // The message is read, and its bytes are counted, as it arrives.
+            0
+        }
+    }
+}
+
+impl AnswerForm {
+    /// Returns the form of the answer to a request.
+    fn of<B>(request: &Request<B>, opened: &OpenedCall) -> Self {
+        if let Some(method) = request.extensions().get::<JsonMethod>() {
+            return Self::Json(method.clone());
+        }
+        let headers = request.headers();
+        let compression = Compression::like_request(opened.encoding, headers, &opened.call);
+        compression.map_or(Self::Uncompressed, Self::Compressed)
+    }
+
+    async fn write(self, response: Response<Body>, call: &DeliveredCall) -> Response<Body> {
+        match self {
+            Self::Json(method) => {
+                answer_json(response, method, call.place.clone(), &call.pool).await
+            }
+            Self::Compressed(compression) => compression.apply(response),
+            Self::Uncompressed => response,
+        }
     }
 }
 
@@ -106,7 +161,8 @@ pub(super) fn caller(extensions: &Extensions) -> Caller {
 }
 
 /// Reads what the headers say about the messages.
-fn encoding<B>(request: &Request<B>, is_json: bool) -> Result<Option<Encoding>, ServiceError> {
+fn encoding<B>(request: &Request<B>) -> Result<Option<Encoding>, ServiceError> {
+    // To ignore a query would be to answer another question than the client asked.
     if let Some(query) = request.uri().query() {
         let expected = "/SERVICE/METHOD without a query string";
         return Err(ServiceError::Header {
@@ -115,14 +171,21 @@ fn encoding<B>(request: &Request<B>, is_json: bool) -> Result<Option<Encoding>, 
             expected,
         });
     }
+    let is_json = request.extensions().get::<JsonMethod>().is_some();
     Encoding::of(request.headers(), is_json)
 }
 
-/// Rejects a call, and names the encodings that it may have.
-fn unreadable(error: ServiceError) -> Response<Body> {
-    let mut response = Status::from(error).into_http();
-    let known = HeaderValue::from_static("identity,gzip,zstd");
-    response.headers_mut().insert("grpc-accept-encoding", known);
+/// Rejects a call. If its headers are wrong, the answer names the encodings that they may have.
+fn refused(error: ServiceError) -> Response<Body> {
+    let is_unreadable = matches!(
+        error,
+        ServiceError::Header { .. } | ServiceError::Delivery(_)
+    );
+    let mut response = rejected(error);
+    if is_unreadable {
+        let known = HeaderValue::from_static("identity,gzip,zstd");
+        response.headers_mut().insert("grpc-accept-encoding", known);
+    }
     response
 }
 
@@ -149,38 +212,37 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let json = request.extensions().get::<JsonMethod>().cloned();
-        let encoding = match encoding(&request, json.is_some()) {
-            Ok(encoding) => encoding,
-            Err(error) => return Box::pin(async { Ok(unreadable(error)) }),
+        let opened = match self.open(&request) {
+            Ok(opened) => opened,
+            Err(error) => return Box::pin(async { Ok(refused(error)) }),
         };
-        let call = match self.open(&request) {
-            Ok(call) => call,
-            Err(error) => return Box::pin(async { Ok(Status::from(error).into_http()) }),
-        };
-        let compression = Compression::like_request(encoding, request.headers(), &call);
+        let form = AnswerForm::of(&request, &opened);
+        let call = Arc::clone(&opened.call);
+        // The handler holds what it computes in the same place, so one limit bounds all of a call.
         request.extensions_mut().insert(call.place.clone());
-        let arrival = self.admission.arrive(call.caller.clone());
-        let opened = OpenedCall {
-            call: Arc::clone(&call),
-            encoding,
-            arrival,
-        };
-        let response = self.inner.call(deliver(request, opened, self.settings));
+        let answer = self.inner.call(deliver(request, opened, self.settings));
         Box::pin(async {
-            let mut response = response.await?;
-            if let Some(method) = json {
-                response = answer_json(response, method, call.place.clone(), &call.pool).await;
-            } else if let Some(compression) = compression {
-                response = compression.apply(response);
-            }
-            let answer = |body| AnswerBody {
-                body,
-                rest: Bytes::new(),
-                _call: call,
-            };
-            Ok(response.map(|body| Body::new(answer(body))))
+            let answer = form.write(answer.await?, &call).await;
+            Ok(counted(answer, call))
         })
+    }
+}
+
+/// Keeps a call in flight until its answer is sent.
+fn counted(answer: Response<Body>, call: Arc<DeliveredCall>) -> Response<Body> {
+    let body = |body| AnswerBody {
+        body,
+        rest: Bytes::new(),
+        _call: call,
+    };
+    answer.map(|inner| Body::new(body(inner)))
+}
+
+impl AnswerBody {
+    fn next_piece(&mut self) -> Frame<Bytes> {
+        // The pieces share the memory of their frame, so splitting copies nothing.
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        Frame::data(self.rest.split_to(bytes))
     }
 }
 
@@ -195,15 +257,12 @@ impl http_body::Body for AnswerBody {
         if self.rest.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(context)).transpose()?;
             match frame.map(Frame::into_data) {
-                Some(Ok(data)) if data.len() > PIECE_BYTES => self.rest = data,
-                Some(Ok(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Some(Ok(data)) => self.rest = data,
                 Some(Err(trailers)) => return Poll::Ready(Some(Ok(trailers))),
                 None => return Poll::Ready(None),
             }
         }
-        let bytes = self.rest.len().min(PIECE_BYTES);
-        let piece = self.rest.split_to(bytes);
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+        Poll::Ready(Some(Ok(self.next_piece())))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -2,10 +2,9 @@ use std::task::{Context, Poll};
 
 use futures::future::{Either, Ready, ready};
 use http::{Request, Response, header::AUTHORIZATION};
-use tonic::Status;
 use tower::{Layer, Service};
 
-use super::ServiceError;
+use super::error::rejected;
 use crate::{admission::AdminScope, security::TokenCheck};
 
 /// Wraps services in [`Authorize`].
@@ -44,21 +43,21 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let permission = match self.tokens.check(request.uri().path(), request.headers()) {
-            Ok(permission) => permission,
-            Err(error) => {
-                let status = Status::from(ServiceError::from(error));
-                return Either::Right(ready(Ok(status.into_http())));
+        match self.tokens.check(request.uri().path(), request.headers()) {
+            Ok(permission) => {
+                let extensions = request.extensions_mut();
+                if permission.is_admin {
+                    extensions.insert(AdminScope);
+                }
+                // The limits per client count the calls of a token together, by its name.
+                if let Some(token) = permission.token {
+                    extensions.insert(token);
+                }
+                // No handler or log can disclose the token.
+                request.headers_mut().remove(AUTHORIZATION);
+                Either::Left(self.inner.call(request))
             }
-        };
-        if permission.is_admin {
-            request.extensions_mut().insert(AdminScope);
+            Err(error) => Either::Right(ready(Ok(rejected(error)))),
         }
-        if let Some(token) = permission.token {
-            request.extensions_mut().insert(token);
-        }
-        // No handler or log can disclose the token.
-        request.headers_mut().remove(AUTHORIZATION);
-        Either::Left(self.inner.call(request))
     }
 }

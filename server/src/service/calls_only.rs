@@ -42,27 +42,27 @@ fn rejection<B>(request: &Request<B>) -> Option<ServiceError> {
         return None;
     }
     if !is_grpc(request.headers()) {
-        let found = request
-            .headers()
-            .get(CONTENT_TYPE)
-            .map(HeaderValue::as_bytes);
-        let found = String::from_utf8_lossy(found.unwrap_or_default()).into_owned();
+        let found = content_type(request.headers());
         return Some(ServiceError::ContentType { found });
     }
+    // gRPC ends its answers with trailers, and streams in both directions. JSON needs neither.
     let found = request.version();
     (found != Version::HTTP_2).then(|| ServiceError::HttpVersion {
         found: format!("{found:?}"),
     })
 }
 
+/// Returns the content type for an error, even if it is no text.
+fn content_type(headers: &HeaderMap) -> String {
+    let found = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    String::from_utf8_lossy(found.unwrap_or_default()).into_owned()
+}
+
 /// Returns whether the content type is that of gRPC with protobuf messages, with or without parameters.
 fn is_grpc(headers: &HeaderMap) -> bool {
-    let Some(text) = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-    else {
-        return false;
-    };
+    let value = headers.get(CONTENT_TYPE);
+    let text = value.and_then(|value| value.to_str().ok());
+    let text = text.unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
     let is = |expected: &str| essence.eq_ignore_ascii_case(expected);
     is("application/grpc") || is("application/grpc+proto")

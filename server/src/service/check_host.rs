@@ -2,10 +2,9 @@ use std::task::{Context, Poll};
 
 use futures::future::{Either, Ready, ready};
 use http::{Request, Response};
-use tonic::Status;
 use tower::{Layer, Service};
 
-use super::ServiceError;
+use super::error::rejected;
 use crate::security::AllowedHosts;
 
 /// Wraps services in [`CheckHost`].
@@ -44,14 +43,10 @@ where
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        match self
-            .hosts
-            .check(request.version(), request.uri(), request.headers())
-        {
+        let hosts = &self.hosts;
+        match hosts.check(request.version(), request.uri(), request.headers()) {
             Ok(()) => Either::Left(self.inner.call(request)),
-            Err(error) => Either::Right(ready(Ok(
-                Status::from(ServiceError::from(error)).into_http()
-            ))),
+            Err(error) => Either::Right(ready(Ok(rejected(error)))),
         }
     }
 }

@@ -17,7 +17,7 @@ use tonic::{Status, body::Body};
 use super::delivery::{DeliveredCall, Encoding, GRPC_ENCODING, PREFIX};
 use crate::{
     admission::Place,
-    compute::{Class, ComputePool},
+    compute::{Class, ComputePool, WorkerFailed},
 };
 
 /// How the answer of a call is compressed, and what that takes.
@@ -61,41 +61,56 @@ impl Compression {
         if Status::from_header_map(response.headers()).is_some() {
             return response;
         }
+        // The headers go out first, so they promise the encoding before any message is compressed.
         let (mut head, body) = response.into_parts();
         let name = HeaderValue::from_static(self.encoding.name());
         head.headers.insert(GRPC_ENCODING, name);
+        Response::from_parts(head, self.compressed_body(body))
+    }
+
+    fn compressed_body(self, body: Body) -> Body {
         let frames = stream::try_unfold((self, body), |(compression, mut body)| async move {
-            let Some(frame) = body.frame().await.transpose()? else {
-                return Ok(None);
-            };
-            let frame = match frame.into_data() {
-                Ok(messages) => Frame::data(compression.messages(messages).await?),
-                Err(trailers) => trailers,
-            };
-            Ok::<_, Status>(Some((frame, (compression, body))))
+            let frame = compression.next_frame(&mut body).await?;
+            Ok::<_, Status>(frame.map(|frame| (frame, (compression, body))))
         });
-        Response::from_parts(head, Body::new(StreamBody::new(Box::pin(frames))))
+        Body::new(StreamBody::new(Box::pin(frames)))
+    }
+
+    async fn next_frame(&self, body: &mut Body) -> Result<Option<Frame<Bytes>>, Status> {
+        let Some(frame) = body.frame().await.transpose()? else {
+            return Ok(None);
+        };
+        Ok(Some(match frame.into_data() {
+            Ok(messages) => Frame::data(self.messages(messages).await?),
+            Err(trailers) => trailers,
+        }))
     }
 
     /// Compresses whole messages with their prefixes, which is what tonic writes at a time.
     async fn messages(&self, uncompressed: Bytes) -> Result<Bytes, Status> {
         // The call holds what the messages take at most, beside what they are. Without room they stay as they are.
-        if self.place.hold(uncompressed.len()).is_err() {
+        let held = uncompressed.len();
+        if self.place.hold(held).is_err() {
             return Ok(uncompressed);
         }
-        let held = uncompressed.len();
+        let written = self.compress(uncompressed).await?;
+        self.place.release(held.saturating_sub(written.len()));
+        Ok(written)
+    }
+
+    /// Compresses a few messages immediately, and many on the compute threads.
+    async fn compress(&self, messages: Bytes) -> Result<Bytes, Status> {
+        let is_short = messages.len() <= INLINE_BYTES;
         let encoding = self.encoding;
-        let compress = move || compressed(uncompressed, encoding);
-        let written = if held <= INLINE_BYTES {
+        let compress = move || compressed(messages, encoding);
+        let written = if is_short {
             compress()
         } else {
             let work = self.pool.run(Class::Bulk, move |_| compress()).await;
-            work.map_err(|failed| Status::internal(failed.to_string()))?
-                .value
+            let failed = |failed: WorkerFailed| Status::internal(failed.to_string());
+            work.map_err(failed)?.value
         };
-        let written = written.map_err(|error| Status::internal(error.to_string()))?;
-        self.place.release(held.saturating_sub(written.len()));
-        Ok(written)
+        written.map_err(|error| Status::internal(error.to_string()))
     }
 }
 
@@ -103,23 +118,28 @@ impl Compression {
 fn compressed(mut messages: Bytes, encoding: Encoding) -> io::Result<Bytes> {
     let mut written = Vec::with_capacity(messages.len() / 2);
     while messages.len() >= PREFIX {
-        let _uncompressed = messages.get_u8();
+        // The flag, which says that the message is not compressed.
+        messages.advance(1);
         let length = messages.get_u32() as usize;
         let message = messages.split_to(length.min(messages.len()));
         let shorter = compressed_message(&message, encoding)?;
-        let is_compressed = shorter.len() < message.len();
-        let sent = if is_compressed {
-            &shorter[..]
+        // The flag before each message lets an answer mix both.
+        if shorter.len() < message.len() {
+            push_message(&mut written, 1, &shorter);
         } else {
-            &message
-        };
-        // Not longer than the message, whose length has 32 bits.
-        let length = u32::try_from(sent.len()).unwrap_or(u32::MAX);
-        written.push(u8::from(is_compressed));
-        written.extend_from_slice(&length.to_be_bytes());
-        written.extend_from_slice(sent);
+            push_message(&mut written, 0, &message);
+        }
     }
     Ok(written.into())
+}
+
+/// Adds a message and its prefix: the flag, which is 1 if the message is compressed, and the length.
+fn push_message(written: &mut Vec<u8>, flag: u8, message: &[u8]) {
+    // Not longer than the uncompressed message, whose length has 32 bits.
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    written.push(flag);
+    written.extend_from_slice(&length.to_be_bytes());
+    written.extend_from_slice(message);
 }
 
 fn compressed_message(message: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tower::{Layer, Service};
 
-use super::{ServiceError, header::read_header};
+use super::{ServiceError, error::rejected, header::read_header};
 use crate::call::{CallError, Deadline};
 
 /// Wraps services in [`Deadlines`].
@@ -29,14 +29,17 @@ pub struct Deadlines<S> {
 /// How much earlier than its deadline a call ends. Timers tick every millisecond.
 const EARLY_MARGIN: Duration = Duration::from_millis(1);
 
-/// Returns the deadline of a call with these headers that begins now.
+/// Returns the deadline of a call with these headers that begins now. It is an error if no time is left until then.
 fn of_headers(headers: &HeaderMap) -> Result<Option<Deadline>, ServiceError> {
-    let allowed = time_allowed(headers)?;
-    let ends_after = |allowed: Duration| Instant::now() + allowed.saturating_sub(EARLY_MARGIN);
-    Ok(allowed.map(|allowed| Deadline {
-        end: ends_after(allowed),
-        allowed,
-    }))
+    let Some(allowed) = time_allowed(headers)? else {
+        return Ok(None);
+    };
+    let end = Instant::now() + allowed.saturating_sub(EARLY_MARGIN);
+    let deadline = Deadline { end, allowed };
+    if deadline.left().is_zero() {
+        return Err(exceeded(deadline).into());
+    }
+    Ok(Some(deadline))
 }
 
 /// Returns the deadline of the call with these extensions.
@@ -44,11 +47,9 @@ pub(super) fn of_call(extensions: &Extensions) -> Option<Deadline> {
     extensions.get().copied()
 }
 
-fn exceeded(deadline: Deadline) -> Status {
-    CallError::DeadlineExceeded {
-        allowed: deadline.allowed,
-    }
-    .into()
+fn exceeded(deadline: Deadline) -> CallError {
+    let allowed = deadline.allowed;
+    CallError::DeadlineExceeded { allowed }
 }
 
 /// Returns the answers until the deadline, and then the error that it was exceeded.
@@ -56,10 +57,11 @@ pub(super) fn end_at<T>(
     deadline: Deadline,
     answers: impl Stream<Item = Result<T, Status>> + Unpin,
 ) -> impl Stream<Item = Result<T, Status>> {
+    // `try_unfold` ends after an error, which drops the answers and the work behind them.
     stream::try_unfold(answers, move |mut answers| async move {
         match timeout_at(deadline.end, answers.next()).await {
             Ok(answer) => Ok(answer.transpose()?.map(|answer| (answer, answers))),
-            Err(_) => Err(exceeded(deadline)),
+            Err(_) => Err(exceeded(deadline).into()),
         }
     })
 }
@@ -91,16 +93,14 @@ where
         let deadline = match of_headers(request.headers()) {
             Ok(Some(deadline)) => deadline,
             Ok(None) => return Box::pin(self.inner.call(request)),
-            Err(error) => return Box::pin(async move { Ok(Status::from(error).into_http()) }),
+            Err(error) => return Box::pin(async move { Ok(rejected(error)) }),
         };
-        if deadline.left().is_zero() {
-            return Box::pin(async move { Ok(exceeded(deadline).into_http()) });
-        }
         request.extensions_mut().insert(deadline);
-        let response = self.inner.call(request);
+        let call = self.inner.call(request);
+        // Dropping the handler at its deadline drops the work of the call that has not started.
         Box::pin(async move {
-            let response = timeout_at(deadline.end, response).await;
-            response.unwrap_or_else(|_| Ok(exceeded(deadline).into_http()))
+            let ended = timeout_at(deadline.end, call).await;
+            ended.unwrap_or_else(|_| Ok(rejected(exceeded(deadline))))
         })
     }
 }
@@ -108,19 +108,11 @@ where
 /// Reads the time that `grpc-timeout` allows, or `connect-timeout-ms`, which clients of the Connect protocol send; the shorter
 /// of both.
 fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, ServiceError> {
-    let grpc = read_header(
-        headers,
-        "grpc-timeout",
-        grpc_timeout,
-        "at most eight digits and a unit, such as 5S or 250m; units \
-        are H, M, S, m (milliseconds), u and n",
-    )?;
-    let connect = read_header(
-        headers,
-        "connect-timeout-ms",
-        connect_timeout,
-        "milliseconds in at most ten digits",
-    )?;
+    let expected = "at most eight digits and a unit, such as 5S or 250m; units \
+                    are H, M, S, m (milliseconds), u and n";
+    let grpc = read_header(headers, "grpc-timeout", grpc_timeout, expected)?;
+    let expected = "milliseconds in at most ten digits";
+    let connect = read_header(headers, "connect-timeout-ms", connect_timeout, expected)?;
     Ok(grpc.into_iter().chain(connect).min())
 }
 
@@ -144,6 +136,7 @@ fn connect_timeout(text: &str) -> Option<Duration> {
 
 /// Reads a number of at most this many digits, without a sign.
 fn whole_number(digits: &str, max_digits: usize) -> Option<u64> {
+    // The parser of integers takes a sign, which the protocols do not have.
     let is_number = digits.len() <= max_digits && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)
 }

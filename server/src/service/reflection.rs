@@ -26,6 +26,7 @@ impl Reflection {
     /// Returns the reflection of a listener with these services.
     pub fn of(services: &[&'static str]) -> Result<Self, DescriptorError> {
         let mut pool = DescriptorPool::new();
+        // Clients decode the details of errors by reflection, too.
         // Each set contains the files that its own import; those that are known already are left out.
         for set in [
             FILE_DESCRIPTOR_SET,
@@ -46,47 +47,41 @@ impl Reflection {
 
     /// Returns the file that declares a service, a message, an enum or an extension, or one of their members.
     fn file_of_symbol(&self, name: &str) -> Option<FileDescriptor> {
-        let pool = &self.pool;
-        let declared = |name: &str| {
-            let service = || {
-                pool.get_service_by_name(name)
-                    .map(|found| found.parent_file())
-            };
-            let message = || {
-                pool.get_message_by_name(name)
-                    .map(|found| found.parent_file())
-            };
-            let described = || pool.get_enum_by_name(name).map(|found| found.parent_file());
-            let extension = || {
-                pool.get_extension_by_name(name)
-                    .map(|found| found.parent_file())
-            };
-            service()
-                .or_else(message)
-                .or_else(described)
-                .or_else(extension)
-        };
-        declared(name).or_else(|| {
+        // The pool knows no members, such as methods and fields, by their full names.
+        self.declared(name).or_else(|| {
             let (parent, member) = name.rsplit_once('.')?;
-            declared(parent).filter(|_| self.has_member(parent, member))
+            let file = self.declared(parent);
+            file.filter(|_| self.has_member(parent, member))
         })
+    }
+
+    fn declared(&self, name: &str) -> Option<FileDescriptor> {
+        let pool = &self.pool;
+        if let Some(service) = pool.get_service_by_name(name) {
+            return Some(service.parent_file());
+        }
+        if let Some(message) = pool.get_message_by_name(name) {
+            return Some(message.parent_file());
+        }
+        if let Some(found) = pool.get_enum_by_name(name) {
+            return Some(found.parent_file());
+        }
+        let extension = pool.get_extension_by_name(name)?;
+        Some(extension.parent_file())
     }
 
     fn has_member(&self, parent: &str, member: &str) -> bool {
         let pool = &self.pool;
-        let of_message = pool.get_message_by_name(parent).is_some_and(|parent| {
-            parent.get_field_by_name(member).is_some()
-                || parent.oneofs().any(|oneof| oneof.name() == member)
-        });
-        let of_enum = || {
-            pool.get_enum_by_name(parent)
-                .is_some_and(|parent| parent.get_value_by_name(member).is_some())
-        };
-        let of_service = || {
-            pool.get_service_by_name(parent)
-                .is_some_and(|parent| parent.methods().any(|method| method.name() == member))
-        };
-        of_message || of_enum() || of_service()
+        if let Some(message) = pool.get_message_by_name(parent) {
+            let mut choices = message.oneofs();
+            return message.get_field_by_name(member).is_some()
+                || choices.any(|oneof| oneof.name() == member);
+        }
+        if let Some(found) = pool.get_enum_by_name(parent) {
+            return found.get_value_by_name(member).is_some();
+        }
+        let service = pool.get_service_by_name(parent);
+        service.is_some_and(|service| service.methods().any(|method| method.name() == member))
     }
 
     fn file_of_extension(&self, message: &str, number: i32) -> Option<FileDescriptor> {
@@ -98,10 +93,10 @@ impl Reflection {
     /// Returns the numbers of the extensions of a message, which almost none has.
     fn extensions(&self, message: &str) -> Option<Vec<i32>> {
         let message = self.pool.get_message_by_name(message)?;
+        let numbers = message.extensions().map(|extension| extension.number());
         Some(
-            message
-                .extensions()
-                .filter_map(|extension| i32::try_from(extension.number()).ok())
+            numbers
+                .filter_map(|number| i32::try_from(number).ok())
                 .collect(),
         )
     }
@@ -151,19 +146,16 @@ macro_rules! reflection {
                 reflection: &Reflection,
                 question: ServerReflectionRequest,
             ) -> ServerReflectionResponse {
-                let answer = question
-                    .message_request
-                    .as_ref()
-                    .map(|asked| answer_to(reflection, asked));
-                let no_question = || {
-                    error(
+                let answer = match &question.message_request {
+                    Some(asked) => answer_to(reflection, asked),
+                    None => error(
                         Code::InvalidArgument,
                         "message_request is missing".to_owned(),
-                    )
+                    ),
                 };
                 ServerReflectionResponse {
                     valid_host: question.host.clone(),
-                    message_response: Some(answer.unwrap_or_else(no_question)),
+                    message_response: Some(answer),
                     original_request: Some(question),
                 }
             }
@@ -181,22 +173,29 @@ macro_rules! reflection {
                         file(found, "extension", &format!("{message}, {number}"))
                     }
                     Question::AllExtensionNumbersOfType(name) => {
-                        let Some(extension_number) = reflection.extensions(name) else {
-                            return not_found("message", name);
-                        };
-                        Answer::AllExtensionNumbersResponse(ExtensionNumberResponse {
-                            base_type_name: name.clone(),
-                            extension_number,
-                        })
+                        extensions(reflection.extensions(name), name)
                     }
-                    Question::ListServices(_) => {
-                        let service = |name: &&str| ServiceResponse {
-                            name: (*name).to_owned(),
-                        };
-                        let service = reflection.services.iter().map(service).collect();
-                        Answer::ListServicesResponse(ListServiceResponse { service })
-                    }
+                    // By the protocol, the text of this question is ignored.
+                    Question::ListServices(_) => services(reflection),
                 }
+            }
+
+            fn extensions(found: Option<Vec<i32>>, message: &str) -> Answer {
+                let Some(extension_number) = found else {
+                    return not_found("message", message);
+                };
+                Answer::AllExtensionNumbersResponse(ExtensionNumberResponse {
+                    base_type_name: message.to_owned(),
+                    extension_number,
+                })
+            }
+
+            fn services(reflection: &Reflection) -> Answer {
+                let service = |name: &&str| ServiceResponse {
+                    name: (*name).to_owned(),
+                };
+                let service = reflection.services.iter().map(service).collect();
+                Answer::ListServicesResponse(ListServiceResponse { service })
             }
 
             fn file(found: Option<FileDescriptor>, kind: &str, name: &str) -> Answer {

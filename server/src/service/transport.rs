@@ -52,23 +52,16 @@ pub(super) fn explained(status: Status) -> Status {
 
 /// Returns a status with code, `ErrorInfo` and advice for one of tonic's own; `None` for a status that has details.
 fn explain(status: &Status, uri: Option<&Uri>) -> Option<Status> {
+    // The errors of this server have details, and those of tonic and its services have none.
     if !status.details().is_empty() {
         return cancelled(status);
     }
     match status.code() {
         // The second is tonic's code for a message that exceeds the limit while it is decompressed.
         Code::OutOfRange | Code::ResourceExhausted => Some(too_long(status.message())),
-        Code::Internal => {
-            let found = status.message();
-            let message = format!("the request is not a readable message of this method: {found}");
-            let reason = Reason::RequestMalformed.name();
-            let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
-            Some(Status::with_error_details(
-                Code::InvalidArgument,
-                message,
-                details,
-            ))
-        }
+        // Tonic blames itself for what its decoder cannot read. A fault of the server has details.
+        Code::Internal => Some(malformed(status.message())),
+        // In the middle of a stream the method is known, and there is no path to name.
         Code::Unimplemented => {
             let path = uri?.path().to_owned();
             Some(ServiceError::UnknownMethod { path }.into())
@@ -80,6 +73,14 @@ fn explain(status: &Status, uri: Option<&Uri>) -> Option<Status> {
         }
         _ => None,
     }
+}
+
+/// Returns the status of a message that cannot be decoded, given what tonic says.
+fn malformed(found: &str) -> Status {
+    let message = format!("the request is not a readable message of this method: {found}");
+    let reason = Reason::RequestMalformed.name();
+    let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
+    Status::with_error_details(Code::InvalidArgument, message, details)
 }
 
 /// Returns the status of a message that exceeds the limit, given what tonic says.

@@ -15,6 +15,7 @@ use super::{
     fields::FieldCount,
     frames::{Frames, PREFIX, Part, prefix},
     read_ahead::Incoming,
+    waits::Waits,
 };
 use crate::{
     admission::{AdmissionError, AdmissionLimit, Arrival},
@@ -49,15 +50,6 @@ struct Delivery {
     stage: Stage,
 }
 
-/// What the server waits for.
-#[derive(Clone, Copy)]
-enum Waits {
-    /// The rest of a message. The first message begins with the headers.
-    Message { since: Instant },
-    /// The next message of a stream.
-    Next { since: Instant },
-}
-
 /// What follows the bytes that are ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -86,57 +78,55 @@ pub(in crate::service) fn deliver(
     settings: DeliverySettings,
 ) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
-    // Tonic would decompress the messages again.
+    // With the header, tonic would decompress the messages again.
     parts.headers.remove(GRPC);
     let json = parts.extensions.get::<JsonMethod>().cloned();
-    let is_compressed_json = json.is_some() && opened.encoding.is_some();
-    let incoming = if opened.call.kind.is_stream {
-        Incoming::read_ahead(body, settings.stream_window_bytes as usize / 2)
-    } else {
-        Incoming::Direct(body)
-    };
-    let waits = Waits::Message {
-        since: Instant::now(),
-    };
-    let delivery = Delivery {
-        incoming,
-        call: opened.call,
-        settings,
-        arrival: Some(opened.arrival),
-        encoding: opened.encoding,
-        frames: Frames::new(settings.max_message_bytes),
-        fields: FieldCount::default(),
-        waits,
-        arrived: Bytes::new(),
-        compressed: is_compressed_json.then(Vec::new),
-        json: json.map(|method| JsonMessage::new(method, settings.max_message_bytes)),
-        ready: VecDeque::new(),
-        stage: Stage::Receiving,
-    };
-    let frames = stream::try_unfold(delivery, |mut delivery| async {
-        let bytes = delivery.next().await?;
-        Ok::<_, Status>(bytes.map(|bytes| (Frame::data(bytes), delivery)))
-    });
-    Request::from_parts(parts, Body::new(StreamBody::new(frames)))
-}
-
-impl Waits {
-    /// Returns until when the server waits, and the error of a call that takes longer.
-    fn end(self, settings: &DeliverySettings) -> (Instant, DeliveryError) {
-        match self {
-            Self::Message { since } => {
-                let allowed = settings.max_message_seconds;
-                (since + allowed, DeliveryError::Late { allowed })
-            }
-            Self::Next { since } => {
-                let allowed = settings.max_stream_idle_seconds;
-                (since + allowed, DeliveryError::Idle { allowed })
-            }
-        }
-    }
+    let delivery = Delivery::new(body, json, opened, settings);
+    Request::from_parts(parts, delivery.into_body())
 }
 
 impl Delivery {
+    fn new(
+        body: Body,
+        json: Option<JsonMethod>,
+        opened: OpenedCall,
+        settings: DeliverySettings,
+    ) -> Self {
+        let limit = settings.max_message_bytes;
+        // The flag of its frame says whether a message of gRPC is compressed. JSON has no frames:
+        // its header speaks of the whole body.
+        let is_compressed_json = json.is_some() && opened.encoding.is_some();
+        let incoming = if opened.call.kind.is_stream {
+            // The other half of the window is what the transport may hold.
+            Incoming::read_ahead(body, settings.stream_window_bytes as usize / 2)
+        } else {
+            Incoming::Direct(body)
+        };
+        Self {
+            incoming,
+            call: opened.call,
+            settings,
+            arrival: Some(opened.arrival),
+            encoding: opened.encoding,
+            frames: Frames::new(limit),
+            fields: FieldCount::default(),
+            waits: Waits::message(),
+            arrived: Bytes::new(),
+            compressed: is_compressed_json.then(Vec::new),
+            json: json.map(|method| JsonMessage::new(method, limit)),
+            ready: VecDeque::new(),
+            stage: Stage::Receiving,
+        }
+    }
+
+    fn into_body(self) -> Body {
+        let frames = stream::try_unfold(self, |mut delivery| async {
+            let bytes = delivery.next().await?;
+            Ok::<_, Status>(bytes.map(|bytes| (Frame::data(bytes), delivery)))
+        });
+        Body::new(StreamBody::new(frames))
+    }
+
     /// Returns the next bytes for tonic; `None` after the last message. A message is complete, and its call is counted,
     /// before its last bytes are returned.
     async fn next(&mut self) -> Result<Option<Bytes>, Status> {
@@ -148,13 +138,10 @@ impl Delivery {
                 }
                 self.proceed();
             }
+            // `End` follows the last bytes of a message without more of them. The call is therefore
+            // counted before tonic has the whole message and calls the handler.
             match self.frames.next(&mut self.arrived)? {
-                Some(Part::Start {
-                    is_compressed,
-                    length,
-                }) => self.start(is_compressed, length)?,
-                Some(Part::Bytes(bytes)) => self.take(bytes)?,
-                Some(Part::End) => self.complete().await?,
+                Some(part) => self.add(part).await?,
                 None => match self.ready.pop_front() {
                     Some(bytes) => return Ok(Some(bytes)),
                     None => self.receive().await?,
@@ -163,15 +150,25 @@ impl Delivery {
         }
     }
 
+    async fn add(&mut self, part: Part) -> Result<(), Status> {
+        match part {
+            Part::Start {
+                is_compressed,
+                length,
+            } => self.start(is_compressed, length),
+            Part::Bytes(bytes) => self.take(bytes),
+            Part::End => self.complete().await,
+        }
+    }
+
     /// Waits for the next message after one was taken.
     fn proceed(&mut self) {
         self.stage = Stage::Receiving;
-        let since = Instant::now();
         // What has arrived with the message may begin the next one.
         self.waits = if self.arrived.is_empty() {
-            Waits::Next { since }
+            Waits::next()
         } else {
-            Waits::Message { since }
+            Waits::message()
         };
     }
 
@@ -207,11 +204,17 @@ impl Delivery {
     /// Counts the call as in flight, and decompresses the message if it is compressed.
     async fn complete(&mut self) -> Result<(), Status> {
         if let Some(arrival) = self.arrival.take() {
+            // The call leaves those that arrive before it takes a place in flight, so that it never
+            // has two places.
             drop(arrival);
             self.call.delivered()?;
         }
-        if let (Some(compressed), Some(encoding)) = (self.compressed.take(), self.encoding) {
-            self.decompress(compressed, encoding).await?;
+        if let Some(message) = self.decompressed().await? {
+            for piece in &message.pieces {
+                self.fields.read(piece)?;
+            }
+            self.ready.push_back(prefix(message.bytes));
+            self.ready.extend(message.pieces);
         }
         self.stage = if self.call.kind.is_stream {
             Stage::Complete
@@ -221,14 +224,17 @@ impl Delivery {
         Ok(())
     }
 
-    async fn decompress(&mut self, compressed: Vec<u8>, encoding: Encoding) -> Result<(), Status> {
-        let message = decompressed(&self.call, self.settings, compressed, encoding).await?;
-        for piece in &message.pieces {
-            self.fields.read(piece)?;
-        }
-        self.ready.push_back(prefix(message.bytes));
-        self.ready.extend(message.pieces);
-        Ok(())
+    /// Decompresses what has arrived of a message, and releases its compressed bytes; `None` if it is not compressed.
+    async fn decompressed(&mut self) -> Result<Option<DecompressedMessage>, ServiceError> {
+        let Some((compressed, encoding)) = self.compressed.take().zip(self.encoding) else {
+            return Ok(None);
+        };
+        let bytes = compressed.len();
+        let place = &self.call.place;
+        let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
+        let message = decompression.finish(&self.call.pool).await?;
+        place.release(bytes);
+        Ok(Some(message))
     }
 
     fn take_json(&mut self, bytes: &Bytes) -> Result<(), Status> {
@@ -237,6 +243,7 @@ impl Delivery {
         }
         self.hold(bytes.len())?;
         if let Some(compressed) = &mut self.compressed {
+            // The frame of gRPC gives the length in advance. A body of JSON may be endless.
             let found = compressed.len() + bytes.len();
             let limit = self.settings.max_message_bytes;
             if found > limit {
@@ -252,12 +259,11 @@ impl Delivery {
         self.json.as_mut().map_or(Ok(()), |json| json.push(bytes))
     }
 
-    /// Counts the call as in flight, and reads its message: a short one immediately, a long one on the compute threads.
+    /// Counts the call as in flight, and reads its message.
     async fn complete_json(&mut self) -> Result<(), Status> {
         self.arrival = None;
         self.call.delivered()?;
-        if let (Some(compressed), Some(encoding)) = (self.compressed.take(), self.encoding) {
-            let message = decompressed(&self.call, self.settings, compressed, encoding).await?;
+        if let Some(message) = self.decompressed().await? {
             for piece in message.pieces {
                 // A piece is copied, and its copy held in its place.
                 self.push_json(&piece)?;
@@ -266,37 +272,16 @@ impl Delivery {
         let Some(json) = self.json.take() else {
             return Ok(());
         };
-        let sent = json.len();
-        let to_read = json.bytes_to_read();
-        self.hold(to_read)?;
-        let message = if sent <= INLINE_JSON {
-            json.read()
-        } else {
-            let read = self.call.pool.run(Class::Bulk, move |_| json.read()).await;
-            read.map_err(CallError::from)?.value
-        };
-        let message = message?;
-        self.hold(message.len())?;
-        self.call.place.release(to_read + sent);
+        let message = read_json(json, &self.call).await?;
         self.fields.read(&message)?;
         self.ready.extend([prefix(message.len()), message]);
         self.stage = Stage::Ended;
         Ok(())
     }
 
-    /// Waits for more bytes of the client, within the time that it has.
+    /// Takes in more bytes of the client, or the end of them.
     async fn receive(&mut self) -> Result<(), Status> {
-        let (end, late) = self.waits.end(&self.settings);
-        if end <= Instant::now() {
-            return Err(late.into());
-        }
-        let bytes = tokio::select! {
-            biased;
-            bytes = self.incoming.bytes() => bytes?,
-            limit = displaced(self.arrival.as_mut()) => return Err(AdmissionError::Displaced(limit).into()),
-            () = sleep_until(end) => return Err(late.into()),
-        };
-        match bytes {
+        match self.wait().await? {
             Some(bytes) if self.json.is_some() => self.take_json(&bytes)?,
             None if self.json.is_some() => self.complete_json().await?,
             Some(bytes) => self.arrived(bytes),
@@ -304,6 +289,21 @@ impl Delivery {
             None => return Err(DeliveryError::Truncated.into()),
         }
         Ok(())
+    }
+
+    /// Waits for more bytes of the client, within the time that it has.
+    async fn wait(&mut self) -> Result<Option<Bytes>, Status> {
+        let (end, late) = self.waits.end(&self.settings);
+        // Bytes come first below. A client that always has a few of them ready must still end.
+        if end <= Instant::now() {
+            return Err(late.into());
+        }
+        tokio::select! {
+            biased;
+            bytes = self.incoming.bytes() => Ok(bytes?),
+            limit = displaced(self.arrival.as_mut()) => Err(AdmissionError::Displaced(limit).into()),
+            () = sleep_until(end) => Err(late.into()),
+        }
     }
 
     fn arrived(&mut self, bytes: Bytes) {
@@ -314,25 +314,26 @@ impl Delivery {
             arrival.moved();
         }
         if let Waits::Next { .. } = self.waits {
-            self.waits = Waits::Message {
-                since: Instant::now(),
-            };
+            self.waits = Waits::message();
         }
         self.arrived = bytes;
     }
 }
 
-/// Decompresses a message, and releases its compressed bytes.
-async fn decompressed(
-    call: &DeliveredCall,
-    settings: DeliverySettings,
-    compressed: Vec<u8>,
-    encoding: Encoding,
-) -> Result<DecompressedMessage, ServiceError> {
-    let bytes = compressed.len();
-    let decompression = Decompression::new(encoding, compressed, settings, call.place.clone())?;
-    let message = decompression.finish(&call.pool).await?;
-    call.place.release(bytes);
+/// Reads a message of JSON: a short one immediately, a long one on the compute threads.
+async fn read_json(json: JsonMessage, call: &DeliveredCall) -> Result<Bytes, ServiceError> {
+    let sent = json.len();
+    // What the values take is held before they exist, because JSON has many of them in few bytes.
+    let to_read = json.bytes_to_read();
+    call.place.hold(to_read).map_err(CallError::from)?;
+    let message = if sent <= INLINE_JSON {
+        json.read()?
+    } else {
+        let read = call.pool.run(Class::Bulk, move |_| json.read()).await;
+        read.map_err(CallError::from)?.value?
+    };
+    call.place.hold(message.len()).map_err(CallError::from)?;
+    call.place.release(to_read + sent);
     Ok(message)
 }
 

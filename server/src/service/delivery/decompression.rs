@@ -72,38 +72,27 @@ impl Encoding {
         headers: &HeaderMap,
         is_json: bool,
     ) -> Result<Option<Self>, ServiceError> {
-        let [own, other] = if is_json {
-            [CONTENT, GRPC]
+        let (own, other, expected) = if is_json {
+            (CONTENT, GRPC, "none: JSON has content-encoding")
         } else {
-            [GRPC, CONTENT]
+            (GRPC, CONTENT, "none: gRPC has grpc-encoding")
         };
-        let expected = if is_json {
-            "none: JSON has content-encoding"
-        } else {
-            "none: gRPC has grpc-encoding"
-        };
+        // An encoding in the header of the other kind would be ignored, and the message unreadable.
         let none = |text: &str| (text == IDENTITY).then_some(());
         read_header(headers, other, none, expected)?;
-        let Some(named) = read_header(
-            headers,
-            own,
-            |text| Some(text.to_ascii_lowercase()),
-            "one encoding",
-        )?
-        else {
+        Self::read(headers, own)
+    }
+
+    fn read(headers: &HeaderMap, header: &'static str) -> Result<Option<Self>, ServiceError> {
+        let lower_case = |text: &str| Some(text.to_ascii_lowercase());
+        let found = read_header(headers, header, lower_case, "one encoding")?;
+        let Some(found) = found.filter(|name| name != IDENTITY) else {
             return Ok(None);
         };
-        if named == IDENTITY {
-            return Ok(None);
-        }
-        match Self::named(&named) {
-            Some(encoding) => Ok(Some(encoding)),
-            None => Err(DeliveryError::Encoding {
-                header: own,
-                found: named,
-            }
-            .into()),
-        }
+        let encoding = Self::named(&found);
+        Ok(Some(
+            encoding.ok_or(DeliveryError::Encoding { header, found })?,
+        ))
     }
 
     /// Returns the encoding of this name.
@@ -169,6 +158,8 @@ impl Decompression {
         mut self,
         pool: &ComputePool,
     ) -> Result<DecompressedMessage, ServiceError> {
+        // Each turn is queued anew behind other work, so that a long message delays no short call by
+        // more than one turn.
         let mut is_complete = self.proceed(INLINE_BYTES)?;
         while !is_complete {
             let turn = pool.run(Class::Bulk, move |_| (self.proceed(TURN_BYTES), self));
@@ -179,6 +170,7 @@ impl Decompression {
         Ok(self.message)
     }
 
+    /// Holds the part of the window that `bytes` more decompressed bytes fill.
     fn hold_window(&mut self, bytes: usize) -> Result<(), CallError> {
         let bytes = bytes.min(self.max_window - self.window_held);
         self.window_held += bytes;
@@ -204,20 +196,19 @@ impl Decompression {
 
     /// Decompresses the next piece, which is empty at the end of the message.
     fn piece(&mut self) -> Result<Bytes, ServiceError> {
+        // A short message does not hold a whole piece: its first has room for a ratio of eight.
         let size = PIECE_BYTES.min((8 * self.compressed).max(1024));
         self.place.hold(size).map_err(CallError::from)?;
         let mut piece = vec![0; size];
         let mut filled = 0;
         while filled < size {
-            match self
-                .reader
-                .read(&mut piece[filled..])
-                .map_err(DeliveryError::from)?
-            {
+            let read = self.reader.read(&mut piece[filled..]);
+            match read.map_err(DeliveryError::from)? {
                 0 => break,
                 read => filled += read,
             }
         }
+        // The rest is released to other calls, so a short piece must not keep its allocation.
         piece.truncate(filled);
         self.place.release(size - filled);
         Ok(if filled < size / 2 {
@@ -235,6 +226,7 @@ impl Decompression {
         }
         let compressed = self.compressed;
         let ratio = self.settings.max_compression_ratio.get() as usize;
+        // The division cannot overflow, as `compressed * ratio` could.
         if bytes > MIN_RATIO_BYTES && bytes / ratio > compressed {
             return Err(DeliveryError::RatioTooLarge { compressed, ratio });
         }

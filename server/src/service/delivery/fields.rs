@@ -83,9 +83,8 @@ impl FieldCount {
             bytes = match &mut self.state {
                 State::Unreadable => return Ok(()),
                 State::Payload { left } => {
-                    let skipped = usize::try_from(*left)
-                        .unwrap_or(usize::MAX)
-                        .min(bytes.len());
+                    let payload = usize::try_from(*left).unwrap_or(usize::MAX);
+                    let skipped = payload.min(bytes.len());
                     self.state = State::payload(*left - skipped as u64);
                     &bytes[skipped..]
                 }
@@ -106,6 +105,7 @@ impl FieldCount {
         *number |= u64::from(byte & 0x7f) << *bits;
         if byte & 0x80 != 0 {
             *bits += 7;
+            // A number of protobuf has at most ten bytes.
             if *bits > 63 {
                 self.state = State::Unreadable;
             }

@@ -16,7 +16,7 @@ pub(super) struct Frames {
 #[derive(Debug)]
 enum State {
     /// Some of the bytes before a message.
-    Prefix { bytes: [u8; PREFIX], read: usize },
+    Prefix { prefix: [u8; PREFIX], read: usize },
     /// Bytes of a message that are to come.
     Message { left: usize },
 }
@@ -51,13 +51,8 @@ impl Frames {
     /// Takes the next part from the bytes; `None` if it needs more of them.
     pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<Part>, DeliveryError> {
         match &mut self.state {
-            State::Prefix {
-                bytes: prefix,
-                read,
-            } => {
-                let taken = bytes.len().min(PREFIX - *read);
-                bytes.copy_to_slice(&mut prefix[*read..*read + taken]);
-                *read += taken;
+            State::Prefix { prefix, read } => {
+                *read += fill(&mut prefix[*read..], bytes);
                 if *read < PREFIX {
                     Ok(None)
                 } else {
@@ -80,7 +75,7 @@ impl Frames {
     /// Reads the bytes before a message.
     fn start(&mut self) -> Result<Part, DeliveryError> {
         let State::Prefix {
-            bytes: [flag, length @ ..],
+            prefix: [flag, length @ ..],
             ..
         } = self.state
         else {
@@ -91,11 +86,12 @@ impl Frames {
         }
         // A length of 32 bits fits a `usize`.
         let length = u32::from_be_bytes(length) as usize;
-        if length > self.limit {
-            return Err(DeliveryError::TooLarge {
-                found: length,
-                limit: self.limit,
-            });
+        let limit = self.limit;
+        // The length is believed before a byte of the message has come, so that nothing is kept of
+        // a message that is too long.
+        if length > limit {
+            let found = length;
+            return Err(DeliveryError::TooLarge { found, limit });
         }
         self.state = State::Message { left: length };
         Ok(Part::Start {
@@ -105,10 +101,17 @@ impl Frames {
     }
 }
 
+/// Takes bytes for the rest of a prefix, and returns how many there were.
+fn fill(rest: &mut [u8], bytes: &mut Bytes) -> usize {
+    let taken = rest.len().min(bytes.len());
+    bytes.copy_to_slice(&mut rest[..taken]);
+    taken
+}
+
 impl State {
     fn start() -> Self {
         Self::Prefix {
-            bytes: [0; PREFIX],
+            prefix: [0; PREFIX],
             read: 0,
         }
     }

@@ -9,6 +9,7 @@ mod frames;
 mod kind;
 mod read_ahead;
 mod settings;
+mod waits;
 
 pub(super) use body::{OpenedCall, deliver};
 pub(super) use call::DeliveredCall;

@@ -27,6 +27,7 @@ pub(super) enum Incoming {
 /// Bytes that are read by a task, which ends soon after this is dropped.
 pub(super) struct ReadAhead {
     shared: Arc<Shared>,
+    // Nothing is ever sent: to drop the sender is the signal.
     _call: oneshot::Sender<()>,
 }
 
@@ -133,6 +134,8 @@ impl Shared {
         let mut waiting = self.lock();
         waiting.bytes.extend_from_slice(bytes);
         waiting.frames += 1;
+        // Flow control stops a client whose frames are large. Small ones take the transport more
+        // memory than their bytes, so their sender is refused instead.
         let are_small = waiting.bytes.len() < SMALL_FRAME_BYTES * waiting.frames;
         if waiting.bytes.len() >= limit && are_small {
             return Err(DeliveryError::Ahead { limit });
@@ -158,6 +161,7 @@ impl Shared {
             if let Some(next) = self.take() {
                 return next;
             }
+            // `Notify` keeps one permit, so that bytes which arrive just now end the wait, too.
             self.arrived.notified().await;
         }
     }
@@ -165,6 +169,7 @@ impl Shared {
     /// Takes what waits; `None` if nothing does.
     fn take(&self) -> Option<Result<Option<Bytes>, DeliveryError>> {
         let mut waiting = self.lock();
+        // The call fails in any case, so what arrived before the error is not scored first.
         if let Some(Err(error)) = &waiting.end {
             return Some(Err(error.clone()));
         }
