@@ -1,6 +1,6 @@
 //! Writes results into the messages of an answer.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hlorank_graph::SegmentedGraph;
 use hlorank_proto::v1::{
@@ -8,10 +8,10 @@ use hlorank_proto::v1::{
 };
 
 use crate::{
-    graphs::Warning,
+    graphs::{FoundGraph, Warning},
     model::{Model, ScoreUnit},
     outcome::{KernelTime, Reuse, Timings},
-    session::Session,
+    session::{ScoredBatch, Session},
 };
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
@@ -24,6 +24,7 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
 
 /// Writes a count.
 pub(super) fn count(count: usize) -> u32 {
+    // Limits keep all counts far below the maximum.
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -48,14 +49,10 @@ impl From<ScoreUnit> for v1::ScoreUnit {
 
 /// Writes the kernels of a configuration.
 pub(super) fn config_kernels(kernels: Vec<KernelTime>) -> v1::ConfigKernels {
-    let kernel = |KernelTime {
-                      node,
-                      computed_nodes,
-                      seconds,
-                  }| v1::KernelTime {
-        node,
-        computed_nodes: u32::try_from(computed_nodes).unwrap_or(u32::MAX),
-        seconds,
+    let kernel = |kernel: KernelTime| v1::KernelTime {
+        node: kernel.node,
+        computed_nodes: count(kernel.computed_nodes),
+        seconds: kernel.seconds,
     };
     v1::ConfigKernels {
         kernels: kernels.into_iter().map(kernel).collect(),
@@ -67,6 +64,15 @@ pub(super) fn warnings(of_graph: Vec<Warning>, session: &mut Session) -> Vec<v1:
     let of_session = session.take_warnings();
     let all = of_graph.into_iter().chain(of_session);
     all.map(v1::Warning::from).collect()
+}
+
+/// Returns the time of each stage of a call with one batch, until now.
+pub(super) fn timings(found: &FoundGraph, scored: &ScoredBatch, started: Instant) -> Timings {
+    Timings {
+        featurize: found.featurize,
+        total: started.elapsed(),
+        ..scored.timings()
+    }
 }
 
 /// Writes the time of each stage.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hlorank_graph::{NamedFeatureSet, Task};
 use hlorank_proto::v1::{
     self, CompareModelsRequest, CompareModelsResponse, ComparedMean, ModelSelector,
 };
@@ -38,7 +39,7 @@ impl Models {
     ) -> Result<Arc<Model>, ServiceError> {
         let hint = "give the name of a model; ListModels lists them";
         let selector = selector.filter(|selector| !selector.name.is_empty());
-        let selector = selector.ok_or(ServiceError::Missing { field, hint })?;
+        let selector = selector.ok_or(ServiceError::missing(field, hint))?;
         let found = self.registry.version(&selector.name, &wanted(&selector)?);
         Ok(found.map_err(CallError::from)?)
     }
@@ -46,58 +47,53 @@ impl Models {
 
 /// Checks that two models rank configurations of the same graphs.
 fn check_tasks(first: &Model, second: &Model) -> Result<(), ServiceError> {
-    let of = |model: &Model| {
-        (
-            model.manifest().task(),
-            model
-                .manifest()
-                .features()
-                .named()
-                .map(|set| set.name().to_owned()),
-        )
-    };
-    if of(first) == of(second) {
+    if subject(first) == subject(second) {
         return Ok(());
     }
-    let [found, expected] = [second, first].map(|model| {
-        let name = &model.manifest().name;
-        let (task, set) = of(model);
-        let set = set
-            .map(|set| format!(" of the feature set `{set}`"))
-            .unwrap_or_default();
-        format!("`{name}`, a model of {task} configurations{set}")
-    });
-    Err(ServiceError::Invalid {
-        field: "second",
-        found,
-        expected: format!("a model like {expected}"),
-    })
+    let expected = format!("a model like {}", described(first));
+    Err(ServiceError::invalid("second", described(second), expected))
+}
+
+/// Returns the task of a model, and the name of its feature set.
+fn subject(model: &Model) -> (Task, Option<&str>) {
+    let manifest = model.manifest();
+    let set = manifest.features().named();
+    (manifest.task(), set.map(NamedFeatureSet::name))
+}
+
+fn described(model: &Model) -> String {
+    let name = &model.manifest().name;
+    let (task, set) = subject(model);
+    let set = set.map(|set| format!(" of the feature set `{set}`"));
+    let set = set.unwrap_or_default();
+    format!("`{name}`, a model of {task} configurations{set}")
 }
 
 /// Writes a comparison.
 fn comparison([first, second]: [&Model; 2], compared: &Comparison) -> CompareModelsResponse {
     let [one, other] = &compared.versions;
-    let mean = |first, second, [difference_low, difference_high]: [f64; 2]| {
-        Some(ComparedMean {
-            first,
-            second,
-            difference_low,
-            difference_high,
-        })
-    };
+    let pairs = [one.ordered_pairs, other.ordered_pairs];
     CompareModelsResponse {
         first: Some(selector(first)),
         second: Some(selector(second)),
+        // The versions are compared on the graphs that both rank, so the counts are those of both.
         graphs: count(one.graphs),
         configs: count(one.measured),
-        kendall_tau: mean(one.tau, other.tau, compared.tau),
-        ordered_pairs: mean(
-            one.ordered_pairs,
-            other.ordered_pairs,
-            compared.ordered_pairs,
-        ),
-        top_pick_regret: mean(one.regret, other.regret, compared.regret),
+        kendall_tau: Some(mean([one.tau, other.tau], compared.tau)),
+        ordered_pairs: Some(mean(pairs, compared.ordered_pairs)),
+        top_pick_regret: Some(mean([one.regret, other.regret], compared.regret)),
         verdict: v1::Verdict::from(compared.verdict).into(),
+    }
+}
+
+/// Writes the means of a measure for two versions, and the interval of their difference.
+fn mean([first, second]: [f64; 2], difference: [f64; 2]) -> ComparedMean {
+    let [difference_low, difference_high] = difference;
+    ComparedMean {
+        first,
+        second,
+        difference_low,
+        difference_high,
     }
 }
 

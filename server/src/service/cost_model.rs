@@ -36,15 +36,14 @@ pub(crate) struct CostModel {
 impl CostModel {
     /// Returns the call that a request belongs to, and opens it if no layer did.
     pub(super) fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
-        let open = || {
-            let opened = self.admission.open(&caller(extensions), 0);
-            opened.map_err(CallError::from)
+        let place = match extensions.get::<Place>() {
+            Some(place) => Ok(place.clone()),
+            None => self.admission.open(&caller(extensions), 0),
         };
-        let place = extensions.get::<Place>().cloned().map_or_else(open, Ok)?;
         // Calls that are not observed leave their record unread.
         let record = extensions.get::<CallRecord>().cloned().unwrap_or_default();
         Ok(Call {
-            place,
+            place: place.map_err(CallError::from)?,
             record,
             deadline: deadline::of_call(extensions),
             client: client(extensions),

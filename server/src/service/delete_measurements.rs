@@ -2,11 +2,8 @@
 
 use hlorank_proto::v1::{DeleteMeasurementsRequest, DeleteMeasurementsResponse};
 
-use super::{CostModel, ServiceError, adapt_request::check_target, graph_request::read_filter};
-use crate::{
-    call::CallError,
-    store::{Chosen, Reporter},
-};
+use super::{CostModel, ServiceError, adapt_request::check_target, graph_request::read_chosen};
+use crate::{call::CallError, store::Reporter};
 
 impl CostModel {
     pub(super) async fn delete(
@@ -14,18 +11,13 @@ impl CostModel {
         request: DeleteMeasurementsRequest,
     ) -> Result<DeleteMeasurementsResponse, ServiceError> {
         let store = self.stored.store().map_err(CallError::from)?;
-        let target = request.target;
         let reporter = Reporter::named(&request.reporter);
-        // All targets are never deleted by mistake.
-        if reporter.is_none() || !target.is_empty() {
-            check_target("target", &target)?;
+        // A request whose fields are not set must not delete everything: only the measurements of a
+        // reporter are deleted on all targets.
+        if reporter.is_none() || !request.target.is_empty() {
+            check_target("target", &request.target)?;
         }
-        let graph = read_filter(&target, &request.graph_hash)?;
-        let chosen = Chosen {
-            target: Some(target).filter(|target| !target.is_empty()),
-            graph,
-            reporter,
-        };
+        let chosen = read_chosen(request.target, &request.graph_hash, reporter)?;
         let deleted = store.delete(&chosen).await.map_err(CallError::from)?;
         Ok(DeleteMeasurementsResponse { deleted })
     }

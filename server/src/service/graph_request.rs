@@ -1,17 +1,25 @@
-//! Reads the graph of a request, and selects the model.
+//! Reads the graph of a request, selects the model, and opens the session.
 
 use bytes::Bytes;
 use hlorank_graph::{Digest, Task};
-use hlorank_proto::v1;
+use hlorank_proto::{
+    received::Adapt,
+    v1::{self, ModelSelector},
+};
 
-use super::{CostModel, ServiceError, adapt_request::check_target};
+use super::{CostModel, ServiceError, adapt_request::check_target, model_selector::wanted_model};
 use crate::{
+    call::Call,
     graphs::{FoundGraph, GraphContent, GraphOrigin, SentGraph},
-    session::{SelectedModel, WantedModel},
+    session::{SelectedModel, Session, WantedModel},
+    store::{Chosen, Reporter},
     telemetry::CallRecord,
 };
 
 const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text, features or feature_graph";
+
+const TASK_HINT: &str = "TASK_TILE for a kernel, TASK_LAYOUT for a module whose layouts are tuned, TASK_FUSION for a program \
+                         before fusion";
 
 impl CostModel {
     /// Decodes a request's graph, and reads where it comes from. `task` is the task of the batch that comes with it.
@@ -24,9 +32,38 @@ impl CostModel {
         origin(graph, task)
     }
 
+    /// Finds the graph of a request. `task` is the task of the batch that comes with it.
+    pub(super) async fn find_graph(
+        &self,
+        graph: Option<Bytes>,
+        task: Option<Task>,
+        record: &CallRecord,
+    ) -> Result<FoundGraph, ServiceError> {
+        let origin = self.graph(graph, task).await?;
+        Ok(self.graphs.find(origin, record).await?)
+    }
+
+    /// Opens the session of a call with configurations of a task, and has it learn.
+    pub(super) async fn open(
+        &self,
+        graph: Option<Bytes>,
+        model: Option<ModelSelector>,
+        adapt: Option<Adapt>,
+        task: Task,
+        call: Call,
+    ) -> Result<(FoundGraph, Session), ServiceError> {
+        let wanted = wanted_model(model, adapt.as_ref())?;
+        let found = self.find(graph, &wanted, task, &call.record);
+        let (found, model) = found.await?;
+        let mut session = self.sessions.open(call, model, &found)?;
+        // What is learned comes before the scores, because they are adapted to it.
+        self.adapt(&mut session, adapt).await?;
+        Ok((found, session))
+    }
+
     /// Finds the graph of a call with configurations of a task, and selects its model. The feature set of a graph decides the
     /// model, so such a graph comes first; otherwise an unknown model is refused before the graph is read.
-    pub(super) async fn find(
+    async fn find(
         &self,
         graph: Option<Bytes>,
         wanted: &WantedModel,
@@ -34,47 +71,37 @@ impl CostModel {
         record: &CallRecord,
     ) -> Result<(FoundGraph, SelectedModel), ServiceError> {
         if task == Task::FeatureSet {
-            let origin = self.graph(graph, Some(task)).await?;
-            let found = self.graphs.find(origin, record).await?;
+            let found = self.find_graph(graph, Some(task), record).await?;
             let graph = &found.graph.whole;
             let model = self.models.select_for(wanted, graph, record)?;
             return Ok((found, model));
         }
         let model = self.models.select(wanted, task, record)?;
-        let origin = self.graph(graph, Some(task)).await?;
-        let found = self.graphs.find(origin, record).await?;
+        let found = self.find_graph(graph, Some(task), record).await?;
         Ok((found, model))
     }
 }
 
 /// Requires that a request has a graph.
 pub(super) fn present<T>(graph: Option<T>) -> Result<T, ServiceError> {
-    graph.ok_or(ServiceError::Missing {
-        field: "graph",
-        hint: GRAPH_HINT,
-    })
+    graph.ok_or(ServiceError::missing("graph", GRAPH_HINT))
 }
 
 /// Returns where a graph comes from.
 pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin, ServiceError> {
     let named = read_task(graph.task)?;
-    let source = graph.source.ok_or(ServiceError::Missing {
-        field: "graph.source",
-        hint: GRAPH_HINT,
-    })?;
-    let content = match GraphContent::of(source) {
+    let no_source = ServiceError::missing("graph.source", GRAPH_HINT);
+    let content = match GraphContent::of(graph.source.ok_or(no_source)?) {
         Ok(content) => content,
         Err(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
     };
     let implied = matches!(content, GraphContent::FeatureGraph(_)).then_some(Task::FeatureSet);
-    let task = named.or(task).or(implied).ok_or(ServiceError::Missing {
-        field: "graph.task",
-        hint: "TASK_TILE for a kernel, TASK_LAYOUT for a module whose layouts are tuned, TASK_FUSION for a program \
-               before fusion",
-    })?;
+    // What the request says explicitly comes first. Whether it suits the batch and the content is
+    // checked where these are read.
+    let task = named.or(task).or(implied);
     Ok(GraphOrigin::Sent(SentGraph {
         content,
-        task,
+        task: task.ok_or(ServiceError::missing("graph.task", TASK_HINT))?,
         configurable: graph.configurable_nodes,
     }))
 }
@@ -85,18 +112,12 @@ fn read_task(task: i32) -> Result<Option<Task>, ServiceError> {
         return Ok(None);
     }
     let known = wire.and_then(Task::from_wire);
-    let known = known.ok_or_else(|| ServiceError::Invalid {
-        field: "graph.task",
-        found: task.to_string(),
-        expected: Task::ALL
-            .map(|task| {
-                format!(
-                    "{} ({})",
-                    task.kind().wire.as_str_name(),
-                    task.kind().number()
-                )
-            })
-            .join(" or "),
+    let known = known.ok_or_else(|| {
+        let described = Task::ALL.map(|known| {
+            let kind = known.kind();
+            format!("{} ({})", kind.wire.as_str_name(), kind.number())
+        });
+        ServiceError::invalid("graph.task", task.to_string(), described.join(" or "))
     })?;
     Ok(Some(known))
 }
@@ -104,18 +125,28 @@ fn read_task(task: i32) -> Result<Option<Task>, ServiceError> {
 /// Reads a graph hash.
 pub(super) fn read_hash(field: &'static str, hash: &[u8]) -> Result<Digest, ServiceError> {
     let digest = <[u8; 32]>::try_from(hash).map(Digest);
-    digest.map_err(|_| ServiceError::Invalid {
-        field,
-        found: format!("{} bytes long", hash.len()),
-        expected: "32 bytes".to_owned(),
+    digest.map_err(|_| {
+        let found = format!("{} bytes long", hash.len());
+        ServiceError::invalid(field, found, "32 bytes")
     })
 }
 
-/// Returns the graph that a request is about; `None` for all.
-pub(super) fn read_filter(target: &str, graph_hash: &[u8]) -> Result<Option<Digest>, ServiceError> {
-    if graph_hash.is_empty() {
-        return Ok(None);
+/// Returns which measurements a request is about, given the graph and the target that it may name.
+pub(super) fn read_chosen(
+    target: String,
+    graph_hash: &[u8],
+    reporter: Option<Reporter>,
+) -> Result<Chosen, ServiceError> {
+    let mut graph = None;
+    if !graph_hash.is_empty() {
+        // The store has the measurements of a target together, and finds a graph among those.
+        check_target("target", &target)?;
+        graph = Some(read_hash("graph_hash", graph_hash)?);
     }
-    check_target("target", target)?;
-    read_hash("graph_hash", graph_hash).map(Some)
+    let target = Some(target).filter(|target| !target.is_empty());
+    Ok(Chosen {
+        target,
+        graph,
+        reporter,
+    })
 }

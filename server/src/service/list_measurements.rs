@@ -5,11 +5,11 @@ use hlorank_proto::v1::{
     ConfigBatch, GraphMeasurements, ListMeasurementsRequest, ListMeasurementsResponse,
 };
 
-use super::{CostModel, ServiceError, graph_request::read_filter};
+use super::{CostModel, ServiceError, graph_request::read_chosen};
 use crate::{
     call::{Call, CallError, Client},
     compute::Class,
-    store::{Chosen, Measurement, StoreError, Subject},
+    store::{Measurement, StoreError, Subject},
 };
 
 /// Number of measurements of a page by default.
@@ -31,15 +31,10 @@ impl CostModel {
         call: &Call,
     ) -> Result<ListMeasurementsResponse, ServiceError> {
         let store = self.stored.store().map_err(CallError::from)?;
-        let graph = read_filter(&request.target, &request.graph_hash)?;
+        let chosen = read_chosen(request.target, &request.graph_hash, None)?;
         let size = read_page_size(request.page_size)?;
-        // A page is counted before it is read.
+        // A page is counted before it is read, so by the size that it may have.
         call.place.hold(PAGE_BYTES).map_err(CallError::from)?;
-        let chosen = Chosen {
-            target: Some(request.target).filter(|target| !target.is_empty()),
-            graph,
-            reporter: None,
-        };
         let after = Some(request.page_token.to_vec()).filter(|token| !token.is_empty());
         let page = store.list(&chosen, after, size).await;
         let page = page.map_err(CallError::from)?;
@@ -66,11 +61,11 @@ fn read_page_size(size: u32) -> Result<usize, ServiceError> {
     match size {
         0 => Ok(PAGE_SIZE as usize),
         1..=MAX_PAGE_SIZE => Ok(size as usize),
-        _ => Err(ServiceError::Invalid {
-            field: "page_size",
-            found: size.to_string(),
-            expected: format!("at most {MAX_PAGE_SIZE}"),
-        }),
+        _ => {
+            let expected = format!("at most {MAX_PAGE_SIZE}");
+            let found = size.to_string();
+            Err(ServiceError::invalid("page_size", found, expected))
+        }
     }
 }
 
@@ -82,6 +77,8 @@ fn by_graph(
     let same = |one: &StoredMeasurement, other: &StoredMeasurement| {
         one.0 == other.0 && one.1.task == other.1.task
     };
+    // Pages are in the order of keys, which begin with target and graph, so that the measurements of
+    // one graph are neighbours.
     let parts = measurements.chunk_by(same);
     parts.map(|part| graph_measurements(part, client)).collect()
 }
@@ -91,22 +88,27 @@ fn graph_measurements(
     stored: &[StoredMeasurement],
     client: &Client,
 ) -> Result<GraphMeasurements, ConfigurationError> {
-    let (Subject { target, graph }, Measurement { task, .. }) = &stored[0];
+    let (subject, _) = &stored[0];
     let measurements = || stored.iter().map(|(_, measurement)| measurement);
-    let configs = measurements().map(|each| each.config.as_slice());
-    let configurations = Configurations::from_canonical(*task, configs, &Limits::default())?;
-    let batch = ConfigBatch {
-        configs: Some(configurations.to_smallest_form()),
-    };
+    // Only an admin may know the names of other reporters.
     let shown = |each: &Measurement| client.shown(each.reporter.as_ref()).to_owned();
     Ok(GraphMeasurements {
-        target: target.clone(),
-        graph_hash: graph.0.to_vec().into(),
-        batch: Some(batch),
+        target: subject.target.clone(),
+        graph_hash: subject.graph.0.to_vec().into(),
+        batch: Some(write_batch(stored)?),
         seconds: measurements().map(|each| each.outcome.seconds).collect(),
         repeats: measurements().map(|each| each.outcome.repeats).collect(),
         failures: measurements().map(|each| each.outcome.failure).collect(),
         ids: measurements().map(|each| each.id.clone().into()).collect(),
         reporters: measurements().map(shown).collect(),
     })
+}
+
+/// Writes the configurations of measurements of one task.
+fn write_batch(stored: &[StoredMeasurement]) -> Result<ConfigBatch, ConfigurationError> {
+    let (_, Measurement { task, .. }) = &stored[0];
+    let configs = stored.iter().map(|(_, each)| each.config.as_slice());
+    let configurations = Configurations::from_canonical(*task, configs, &Limits::default())?;
+    let configs = Some(configurations.to_smallest_form());
+    Ok(ConfigBatch { configs })
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use hlorank_graph::NamedFeatureSet;
+use hlorank_graph::{NamedFeatureSet, Pad};
 use hlorank_proto::v1::{
     self, CompareModelsRequest, CompareModelsResponse, GetModelRequest, GetModelResponse,
     ListModelsRequest, ListModelsResponse, model_service_server::ModelService,
@@ -34,50 +34,35 @@ impl Models {
 
     /// Describes every version of every model, by name, then version.
     pub(super) fn all(&self) -> Vec<v1::Model> {
-        self.registry
-            .models()
-            .into_iter()
-            .map(|report| self.describe(report))
-            .collect()
+        let reports = self.registry.models().into_iter();
+        reports.map(|report| self.describe(report)).collect()
     }
 
     fn describe(&self, report: ModelReport) -> v1::Model {
-        let summaries = report
-            .model
-            .as_ref()
-            .map(|model| self.quality.summaries(model.digest()));
-        let live_quality = summaries
-            .into_iter()
-            .flatten()
-            .take(MAX_TARGETS)
-            .map(live_quality)
-            .collect();
+        let model = report.model.as_ref();
+        let summaries = model.map(|model| self.quality.summaries(model.digest()));
+        let summaries = summaries.into_iter().flatten().take(MAX_TARGETS);
         v1::Model {
-            live_quality,
+            live_quality: summaries.map(live_quality).collect(),
             ..report.into()
         }
     }
 
     /// Finds a version of a model; 0 for the stable version.
     pub(super) fn find(&self, name: &str, version: u64) -> Result<ModelReport, ServiceError> {
+        let name = name.to_owned();
         let mut versions = self.registry.models();
         versions.retain(|report| report.name == name);
         if versions.is_empty() {
-            return Err(ServiceError::UnknownModel {
-                name: name.to_owned(),
-            });
+            return Err(ServiceError::UnknownModel { name });
         }
         let wanted = |report: &ModelReport| match version {
+            // A canary is found by its number alone.
             0 => report.stable,
             version => report.version == version,
         };
-        versions
-            .into_iter()
-            .find(wanted)
-            .ok_or_else(|| ServiceError::UnknownVersion {
-                name: name.to_owned(),
-                version,
-            })
+        let found = versions.into_iter().find(wanted);
+        found.ok_or(ServiceError::UnknownVersion { name, version })
     }
 }
 
@@ -88,12 +73,10 @@ impl ModelService for Models {
         _: Request<ListModelsRequest>,
     ) -> Result<Response<ListModelsResponse>, Status> {
         let ignored = self.registry.ignored().into_iter();
-        let ignored = ignored
-            .map(|IgnoredPath { path, reason }| v1::IgnoredPath { path, reason })
-            .collect();
+        let ignored = ignored.map(|IgnoredPath { path, reason }| v1::IgnoredPath { path, reason });
         Ok(Response::new(ListModelsResponse {
             models: self.all(),
-            ignored,
+            ignored: ignored.collect(),
         }))
     }
 
@@ -137,10 +120,7 @@ fn live_quality((target, summary): (String, QualitySummary)) -> v1::LiveQuality 
 pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     if name.is_empty() {
         let hint = "give the name of a model; ListModels lists them";
-        return Err(ServiceError::Missing {
-            field: "name",
-            hint,
-        });
+        return Err(ServiceError::missing("name", hint));
     }
     Ok(())
 }
@@ -155,14 +135,7 @@ impl From<ModelReport> for v1::Model {
             default_for_task: report.stable && report.default_for_task,
             state: v1::ModelState::from(report.state).into(),
             state_since: Some(report.since.into()),
-            rejection: report.rejection.map(
-                |Rejection {
-                     reason, message, ..
-                 }| v1::ModelRejection {
-                    reason: reason.to_owned(),
-                    message,
-                },
-            ),
+            rejection: report.rejection.map(v1::ModelRejection::from),
             canary_percent: report.canary_percent.unwrap_or(0).into(),
             pinned: report.pinned,
             folder_gone: report.folder_gone,
@@ -171,30 +144,42 @@ impl From<ModelReport> for v1::Model {
     }
 }
 
+impl From<Rejection> for v1::ModelRejection {
+    fn from(rejection: Rejection) -> Self {
+        Self {
+            reason: rejection.reason.to_owned(),
+            message: rejection.message,
+        }
+    }
+}
+
 /// Describes a loaded model by its manifest.
 fn loaded(model: &Model) -> v1::Model {
     let manifest: &Manifest = model.manifest();
+    // The manifest may say more about the quality than numbers. Clients get the numbers.
     let quality = manifest.measured_quality.iter();
+    let quality = quality.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
     v1::Model {
         task: v1::Task::from(manifest.task()).into(),
         architecture: manifest.architecture.clone(),
         digest: model.digest().0.to_vec().into(),
         feature_digest: manifest.features().digest().0.to_vec().into(),
         feature_set: manifest.features().named().map(feature_set),
-        pad_value: if manifest.pad() == hlorank_graph::Pad::Zero {
-            0
-        } else {
-            -1
-        },
+        pad_value: pad_value(manifest.pad()),
         training_data_digest: manifest.training_data_digest().0.to_vec().into(),
-        measured_quality: quality
-            .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
-            .collect(),
+        measured_quality: quality.collect(),
         licence: manifest.licence.clone(),
         targets: manifest.targets.iter().map(Target::to_string).collect(),
         kind: manifest.kind().to_string(),
         unit: v1::ScoreUnit::from(manifest.unit()).into(),
         ..settings(manifest.kind())
+    }
+}
+
+fn pad_value(pad: Pad) -> i32 {
+    match pad {
+        Pad::Zero => 0,
+        Pad::MinusOne => -1,
     }
 }
 

@@ -72,13 +72,9 @@ impl ModelAdminService for ModelAdmin {
         &self,
         request: Request<SetCanaryRequest>,
     ) -> Result<Response<SetCanaryResponse>, Status> {
-        let SetCanaryRequest {
-            name,
-            version,
-            percent,
-        } = request.into_inner();
-        let change = canary_change(version, percent)?;
-        let models = self.apply(name, change).await?;
+        let request = request.into_inner();
+        let change = canary_change(request.version, request.percent)?;
+        let models = self.apply(request.name, change).await?;
         Ok(Response::new(SetCanaryResponse { models }))
     }
 }
@@ -87,6 +83,7 @@ impl ModelAdminService for ModelAdmin {
 async fn complete(
     change: impl Future<Output = Result<(), AdminError>> + Send + 'static,
 ) -> Result<(), ServiceError> {
+    // A handler is dropped with its connection, which must not leave a change half made.
     let changed = tokio::spawn(change).await;
     Ok(changed.unwrap_or(Err(AdminError::Failed))?)
 }
@@ -99,21 +96,17 @@ fn canary_change(version: u64, percent: u32) -> Result<PolicyChange, ServiceErro
             check_version(version)?;
             Ok(PolicyChange::BeginCanary(CanarySplit { version, percent }))
         }
-        _ => Err(ServiceError::Invalid {
-            field: "percent",
-            found: percent.to_string(),
-            expected: "0 to 100".to_owned(),
-        }),
+        _ => {
+            let found = percent.to_string();
+            Err(ServiceError::invalid("percent", found, "0 to 100"))
+        }
     }
 }
 
 fn check_version(version: u64) -> Result<(), ServiceError> {
     if version == 0 {
         let hint = "give the version, from 1; ListModels lists them";
-        return Err(ServiceError::Missing {
-            field: "version",
-            hint,
-        });
+        return Err(ServiceError::missing("version", hint));
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ pub(super) fn wanted_model(
     let version = wanted(&selector)?;
     check_target_length("model.target", &selector.target)?;
     let measured = adapt.map_or("", |adapt| adapt.target.as_str());
+    // The measurements of a call are of the target that its configurations are chosen for, so a
+    // client need not name it twice.
     let target = match selector.target.as_str() {
         "" => measured,
         target => target,
@@ -27,24 +29,27 @@ pub(super) fn wanted_model(
 
 /// Returns the version of a model that a request asks for.
 pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
-    let invalid = |field, found: &dyn ToString, expected: &str| {
-        Err(ServiceError::Invalid {
-            field,
-            found: found.to_string(),
-            expected: expected.to_owned(),
-        })
-    };
     match (selector.version, selector.label.as_str()) {
         (0, "") => Ok(Wanted::Any),
-        (0, "stable") => Ok(Wanted::Stable),
-        (0, "canary") => Ok(Wanted::Canary),
+        (0, label) => labelled(label),
         (version, "") => Ok(Wanted::Version(version)),
+        (version, _) => {
+            let found = version.to_string();
+            let expected = "0 together with a label";
+            Err(ServiceError::invalid("model.version", found, expected))
+        }
+    }
+}
+
+fn labelled(label: &str) -> Result<Wanted, ServiceError> {
+    match label {
+        "stable" => Ok(Wanted::Stable),
+        "canary" => Ok(Wanted::Canary),
         // The label is not quoted because it may be megabytes long.
-        (0, _) => invalid(
-            "model.label",
-            &"an unknown label",
-            "stable, canary or nothing",
-        ),
-        (version, _) => invalid("model.version", &version, "0 together with a label"),
+        _ => {
+            let found = "an unknown label";
+            let expected = "stable, canary or nothing";
+            Err(ServiceError::invalid("model.label", found, expected))
+        }
     }
 }

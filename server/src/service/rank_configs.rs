@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use hlorank_graph::EncodedBatch;
 use hlorank_proto::{
     received::RankConfigsRequest,
     v1::{ConfigKernels, RankConfigsResponse},
@@ -10,13 +11,14 @@ use hlorank_proto::{
 use super::{
     CostModel, ServiceError,
     adapt_request::{adaptation_of, confidence},
-    answer::{config_kernels, count, reuse_counts, selector, stage_timings, unit_of, warnings},
-    model_selector::wanted_model,
+    answer::{
+        config_kernels, count, reuse_counts, selector, stage_timings, timings, unit_of, warnings,
+    },
 };
 use crate::{
-    call::Call,
+    call::{Call, CallError},
     outcome::Timings,
-    session::{Session, answer_bytes},
+    session::{ScoredBatch, Session, answer_bytes},
 };
 
 /// Maximum number of configurations whose kernels an answer has.
@@ -30,60 +32,85 @@ impl CostModel {
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let batch = self.batch(request.batch).await?;
-        let wanted_model = wanted_model(request.model, request.adapt.as_ref())?;
-        let (found, model) = self
-            .find(request.graph, &wanted_model, batch.task(), &call.record)
-            .await?;
-        let session = self.sessions.open(call, model, &found)?;
+        let task = batch.task();
+        let opened = self.open(request.graph, request.model, request.adapt, task, call);
+        let (found, session) = opened.await?;
         let mut session = session.ranking(request.top_k);
-        // What is learned comes before the scores, because they are adapted to it.
-        self.adapt(&mut session, request.adapt).await?;
         let explained = read_explain_top(request.explain_top)?;
-        if explained > 0 || request.assess_confidence {
+        let asks_other = request.assess_confidence;
+        // Kernels and a second opinion evaluate configurations again after they are ranked.
+        if explained > 0 || asks_other {
             session.keep_batch();
         }
-        let outcome = if request.allow_partial {
-            session.score_in_time(batch).await?
-        } else {
-            session.score(batch).await?
-        };
-        let mut ranked = session.rank().await?;
-        let kernels = explain(&session, &ranked.order, explained).await?;
-        let is_asked = request.assess_confidence;
-        let other = is_asked.then(|| self.models.second_opinion(session.model()));
-        let assessment = session.assess(other.flatten()).await?;
-        let timings = Timings {
-            featurize: found.featurize,
-            total: started.elapsed(),
-            ..outcome.timings()
-        };
-        session.record_scored(&timings);
-        session.record_ranked(&timings);
+        let outcome = score(&mut session, batch, request.allow_partial).await?;
+        let answer = self.answer(&mut session, &outcome, explained, asks_other);
+        let mut answer = answer.await?;
+        let timings = timings(&found, &outcome, started);
+        // What is not sent does not count in the memory of the answer.
         if !request.include_scores {
-            ranked.scores = Vec::new();
+            answer.scores = Vec::new();
         }
-        // From here on, the call holds the memory of its answer alone.
-        let values = ranked.order.len() + ranked.log_sd.len();
-        let answer_bytes = answer_bytes(values, ranked.scores.len());
-        session.call().place.hold_only(answer_bytes);
+        complete(&answer, &timings, &session);
+        Ok(RankConfigsResponse {
+            timings: Some(stage_timings(timings)),
+            warnings: warnings(found.warnings, &mut session),
+            ..answer
+        })
+    }
+
+    /// Ranks what was scored, and writes what follows from it: the kernels of the first `explained` configurations, and
+    /// the opinion of a second model if the call asks for it.
+    async fn answer(
+        &self,
+        session: &mut Session,
+        outcome: &ScoredBatch,
+        explained: usize,
+        asks_other: bool,
+    ) -> Result<RankConfigsResponse, ServiceError> {
+        let ranked = session.rank().await?;
+        let kernels = explain(session, &ranked.order, explained).await?;
+        let other = asks_other.then(|| self.models.second_opinion(session.model()));
+        let assessment = session.assess(other.flatten()).await?;
         Ok(RankConfigsResponse {
             ranking: ranked.order,
             ranking_scores: ranked.ordered_scores,
             scores: ranked.scores,
             model: Some(selector(session.model())),
-            graph_hash: found.graph.hash.0.to_vec().into(),
-            timings: Some(stage_timings(timings)),
+            graph_hash: session.graph().hash.0.to_vec().into(),
             reuse: Some(reuse_counts(outcome.reuse)),
-            warnings: warnings(found.warnings, &mut session),
             scored_configs: count(outcome.configs),
             predicted_seconds: ranked.predicted_seconds,
             log_sd: ranked.log_sd,
-            adaptation: adaptation_of(&session),
-            unit: unit_of(&session).into(),
+            adaptation: adaptation_of(session),
+            unit: unit_of(session).into(),
             kernels,
-            confidence: confidence(assessment, is_asked),
+            confidence: confidence(assessment, asks_other),
+            ..RankConfigsResponse::default()
         })
     }
+}
+
+async fn score(
+    session: &mut Session,
+    batch: EncodedBatch,
+    allows_partial: bool,
+) -> Result<ScoredBatch, CallError> {
+    if allows_partial {
+        session.score_in_time(batch).await
+    } else {
+        session.score(batch).await
+    }
+}
+
+/// Records a call, and releases what it holds beside the memory of its answer.
+fn complete(answer: &RankConfigsResponse, timings: &Timings, session: &Session) {
+    session.record_scored(timings);
+    session.record_ranked(timings);
+    // A configuration of the ranking has a number and a score, and its deviation if it has one,
+    // which counts like another.
+    let values = answer.ranking.len() + answer.log_sd.len();
+    let bytes = answer_bytes(values, answer.scores.len());
+    session.call().place.hold_only(bytes);
 }
 
 /// Returns the kernels of the first `count` configurations of a ranking.
@@ -102,11 +129,9 @@ async fn explain(
 
 fn read_explain_top(configs: u32) -> Result<usize, ServiceError> {
     if configs > MAX_EXPLAINED {
-        return Err(ServiceError::Invalid {
-            field: "explain_top",
-            found: configs.to_string(),
-            expected: format!("at most {MAX_EXPLAINED}"),
-        });
+        let expected = format!("at most {MAX_EXPLAINED}");
+        let found = configs.to_string();
+        return Err(ServiceError::invalid("explain_top", found, expected));
     }
     Ok(configs as usize)
 }

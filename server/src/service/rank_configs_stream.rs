@@ -19,15 +19,16 @@ use tonic::{Status, Streaming};
 use super::{
     CostModel, ServiceError,
     adapt_request::{adaptation_of, confidence},
-    answer::{reuse_counts, selector, stage_timings, unit_of, warnings},
+    answer::{count, reuse_counts, selector, stage_timings, unit_of, warnings},
     deadline::end_at,
     model_selector::wanted_model,
     transport::explained,
 };
 use crate::{
     call::{Call, CallError},
+    graphs::FoundGraph,
     outcome::Timings,
-    session::Session,
+    session::{Session, WantedModel},
 };
 
 /// The answers of a stream. Each is made when the transport has room for it, and only then is the next message read.
@@ -96,6 +97,7 @@ impl RankStream {
         let deadline = self.call.deadline;
         let opened = Stage::Opened(Box::new(self));
         let answers: Answers = Box::pin(stream::try_unfold(opened, Stage::next));
+        // The layer for deadlines ends a call until its first answer. The stream is then its own.
         match deadline {
             Some(deadline) => Box::pin(end_at(deadline, answers)),
             None => answers,
@@ -105,10 +107,8 @@ impl RankStream {
     /// Reads the first message, and opens the session.
     async fn start(mut self) -> Result<(RankConfigsStarted, Batches), Status> {
         let Some(Part::Start(start)) = message(&mut self.messages).await? else {
-            return Err(Status::from(ServiceError::Missing {
-                field: "start",
-                hint: "the first message of a stream gives the graph",
-            }));
+            let hint = "the first message of a stream gives the graph";
+            return Err(ServiceError::missing("start", hint).into());
         };
         Ok(self.open(start).await?)
     }
@@ -119,14 +119,11 @@ impl RankStream {
     ) -> Result<(RankConfigsStarted, Batches), ServiceError> {
         let started = Instant::now();
         let service = self.service;
-        let record = &self.call.record;
+        let call = self.call;
         let wanted = wanted_model(start.model, start.adapt.as_ref())?;
-        let origin = service.graph(start.graph, None).await?;
-        let found = service.graphs.find(origin, record).await?;
-        let graph = &found.graph.whole;
-        let model = service.models.select_for(&wanted, graph, record)?;
-        let session = service.sessions.open(self.call, model, &found)?;
-        let session = session.limited_to(service.bounds.stream_configs as usize);
+        // The configurations, which decide the task elsewhere, are yet to come.
+        let found = service.find_graph(start.graph, None, &call.record).await?;
+        let session = service.open_stream(call, &found, &wanted)?;
         let mut session = session.ranking(start.top_k);
         service.adapt(&mut session, start.adapt).await?;
         let warnings = warnings(found.warnings, &mut session);
@@ -153,6 +150,21 @@ impl RankStream {
     }
 }
 
+impl CostModel {
+    fn open_stream(
+        &self,
+        call: Call,
+        found: &FoundGraph,
+        wanted: &WantedModel,
+    ) -> Result<Session, CallError> {
+        let graph = &found.graph.whole;
+        let model = self.models.select_for(wanted, graph, &call.record)?;
+        let session = self.sessions.open(call, model, found)?;
+        // All batches stay in memory as scores until the ranking, however small each of them is.
+        Ok(session.limited_to(self.bounds.stream_configs as usize))
+    }
+}
+
 impl Batches {
     /// Reads the next batch; `None` after the client has closed the stream.
     async fn next(&mut self) -> Result<Option<EncodedBatch>, Status> {
@@ -162,11 +174,10 @@ impl Batches {
                 let read = self.service.batch(Some(batch)).await;
                 Ok(Some(read.map_err(|error| self.in_batch(error))?))
             }
-            Some(Part::Start(_)) => Err(Status::from(ServiceError::Invalid {
-                field: "start",
-                found: "sent again".to_owned(),
-                expected: "one, at the beginning of the stream".to_owned(),
-            })),
+            Some(Part::Start(_)) => {
+                let expected = "one, at the beginning of the stream";
+                Err(ServiceError::invalid("start", "sent again", expected).into())
+            }
         }
     }
 
@@ -177,7 +188,7 @@ impl Batches {
         self.session.record_scored(&timings);
         Ok(BatchScores {
             // Below the limit on the configurations of a stream, which is a `u32`.
-            first_config: u32::try_from(scored.first).unwrap_or(u32::MAX),
+            first_config: count(scored.first),
             timings: Some(stage_timings(timings)),
             reuse: Some(reuse_counts(scored.reuse)),
             scores: self.session.scores()[scored.first..].to_vec(),
@@ -189,6 +200,7 @@ impl Batches {
         let batch = self.session.batches();
         let first = self.session.scores().len();
         match error {
+            // Other errors, such as a full queue, are not about what the batch has.
             ServiceError::Call(source @ CallError::Configuration { .. }) => ServiceError::Batch {
                 batch,
                 first,
@@ -201,16 +213,14 @@ impl Batches {
     async fn rank(mut self) -> Result<StreamRanking, ServiceError> {
         if self.session.batches() == 0 {
             let hint = "send at least one before closing the stream";
-            return Err(ServiceError::Missing {
-                field: "batch",
-                hint,
-            });
+            return Err(ServiceError::missing("batch", hint));
         }
         let closed = Instant::now();
         let ranked = self.session.rank().await?;
         let assessment = self.session.assess(None).await?;
-        let warnings = self.session.take_warnings().into_iter();
-        self.warnings.extend(warnings.map(v1::Warning::from));
+        // The last answer repeats the warnings of the first, so that clients can read it alone.
+        let more = warnings(Vec::new(), &mut self.session);
+        self.warnings.extend(more);
         let timings = ranking_timings(ranked.waited, closed.elapsed());
         self.session.record_ranked(&timings);
         Ok(StreamRanking {
@@ -242,8 +252,6 @@ async fn message(messages: &mut Messages) -> Result<Option<Part>, Status> {
         return Ok(None);
     };
     let hint = "set start in the first message of a stream, and batch in every other";
-    Ok(Some(message.part.ok_or(ServiceError::Missing {
-        field: "part",
-        hint,
-    })?))
+    let part = message.part;
+    Ok(Some(part.ok_or(ServiceError::missing("part", hint))?))
 }

@@ -1,14 +1,17 @@
 //! Reads a request without a server around it.
 
-use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, decode_graph};
+use bytes::Bytes;
+use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, Task, decode_graph};
 use hlorank_proto::received::{Adapt, RankConfigsRequest};
 
 use super::{
-    ServiceError, adapt_request::check_measurements, batch_request, graph_request,
+    ServiceError,
+    adapt_request::{check_measurements, take_times},
+    batch_request, graph_request,
     model_selector::wanted,
 };
 use crate::{
-    call::{ADAPT, Bounds, CallError, SentMeasurements, SentTimes, read_batch},
+    call::{ADAPT, Bounds, CallError, SentMeasurements, read_batch},
     graphs::{GraphOrigin, Source},
 };
 
@@ -26,23 +29,16 @@ pub fn read_request(
     request: RankConfigsRequest,
     bounds: &Bounds,
 ) -> Result<ReadRequest, ServiceError> {
-    let batch = EncodedBatch::of(&request.batch.unwrap_or_default());
-    let batch = batch.map_err(|source| refused("batch", source))?;
+    let batch = encoded(&request.batch.unwrap_or_default(), "batch")?;
     let batch = batch_request::present(batch)?;
+    // There is no registry here that a model could be selected from.
     wanted(&request.model.unwrap_or_default())?;
-    let graph = decode_graph(graph_request::present(request.graph)?, &bounds.limits);
-    let graph = graph.map_err(CallError::Graph)?;
-    let graph = match graph_request::origin(graph, Some(batch.task()))? {
-        GraphOrigin::Hash(hash) => return Err(CallError::GraphNotCached { hash }.into()),
-        GraphOrigin::Sent(graph) => graph,
-    };
-    graph.check(bounds)?;
-    let source = graph.read(&bounds.limits).map_err(CallError::Graph)?;
+    let source = read_source(request.graph, batch.task(), bounds)?;
     let graph = &source.graph;
     let read = batch.read(graph.task, &graph.configurable, &bounds.limits);
     let configurations = read.map_err(|source| refused(batch.field(), source))?;
     if let Some(adapt) = request.adapt {
-        read_adapt(adapt, &source, bounds)?;
+        read_adapt(adapt, &source, &bounds.limits)?;
     }
     Ok(ReadRequest {
         source,
@@ -50,26 +46,36 @@ pub fn read_request(
     })
 }
 
+/// Reads and checks the graph of a request for a task.
+fn read_source(graph: Option<Bytes>, task: Task, bounds: &Bounds) -> Result<Source, ServiceError> {
+    let graph = decode_graph(graph_request::present(graph)?, &bounds.limits);
+    let graph = graph.map_err(CallError::Graph)?;
+    let graph = match graph_request::origin(graph, Some(task))? {
+        GraphOrigin::Hash(hash) => return Err(CallError::GraphNotCached { hash }.into()),
+        GraphOrigin::Sent(graph) => graph,
+    };
+    graph.check(bounds)?;
+    Ok(graph.read(&bounds.limits).map_err(CallError::Graph)?)
+}
+
+fn encoded(batch: &Bytes, field: &'static str) -> Result<Option<EncodedBatch>, CallError> {
+    EncodedBatch::of(batch).map_err(|source| refused(field, source))
+}
+
 fn refused(field: &'static str, source: ConfigurationError) -> CallError {
     CallError::Configuration { field, source }
 }
 
 /// Reads and checks measurements up to learning.
-fn read_adapt(adapt: Adapt, source: &Source, bounds: &Bounds) -> Result<(), ServiceError> {
-    let times = SentTimes {
-        seconds: adapt.seconds,
-        repeats: adapt.repeats,
-        failures: adapt.failures,
-        ids: adapt.ids,
-    };
+fn read_adapt(mut adapt: Adapt, source: &Source, limits: &Limits) -> Result<(), ServiceError> {
+    let times = take_times(&mut adapt);
     check_measurements(&ADAPT, &adapt.target, &times)?;
-    let batch = adapt.batch.map(|batch| EncodedBatch::of(&batch));
-    let batch = batch.transpose().map(Option::flatten);
-    let batch = batch.map_err(|source| refused(ADAPT.batch, source))?;
+    let batch = adapt.batch.map(|batch| encoded(&batch, ADAPT.batch));
+    let batch = batch.transpose()?.flatten();
     let sent = SentMeasurements::new(&ADAPT, adapt.target, batch.clone(), &times);
     sent.map_err(CallError::from)?;
     if let Some(batch) = batch {
-        read_batch(&batch, &source.graph, &bounds.limits, ADAPT.batch)?;
+        read_batch(&batch, &source.graph, limits, ADAPT.batch)?;
     }
     Ok(())
 }

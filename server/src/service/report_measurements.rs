@@ -1,5 +1,6 @@
 //! `ReportMeasurements`: keeps measurements for later calls.
 
+use hlorank_graph::EncodedBatch;
 use hlorank_proto::{
     methods::Scope,
     received::ReportMeasurementsRequest,
@@ -33,11 +34,9 @@ impl CostModel {
             failures: request.failures,
             ids: request.ids,
         };
-        check_measurements(&REPORT, &request.target, &times)?;
-        let sent = SentMeasurements::new(&REPORT, request.target, Some(batch), &times);
-        let sent = sent.map_err(CallError::from)?;
-        let origin = self.graph(request.graph, Some(task)).await?;
-        let found = self.graphs.find(origin, &call.record).await?;
+        let sent = measurements(request.target, batch, &times)?;
+        let found = self.find_graph(request.graph, Some(task), &call.record);
+        let found = found.await?;
         let kept = self.stored.report(call, &found, sent, reporter).await?;
         Ok(ReportMeasurementsResponse {
             accepted: u32::try_from(kept.accepted).unwrap_or(u32::MAX),
@@ -48,18 +47,32 @@ impl CostModel {
     }
 }
 
+/// Checks the measurements of a report.
+fn measurements(
+    target: String,
+    batch: EncodedBatch,
+    times: &SentTimes,
+) -> Result<SentMeasurements, ServiceError> {
+    check_measurements(&REPORT, &target, times)?;
+    let sent = SentMeasurements::new(&REPORT, target, Some(batch), times);
+    Ok(sent.map_err(CallError::from)?)
+}
+
 /// Returns the reporter that a request names, if its client may name another; the client if it names none.
 fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
     let Some(named) = Reporter::named(name) else {
         return Ok(client.reporter.clone());
     };
-    if name.len() > MAX_REPORTER_BYTES {
-        return Err(ServiceError::Invalid {
-            field: "reporter",
-            found: format!("{} bytes long", name.len()),
-            expected: format!("at most {MAX_REPORTER_BYTES} bytes"),
-        });
+    let bytes = name.len();
+    if bytes > MAX_REPORTER_BYTES {
+        return Err(ServiceError::too_long(
+            "reporter",
+            bytes,
+            MAX_REPORTER_BYTES,
+        ));
     }
+    // Reporters are judged by how well their measurements agree with those of others, so no client
+    // may report in the name of another.
     if named != client.reporter && !client.is_admin {
         let name = client.reporter.name().to_owned();
         let scope = Scope::Admin;

@@ -1,6 +1,6 @@
 //! `SuggestConfigs`: which configurations of a batch to measure next.
 
-use std::time::Instant;
+use std::{mem::take, time::Instant};
 
 use hlorank_graph::LayoutBatch;
 use hlorank_proto::{
@@ -11,13 +11,11 @@ use hlorank_proto::{
 use super::{
     CostModel, ServiceError,
     adapt_request::{adaptation_of, confidence},
-    answer::{reuse_counts, selector, stage_timings, warnings},
-    model_selector::wanted_model,
+    answer::{count, reuse_counts, selector, stage_timings, timings, warnings},
 };
 use crate::{
     adaptation::{Reason, SuggestionRequest},
     call::Call,
-    outcome::Timings,
     session::Session,
     suggestions::{CombinedPart, SuggestedConfig, Suggestions, suggest},
 };
@@ -40,31 +38,19 @@ struct Wanted {
 impl CostModel {
     pub(super) async fn suggest(
         &self,
-        request: SuggestConfigsRequest,
+        mut request: SuggestConfigsRequest,
         call: Call,
     ) -> Result<SuggestConfigsResponse, ServiceError> {
         let started = Instant::now();
-        let wanted = Wanted {
-            count: request.count,
-            since_improvement: request.since_improvement,
-            pending: request.pending,
-            seed: request.seed,
-        };
+        let wanted = Wanted::take(&mut request);
         let batch = self.batch(request.batch).await?;
         let wanted = wanted.read(batch.count())?;
         let source = read_source(request.source)?;
-        let wanted_model = wanted_model(request.model, request.adapt.as_ref())?;
         let task = batch.task();
-        let found = self.find(request.graph, &wanted_model, task, &call.record);
-        let (found, model) = found.await?;
-        let mut session = self.sessions.open(call, model, &found)?;
-        self.adapt(&mut session, request.adapt).await?;
+        let opened = self.open(request.graph, request.model, request.adapt, task, call);
+        let (found, mut session) = opened.await?;
         let suggestions = suggest(&mut session, batch, wanted, source).await?;
-        let timings = Timings {
-            featurize: found.featurize,
-            total: started.elapsed(),
-            ..suggestions.scored.timings()
-        };
+        let timings = timings(&found, &suggestions.scored, started);
         session.record_scored(&timings);
         let assessment = session.assess(None).await?;
         let warnings = warnings(found.warnings, &mut session);
@@ -78,50 +64,57 @@ impl CostModel {
 }
 
 /// Writes the suggestions of a session, and what they rest on.
-fn response(session: &Session, suggestions: &Suggestions) -> SuggestConfigsResponse {
-    let combinations = suggestions.combinations.as_ref();
+fn response(session: &Session, chosen: &Suggestions) -> SuggestConfigsResponse {
     SuggestConfigsResponse {
-        suggestions: suggestions.suggested.iter().map(suggestion).collect(),
+        suggestions: chosen.suggested.iter().map(suggestion).collect(),
         model: Some(selector(session.model())),
         graph_hash: session.graph().hash.0.to_vec().into(),
-        reuse: Some(reuse_counts(suggestions.scored.reuse)),
+        reuse: Some(reuse_counts(chosen.scored.reuse)),
         adaptation: adaptation_of(session),
-        combinations: combinations.map(LayoutBatch::to_packed),
+        combinations: chosen.combinations.as_ref().map(LayoutBatch::to_packed),
         ..SuggestConfigsResponse::default()
     }
 }
 
 impl Wanted {
+    fn take(request: &mut SuggestConfigsRequest) -> Self {
+        Self {
+            count: request.count,
+            since_improvement: request.since_improvement,
+            pending: take(&mut request.pending),
+            seed: request.seed,
+        }
+    }
+
     /// Checks the numbers, given that of the configurations of the batch.
     fn read(self, configs: usize) -> Result<SuggestionRequest, ServiceError> {
-        let Self { count, pending, .. } = self;
+        let count = self.count;
         if count > MAX_COUNT {
-            return invalid("count", count.to_string(), format!("at most {MAX_COUNT}"));
-        }
-        if pending.len() > MAX_PENDING {
-            let found = format!("{} long", pending.len());
-            return invalid("pending", found, format!("at most {MAX_PENDING} numbers"));
-        }
-        let pending: Vec<usize> = pending.into_iter().map(|config| config as usize).collect();
-        if let Some(unknown) = pending.iter().find(|config| **config >= configs) {
-            let expected = format!("numbers of the {configs} configurations of the batch, from 0");
-            return invalid("pending", unknown.to_string(), expected);
+            let expected = format!("at most {MAX_COUNT}");
+            return Err(ServiceError::invalid("count", count.to_string(), expected));
         }
         Ok(SuggestionRequest {
+            // A count that is not set is 0.
             count: count.max(1) as usize,
-            pending,
+            pending: read_pending(&self.pending, configs)?,
             since_improvement: self.since_improvement,
             seed: self.seed,
         })
     }
 }
 
-fn invalid<T>(field: &'static str, found: String, expected: String) -> Result<T, ServiceError> {
-    Err(ServiceError::Invalid {
-        field,
-        found,
-        expected,
-    })
+fn read_pending(pending: &[u32], configs: usize) -> Result<Vec<usize>, ServiceError> {
+    let invalid = |found, expected| ServiceError::invalid("pending", found, expected);
+    if pending.len() > MAX_PENDING {
+        let found = format!("{} long", pending.len());
+        return Err(invalid(found, format!("at most {MAX_PENDING} numbers")));
+    }
+    let pending: Vec<usize> = pending.iter().map(|&config| config as usize).collect();
+    if let Some(unknown) = pending.iter().find(|config| **config >= configs) {
+        let expected = format!("numbers of the {configs} configurations of the batch, from 0");
+        return Err(invalid(unknown.to_string(), expected));
+    }
+    Ok(pending)
 }
 
 /// What to combine; `None` to choose from the batch itself.
@@ -130,33 +123,37 @@ fn read_source(source: i32) -> Result<Option<CombinedPart>, ServiceError> {
         Ok(SuggestionSource::Unspecified | SuggestionSource::Batch) => Ok(None),
         Ok(SuggestionSource::Segments) => Ok(Some(CombinedPart::Segments)),
         Ok(SuggestionSource::Nodes) => Ok(Some(CombinedPart::Nodes)),
-        Err(unknown) => Err(ServiceError::Invalid {
-            field: "source",
-            found: unknown.0.to_string(),
-            expected: "BATCH (1), SEGMENTS (2) or NODES (3)".to_owned(),
-        }),
+        Err(other) => {
+            let found = other.0.to_string();
+            let expected = "BATCH (1), SEGMENTS (2) or NODES (3)";
+            Err(ServiceError::invalid("source", found, expected))
+        }
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
 fn suggestion(suggested: &SuggestedConfig) -> v1::Suggestion {
-    let SuggestedConfig {
-        suggestion,
-        score,
-        deviation,
-    } = suggested;
-    let reason = match suggestion.reason {
-        Reason::Model => SuggestionReason::Model,
-        Reason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
-        Reason::Random => SuggestionReason::Random,
-    };
+    let suggestion = &suggested.suggestion;
+    let score = suggested.score;
+    // Only an adapted score, which has a deviation, is the logarithm of a time.
+    let seconds = |_| libm::exp(score.into()) as f32;
     v1::Suggestion {
-        config: u32::try_from(suggestion.config).unwrap_or(u32::MAX),
-        reason: reason.into(),
-        score: *score,
-        predicted_seconds: deviation.map_or(0.0, |_| libm::exp((*score).into()) as f32),
-        log_sd: deviation.map_or(0.0, |deviation| deviation as f32),
+        config: count(suggestion.config),
+        reason: SuggestionReason::from(suggestion.reason).into(),
+        score,
+        predicted_seconds: suggested.deviation.map_or(0.0, seconds),
+        log_sd: suggested.deviation.map_or(0.0, |sd| sd as f32),
         expected_improvement: suggestion.improvement as f32,
+    }
+}
+
+impl From<Reason> for SuggestionReason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Model => Self::Model,
+            Reason::ExpectedImprovement => Self::ExpectedImprovement,
+            Reason::Random => Self::Random,
+        }
     }
 }
 
