@@ -191,7 +191,8 @@ impl Classify for AdminError {
     }
 }
 
-/// The reason of an error in a graph. Every error is named, so that a new one needs a reason to compile.
+/// The reason of an error in a graph. Every error is named, so that a new one needs a reason to
+/// compile.
 fn graph_reason(error: &GraphError) -> Reason {
     match error {
         GraphError::Encoding { .. } => Reason::RequestMalformed,

@@ -133,7 +133,7 @@ fn compressed(mut messages: Bytes, encoding: Encoding) -> io::Result<Bytes> {
     Ok(written.into())
 }
 
-/// Adds a message and its prefix: the flag, which is 1 if the message is compressed, and the length.
+/// Adds a message and its prefix: the flag, which is 1 if it is compressed, and its length.
 fn push_message(written: &mut Vec<u8>, flag: u8, message: &[u8]) {
     // Not longer than the uncompressed message, whose length has 32 bits.
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);

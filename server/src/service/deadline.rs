@@ -29,7 +29,8 @@ pub struct Deadlines<S> {
 /// How much earlier than its deadline a call ends. Timers tick every millisecond.
 const EARLY_MARGIN: Duration = Duration::from_millis(1);
 
-/// Returns the deadline of a call with these headers that begins now. It is an error if no time is left until then.
+/// Returns the deadline of a call with these headers that begins now. It is an error if no time is
+/// left until then.
 fn of_headers(headers: &HeaderMap) -> Result<Option<Deadline>, ServiceError> {
     let Some(allowed) = time_allowed(headers)? else {
         return Ok(None);

@@ -215,7 +215,8 @@ impl ServiceError {
         }
     }
 
-    /// A text of a field has more than `limit` bytes. It is not quoted because it may be megabytes long.
+    /// A text of a field has more than `limit` bytes. It is not quoted because it may be megabytes
+    /// long.
     pub(super) fn too_long(field: &'static str, bytes: usize, limit: usize) -> Self {
         let found = format!("{bytes} bytes long");
         Self::invalid(field, found, format!("at most {limit} bytes"))
@@ -281,7 +282,7 @@ impl Classify for ServiceError {
             Self::Call(error) | Self::Batch { source: error, .. } => error.classify(),
             Self::Delivery(error) => error.classify(),
             Self::Admin(error) => error.classify(),
-            Self::Host(error) => error.classify(),
+            Self::Host(host) => host.classify(),
             Self::Token(error) => error.classify(),
         }
     }

@@ -77,8 +77,8 @@ fn by_graph(
     let same = |one: &StoredMeasurement, other: &StoredMeasurement| {
         one.0 == other.0 && one.1.task == other.1.task
     };
-    // Pages are in the order of keys, which begin with target and graph, so that the measurements of
-    // one graph are neighbours.
+    // Pages are in the order of keys, which begin with target and graph, so that the measurements
+    // of one graph are neighbours.
     let parts = measurements.chunk_by(same);
     parts.map(|part| graph_measurements(part, client)).collect()
 }

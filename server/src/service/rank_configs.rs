@@ -58,8 +58,8 @@ impl CostModel {
         })
     }
 
-    /// Ranks what was scored, and writes what follows from it: the kernels of the first `explained` configurations, and
-    /// the opinion of a second model if the call asks for it.
+    /// Ranks what was scored, and writes what follows from it: the kernels of the first `explained`
+    /// configurations, and the opinion of a second model if the call asks for it.
     async fn answer(
         &self,
         session: &mut Session,

@@ -53,8 +53,8 @@ impl Reason {
     }
 }
 
-// gRPC has no code for what HTTP alone would refuse. Those reasons share `Unimplemented`, and the forms
-// for JSON find the HTTP status by the reason.
+// gRPC has no code for what HTTP alone would refuse. Those reasons share `Unimplemented`, and the
+// forms for JSON find the HTTP status by the reason.
 reasons! {
     ClientLimit "CLIENT_LIMIT" ResourceExhausted,
     CompressionUnsupported "COMPRESSION_UNSUPPORTED" Unimplemented,

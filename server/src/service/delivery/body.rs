@@ -224,7 +224,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Decompresses what has arrived of a message, and releases its compressed bytes; `None` if it is not compressed.
+    /// Decompresses the message that has arrived, and releases its compressed bytes; `None` if it is
+    /// not compressed.
     async fn decompressed(&mut self) -> Result<Option<DecompressedMessage>, ServiceError> {
         let Some((compressed, encoding)) = self.compressed.take().zip(self.encoding) else {
             return Ok(None);

@@ -158,8 +158,8 @@ impl Decompression {
         mut self,
         pool: &ComputePool,
     ) -> Result<DecompressedMessage, ServiceError> {
-        // Each turn is queued anew behind other work, so that a long message delays no short call by
-        // more than one turn.
+        // Each turn is queued anew behind other work, so that a long message delays no short call
+        // by more than one turn.
         let mut is_complete = self.proceed(INLINE_BYTES)?;
         while !is_complete {
             let turn = pool.run(Class::Bulk, move |_| (self.proceed(TURN_BYTES), self));

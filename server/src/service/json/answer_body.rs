@@ -18,8 +18,8 @@ impl http_body::Body for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        // The layers inside have read the status of gRPC from the trailers, which are the last frame.
-        // The body ends in their place.
+        // The layers inside have read the status of gRPC from the trailers, which are the last
+        // frame. The body ends in their place.
         let frame = Pin::new(&mut self.0).poll_frame(context);
         frame.map(|frame| frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers)))
     }

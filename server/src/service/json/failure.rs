@@ -45,13 +45,13 @@ struct Detail<'a> {
 pub fn failure(status: &Status) -> Response<Body> {
     let details = status.get_error_details();
     let reason = details.error_info().map(|info| &*info.reason);
-    let (code, http) = code(status.code());
-    let http = reason.and_then(http_status).unwrap_or(http);
+    let http = reason.and_then(http_status);
+    let http = http.unwrap_or_else(|| status_of(status.code()));
     let retry = details.retry_info().and_then(|retry| retry.retry_delay);
     // Connect sends the messages of the status as they are, beside what is read of them here.
     let sent = tonic_types::pb::Status::decode(status.details()).unwrap_or_default();
     let failure = Failure {
-        code,
+        code: name_of(status.code()),
         message: status.message(),
         reason,
         fields: fields(&details),
@@ -121,28 +121,47 @@ fn http_status(reason: &str) -> Option<StatusCode> {
     }
 }
 
-/// Returns the name and the HTTP status of a code in the Connect protocol.
-fn code(code: Code) -> (&'static str, StatusCode) {
+/// Returns the HTTP status of a code in the Connect protocol.
+fn status_of(code: Code) -> StatusCode {
     match code {
-        Code::Ok | Code::Unknown => ("unknown", StatusCode::INTERNAL_SERVER_ERROR),
+        Code::Ok | Code::Unknown | Code::Internal | Code::DataLoss => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
         // Closed by the client before the answer; there is no name for this status.
-        Code::Cancelled => (
-            "canceled",
-            StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
-        ),
-        Code::InvalidArgument => ("invalid_argument", StatusCode::BAD_REQUEST),
-        Code::DeadlineExceeded => ("deadline_exceeded", StatusCode::GATEWAY_TIMEOUT),
-        Code::NotFound => ("not_found", StatusCode::NOT_FOUND),
-        Code::AlreadyExists => ("already_exists", StatusCode::CONFLICT),
-        Code::PermissionDenied => ("permission_denied", StatusCode::FORBIDDEN),
-        Code::ResourceExhausted => ("resource_exhausted", StatusCode::TOO_MANY_REQUESTS),
-        Code::FailedPrecondition => ("failed_precondition", StatusCode::BAD_REQUEST),
-        Code::Aborted => ("aborted", StatusCode::CONFLICT),
-        Code::OutOfRange => ("out_of_range", StatusCode::BAD_REQUEST),
-        Code::Unimplemented => ("unimplemented", StatusCode::NOT_IMPLEMENTED),
-        Code::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR),
-        Code::Unavailable => ("unavailable", StatusCode::SERVICE_UNAVAILABLE),
-        Code::DataLoss => ("data_loss", StatusCode::INTERNAL_SERVER_ERROR),
-        Code::Unauthenticated => ("unauthenticated", StatusCode::UNAUTHORIZED),
+        Code::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST),
+        // Not 412 for a failed precondition, because that status is about conditional requests.
+        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => {
+            StatusCode::BAD_REQUEST
+        }
+        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+    }
+}
+
+/// Returns the name of a code in the Connect protocol.
+fn name_of(code: Code) -> &'static str {
+    match code {
+        Code::Ok | Code::Unknown => "unknown",
+        Code::Cancelled => "canceled",
+        Code::InvalidArgument => "invalid_argument",
+        Code::DeadlineExceeded => "deadline_exceeded",
+        Code::NotFound => "not_found",
+        Code::AlreadyExists => "already_exists",
+        Code::PermissionDenied => "permission_denied",
+        Code::ResourceExhausted => "resource_exhausted",
+        Code::FailedPrecondition => "failed_precondition",
+        Code::Aborted => "aborted",
+        Code::OutOfRange => "out_of_range",
+        Code::Unimplemented => "unimplemented",
+        Code::Internal => "internal",
+        Code::Unavailable => "unavailable",
+        Code::DataLoss => "data_loss",
+        Code::Unauthenticated => "unauthenticated",
     }
 }

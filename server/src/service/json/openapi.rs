@@ -100,17 +100,16 @@ impl Schemas {
 
     /// Returns the name and the schema of a field.
     fn field(&mut self, field: &FieldDescriptor) -> (String, Value) {
-        let described = description(field);
         let mut schema = match field.kind() {
             Kind::Message(entry) if field.is_map() => {
-                let value = self.value(&entry.map_entry_value_field().kind());
-                json!({ "type": "object", "additionalProperties": value })
+                let kind = &entry.map_entry_value_field().kind();
+                json!({ "type": "object", "additionalProperties": self.value(kind) })
             }
             kind if field.is_list() => json!({ "type": "array", "items": self.value(&kind) }),
             kind => self.value(&kind),
         };
-        if !described.is_empty() {
-            schema["description"] = described.into();
+        if let Some(text) = description(field) {
+            schema["description"] = text.into();
         }
         (field.json_name().to_owned(), schema)
     }
@@ -146,14 +145,14 @@ impl Schemas {
     }
 }
 
-fn description(field: &FieldDescriptor) -> String {
+fn description(field: &FieldDescriptor) -> Option<String> {
     let mut described = comment(&field.parent_file(), field.path());
     // JSON has no choice of fields: the schema allows all of them, and the description says it.
     if let Some(choice) = field.containing_oneof() {
         described.insert_str(0, &format!("One of `{}`. ", choice.name()));
         described.truncate(described.trim_end().len());
     }
-    described
+    Some(described).filter(|text| !text.is_empty())
 }
 
 /// Returns the schema of a message that has a form of its own in JSON.

@@ -40,8 +40,8 @@ where
         if path != "/v2" && !path.starts_with("/v2/") {
             return Box::pin(self.0.call(request));
         }
-        // An unknown path passes, too. The layers inside refuse it, and their error gets the form of
-        // the protocol on its way back.
+        // An unknown path passes, too. The layers inside refuse it, and their error gets the form
+        // of the protocol on its way back.
         if let Some(path) = RestPath::of(request.method(), path) {
             translate(&mut request, path);
         }
