@@ -26,15 +26,17 @@ impl Decoder {
         Self { pool, limits }
     }
 
-    /// Finds the form of an encoded batch, and checks the number of its configurations. Returns `None` if it has no form.
-    pub(crate) async fn batch(&self, batch: Bytes) -> Result<Option<EncodedBatch>, CallError> {
+    /// Finds the form of the encoded batch of a field, and checks the number of its configurations. Returns `None` if it has no
+    /// form.
+    pub(crate) async fn batch(
+        &self,
+        field: &'static str,
+        batch: Bytes,
+    ) -> Result<Option<EncodedBatch>, CallError> {
         let limit = self.limits.configs;
         let read = move |batch| {
             let batch = EncodedBatch::of(&batch);
-            let batch = batch.map_err(|source| CallError::Configuration {
-                field: "batch",
-                source,
-            })?;
+            let batch = batch.map_err(|source| CallError::Configuration { field, source })?;
             match &batch {
                 Some(batch) if batch.count() > limit => Err(too_many(batch, limit)),
                 _ => Ok(batch),

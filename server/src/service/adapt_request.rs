@@ -46,7 +46,7 @@ impl CostModel {
         check_measurements(&ADAPT, &adapt.target, &times)?;
         check_other_targets(&adapt.other_targets)?;
         let batch = match adapt.batch.take() {
-            Some(batch) => self.decoder.batch(batch).await?,
+            Some(batch) => self.decoder.batch(ADAPT.batch, batch).await?,
             // A call without measurements can still learn from those that are stored.
             None => None,
         };

@@ -12,7 +12,10 @@ const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_lay
 impl CostModel {
     /// Returns the configurations of a batch, which are still encoded.
     pub(super) async fn batch(&self, batch: Option<Bytes>) -> Result<EncodedBatch, ServiceError> {
-        let batch = self.decoder.batch(batch.unwrap_or_default()).await?;
+        let batch = self
+            .decoder
+            .batch("batch", batch.unwrap_or_default())
+            .await?;
         present(batch)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hlorank_proto::v1::ListModelsRequest;
+use hlorank_proto::v1::{Adapt, ListModelsRequest, RankConfigsRequest};
 use hlorank_tests::{TestServer, rank_request, stream_start};
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt as _;
@@ -119,6 +119,34 @@ async fn fields_of_a_message() {
         &refused(&channel, "zstd", framed(1, &compressed)).await,
         "50000 fields",
     );
+}
+
+#[tokio::test]
+async fn a_batch_of_two_forms_is_named_by_its_field() {
+    let server = TestServer::start().await;
+    let channel = server.channel().await;
+    let field = |key: u8, value: &[u8]| [&[key, value.len().try_into().unwrap()], value].concat();
+    let two_forms = field(0x12, &[0x22, 0, 0x2a, 0]); // `batch`, with both kinds of tiles
+    let request = RankConfigsRequest {
+        batch: None,
+        ..rank_request(kernel(), tiles(3))
+    };
+    let adapt = Adapt {
+        target: "a board".to_owned(),
+        seconds: vec![1.0],
+        ..Adapt::default()
+    };
+    let measured = [prost::Message::encode_to_vec(&adapt), two_forms.clone()].concat();
+    for (named, sent) in [
+        ("batch", two_forms),
+        ("adapt.batch", field(0x3a, &measured)),
+    ] {
+        let message = [prost::Message::encode_to_vec(&request), sent].concat();
+        let status = refused(&channel, "identity", framed(0, &message)).await;
+        check(&status, Code::InvalidArgument, "REQUEST_MALFORMED", named);
+        let found = status.get_details_bad_request().unwrap();
+        assert_eq!(found.field_violations[0].field, named, "{status}");
+    }
 }
 
 #[tokio::test]
