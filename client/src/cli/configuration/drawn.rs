@@ -36,6 +36,13 @@ struct Tensor {
     rank: u32,
 }
 
+/// A tensor, and the number of the order that a layout gives its dimensions.
+#[derive(Clone, Copy)]
+struct Choice {
+    tensor: Tensor,
+    order: usize,
+}
+
 /// Draws layouts of these nodes.
 pub(crate) fn draw_layouts(
     nodes: &[NodeDescription],
@@ -45,24 +52,29 @@ pub(crate) fn draw_layouts(
     let tensors = tensors(nodes);
     let possible_deviations = tensors.iter().map(|tensor| orders(tensor.rank)).sum();
     let chosen = some_of(possible_deviations, MAX_DEVIATIONS, rng);
+    // A deviation shows what one tensor does, and random layouts show how nodes act together.
     let deviations = chosen
         .iter()
         .map(|&number| vec![deviation(&tensors, number)]);
-    let layouts: Vec<_> = once(Vec::new())
-        .chain(deviations)
-        .chain((0..random).map(|_| random_layout(&tensors, rng)))
-        .collect();
-    let mut batch = LayoutBatchBuilder::new(nodes.len(), FILE_LIMITS);
-    for layout in layouts {
-        batch.push(&entries(nodes.len(), &layout)?)?;
-    }
-    let configurations = Configurations::Layout(batch.build()?);
+    let random_layouts = (0..random).map(|_| random_layout(&tensors, rng));
+    let layouts = once(Vec::new()).chain(deviations).chain(random_layouts);
     Ok(DrawnLayouts {
-        configurations,
+        configurations: build(nodes.len(), layouts)?,
         deviations: chosen.len(),
         possible_deviations,
         random,
     })
+}
+
+fn build(
+    slots: usize,
+    layouts: impl Iterator<Item = Vec<Choice>>,
+) -> Result<Configurations, ConfigurationError> {
+    let mut batch = LayoutBatchBuilder::new(slots, FILE_LIMITS);
+    for layout in layouts {
+        batch.push(&entries(slots, &layout)?)?;
+    }
+    Ok(Configurations::Layout(batch.build()?))
 }
 
 /// Returns the tensors that a layout can set. A tensor of one dimension has only one layout.
@@ -93,38 +105,49 @@ fn some_of(count: usize, limit: usize, rng: &mut Rng) -> Vec<usize> {
     if count > limit {
         rng.shuffle(&mut numbers);
         numbers.truncate(limit);
+        // Ascending numbers keep the deviations of a node together, as they are without a limit.
         numbers.sort_unstable();
     }
     numbers
 }
 
-/// Returns the tensor that a single deviation sets, and the number of its order.
-fn deviation(tensors: &[Tensor], mut number: usize) -> (Tensor, usize) {
+/// Returns what a single deviation sets.
+fn deviation(tensors: &[Tensor], mut number: usize) -> Choice {
     let mut all = tensors.iter();
+    // The orders of the first tensor have the lowest numbers, then come those of the second.
     loop {
         let tensor = *all
             .next()
             .expect("the number is below the number of all orders");
         match number.checked_sub(orders(tensor.rank)) {
             Some(rest) => number = rest,
-            None => return (tensor, number),
+            None => {
+                return Choice {
+                    tensor,
+                    order: number,
+                };
+            }
         }
     }
 }
 
 /// Sets a random share of the nodes. Each tensor of these has a random order, or is left to the compiler as often as it
 /// has any one order.
-fn random_layout(tensors: &[Tensor], rng: &mut Rng) -> Vec<(Tensor, usize)> {
+fn random_layout(tensors: &[Tensor], rng: &mut Rng) -> Vec<Choice> {
+    // A fixed share would give all random layouts about the same number of set nodes, by the law of
+    // large numbers. With a share of its own for each layout, every number is about equally likely.
     let share = rng.f64();
-    let of_node = |tensors: &[Tensor]| -> Vec<(Tensor, usize)> {
+    let of_node = |tensors: &[Tensor]| -> Vec<Choice> {
         if rng.f64() > share {
             return Vec::new();
         }
-        let drawn = tensors
-            .iter()
-            .map(|tensor| (*tensor, rng.usize(..=orders(tensor.rank))));
+        let drawn = tensors.iter().map(|&tensor| Choice {
+            tensor,
+            order: rng.usize(..=orders(tensor.rank)),
+        });
+        // The number one above the last order stands for the compiler's choice.
         drawn
-            .filter(|(tensor, number)| *number < orders(tensor.rank))
+            .filter(|choice| choice.order < orders(choice.tensor.rank))
             .collect()
     };
     tensors
@@ -133,27 +156,27 @@ fn random_layout(tensors: &[Tensor], rng: &mut Rng) -> Vec<(Tensor, usize)> {
         .collect()
 }
 
-/// Returns the entry of every slot for a layout that sets these tensors.
-fn entries(
-    slots: usize,
-    layout: &[(Tensor, usize)],
-) -> Result<Vec<LayoutEntry>, ConfigurationError> {
+/// Returns the entry of every slot for a layout that sets these tensors, in the order of their slots.
+fn entries(slots: usize, layout: &[Choice]) -> Result<Vec<LayoutEntry>, ConfigurationError> {
     let mut entries = vec![LayoutEntry::DEFAULT; slots];
-    for of_slot in layout.chunk_by(|(one, _), (other, _)| one.slot == other.slot) {
+    for of_slot in layout.chunk_by(|one, other| one.tensor.slot == other.tensor.slot) {
+        // An empty list leaves its tensor to the compiler.
         let mut tensors = [const { Vec::new() }; 3];
-        for (tensor, number) in of_slot {
-            tensors[tensor.position] = order(tensor.rank, *number);
+        for Choice { tensor, order } in of_slot {
+            tensors[tensor.position] = dimensions(tensor.rank, *order);
         }
-        let slot = of_slot[0].0.slot;
+        let slot = of_slot[0].tensor.slot;
         entries[slot] = LayoutEntry::from_tensors(tensors.iter(), || format!("slot {slot}"))?;
     }
     Ok(entries)
 }
 
-/// Returns one order of the dimensions, of [`orders`], in lexicographic order.
-fn order(rank: u32, number: usize) -> Vec<i32> {
+/// Returns the dimensions in one of their [`orders`], which are numbered in lexicographic order.
+fn dimensions(rank: u32, order: usize) -> Vec<i32> {
     let mut left: Vec<i32> = (0..).take(rank as usize).collect();
-    let mut rest = number;
+    let mut rest = order;
+    // The digits of the number in the factorial number system (the Lehmer code of the permutation)
+    // say which of the dimensions that are left comes next.
     let place = |places: u32| {
         let following = orders(places - 1);
         let next = left.remove(rest / following);

@@ -20,13 +20,9 @@ pub(super) fn from_forms(
 ) -> Result<Configurations, ConfigurationError> {
     let first_row = forms.first().and_then(|form| form.node_features.first());
     let columns = first_row.map_or(0, Vec::len);
+    // Values are joined without borders of rows, so a row of another length would shift the rest.
     for (config, form) in forms.iter().enumerate() {
-        let what = || format!("configuration {config} (in nodes)");
-        check_count(what, form.node_features.len(), nodes)?;
-        for (node, row) in form.node_features.iter().enumerate() {
-            let what = || format!("configuration {config}, node {node}");
-            check_count(what, row.len(), columns)?;
-        }
+        form.check(config, [nodes, columns])?;
     }
     let rows = forms.iter().flat_map(|form| &form.node_features);
     let values: Vec<f32> = rows.flatten().copied().collect();
@@ -57,6 +53,7 @@ pub(super) fn recombine(
     let mut values = Vec::new();
     for _ in 0..count {
         for node in 0..own.nodes() {
+            // A row is taken as a whole, because its columns may be possible only together.
             let row = own.numbers(random.usize(..own.len()))[node] as usize;
             values.extend_from_slice(&own.rows()[row * own.columns()..][..own.columns()]);
         }
@@ -65,21 +62,27 @@ pub(super) fn recombine(
 }
 
 fn build(shape: [usize; 2], values: &[f32]) -> Result<Configurations, ConfigurationError> {
-    Ok(Configurations::FeatureSet(NodeFeatureBatch::from_values(
-        shape,
-        values,
-        &FILE_LIMITS,
-    )?))
+    let batch = NodeFeatureBatch::from_values(shape, values, &FILE_LIMITS)?;
+    Ok(Configurations::FeatureSet(batch))
 }
 
 impl NodeFeatureForm {
+    /// Checks the number of nodes, and that of the columns of each.
+    fn check(&self, config: usize, [nodes, columns]: [usize; 2]) -> Result<(), ConfigurationError> {
+        let what = || format!("configuration {config} (in nodes)");
+        check_count(what, self.node_features.len(), nodes)?;
+        for (node, row) in self.node_features.iter().enumerate() {
+            let what = || format!("configuration {config}, node {node}");
+            check_count(what, row.len(), columns)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn of(batch: &NodeFeatureBatch, config: usize) -> Self {
         let values: Vec<f32> = batch.values(config).collect();
+        let rows = values.chunks(batch.columns());
         Self {
-            node_features: values
-                .chunks(batch.columns())
-                .map(<[f32]>::to_vec)
-                .collect(),
+            node_features: rows.map(<[f32]>::to_vec).collect(),
         }
     }
 }

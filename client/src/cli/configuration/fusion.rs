@@ -36,11 +36,8 @@ pub(super) fn from_forms(
     let message = v1::FusionConfigs {
         configs: configs.collect(),
     };
-    Ok(Configurations::Fusion(FusionBatch::from_readable(
-        &message,
-        slots,
-        &FILE_LIMITS,
-    )?))
+    let batch = FusionBatch::from_readable(&message, slots, &FILE_LIMITS)?;
+    Ok(Configurations::Fusion(batch))
 }
 
 /// Returns random fusions, each slot of which is taken from any of these fusions.
@@ -49,6 +46,7 @@ pub(super) fn recombine(
     count: usize,
     random: &mut Rng,
 ) -> Result<Configurations, ConfigurationError> {
+    // Each slot is drawn by itself, so it is fused as often as in the own fusions.
     let bits = (0..count).map(|_| {
         (0..own.slots())
             .map(|slot| own.is_fused(random.usize(..own.len()), slot))
@@ -64,8 +62,10 @@ pub(crate) fn draw_fusions(
     rng: &mut Rng,
 ) -> Result<DrawnFusions, ConfigurationError> {
     let mut bits = vec![vec![false; slots]];
+    // Compared with the program without fusion, these show what each slot does by itself.
     bits.extend((0..slots).map(|fused| (0..slots).map(|slot| slot == fused).collect()));
     for _ in 0..random {
+        // A fixed share would give nearly all random fusions about the same number of fused slots.
         let share = rng.f64();
         bits.push((0..slots).map(|_| rng.f64() < share).collect());
     }
@@ -77,11 +77,8 @@ pub(crate) fn draw_fusions(
 }
 
 fn build(slots: usize, configs: &[Vec<bool>]) -> Result<Configurations, ConfigurationError> {
-    Ok(Configurations::Fusion(FusionBatch::from_bits(
-        slots,
-        configs,
-        &FILE_LIMITS,
-    )?))
+    let batch = FusionBatch::from_bits(slots, configs, &FILE_LIMITS)?;
+    Ok(Configurations::Fusion(batch))
 }
 
 impl FusionForm {
@@ -98,10 +95,9 @@ pub(super) fn with_unfused(
     best: usize,
     worst: usize,
 ) -> Result<Configurations, ConfigurationError> {
-    let bits = |config| {
-        (0..batch.slots())
-            .map(|slot| batch.is_fused(config, slot))
-            .collect::<Vec<_>>()
+    let bits = |config| -> Vec<_> {
+        let slots = 0..batch.slots();
+        slots.map(|slot| batch.is_fused(config, slot)).collect()
     };
     let three = [bits(best), vec![false; batch.slots()], bits(worst)];
     build(batch.slots(), &three)

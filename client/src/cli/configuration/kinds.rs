@@ -26,6 +26,12 @@ pub(crate) enum ConfigurationForm {
     FeatureSet(NodeFeatureForm),
 }
 
+/// A JSON list of configurations.
+enum Json<'a> {
+    Text(&'a str),
+    Values(Vec<Value>),
+}
+
 /// Reads a file with a JSON list of configurations of a graph.
 pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, CommandError> {
     let name = path.display().to_string();
@@ -34,13 +40,7 @@ pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, Command
         path: name.clone(),
         source,
     })?;
-    let configurations = match graph.task() {
-        Task::Layout => layout::from_forms(&parse(&name, &text)?, graph.configurable()),
-        Task::Tile => tile::from_forms(&parse(&name, &text)?),
-        Task::Fusion => fusion::from_forms(&parse(&name, &text)?, graph.configurable()),
-        Task::FeatureSet => feature_set::from_forms(&parse(&name, &text)?, graph.len()),
-    };
-    checked(name, configurations, graph)
+    from_json(name, Json::Text(&text), graph)
 }
 
 /// Converts JSON values, which are part of a file, to configurations of a graph.
@@ -49,27 +49,29 @@ pub(crate) fn from_values(
     values: Vec<Value>,
     graph: &Graph,
 ) -> Result<Configurations, CommandError> {
-    let (name, values) = (path.display().to_string(), Value::Array(values));
-    let json = |source| CommandError::ConfigurationJson {
-        path: name.clone(),
-        source,
-    };
+    from_json(path.display().to_string(), Json::Values(values), graph)
+}
+
+fn from_json(name: String, json: Json<'_>, graph: &Graph) -> Result<Configurations, CommandError> {
+    // The task of the graph decides which form the JSON must have, so that an error names its keys.
+    let slots = graph.configurable();
     let configurations = match graph.task() {
-        Task::Layout => layout::from_forms(
-            &serde_json::from_value::<Vec<_>>(values).map_err(json)?,
-            graph.configurable(),
-        ),
-        Task::Tile => tile::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?),
-        Task::Fusion => fusion::from_forms(
-            &serde_json::from_value::<Vec<_>>(values).map_err(json)?,
-            graph.configurable(),
-        ),
-        Task::FeatureSet => feature_set::from_forms(
-            &serde_json::from_value::<Vec<_>>(values).map_err(json)?,
-            graph.len(),
-        ),
+        Task::Layout => layout::from_forms(&json.forms(&name)?, slots),
+        Task::Tile => tile::from_forms(&json.forms(&name)?),
+        Task::Fusion => fusion::from_forms(&json.forms(&name)?, slots),
+        Task::FeatureSet => feature_set::from_forms(&json.forms(&name)?, graph.len()),
     };
     checked(name, configurations, graph)
+}
+
+impl Json<'_> {
+    fn forms<T: DeserializeOwned>(self, path: &str) -> Result<Vec<T>, CommandError> {
+        match self {
+            // Text is not made to values first, because its errors name the line and the column.
+            Self::Text(text) => parse(path, text),
+            Self::Values(values) => in_file(path, serde_json::from_value(Value::Array(values))),
+        }
+    }
 }
 
 fn checked(
@@ -82,7 +84,11 @@ fn checked(
 }
 
 fn parse<T: DeserializeOwned>(path: &str, text: &str) -> Result<Vec<T>, CommandError> {
-    serde_json::from_str(text).map_err(|source| CommandError::ConfigurationJson {
+    in_file(path, serde_json::from_str(text))
+}
+
+fn in_file<T>(path: &str, read: serde_json::Result<T>) -> Result<T, CommandError> {
+    read.map_err(|source| CommandError::ConfigurationJson {
         path: path.to_owned(),
         source,
     })
@@ -110,6 +116,8 @@ impl ConfigurationForm {
 pub(crate) fn default_number(configurations: &Configurations) -> Option<usize> {
     match configurations {
         Configurations::Layout(batch) => layout::default_number(batch),
+        // Nothing in a tile or in columns marks the default. The default of a program fuses some of
+        // its nodes, and only the compiler knows which.
         Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => None,
     }
 }
@@ -133,10 +141,8 @@ pub(crate) fn set_nodes(configurations: &Configurations, slots: &[u32], config: 
     match configurations {
         Configurations::Layout(batch) => {
             let is_set = |slot: &usize| !batch.entry(config, *slot).tensors().is_empty();
-            (0..slots.len())
-                .filter(is_set)
-                .map(|slot| slots[slot])
-                .collect()
+            let set = (0..slots.len()).filter(is_set);
+            set.map(|slot| slots[slot]).collect()
         }
         Configurations::Fusion(batch) => {
             batch.fused_slots(config).map(|slot| slots[slot]).collect()
@@ -168,19 +174,16 @@ pub(crate) fn check_drawable(
     graph: &MeasuredGraph,
     path: impl Fn() -> String,
 ) -> Result<(), CommandError> {
+    let is_fixed = graph.graph.configurable().is_empty();
     match graph.graph.task() {
         Task::Tile => Err(CommandError::NoTiles { path: path() }),
         Task::FeatureSet => Err(CommandError::NoNodeFeatures { path: path() }),
-        Task::Layout if graph.graph.configurable().is_empty() => {
-            Err(CommandError::NothingConfigurable { path: path() })
-        }
-        Task::Fusion if graph.graph.configurable().is_empty() => {
-            let source = ConfigurationError::NothingToFuse;
-            Err(CommandError::Configuration {
-                path: path(),
-                source,
-            })
-        }
+        Task::Layout if is_fixed => Err(CommandError::NothingConfigurable { path: path() }),
+        Task::Fusion if is_fixed => Err(CommandError::Configuration {
+            path: path(),
+            source: ConfigurationError::NothingToFuse,
+        }),
+        // A file of features does not contain the ranks of the tensors, which layouts permute.
         Task::Layout if graph.nodes.is_empty() => Err(CommandError::NothingToDraw { path: path() }),
         Task::Layout | Task::Fusion => Ok(()),
     }

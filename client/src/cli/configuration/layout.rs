@@ -38,14 +38,12 @@ pub(super) fn from_forms(
     forms: &[LayoutForm],
     configurable: &[u32],
 ) -> Result<Configurations, ConfigurationError> {
+    // JSON becomes a message of the wire format, and is checked as the server checks one.
     let message = v1::LayoutConfigs {
         configs: forms.iter().map(v1::LayoutConfig::from).collect(),
     };
-    Ok(Configurations::Layout(LayoutBatch::from_readable(
-        &message,
-        configurable,
-        &FILE_LIMITS,
-    )?))
+    let batch = LayoutBatch::from_readable(&message, configurable, &FILE_LIMITS)?;
+    Ok(Configurations::Layout(batch))
 }
 
 /// Returns the number of the layout that sets no node.
@@ -62,6 +60,8 @@ pub(super) fn recombine(
     count: usize,
     random: &mut Rng,
 ) -> Result<Configurations, ConfigurationError> {
+    // A load needs more layouts than the file has. Each slot is drawn by itself, so that its
+    // entries are as frequent as in the file, and only their combinations are new.
     build(own.slots(), 0..count, |_, slot| {
         Ok(own.entry(random.usize(..own.len()), slot))
     })
@@ -109,16 +109,13 @@ fn build<T>(
 impl LayoutForm {
     pub(super) fn of(batch: &LayoutBatch, configurable: &[u32], config: usize) -> Self {
         let tensor = |minor_to_major| TensorForm { minor_to_major };
-        let node = |(slot, &node): (usize, &u32)| NodeForm {
-            node,
-            tensors: batch
-                .entry(config, slot)
-                .tensors()
-                .into_iter()
-                .map(tensor)
-                .collect(),
+        let node = |(slot, &node): (usize, &u32)| {
+            let tensors = batch.entry(config, slot).tensors();
+            let tensors = tensors.into_iter().map(tensor).collect();
+            NodeForm { node, tensors }
         };
         let nodes = configurable.iter().enumerate().map(node);
+        // A node without tensors is left to the compiler, which is also what a missing node means.
         Self {
             nodes: nodes.filter(|node| !node.tensors.is_empty()).collect(),
         }
@@ -146,17 +143,13 @@ pub(super) fn with_default(
     best: usize,
     worst: usize,
 ) -> Result<Configurations, ConfigurationError> {
-    let entries = |config| {
-        (0..batch.slots())
-            .map(|slot| batch.entry(config, slot))
-            .collect::<Vec<_>>()
+    let entries = |config| -> Vec<_> {
+        let slots = 0..batch.slots();
+        slots.map(|slot| batch.entry(config, slot)).collect()
     };
+    let default = vec![LayoutEntry::DEFAULT; batch.slots()];
     let mut three = LayoutBatchBuilder::new(batch.slots(), FILE_LIMITS);
-    for layout in [
-        entries(best),
-        vec![LayoutEntry::DEFAULT; batch.slots()],
-        entries(worst),
-    ] {
+    for layout in [entries(best), default, entries(worst)] {
         three.push(&layout)?;
     }
     Ok(Configurations::Layout(three.build()?))

@@ -19,15 +19,16 @@ pub(crate) struct TileForm {
     input: Vec<i64>,
 }
 
+/// A list of bounds of a tile.
+type Bounds = fn(TileConfiguration<'_>) -> &[i64];
+
 /// Converts tiles from JSON.
 pub(super) fn from_forms(forms: &[TileForm]) -> Result<Configurations, ConfigurationError> {
     let message = v1::TileConfigs {
         configs: forms.iter().map(v1::TileConfig::from).collect(),
     };
-    Ok(Configurations::Tile(TileBatch::from_readable(
-        &message,
-        &FILE_LIMITS,
-    )?))
+    let batch = TileBatch::from_readable(&message, &FILE_LIMITS)?;
+    Ok(Configurations::Tile(batch))
 }
 
 /// Returns random tiles, each bound of which is taken from any of these tiles.
@@ -38,15 +39,9 @@ pub(super) fn recombine(
 ) -> Result<Configurations, ConfigurationError> {
     let mut batch = TileBatch::default();
     for _ in 0..count {
+        // One tile decides how many bounds there are. Each bound is then that of any tile.
         let whole = own.get(random.usize(..own.len()));
-        let mut bounds = |part: fn(TileConfiguration<'_>) -> &[i64]| -> Vec<i64> {
-            let bound = |(position, &bound): (usize, &i64)| {
-                let other = own.get(random.usize(..own.len()));
-                // The other tile may have fewer bounds.
-                part(other.view()).get(position).copied().unwrap_or(bound)
-            };
-            part(whole.view()).iter().enumerate().map(bound).collect()
-        };
+        let mut bounds = |list: Bounds| random_bounds(own, list, list(whole.view()), random);
         let tile = TileConfiguration {
             kernel_bounds: &bounds(|tile| tile.kernel_bounds),
             output_bounds: &bounds(|tile| tile.output_bounds),
@@ -55,6 +50,16 @@ pub(super) fn recombine(
         batch.push(tile, &FILE_LIMITS)?;
     }
     Ok(Configurations::Tile(batch))
+}
+
+/// Returns random bounds of a list, as many as `whole` has.
+fn random_bounds(own: &TileBatch, list: Bounds, whole: &[i64], random: &mut Rng) -> Vec<i64> {
+    let bound = |(position, &bound): (usize, &i64)| {
+        let other = own.get(random.usize(..own.len()));
+        // The other tile may have fewer bounds.
+        list(other.view()).get(position).copied().unwrap_or(bound)
+    };
+    whole.iter().enumerate().map(bound).collect()
 }
 
 impl TileForm {

@@ -60,20 +60,24 @@ struct DigestReport {
 
 impl Features {
     pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
-        if let (Some(file), Some(out)) = (&self.file, &self.out) {
-            let measured = self.selection.read_one(file, &Progress::over(1))?.measured;
-            let is_printed = !is_standard_output(out);
-            FeatureFile::write(out, &measured, self.pad)?;
-            let report = FeatureReport::of(out, &measured, self.pad);
-            return if is_printed {
-                Ok(format.print(&report)?)
-            } else {
-                Ok(())
-            };
+        match (&self.file, &self.out) {
+            (Some(file), Some(out)) => self.write(file, out, format),
+            // clap requires both, except with `--digest`.
+            _ => Ok(format.print(&DigestReport {
+                feature_digest: FeatureSet::TPUGRAPHS.digest().to_string(),
+            })?),
         }
-        Ok(format.print(&DigestReport {
-            feature_digest: FeatureSet::TPUGRAPHS.digest().to_string(),
-        })?)
+    }
+
+    fn write(&self, file: &Path, out: &Path, format: Format) -> Result<(), CommandError> {
+        let measured = self.selection.read_one(file, &Progress::over(1))?.measured;
+        // Asked before writing, which replaces a regular file: the path is another file after it.
+        let is_printed = !is_standard_output(out);
+        FeatureFile::write(out, &measured, self.pad)?;
+        if is_printed {
+            format.print(&FeatureReport::of(out, &measured, self.pad))?;
+        }
+        Ok(())
     }
 }
 
@@ -81,6 +85,7 @@ impl Features {
 #[cfg(unix)]
 fn is_standard_output(path: &Path) -> bool {
     use std::{fs, os::unix::fs::MetadataExt as _};
+    // Device and inode identify a file. Names do not, because standard output has several of them.
     let place = |path: &Path| {
         fs::metadata(path)
             .ok()
@@ -96,15 +101,13 @@ fn is_standard_output(_: &Path) -> bool {
 
 impl FeatureReport {
     fn of(path: &Path, measured: &MeasuredGraph, pad: Pad) -> Self {
+        let measurements = measured.measurements.as_ref();
         Self {
             path: path.display().to_string(),
             name: measured.name.clone(),
             pad: pad.value(),
             nodes: measured.graph.len(),
-            configurations: measured
-                .measurements
-                .as_ref()
-                .map_or(0, |measured| measured.run_times.len()),
+            configurations: measurements.map_or(0, |measured| measured.run_times.len()),
         }
     }
 }
@@ -113,12 +116,9 @@ impl Display for FeatureReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = counted(self.nodes, "node");
         let configurations = counted(self.configurations, "configuration");
-        writeln!(
-            formatter,
-            "{}: {}, {nodes}, {configurations}",
-            self.path,
-            printable(&self.name)
-        )
+        let name = printable(&self.name);
+        let path = &self.path;
+        writeln!(formatter, "{path}: {name}, {nodes}, {configurations}")
     }
 }
 

@@ -57,6 +57,7 @@ impl From<NumberedGraph> for GraphHash {
 
 impl Display for HashReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Two spaces follow the hash, as in the output of `sha256sum`, which scripts can read.
         self.graphs
             .iter()
             .try_for_each(|graph| writeln!(formatter, "{}  {}", graph.hash, printable(&graph.name)))

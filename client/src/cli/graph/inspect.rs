@@ -88,18 +88,19 @@ impl Inspect {
 impl GraphReport {
     fn of(graph: &NumberedGraph) -> Self {
         let cut = SegmentedGraph::new(&graph.measured.graph);
+        let sizes = &cut.summary;
         let measurements = graph.measured.measurements.as_ref();
         Self {
             module: graph.module,
             name: graph.measured.name.clone(),
             kind: cut.task.to_string(),
-            nodes: cut.summary.nodes,
-            edges: cut.summary.edges,
-            configurable: cut.summary.configurable,
-            kept: cut.summary.kept,
-            segments: cut.summary.segments,
-            distinct_segments: cut.summary.distinct_segments,
-            largest_segment: cut.summary.largest_segment,
+            nodes: sizes.nodes,
+            edges: sizes.edges,
+            configurable: sizes.configurable,
+            kept: sizes.kept,
+            segments: sizes.segments,
+            distinct_segments: sizes.distinct_segments,
+            largest_segment: sizes.largest_segment,
             unknown_opcodes: graph.measured.graph.unknown_opcodes(),
             hash: cut.hash.to_string(),
             configurations: measurements.map_or(0, |measured| measured.run_times.len()),
@@ -121,6 +122,7 @@ impl GraphReport {
             grouped(self.distinct_segments),
             grouped(self.largest_segment),
             grouped(self.configurations),
+            // A quarter of the digits tells graphs apart and keeps lines short.
             self.hash[..16].to_owned(),
         ]
     }
@@ -128,18 +130,29 @@ impl GraphReport {
     /// Returns remarks about unusual properties of the graph.
     fn remarks(&self) -> Vec<String> {
         let opcodes = (self.unknown_opcodes > 0).then(|| {
-            format!(
-                "{} with an unknown opcode",
-                counted(self.unknown_opcodes, "node")
-            )
+            let nodes = counted(self.unknown_opcodes, "node");
+            format!("{nodes} with an unknown opcode")
         });
         let skipped = (self.skipped_configurations > 0).then(|| {
-            format!(
-                "{} skipped: failed or not applicable",
-                counted(self.skipped_configurations, "run")
-            )
+            let runs = counted(self.skipped_configurations, "run");
+            format!("{runs} skipped: failed or not applicable")
         });
         opcodes.into_iter().chain(skipped).collect()
+    }
+
+    fn write_remarks(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let remarks = self.remarks();
+        if remarks.is_empty() {
+            return Ok(());
+        }
+        writeln!(formatter, "module {}: {}", self.module, remarks.join("; "))
+    }
+
+    fn write_nodes(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.configurable_nodes {
+            Some(nodes) => write!(formatter, "\nmodule {}:\n{nodes}", self.module),
+            None => Ok(()),
+        }
     }
 }
 
@@ -167,23 +180,12 @@ impl Display for FileReport {
             .iter()
             .for_each(|graph| table.row(graph.cells()));
         write!(formatter, "{table}")?;
-        for graph in self
-            .graphs
+        // Remarks are about few graphs, so they are sentences below the table instead of columns.
+        self.graphs
             .iter()
-            .filter(|graph| !graph.remarks().is_empty())
-        {
-            writeln!(
-                formatter,
-                "module {}: {}",
-                graph.module,
-                graph.remarks().join("; ")
-            )?;
-        }
-        for graph in &self.graphs {
-            if let Some(nodes) = &graph.configurable_nodes {
-                write!(formatter, "\nmodule {}:\n{nodes}", graph.module)?;
-            }
-        }
-        Ok(())
+            .try_for_each(|graph| graph.write_remarks(formatter))?;
+        self.graphs
+            .iter()
+            .try_for_each(|graph| graph.write_nodes(formatter))
     }
 }

@@ -23,29 +23,9 @@ struct ConfigurableNode {
 
 impl ConfigurableNodes {
     pub(super) fn of(measured: &MeasuredGraph) -> Self {
-        let node = |(slot, &node): (usize, &u32)| {
-            let description = measured.nodes.get(slot);
-            ConfigurableNode {
-                node,
-                opcode: measured
-                    .graph
-                    .opcodes()
-                    .get(node as usize)
-                    .map_or("-", |&opcode| opcode_name(opcode)),
-                name: description.map(|description| description.name.clone()),
-                dimensions: description.map(|description| description.dimensions.clone()),
-                tensor_ranks: description.map(|description| description.tensor_ranks.clone()),
-            }
-        };
-        Self(
-            measured
-                .graph
-                .configurable()
-                .iter()
-                .enumerate()
-                .map(node)
-                .collect(),
-        )
+        let slots = measured.graph.configurable().iter().enumerate();
+        let node = |(slot, &node): (usize, &u32)| ConfigurableNode::of(measured, slot, node);
+        Self(slots.map(node).collect())
     }
 }
 
@@ -58,18 +38,29 @@ const COLUMNS: [(&str, Align); 5] = [
 ];
 
 impl ConfigurableNode {
+    fn of(measured: &MeasuredGraph, slot: usize, node: u32) -> Self {
+        // An npz file has numbers for its nodes, and no descriptions.
+        let description = measured.nodes.get(slot);
+        let opcode = measured.graph.opcodes().get(node as usize);
+        Self {
+            node,
+            opcode: opcode.map_or("-", |&opcode| opcode_name(opcode)),
+            name: description.map(|description| description.name.clone()),
+            dimensions: description.map(|description| description.dimensions.clone()),
+            tensor_ranks: description.map(|description| description.tensor_ranks.clone()),
+        }
+    }
+
     fn cells(&self) -> [String; 5] {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let dimensions = self.dimensions.as_ref();
+        let ranks = self.tensor_ranks.as_ref();
         [
             self.node.to_string(),
             self.opcode.to_owned(),
             or_dash(self.name.clone()),
-            or_dash(
-                self.dimensions
-                    .as_ref()
-                    .map(|dimensions| format!("{dimensions:?}")),
-            ),
-            or_dash(self.tensor_ranks.as_ref().map(|ranks| format!("{ranks:?}"))),
+            or_dash(dimensions.map(|dimensions| format!("{dimensions:?}"))),
+            or_dash(ranks.map(|ranks| format!("{ranks:?}"))),
         ]
     }
 }

@@ -65,6 +65,7 @@ pub(super) struct Admin {
 /// Reads `NAME@VERSION`.
 fn numbered(text: &str) -> Result<(String, u64), String> {
     match text.parse::<ModelReference>() {
+        // `stable` and `canary` name what a change moves, so a change takes a number only.
         Ok(ModelReference {
             name,
             version: ModelVersion::Number(version),

@@ -76,14 +76,7 @@ impl Compare {
 
 impl From<v1::CompareModelsResponse> for ComparisonReport {
     fn from(compared: v1::CompareModelsResponse) -> Self {
-        let better = match compared.verdict() {
-            v1::Verdict::First => Better::First,
-            v1::Verdict::Second => Better::Second,
-            v1::Verdict::Undecided | v1::Verdict::Unspecified => Better::Undecided,
-        };
-        let name = |selector: Option<v1::ModelSelector>| {
-            ModelReference::from(selector.unwrap_or_default()).to_string()
-        };
+        let better = compared.verdict().into();
         let mean = |mean: Option<v1::ComparedMean>| mean.unwrap_or_default().into();
         Self {
             first: name(compared.first),
@@ -98,33 +91,41 @@ impl From<v1::CompareModelsResponse> for ComparisonReport {
     }
 }
 
+fn name(selector: Option<v1::ModelSelector>) -> String {
+    ModelReference::from(selector.unwrap_or_default()).to_string()
+}
+
+impl From<v1::Verdict> for Better {
+    fn from(verdict: v1::Verdict) -> Self {
+        match verdict {
+            v1::Verdict::First => Self::First,
+            v1::Verdict::Second => Self::Second,
+            v1::Verdict::Undecided | v1::Verdict::Unspecified => Self::Undecided,
+        }
+    }
+}
+
 impl From<v1::ComparedMean> for MeanReport {
     fn from(mean: v1::ComparedMean) -> Self {
-        let v1::ComparedMean {
-            first,
-            second,
-            difference_low,
-            difference_high,
-        } = mean;
         Self {
-            first,
-            second,
-            difference: [difference_low, difference_high],
+            first: mean.first,
+            second: mean.second,
+            difference: [mean.difference_low, mean.difference_high],
         }
     }
 }
 
 impl MeanReport {
     fn cells(&self, measure: &str, show: impl Fn(f64) -> String) -> [String; 5] {
+        // Both means are over the same graphs, and the interval is that of a paired bootstrap: how
+        // hard a graph is cancels in the difference, so few graphs can already decide.
         let [low, high] = self.difference;
-        let interval = format!("{} to {}", show(low), show(high));
-        let difference = show(self.second - self.first);
         [
             measure.to_owned(),
             show(self.first),
             show(self.second),
-            difference,
-            interval,
+            show(self.second - self.first),
+            format!("{} to {}", show(low), show(high)),
         ]
     }
 }
@@ -145,6 +146,20 @@ impl ComparisonReport {
         table.row(self.top_pick_regret.cells("top pick slower", percent));
         table
     }
+
+    fn verdict(&self) -> String {
+        let measured = counted(self.configurations, "measured configuration");
+        let graphs = counted(self.graphs, "graph");
+        let better = match self.better {
+            Better::First => &self.first,
+            Better::Second => &self.second,
+            // The interval contains 0, or there are fewer than five graphs. More graphs narrow it.
+            Better::Undecided => {
+                return format!("Undecided after {measured} of {graphs}: measure more.");
+            }
+        };
+        format!("{better} ranks {measured} of {graphs} better.")
+    }
 }
 
 impl Display for ComparisonReport {
@@ -155,17 +170,6 @@ impl Display for ComparisonReport {
                 "No graph has three measured configurations that both versions rank; report measurements first."
             );
         }
-        let measured = counted(self.configurations, "measured configuration");
-        let graphs = counted(self.graphs, "graph");
-        writeln!(formatter, "{}", self.table())?;
-        let better = match self.better {
-            Better::First => &self.first,
-            Better::Second => &self.second,
-            Better::Undecided => {
-                let sentence = format!("Undecided after {measured} of {graphs}: measure more.");
-                return writeln!(formatter, "{sentence}");
-            }
-        };
-        writeln!(formatter, "{better} ranks {measured} of {graphs} better.")
+        writeln!(formatter, "{}\n{}", self.table(), self.verdict())
     }
 }

@@ -51,6 +51,7 @@ pub(super) fn write<'a>(
     formatter: &mut Formatter<'_>,
     versions: impl Iterator<Item = (String, &'a LiveQuality)>,
 ) -> fmt::Result {
+    // A server without reported measurements gets no table with a header alone.
     let mut versions = versions.peekable();
     if versions.peek().is_none() {
         return Ok(());

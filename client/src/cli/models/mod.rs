@@ -37,6 +37,7 @@ impl Models {
             Some(Command::Change(change)) => ModelsReport::from(change.make().await?),
             None => {
                 let folder = self.server.connect().await?.list_model_folder().await?;
+                // The server always sends the list. `None` leaves it out of the text and of JSON.
                 let ignored = self.all.then_some(folder.ignored);
                 ModelsReport::from(folder.models).with_ignored(ignored)
             }

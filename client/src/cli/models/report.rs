@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeMap,
     fmt::{self, Display},
+    mem,
 };
 
 use clap::builder::styling::Style;
@@ -32,10 +33,6 @@ struct IgnoredReport {
 
 /// One version of one model.
 #[derive(Debug, Serialize)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a field of the report"
-)]
 struct ModelReport {
     name: String,
     version: u64,
@@ -45,6 +42,16 @@ struct ModelReport {
     pinned: bool,
     canary_percent: u32,
     folder_gone: bool,
+    #[serde(flatten)]
+    artifact: ArtifactReport,
+    live_quality: Vec<LiveQuality>,
+    #[serde(skip)]
+    style: Style,
+}
+
+/// What the artifact of a version says.
+#[derive(Debug, Serialize)]
+struct ArtifactReport {
     task: String,
     architecture: String,
     kind: String,
@@ -61,9 +68,6 @@ struct ModelReport {
     training_data_digest: String,
     measured_quality: BTreeMap<String, f64>,
     licence: String,
-    live_quality: Vec<LiveQuality>,
-    #[serde(skip)]
-    style: Style,
 }
 
 /// The feature set that a model takes.
@@ -99,59 +103,60 @@ impl ModelsReport {
 }
 
 impl From<v1::Model> for ModelReport {
-    fn from(model: v1::Model) -> Self {
+    fn from(mut model: v1::Model) -> Self {
+        let state = model.state();
+        let live_quality = mem::take(&mut model.live_quality).into_iter();
         Self {
-            state: state_name(model.state()),
-            style: state_style(model.state()),
+            name: mem::take(&mut model.name),
+            version: model.version,
+            state: state_name(state),
             state_since: model.state_since.map(|since| since.to_string()),
-            rejection: model
-                .rejection
-                .as_ref()
-                .map(|v1::ModelRejection { reason, message }| RejectionReport {
-                    reason: reason.clone(),
-                    message: message.clone(),
-                }),
+            rejection: model.rejection.take().map(RejectionReport::from),
             pinned: model.pinned,
             canary_percent: model.canary_percent,
             folder_gone: model.folder_gone,
+            artifact: model.into(),
+            live_quality: live_quality.map(LiveQuality::from).collect(),
+            style: state_style(state),
+        }
+    }
+}
+
+impl From<v1::Model> for ArtifactReport {
+    fn from(model: v1::Model) -> Self {
+        Self {
             task: task_name(model.task),
-            digest: hexadecimal(&model.digest),
-            feature_digest: hexadecimal(&model.feature_digest),
-            training_data_digest: hexadecimal(&model.training_data_digest),
-            feature_set: model.feature_set.map(FeatureSetReport::from),
-            measured_quality: model.measured_quality.into_iter().collect(),
-            name: model.name,
-            version: model.version,
             architecture: model.architecture,
             kind: model.kind,
             default_for_task: model.default_for_task,
+            digest: hexadecimal(&model.digest),
+            feature_digest: hexadecimal(&model.feature_digest),
             embedding_size: model.embedding_size,
             buckets: model.buckets,
             chunk_configs: model.chunk_configs,
             pad_value: model.pad_value,
             batch_dependent: model.batch_dependent,
+            feature_set: model.feature_set.map(FeatureSetReport::from),
+            training_data_digest: hexadecimal(&model.training_data_digest),
+            // A map of the wire format has no order. Sorted names make the report reproducible.
+            measured_quality: model.measured_quality.into_iter().collect(),
             licence: model.licence,
-            live_quality: model
-                .live_quality
-                .into_iter()
-                .map(LiveQuality::from)
-                .collect(),
         }
     }
 }
 
+impl From<v1::ModelRejection> for RejectionReport {
+    fn from(v1::ModelRejection { reason, message }: v1::ModelRejection) -> Self {
+        Self { reason, message }
+    }
+}
+
 impl From<v1::FeatureSet> for FeatureSetReport {
-    fn from(
-        v1::FeatureSet {
-            name,
-            node_features,
-            config_features,
-        }: v1::FeatureSet,
-    ) -> Self {
+    fn from(set: v1::FeatureSet) -> Self {
         Self {
-            name,
-            node_features,
-            config_features,
+            name: set.name,
+            node_features: set.node_features,
+            config_features: set.config_features,
         }
     }
 }
@@ -180,6 +185,7 @@ fn state_style(state: v1::ModelState) -> Style {
 fn task_name(task: i32) -> String {
     match v1::Task::try_from(task) {
         Ok(v1::Task::Unspecified) => "-".to_owned(),
+        // A newer server can have models of tasks that this program does not know.
         known => {
             let known = known.ok().and_then(Task::from_wire);
             known.map_or_else(|| format!("unknown ({task})"), |task| task.to_string())
@@ -213,28 +219,28 @@ impl ModelReport {
     }
 
     fn cells(&self) -> [String; 9] {
-        let dash = |text: &str| {
-            if text.is_empty() {
-                "-".to_owned()
-            } else {
-                text.to_owned()
-            }
+        // A version that was rejected before its manifest was read has neither of these texts.
+        let dash = |text: &str| if text.is_empty() { "-" } else { text }.to_owned();
+        let artifact = &self.artifact;
+        let default = if artifact.default_for_task {
+            "yes"
+        } else {
+            "-"
         };
         [
             self.name.clone(),
             self.version.to_string(),
             self.state_cell(),
-            if self.default_for_task { "yes" } else { "-" }.to_owned(),
-            self.task.clone(),
-            dash(&self.architecture),
+            default.to_owned(),
+            artifact.task.clone(),
+            dash(&artifact.architecture),
             // A whole-graph model has no embeddings.
-            if self.embedding_size == 0 {
-                "-".to_owned()
-            } else {
-                self.embedding_size.to_string()
+            match artifact.embedding_size {
+                0 => "-".to_owned(),
+                size => size.to_string(),
             },
-            dash(&self.licence),
-            or_dash(self.measured_quality.get("kendall_tau").copied(), 3),
+            dash(&artifact.licence),
+            or_dash(artifact.measured_quality.get("kendall_tau").copied(), 3),
         ]
     }
 
@@ -269,37 +275,59 @@ impl Display for ModelsReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.models.is_empty() {
             writeln!(formatter, "the server has no models")?;
-            return self.write_ignored(formatter);
+        } else {
+            self.write_models(formatter)?;
         }
+        self.write_ignored(formatter)
+    }
+}
+
+impl ModelsReport {
+    fn write_models(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new(&COLUMNS);
         for model in &self.models {
             table.styled_row(model.style, model.cells());
         }
         write!(formatter, "{table}")?;
-        let live = self.models.iter().flat_map(|model| {
-            let qualities = model.live_quality.iter();
-            qualities.map(move |quality| (model.reference(), quality))
-        });
+        // A version has a measure for each target, so these are rows of a table of their own.
+        let live = self.models.iter().flat_map(ModelReport::live_qualities);
         live_quality::write(formatter, live)?;
-        for model in &self.models {
-            if let Some(set) = &model.feature_set {
-                let reference = model.reference();
-                let nodes = columns(&set.node_features);
-                let configs = columns(&set.config_features);
-                let set = &set.name;
-                write!(
-                    formatter,
-                    "\n{reference} takes the feature set {set}: {nodes}; configurations: {configs}"
-                )?;
-            }
-        }
-        for model in &self.models {
-            if let Some(RejectionReport { reason, message }) = &model.rejection {
-                let reference = model.reference();
-                write!(formatter, "\n{reference} was rejected, {reason}: {message}")?;
-            }
-        }
-        self.write_ignored(formatter)
+        self.models
+            .iter()
+            .try_for_each(|model| model.write_feature_set(formatter))?;
+        // Rejections are near the end, which is what a terminal shows of a long list.
+        self.models
+            .iter()
+            .try_for_each(|model| model.write_rejection(formatter))
+    }
+}
+
+impl ModelReport {
+    fn live_qualities(&self) -> impl Iterator<Item = (String, &LiveQuality)> {
+        let qualities = self.live_quality.iter();
+        qualities.map(|quality| (self.reference(), quality))
+    }
+
+    fn write_feature_set(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(set) = &self.artifact.feature_set else {
+            return Ok(());
+        };
+        let reference = self.reference();
+        let nodes = columns(&set.node_features);
+        let configs = columns(&set.config_features);
+        let set = &set.name;
+        write!(
+            formatter,
+            "\n{reference} takes the feature set {set}: {nodes}; configurations: {configs}"
+        )
+    }
+
+    fn write_rejection(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(RejectionReport { reason, message }) = &self.rejection else {
+            return Ok(());
+        };
+        let reference = self.reference();
+        write!(formatter, "\n{reference} was rejected, {reason}: {message}")
     }
 }
 
