@@ -20,16 +20,11 @@ impl Columns {
     /// Returns the columns of at least one row. Numbers stand for themselves, `true` is 1, `false` is 0, and texts are
     /// numbered in alphabetical order, from 0, so that the order of rows changes nothing.
     pub(super) fn of(rows: &[Row]) -> Result<Self, TableError> {
+        // The map sorts its keys, so the order of columns in the file does not change the names. The
+        // hash of the graph depends on them.
         let names: Vec<String> = rows[0].configuration.keys().cloned().collect();
-        for (row, other) in rows.iter().enumerate() {
-            if !other.configuration.keys().eq(&names) {
-                let found: Vec<&str> = other.configuration.keys().map(String::as_str).collect();
-                return Err(TableError::Parameters {
-                    row,
-                    found: found.join(", "),
-                    expected: names.join(", "),
-                });
-            }
+        for (number, row) in rows.iter().enumerate() {
+            check_parameters(number, row, &names)?;
         }
         let columns: Result<Vec<Vec<f32>>, _> =
             names.iter().map(|name| column(rows, name)).collect();
@@ -40,31 +35,52 @@ impl Columns {
     }
 }
 
+fn check_parameters(number: usize, row: &Row, expected: &[String]) -> Result<(), TableError> {
+    if row.configuration.keys().eq(expected) {
+        return Ok(());
+    }
+    let found: Vec<&str> = row.configuration.keys().map(String::as_str).collect();
+    Err(TableError::Parameters {
+        row: number,
+        found: found.join(", "),
+        expected: expected.join(", "),
+    })
+}
+
 fn column(rows: &[Row], parameter: &str) -> Result<Vec<f32>, TableError> {
-    let values: Vec<&Value> = rows
-        .iter()
-        .map(|row| &row.configuration[parameter])
-        .collect();
+    let values = rows.iter().map(|row| &row.configuration[parameter]);
+    let values: Vec<&Value> = values.collect();
     let texts: BTreeSet<&str> = values.iter().filter_map(|value| value.as_str()).collect();
     if texts.is_empty() {
-        return values
-            .into_iter()
-            .enumerate()
-            .map(|(row, value)| {
-                number(value).ok_or_else(|| TableError::Value {
-                    row,
-                    parameter: parameter.to_owned(),
-                    value: value.to_string(),
-                })
-            })
-            .collect();
+        numbers(parameter, &values)
+    } else {
+        numbers_of_texts(parameter, &values, texts)
     }
+}
+
+fn numbers_of_texts(
+    parameter: &str,
+    values: &[&Value],
+    texts: BTreeSet<&str>,
+) -> Result<Vec<f32>, TableError> {
     let numbers: BTreeMap<&str, f32> = texts.into_iter().zip(counted()).collect();
-    let number = |value: &Value| value.as_str().map(|text| numbers[text]);
-    let column: Option<Vec<f32>> = values.into_iter().map(number).collect();
+    // A number beside texts has no place in their alphabetical order.
+    let number = |value: &&Value| numbers.get(value.as_str()?).copied();
+    let column: Option<Vec<f32>> = values.iter().map(number).collect();
     column.ok_or_else(|| TableError::Mixed {
         parameter: parameter.to_owned(),
     })
+}
+
+fn numbers(parameter: &str, values: &[&Value]) -> Result<Vec<f32>, TableError> {
+    let of = |(row, value): (usize, &&Value)| {
+        number(value).ok_or_else(|| TableError::Value {
+            row,
+            parameter: parameter.to_owned(),
+            value: value.to_string(),
+        })
+    };
+    values.iter().enumerate().map(of).collect()
 }
 
 /// Returns 0, 1, 2 and so on.
@@ -78,6 +94,7 @@ fn number(value: &Value) -> Option<f32> {
         Value::Bool(flag) => f32::from(u8::from(*flag)),
         _ => value.as_f64()? as f32,
     };
+    // JSON has no infinity, but a large number of 64 bits becomes one in 32.
     number.is_finite().then_some(number)
 }
 

@@ -9,10 +9,13 @@ pub(super) type Record = (usize, Vec<String>);
 
 /// Reads the lines that are not empty.
 pub(super) fn records(text: &str) -> Result<Vec<Record>, TableError> {
+    // Spreadsheets write a byte order mark first, and lines end with CR and LF in RFC 4180.
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let mut letters = text.chars().peekable();
-    let (mut line, mut records) = (1, Vec::new());
+    let mut line = 1;
+    let mut records = Vec::new();
     while letters.peek().is_some() {
+        // A quoted value can contain ends of lines, so a record is numbered by its first line.
         let start = line;
         let values = record(&mut letters, &mut line)?;
         if values.iter().any(|value| !value.is_empty()) {
@@ -34,6 +37,7 @@ fn record(letters: &mut Peekable<Chars<'_>>, line: &mut usize) -> Result<Vec<Str
                 return Ok(values);
             }
             None => return Ok(values),
+            // Only a quoted value ends before a comma or an end of line.
             Some(_) => return Err(TableError::Quote { line: *line }),
         }
     }
@@ -48,6 +52,7 @@ fn value(letters: &mut Peekable<Chars<'_>>, line: &mut usize) -> Result<String, 
     while let Some(letter) = letters.next_if(|letter| !matches!(letter, ',' | '\n')) {
         value.push(letter);
     }
+    // Blanks around a value are for the eye. In quotes, they belong to the value.
     Ok(value.trim().to_owned())
 }
 
@@ -55,12 +60,14 @@ fn quoted(letters: &mut Peekable<Chars<'_>>, line: &mut usize) -> Result<String,
     let start = *line;
     let mut value = String::new();
     while let Some(letter) = letters.next() {
+        // A doubled quote is one quote of the value, and a single one ends it.
         if letter == '"' && letters.next_if_eq(&'"').is_none() {
             return Ok(value);
         }
         *line += usize::from(letter == '\n');
         value.push(letter);
     }
+    // The end of the file says nothing about the mistake, but the line of the opening quote does.
     Err(TableError::Quote { line: start })
 }
 

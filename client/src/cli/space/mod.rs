@@ -73,14 +73,15 @@ impl SpaceCommand {
 impl Suggest {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         let rows = self.space.read()?;
+        // The rows with a time are what the server learns from, and the others are the candidates.
         let (candidates, adapt) = self.space.candidates_of(&rows, &self.sources)?;
         let request = SuggestRequest::new(&rows.graph, &candidates)
             .count(self.count)
             .adapt(Some(&adapt));
         let client = self.space.server.connect().await?;
-        let suggested = client.suggest(&request).await;
-        let suggested = suggested.map_err(|source| self.space.failed(source))?;
-        Ok(format.print(&SpaceReport::of_suggestions(rows, &suggested))?)
+        let answer = client.suggest(&request).await;
+        let answer = answer.map_err(|source| self.space.failed(source))?;
+        Ok(format.print(&SpaceReport::of_suggestions(rows, &answer))?)
     }
 }
 
@@ -105,6 +106,8 @@ impl Report {
         let parts = parts.map_err(|source| self.space.wrong(source))?;
         let client = self.space.server.connect().await?;
         let mut report = KeptReport::default();
+        // The server counts a measurement that it has already as known, so a report that fails
+        // between two parts can be repeated as a whole.
         for part in parts {
             let reported = client.report_measurements(&rows.graph, &part).await;
             report.add(&reported.map_err(|source| self.space.failed(source))?);

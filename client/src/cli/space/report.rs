@@ -7,12 +7,12 @@ use hlorank_client::{Ranking, Reported, Suggestions};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::subject::Rows;
+use super::subject::{Rows, Unmeasured};
 use crate::cli::{
     lesson::Lesson,
     measured::Prediction,
     output::{Align, Table, counted, printable},
-    suggest::reason,
+    suggest::{prediction, reason},
 };
 
 /// Rows that were not measured, in the order in which to measure them.
@@ -50,19 +50,10 @@ pub(super) struct KeptReport {
 
 impl SpaceReport {
     pub(super) fn of_suggestions(rows: Rows, suggested: &Suggestions) -> Self {
-        let chosen = suggested.suggestions.iter().map(|each| {
-            let row = &rows.unmeasured[each.config];
-            let predicted = (each.predicted_seconds > 0.0).then_some(Prediction {
-                seconds: each.predicted_seconds,
-                log_sd: each.log_sd,
-            });
-            ChosenRow {
-                number: row.number,
-                reason: Some(reason(each.reason)),
-                score: each.score,
-                predicted,
-                configuration: row.configuration.clone(),
-            }
+        let chosen = suggested.suggestions.iter().map(|each| ChosenRow {
+            reason: Some(reason(each.reason)),
+            predicted: prediction(each),
+            ..ChosenRow::of(&rows.unmeasured[each.config], each.score)
         });
         Self {
             rows: chosen.collect(),
@@ -76,15 +67,9 @@ impl SpaceReport {
 
     pub(super) fn of_ranking(rows: Rows, ranking: &Ranking) -> Self {
         let best = ranking.best.iter().enumerate();
-        let chosen = best.map(|(place, ranked)| {
-            let row = &rows.unmeasured[ranked.config];
-            ChosenRow {
-                number: row.number,
-                reason: None,
-                score: ranked.score,
-                predicted: Prediction::of(ranking, place),
-                configuration: row.configuration.clone(),
-            }
+        let chosen = best.map(|(place, ranked)| ChosenRow {
+            predicted: Prediction::of(ranking, place),
+            ..ChosenRow::of(&rows.unmeasured[ranked.config], ranked.score)
         });
         Self {
             rows: chosen.collect(),
@@ -97,24 +82,44 @@ impl SpaceReport {
     }
 
     fn table(&self) -> Table {
+        // Either all rows of a report have a reason or none has, so cells and columns agree.
         let are_suggested = self.rows.iter().any(|row| row.reason.is_some());
         let mut columns = vec![("measure", Align::Right), ("row", Align::Right)];
         columns.extend(are_suggested.then_some(("reason", Align::Left)));
         columns.extend([("predicted", Align::Right), ("configuration", Align::Left)]);
         let mut table = Table::new(&columns);
         for (place, row) in self.rows.iter().enumerate() {
-            let predicted = row.predicted.map(|predicted| predicted.to_string());
-            let mut cells = vec![(place + 1).to_string(), row.number.to_string()];
-            cells.extend(row.reason.map(str::to_owned));
-            cells.extend([predicted.unwrap_or_else(|| "-".to_owned()), row.described()]);
-            table.row(cells);
+            table.row(row.cells(place + 1));
         }
         table
     }
 }
 
 impl ChosenRow {
+    fn of(row: &Unmeasured, score: f32) -> Self {
+        Self {
+            number: row.number,
+            reason: None,
+            score,
+            predicted: None,
+            configuration: row.configuration.clone(),
+        }
+    }
+
+    /// Returns the cells of the row that is measured at this place, from 1.
+    fn cells(&self, place: usize) -> Vec<String> {
+        let predicted = self.predicted.map(|predicted| predicted.to_string());
+        let mut cells = vec![place.to_string(), self.number.to_string()];
+        cells.extend(self.reason.map(str::to_owned));
+        cells.extend([
+            predicted.unwrap_or_else(|| "-".to_owned()),
+            self.described(),
+        ]);
+        cells
+    }
+
     fn described(&self) -> String {
+        // JSON would write a text in quotes.
         let value = |(name, value): (&String, &Value)| match value.as_str() {
             Some(text) => format!("{name}={text}"),
             None => format!("{name}={value}"),
@@ -128,11 +133,8 @@ impl Display for SpaceReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let candidates = counted(self.candidates, "row");
         let name = printable(&self.name);
-        writeln!(
-            formatter,
-            "{name}: {candidates} without a time, {}",
-            printable(&self.model)
-        )?;
+        let model = printable(&self.model);
+        writeln!(formatter, "{name}: {candidates} without a time, {model}")?;
         writeln!(formatter, "\n{}", self.table())?;
         self.learned
             .as_ref()
@@ -149,11 +151,10 @@ impl KeptReport {
 
 impl Display for KeptReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let accepted = self.accepted;
+        let Self { accepted, known } = self;
         writeln!(
             formatter,
-            "{accepted} measurements are new; {} were known.",
-            self.known
+            "{accepted} measurements are new; {known} were known."
         )
     }
 }

@@ -128,12 +128,8 @@ impl SpaceFile {
     fn rows(&self, text: &str) -> Result<Rows, TableError> {
         let rows = table::read(text)?;
         let columns = Columns::of(&rows)?;
-        let stem = self.file.file_stem().unwrap_or_default();
-        let name = self.name.clone();
-        let name = name.unwrap_or_else(|| stem.to_string_lossy().into_owned());
-        let graph = FeatureGraph::new(name.clone(), 1, Vec::new(), Vec::new(), &FILE_LIMITS)?
-            .of_instance(self.instance.clone())?
-            .described(Vec::new(), columns.names.clone())?;
+        let name = self.name();
+        let graph = self.graph(&name, &columns)?;
         let mut unmeasured = Vec::new();
         let mut measured = Vec::new();
         for (number, row) in rows.into_iter().enumerate() {
@@ -152,6 +148,22 @@ impl SpaceFile {
             columns,
             measured,
         })
+    }
+}
+
+impl SpaceFile {
+    fn name(&self) -> String {
+        let stem = self.file.file_stem().unwrap_or_default();
+        let name = self.name.clone();
+        name.unwrap_or_else(|| stem.to_string_lossy().into_owned())
+    }
+
+    fn graph(&self, name: &str, columns: &Columns) -> Result<FeatureGraph, TableError> {
+        // A flat space has no structure: it is one node without features, whose configuration
+        // columns are the parameters. Its name, instance and parameters distinguish it from others.
+        let graph = FeatureGraph::new(name.to_owned(), 1, Vec::new(), Vec::new(), &FILE_LIMITS)?;
+        let graph = graph.of_instance(self.instance.clone())?;
+        Ok(graph.described(Vec::new(), columns.names.clone())?)
     }
 }
 
@@ -180,6 +192,7 @@ impl Rows {
 
     fn adapt_of(&self, target: &str, measured: &[(usize, Measured)]) -> Result<Adapt, TableError> {
         let adapt = Adapt::new(target);
+        // A batch has at least one configuration, and a server can learn from what it keeps alone.
         if measured.is_empty() {
             return Ok(adapt);
         }

@@ -1,6 +1,9 @@
 //! Reads a table of configurations and what came of measuring them: CSV with a header, or a JSON list.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    str::FromStr,
+};
 
 use hlorank_client::Measured;
 use serde_json::{Map, Number, Value};
@@ -25,8 +28,16 @@ pub(super) struct Row {
     pub(super) measured: Option<Measured>,
 }
 
+/// A line of CSV below the header.
+struct Line<'a> {
+    number: usize,
+    names: &'a [String],
+    values: &'a [String],
+}
+
 /// Reads the rows of a table, at least one.
 pub(super) fn read(text: &str) -> Result<Vec<Row>, TableError> {
+    // No table has a parameter whose name begins with a bracket, so the first letter decides.
     let forms = if text.trim_start().starts_with('[') {
         serde_json::from_str(text)?
     } else {
@@ -54,26 +65,14 @@ impl Row {
 }
 
 fn forms_of_csv(text: &str) -> Result<Vec<MeasuredForm>, TableError> {
-    let mut lines = records(text)?.into_iter();
-    let Some((_, names)) = lines.next() else {
+    let records = records(text)?;
+    let Some(((_, names), lines)) = records.split_first() else {
         return Ok(Vec::new());
     };
-    let mut known = HashSet::new();
-    if let Some(name) = names.iter().find(|name| !known.insert(*name)) {
-        return Err(TableError::NameTwice { name: name.clone() });
-    }
-    let lines: Vec<Record> = lines.collect();
-    let mut forms = Vec::new();
-    for (line, values) in &lines {
-        if values.len() != names.len() {
-            return Err(TableError::Width {
-                line: *line,
-                found: values.len(),
-                expected: names.len(),
-            });
-        }
-        forms.push(outcome_of_line(*line, &names, values)?);
-    }
+    check_names(names)?;
+    let outcome = |record| Line::of(record, names)?.outcome();
+    let mut forms = lines.iter().map(outcome).collect::<Result<Vec<_>, _>>()?;
+    // Parameters are read by columns, because all values of a column decide whether it is text.
     for (column, name) in names.iter().enumerate() {
         if ![SECONDS, FAILURE, REPEATS].contains(&name.as_str()) {
             let cells = lines.iter().map(|(_, values)| values[column].as_str());
@@ -83,38 +82,65 @@ fn forms_of_csv(text: &str) -> Result<Vec<MeasuredForm>, TableError> {
     Ok(forms)
 }
 
-/// Returns what a line says came of measuring, without a configuration.
-fn outcome_of_line(
-    line: usize,
-    names: &[String],
-    values: &[String],
-) -> Result<MeasuredForm, TableError> {
-    let cell = |column: &'static str| {
-        let place = names.iter().position(|name| name == column)?;
-        Some(values[place].clone()).filter(|value| !value.is_empty())
-    };
-    let wrong = |column, value, expected| TableError::Outcome {
-        line,
-        column,
-        value,
-        expected,
-    };
-    let mut form = MeasuredForm::default();
-    if let Some(value) = cell(SECONDS) {
-        let seconds = value.parse();
-        form.seconds =
-            Some(seconds.map_err(|_| wrong(SECONDS, value, "a time in seconds, or nothing"))?);
+fn check_names(names: &[String]) -> Result<(), TableError> {
+    let mut known = HashSet::new();
+    match names.iter().find(|name| !known.insert(*name)) {
+        Some(name) => Err(TableError::NameTwice { name: name.clone() }),
+        None => Ok(()),
     }
-    if let Some(value) = cell(FAILURE) {
-        let failure = Failure::from_name(&value);
-        let expected = "compile, crash, wrong_result, timeout or nothing";
-        form.failure = Some(failure.ok_or_else(|| wrong(FAILURE, value, expected))?);
+}
+
+impl<'a> Line<'a> {
+    fn of((number, values): &'a Record, names: &'a [String]) -> Result<Self, TableError> {
+        if values.len() != names.len() {
+            return Err(TableError::Width {
+                line: *number,
+                found: values.len(),
+                expected: names.len(),
+            });
+        }
+        Ok(Self {
+            number: *number,
+            names,
+            values,
+        })
     }
-    if let Some(value) = cell(REPEATS) {
-        let repeats = value.parse();
-        form.repeats = Some(repeats.map_err(|_| wrong(REPEATS, value, "a number of runs"))?);
+
+    /// Returns what the line says came of measuring, without a configuration.
+    fn outcome(&self) -> Result<MeasuredForm, TableError> {
+        let failures = "compile, crash, wrong_result, timeout or nothing";
+        Ok(MeasuredForm {
+            seconds: self.cell(SECONDS, parsed, "a time in seconds, or nothing")?,
+            failure: self.cell(FAILURE, Failure::from_name, failures)?,
+            repeats: self.cell(REPEATS, parsed, "a number of runs")?,
+            ..MeasuredForm::default()
+        })
     }
-    Ok(form)
+
+    /// Reads the value of a column; `None` if the table lacks the column, or the line a value in it.
+    fn cell<T>(
+        &self,
+        column: &'static str,
+        read: fn(&str) -> Option<T>,
+        expected: &'static str,
+    ) -> Result<Option<T>, TableError> {
+        let place = self.names.iter().position(|name| name == column);
+        let value = place.map_or("", |place| &self.values[place]);
+        if value.is_empty() {
+            return Ok(None);
+        }
+        let wrong = || TableError::Outcome {
+            line: self.number,
+            column,
+            value: value.to_owned(),
+            expected,
+        };
+        read(value).map(Some).ok_or_else(wrong)
+    }
+}
+
+fn parsed<T: FromStr>(value: &str) -> Option<T> {
+    value.parse().ok()
 }
 
 /// Adds the values of a parameter to configurations: as text, unless all of them are numbers or booleans.
@@ -122,6 +148,7 @@ fn add_parameter(forms: &mut [MeasuredForm], name: &str, cells: &[&str]) {
     let numbers: Option<Vec<Value>> = cells.iter().map(|cell| number(cell)).collect();
     let texts = || cells.iter().map(|&cell| Value::from(cell)).collect();
     let values = numbers.unwrap_or_else(texts);
+    // The configuration of a form is null at first, and becomes an object with its first parameter.
     for (form, value) in forms.iter_mut().zip(values) {
         form.configuration[name] = value;
     }
@@ -134,6 +161,7 @@ fn number(cell: &str) -> Option<Value> {
         "false" | "False" | "FALSE" => return Some(Value::from(false)),
         _ => {}
     }
+    // JSON has no `.5`, which f64 reads. It has no infinity and no NaN either: they stay text.
     let whole: Option<Number> = cell.parse().ok();
     whole
         .or_else(|| Number::from_f64(cell.parse().ok()?))

@@ -7,12 +7,13 @@ use hlorank_client::{GraphHandle, SuggestRequest, SuggestionSource};
 use hlorank_graph::Configurations;
 
 use self::report::SuggestReport;
-pub(crate) use self::report::reason;
+pub(crate) use self::report::{prediction, reason};
 use super::{
     configuration,
     draw::{CONFIGURATIONS, Drawn},
     error::CommandError,
     input::NumberedGraph,
+    measured::Learned,
     output::Format,
     progress::Progress,
     subject::Subject,
@@ -57,17 +58,7 @@ impl Suggest {
         let (candidates, drawn) = self.candidates(&graph)?;
         let learned = subject.measurements.read(&graph.measured.graph)?;
         let handle = GraphHandle::of(&graph.measured);
-        let mut request = SuggestRequest::new(&handle, &candidates)
-            .model(subject.model.model.as_ref())
-            .target(subject.measurements.target())
-            .count(self.count)
-            .source(self.source.into());
-        if let Some(learned) = &learned {
-            let since = learned.since_improvement;
-            request = request
-                .adapt(Some(&learned.adapt))
-                .since_improvement(since, subject.draw.seed());
-        }
+        let request = self.request(&handle, &candidates, learned.as_ref());
         let client = subject.server.connect().await?;
         let suggested = client.suggest(&request).await;
         let suggested = suggested
@@ -76,30 +67,46 @@ impl Suggest {
         Ok(format.print(&report)?)
     }
 
+    fn request<'a>(
+        &self,
+        graph: &'a GraphHandle,
+        candidates: &Configurations,
+        learned: Option<&Learned>,
+    ) -> SuggestRequest<'a> {
+        let subject = &self.subject;
+        let request = SuggestRequest::new(graph, candidates)
+            .model(subject.model.model.as_ref())
+            .target(subject.measurements.target())
+            .count(self.count)
+            .source(self.source.into());
+        let Some(learned) = learned else {
+            return request;
+        };
+        // After measurements in vain the server draws at random. The seed makes a call repeatable.
+        request
+            .adapt(Some(&learned.adapt))
+            .since_improvement(learned.since_improvement, subject.draw.seed())
+    }
+
     /// Returns the configurations of `--configs`, drawn ones, or those of the file.
     fn candidates(
         &self,
         graph: &NumberedGraph,
     ) -> Result<(Configurations, Option<Drawn>), CommandError> {
+        let path = &self.subject.graph;
+        let measured = &graph.measured;
         if let Some(configs) = &self.subject.configs {
-            return Ok((configuration::read(configs, &graph.measured.graph)?, None));
+            return Ok((configuration::read(configs, &measured.graph)?, None));
         }
-        if let Some((drawn, report)) = self
-            .subject
-            .draw
-            .configurations(&self.subject.graph, &graph.measured)?
-        {
+        if let Some((drawn, report)) = self.subject.draw.configurations(path, measured)? {
             return Ok((drawn, Some(report)));
         }
-        let own = graph
-            .measured
-            .measurements
-            .as_ref()
-            .map(|measured| measured.configurations.clone());
-        own.map(|own| (own, None))
-            .ok_or_else(|| CommandError::NoTiles {
-                path: self.subject.graph.display().to_string(),
-            })
+        // Nothing is drawn only if the file has configurations.
+        let own = measured.measurements.as_ref();
+        let own = own.map(|measured| (measured.configurations.clone(), None));
+        own.ok_or_else(|| CommandError::NoTiles {
+            path: path.display().to_string(),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 use std::fmt::{self, Display, Formatter};
 
-use hlorank_client::{SuggestionReason, Suggestions};
+use hlorank_client::{Suggestion, SuggestionReason, Suggestions};
 use hlorank_graph::{Configurations, MeasuredGraph};
 use serde::Serialize;
 
@@ -47,21 +47,13 @@ impl SuggestReport {
         drawn: Option<Drawn>,
         suggested: Suggestions,
     ) -> Self {
+        // A combination is none of the candidates, and so it has no number among them.
         let combined = suggested.combinations.map(Configurations::Layout);
         let from = combined.as_ref().unwrap_or(candidates);
-        let is_combined = combined.is_some();
-        let configurable = graph.graph.configurable();
-        let suggestion = |each: &hlorank_client::Suggestion| SuggestedConfiguration {
-            number: (!is_combined).then_some(each.config),
-            reason: reason(each.reason),
-            score: each.score,
-            predicted: (each.predicted_seconds > 0.0).then_some(Prediction {
-                seconds: each.predicted_seconds,
-                log_sd: each.log_sd,
-            }),
-            expected_improvement: each.expected_improvement,
-            configuration: ConfigurationForm::of(from, configurable, each.config),
-            short: from.batch().describe(each.config, configurable),
+        let slots = graph.graph.configurable();
+        let suggestion = |each: &Suggestion| SuggestedConfiguration {
+            number: combined.is_none().then_some(each.config),
+            ..SuggestedConfiguration::of(each, from, slots)
         };
         Self {
             name: graph.name.clone(),
@@ -75,25 +67,43 @@ impl SuggestReport {
     }
 }
 
+impl SuggestedConfiguration {
+    fn of(suggestion: &Suggestion, from: &Configurations, slots: &[u32]) -> Self {
+        let config = suggestion.config;
+        Self {
+            number: None,
+            reason: reason(suggestion.reason),
+            score: suggestion.score,
+            predicted: prediction(suggestion),
+            expected_improvement: suggestion.expected_improvement,
+            configuration: ConfigurationForm::of(from, slots, config),
+            short: from.batch().describe(config, slots),
+        }
+    }
+}
+
+/// Returns the predicted run time of a suggestion, if the server learned from measurements.
+pub(crate) fn prediction(suggestion: &Suggestion) -> Option<Prediction> {
+    let seconds = suggestion.predicted_seconds;
+    let log_sd = suggestion.log_sd;
+    // No run time is 0, which the wire format sends for a missing number.
+    (seconds > 0.0).then_some(Prediction { seconds, log_sd })
+}
+
 /// Returns the words for a reason.
 pub(crate) fn reason(reason: SuggestionReason) -> &'static str {
     match reason {
         SuggestionReason::Model => "model",
         SuggestionReason::ExpectedImprovement => "expected improvement",
         SuggestionReason::Random => "random",
+        // A newer server may have reasons that this program does not know.
         _ => "other",
     }
 }
 
 impl Display for SuggestReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let candidates = counted(self.candidates, "candidate");
-        writeln!(
-            formatter,
-            "{}: {candidates}, {}",
-            printable(&self.name),
-            printable(&self.model)
-        )?;
+        writeln!(formatter, "{}", self.heading())?;
         if let Some(drawn) = &self.drawn {
             writeln!(formatter, "{drawn}")?;
         }
@@ -107,23 +117,32 @@ impl Display for SuggestReport {
     }
 }
 
+const COLUMNS: [(&str, Align); 5] = [
+    ("measure", Align::Right),
+    ("number", Align::Right),
+    ("reason", Align::Left),
+    ("predicted", Align::Right),
+    ("configuration", Align::Left),
+];
+
 impl SuggestReport {
+    fn heading(&self) -> String {
+        let candidates = counted(self.candidates, "candidate");
+        let name = printable(&self.name);
+        let model = printable(&self.model);
+        format!("{name}: {candidates}, {model}")
+    }
+
     fn table(&self) -> Table {
-        let mut table = Table::new(&[
-            ("measure", Align::Right),
-            ("number", Align::Right),
-            ("reason", Align::Left),
-            ("predicted", Align::Right),
-            ("configuration", Align::Left),
-        ]);
+        let mut table = Table::new(&COLUMNS);
         for (place, each) in self.suggestions.iter().enumerate() {
+            let number = each.number.map(|number| number.to_string());
+            let predicted = each.predicted.map(|predicted| predicted.to_string());
             table.row([
                 (place + 1).to_string(),
-                each.number
-                    .map_or_else(|| "-".to_owned(), |number| number.to_string()),
+                number.unwrap_or_else(|| "-".to_owned()),
                 each.reason.to_owned(),
-                each.predicted
-                    .map_or_else(|| "-".to_owned(), |predicted| predicted.to_string()),
+                predicted.unwrap_or_else(|| "-".to_owned()),
                 each.short.clone(),
             ]);
         }
