@@ -70,9 +70,11 @@ pub(crate) struct Rank {
 impl Rank {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
         let progress = Progress::over(1);
+        // Files are read before the connection is opened, so a wrong one is reported at once.
         let loaded = self.subject.load(&progress)?;
         let client = self.subject.server.connect().await?;
-        let (mut graphs, mut sections) = (Vec::new(), Vec::new());
+        let mut graphs = Vec::new();
+        let mut sections = Vec::new();
         for job in loaded.iter().filter_map(Loaded::job) {
             let (ranking, section) = self.rank(&client, &job).await?;
             graphs.push(ranking);
@@ -99,22 +101,27 @@ impl Rank {
         let start = Instant::now();
         let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(path, job.module, source))?;
+        // The calls of an explanation are not part of the time that the ranking took.
         let round_trip = start.elapsed();
-        let section = if self.html.is_some() {
-            let ranked = Ranked {
-                client,
-                path,
-                job,
-                graph: &graph,
-                adapt,
-                ranking: &ranking,
-            };
-            let explanation = Explanation::of(&ranked).await?;
-            Some(Section::of(job, &ranking.scores, explanation))
-        } else {
-            None
+        let ranked = Ranked {
+            client,
+            path,
+            job,
+            graph: &graph,
+            adapt,
+            ranking: &ranking,
         };
+        let section = self.section(&ranked).await?;
         Ok((GraphRanking::of(job, ranking, round_trip), section))
+    }
+
+    async fn section(&self, ranked: &Ranked<'_>) -> Result<Option<Section>, CommandError> {
+        if self.html.is_none() {
+            return Ok(None);
+        }
+        let explanation = Explanation::of(ranked).await?;
+        let scores = &ranked.ranking.scores;
+        Ok(Some(Section::of(ranked.job, scores, explanation)))
     }
 
     fn request<'a>(
@@ -133,6 +140,7 @@ impl Rank {
             request = request.allow_partial();
         }
         if self.html.is_some() {
+            // The page plots all configurations and explains the worst. The ranking has the best.
             request = request.with_scores();
         }
         if self.confidence {

@@ -123,30 +123,22 @@ pub(super) struct Warning {
 
 impl GraphRanking {
     pub(super) fn of(job: &Job<'_>, ranking: Ranking, round_trip: Duration) -> Self {
-        let best = |(ranked, rank): (&Ranked, usize)| RankedConfiguration {
-            predicted: Prediction::of(&ranking, rank - 1),
-            score_text: score_text(ranking.unit, ranked.score),
-            ..RankedConfiguration::of(job, rank, ranked)
-        };
-        let kernels = |(kernels, rank): (&Vec<v1::KernelTime>, usize)| RankedKernels {
-            rank,
-            kernels: Kernels::of(job, kernels),
-        };
-        let measured = job.run_times.as_ref();
+        let graph = &job.measured.graph;
+        let run_times = job.run_times.as_ref();
         Self {
             module: job.module,
             name: job.measured.name.clone(),
-            kind: job.measured.graph.task().to_string(),
-            nodes: job.measured.graph.len(),
+            kind: graph.task().to_string(),
+            nodes: graph.len(),
             graph_hash: ranking.graph_hash.to_string(),
             model: ranking.model.to_string(),
             unit: unit_name(ranking.unit),
-            kernels: ranking.kernels.iter().zip(1..).map(kernels).collect(),
             drawn: job.drawn,
             configurations: job.configurations.len(),
             scored: ranking.scored,
-            ranking: ranking.best.iter().zip(1..).map(best).collect(),
-            measured: measured.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
+            ranking: RankedConfiguration::all(job, &ranking),
+            kernels: RankedKernels::all(job, &ranking),
+            measured: run_times.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
             learned: ranking.adaptation.as_ref().map(Lesson::from),
             confidence: ranking.confidence.map(Confidence::from),
             reuse: ranking.reuse.into(),
@@ -158,27 +150,46 @@ impl GraphRanking {
 }
 
 impl RankedConfiguration {
-    fn of(job: &Job<'_>, rank: usize, ranked: &Ranked) -> Self {
-        let (configurable, config) = (job.measured.graph.configurable(), ranked.config);
+    /// Returns the best configurations in the order of their ranks.
+    fn all(job: &Job<'_>, ranking: &Ranking) -> Vec<Self> {
+        let places = 0..ranking.best.len();
+        places.map(|place| Self::of(job, ranking, place)).collect()
+    }
+
+    fn of(job: &Job<'_>, ranking: &Ranking, place: usize) -> Self {
+        let Ranked { config, score } = ranking.best[place];
+        let slots = job.measured.graph.configurable();
+        let run_times = job.run_times.as_ref();
         Self {
-            rank,
+            rank: place + 1,
             number: job.number(config),
-            score: ranked.score,
-            predicted: None,
+            score,
+            predicted: Prediction::of(ranking, place),
             run_time_ns: job.run_time(config),
-            over_default: job
-                .run_times
-                .as_ref()
-                .and_then(|times| times.over_default(config)),
-            configuration: ConfigurationForm::of(job.configurations, configurable, config),
-            score_text: String::new(),
-            short: job.configurations.batch().describe(config, configurable),
+            over_default: run_times.and_then(|times| times.over_default(config)),
+            configuration: ConfigurationForm::of(job.configurations, slots, config),
+            score_text: score_text(ranking.unit, score),
+            short: job.configurations.batch().describe(config, slots),
         }
+    }
+}
+
+impl RankedKernels {
+    /// Returns the kernels of the configurations that the server explained: the first ones of the ranking.
+    fn all(job: &Job<'_>, ranking: &Ranking) -> Vec<Self> {
+        let explained = ranking.kernels.iter().zip(1..);
+        let of = |(kernels, rank): (&Vec<v1::KernelTime>, usize)| Self {
+            rank,
+            kernels: Kernels::of(job, kernels),
+        };
+        explained.map(of).collect()
     }
 }
 
 impl MeasuredSummary {
     fn of(times: &RunTimes<'_>, best: &[Ranked]) -> Option<Self> {
+        // A tuner that measures only the best-ranked configurations finds the fastest of these. Its
+        // distance to the fastest of all is what the ranking would have cost.
         let (fastest, best_ns) = times.best()?;
         let best_of_ranking = times.fastest(best.iter().map(|ranked| ranked.config));
         Some(Self {

@@ -6,9 +6,10 @@ use clap::builder::styling::Style;
 
 use super::report::{
     GraphRanking, MeasuredSummary, RankReport, RankedConfiguration, RankedKernels, Reuse, Stages,
+    Warning,
 };
 use crate::cli::{
-    output::{Align, Table, counted, grouped, or_dash, printable, run_time},
+    output::{Align, Table, counted, grouped, printable, run_time},
     style::{GOOD, WARNING, styled},
 };
 
@@ -24,16 +25,30 @@ impl Display for RankReport {
 
 impl Display for GraphRanking {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{}", self.heading())?;
-        if let Some(drawn) = &self.drawn {
-            writeln!(formatter, "{drawn}")?;
-        }
-        writeln!(formatter)?;
-        write!(formatter, "{}", self.table())?;
+        self.write_ranking(formatter)?;
         for RankedKernels { rank, kernels } in &self.kernels {
             write!(formatter, "\nRank {rank}: {kernels}")?;
         }
         writeln!(formatter, "\n{}; {}", self.server_ms, self.reuse)?;
+        self.write_remarks(formatter)?;
+        // The comparison with measured run times comes last, where it stays in view.
+        self.measured.as_ref().map_or(Ok(()), |measured| {
+            writeln!(formatter, "{}", measured.sentence(self.ranking.len()))
+        })
+    }
+}
+
+impl GraphRanking {
+    fn write_ranking(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}", self.heading())?;
+        if let Some(drawn) = &self.drawn {
+            writeln!(formatter, "{drawn}")?;
+        }
+        write!(formatter, "\n{}", self.table())
+    }
+
+    /// Writes how far the ranking can be trusted, and what is unusual about it.
+    fn write_remarks(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         if self.scored < self.configurations {
             let scored = grouped(self.scored);
             let all = grouped(self.configurations);
@@ -48,19 +63,11 @@ impl Display for GraphRanking {
         if let Some(confidence) = &self.confidence {
             writeln!(formatter, "{confidence}")?;
         }
-        for warning in &self.warnings {
-            let label = styled(WARNING, "warning:");
-            let message = printable(&warning.message);
-            let reason = printable(&warning.reason);
-            writeln!(formatter, "{label} {message} ({reason})")?;
-        }
-        self.measured.as_ref().map_or(Ok(()), |measured| {
-            writeln!(formatter, "{}", measured.sentence(self.ranking.len()))
-        })
+        self.warnings
+            .iter()
+            .try_for_each(|warning| writeln!(formatter, "{warning}"))
     }
-}
 
-impl GraphRanking {
     fn heading(&self) -> String {
         let configurations = counted(self.configurations, "configuration");
         format!(
@@ -75,6 +82,7 @@ impl GraphRanking {
     }
 
     fn table(&self) -> Table {
+        // Configurations at the end of the line are long, so empty columns are left out.
         let columns: Vec<Column> = COLUMNS
             .into_iter()
             .filter(|column| column.is_shown(self))
@@ -95,6 +103,7 @@ impl GraphRanking {
 
     /// Highlights the fastest configuration of the ranking.
     fn style(&self, ranked: &RankedConfiguration) -> Style {
+        // Equal run times are equally good, and all of them are highlighted.
         let best = self
             .measured
             .as_ref()
@@ -132,57 +141,43 @@ enum Shown {
 }
 
 const COLUMNS: [Column; 7] = [
+    Column::right("rank", |row| grouped(row.rank)),
+    Column::right("number", |row| row.number.to_string()),
+    Column::right("score", |row| row.score_text.clone()),
+    Column::right("predicted", |row| {
+        let predicted = row.predicted.map(|predicted| predicted.to_string());
+        predicted.unwrap_or_else(|| "-".to_owned())
+    })
+    .only(Shown::IfPredicted),
+    Column::right("measured", |row| {
+        row.run_time_ns.map_or_else(|| "-".to_owned(), run_time)
+    })
+    .only(Shown::IfMeasured),
+    Column::right("vs default", |row| {
+        let ratio = row.over_default.map(|ratio| format!("{ratio:.2}x"));
+        ratio.unwrap_or_else(|| "-".to_owned())
+    })
+    .only(Shown::IfDefaultIsKnown),
     Column {
-        name: "rank",
-        align: Align::Right,
-        shown: Shown::Always,
-        cell: |row| grouped(row.rank),
-    },
-    Column {
-        name: "number",
-        align: Align::Right,
-        shown: Shown::Always,
-        cell: |row| row.number.to_string(),
-    },
-    Column {
-        name: "score",
-        align: Align::Right,
-        shown: Shown::Always,
-        cell: |row| row.score_text.clone(),
-    },
-    Column {
-        name: "predicted",
-        align: Align::Right,
-        shown: Shown::IfPredicted,
-        cell: |row| {
-            row.predicted
-                .map_or_else(|| "-".to_owned(), |predicted| predicted.to_string())
-        },
-    },
-    Column {
-        name: "measured",
-        align: Align::Right,
-        shown: Shown::IfMeasured,
-        cell: |row| row.run_time_ns.map_or_else(|| "-".to_owned(), run_time),
-    },
-    Column {
-        name: "vs default",
-        align: Align::Right,
-        shown: Shown::IfDefaultIsKnown,
-        cell: |row| {
-            row.over_default
-                .map_or_else(|| "-".to_owned(), |ratio| or_dash(Some(ratio), 2) + "x")
-        },
-    },
-    Column {
-        name: "configuration",
         align: Align::Left,
-        shown: Shown::Always,
-        cell: |row| row.short.clone(),
+        ..Column::right("configuration", |row| row.short.clone())
     },
 ];
 
 impl Column {
+    const fn right(name: &'static str, cell: fn(&RankedConfiguration) -> String) -> Self {
+        Self {
+            name,
+            align: Align::Right,
+            shown: Shown::Always,
+            cell,
+        }
+    }
+
+    const fn only(self, shown: Shown) -> Self {
+        Self { shown, ..self }
+    }
+
     fn is_shown(&self, graph: &GraphRanking) -> bool {
         match self.shown {
             Shown::Always => true,
@@ -196,27 +191,47 @@ impl Column {
 impl MeasuredSummary {
     /// Returns a sentence about the run time that measuring only the `top` best-ranked would have found.
     fn sentence(&self, top: usize) -> String {
-        let chosen = match self.best_of_ranking_ns {
+        let chosen = self.chosen_text(top);
+        let default = self.default_text();
+        let measured = counted(self.configurations, "measured configuration");
+        let best = run_time(self.best_ns);
+        let number = self.best_number;
+        let skipped = self.skipped_text();
+        format!(
+            "{chosen}; {default}, and the true best of {measured} takes {best} (number {number}).{skipped}"
+        )
+    }
+
+    fn chosen_text(&self, top: usize) -> String {
+        match self.best_of_ranking_ns {
             Some(time) => format!("The best of the top {top} runs in {}", run_time(time)),
             None => format!("None of the top {top} was measured"),
-        };
-        let default = match self.default_ns {
+        }
+    }
+
+    fn default_text(&self) -> String {
+        match self.default_ns {
             Some(time) => format!("the default configuration takes {}", run_time(time)),
             None => "the default configuration was not measured".to_owned(),
-        };
-        let skipped = match self.skipped_runs {
+        }
+    }
+
+    fn skipped_text(&self) -> String {
+        let runs = counted(self.skipped_runs, "run");
+        match self.skipped_runs {
             0 => String::new(),
-            runs => format!(
-                " {} of the file skipped: failed or not applicable.",
-                counted(runs, "run")
-            ),
-        };
-        format!(
-            "{chosen}; {default}, and the true best of {} takes {} (number {}).{skipped}",
-            counted(self.configurations, "measured configuration"),
-            run_time(self.best_ns),
-            self.best_number,
-        )
+            _ => format!(" {runs} of the file skipped: failed or not applicable."),
+        }
+    }
+}
+
+impl Display for Warning {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let label = styled(WARNING, "warning:");
+        // A warning may quote names of the request, which can contain control characters.
+        let message = printable(&self.message);
+        let reason = printable(&self.reason);
+        write!(formatter, "{label} {message} ({reason})")
     }
 }
 

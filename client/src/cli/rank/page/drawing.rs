@@ -12,8 +12,6 @@ pub(super) struct Drawing {
     nodes: Vec<Node>,
     /// Pairs (consumer, producer) of positions in `nodes`.
     edges: Vec<[usize; 2]>,
-    rows: usize,
-    columns: usize,
 }
 
 /// A node and its place.
@@ -39,7 +37,7 @@ enum Kind {
 }
 
 /// Maximum number of nodes of a drawing.
-pub(super) const MAX_NODES: usize = 400;
+const MAX_NODES: usize = 400;
 
 /// Maximum number of nodes in a row.
 const MAX_COLUMNS: usize = 7;
@@ -58,37 +56,24 @@ impl Drawing {
         if nodes.is_empty() || nodes.len() > MAX_NODES {
             return None;
         }
-        let position: HashMap<u32, usize> = nodes.iter().copied().zip(0..).collect();
-        let inside = |[consumer, producer]: &[u32; 2]| {
-            Some([*position.get(consumer)?, *position.get(producer)?])
-        };
-        let edges: Vec<_> = graph.edges().iter().filter_map(inside).collect();
+        let edges = edges_between(graph, nodes);
         let places = places(nodes.len(), &edges);
-        let kind = |node: &u32| match () {
-            () if best.contains(node) => Kind::Best,
-            () if worst.contains(node) => Kind::Worst,
-            () if graph.configurable().contains(node) => Kind::Left,
-            () => Kind::Fixed,
-        };
         let node = |(&number, &[row, column]): (&u32, &[usize; 2])| Node {
             number,
             opcode: opcode(graph, number),
-            kind: kind(&number),
+            kind: Kind::of(graph, number, best, worst),
             row,
             column,
         };
-        let rows = places.iter().map(|[row, _]| row + 1).max();
-        let columns = places.iter().map(|[_, column]| column + 1).max();
         Some(Self {
-            rows: rows.unwrap_or(0),
-            columns: columns.unwrap_or(0),
             nodes: nodes.iter().zip(&places).map(node).collect(),
             edges,
         })
     }
 
     pub(super) fn svg(&self) -> Markup {
-        let (width, height) = (self.columns * STEP[0], self.rows * STEP[1]);
+        let [width, height] = self.size();
+        // Edges come first, because later elements of SVG cover earlier ones.
         html! {
             svg.graph width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img"
                 aria-label=(format!("{} nodes and {} edges", self.nodes.len(), self.edges.len())) {
@@ -97,6 +82,27 @@ impl Drawing {
                 }
                 @for node in &self.nodes { (node.svg()) }
             }
+        }
+    }
+
+    /// Returns the width and the height in pixels.
+    fn size(&self) -> [usize; 2] {
+        let columns = self.nodes.iter().map(|node| node.column + 1).max();
+        let rows = self.nodes.iter().map(|node| node.row + 1).max();
+        [columns.unwrap_or(0) * STEP[0], rows.unwrap_or(0) * STEP[1]]
+    }
+}
+
+impl Kind {
+    fn of(graph: &Graph, node: u32, best: &[u32], worst: &[u32]) -> Self {
+        if best.contains(&node) {
+            Self::Best
+        } else if worst.contains(&node) {
+            Self::Worst
+        } else if graph.configurable().contains(&node) {
+            Self::Left
+        } else {
+            Self::Fixed
         }
     }
 }
@@ -129,16 +135,31 @@ impl Node {
     }
 }
 
+/// Returns the edges of these nodes as positions among them.
+fn edges_between(graph: &Graph, nodes: &[u32]) -> Vec<[usize; 2]> {
+    let position: HashMap<u32, usize> = nodes.iter().copied().zip(0..).collect();
+    // An edge that leaves the segment has no place for its other end.
+    let inside = |[consumer, producer]: &[u32; 2]| {
+        Some([*position.get(consumer)?, *position.get(producer)?])
+    };
+    graph.edges().iter().filter_map(inside).collect()
+}
+
 /// Draws an edge from the lower border of an operand to the upper border of its user.
 fn curve(producer: &Node, consumer: &Node) -> String {
-    let ([x, y], [to_x, to_y]) = (producer.centre(), consumer.centre());
-    let (start, end) = (y + SIZE[1] / 2, to_y - SIZE[1] / 2);
+    let [x, y] = producer.centre();
+    let [to_x, to_y] = consumer.centre();
+    let start = y + SIZE[1] / 2;
+    let end = to_y - SIZE[1] / 2;
+    // Both control points are at half the height, so the curve begins and ends vertically.
     let middle = usize::midpoint(start, end);
     format!("M{x} {start}C{x} {middle} {to_x} {middle} {to_x} {end}")
 }
 
 /// Returns the row and the column of each node. Every node is below its operands, near the mean of their columns.
 fn places(nodes: usize, edges: &[[usize; 2]]) -> Vec<[usize; 2]> {
+    // This is one downward sweep of the barycentre heuristic for layered drawings (Sugiyama et al.,
+    // 1981): a layer that is sorted by the means of the layers above has few crossing edges.
     let levels = levels(nodes, edges);
     let mut operands = vec![Vec::new(); nodes];
     for &[consumer, producer] in edges {
@@ -147,38 +168,36 @@ fn places(nodes: usize, edges: &[[usize; 2]]) -> Vec<[usize; 2]> {
     let mut places = vec![[0, 0]; nodes];
     let mut first_row = 0;
     for level in 0..=levels.iter().copied().max().unwrap_or(0) {
-        let mut row: Vec<usize> = (0..nodes).filter(|&node| levels[node] == level).collect();
-        // In hundredths of a column.
-        let mean = |node: &usize| {
-            let operands = &operands[*node];
-            let columns = operands.iter().map(|&operand| places[operand][1] * 100);
-            let sum: usize = columns.sum();
-            sum.checked_div(operands.len()).unwrap_or(0)
-        };
-        row.sort_by_cached_key(mean);
-        for (place, &node) in row.iter().enumerate() {
+        let mut layer: Vec<usize> = (0..nodes).filter(|&node| levels[node] == level).collect();
+        // All operands are on earlier levels, so they have their places.
+        layer.sort_by_cached_key(|&node| mean_column(&operands[node], &places));
+        for (place, &node) in layer.iter().enumerate() {
             places[node] = [first_row + place / MAX_COLUMNS, place % MAX_COLUMNS];
         }
-        first_row += row.len().div_ceil(MAX_COLUMNS);
+        first_row += layer.len().div_ceil(MAX_COLUMNS);
     }
     places
 }
 
+/// Returns the mean column of these nodes in hundredths of a column; 0 if there are none.
+fn mean_column(nodes: &[usize], places: &[[usize; 2]]) -> usize {
+    // Whole numbers can be sorted by, unlike floats.
+    let sum: usize = nodes.iter().map(|&node| places[node][1] * 100).sum();
+    sum.checked_div(nodes.len()).unwrap_or(0)
+}
+
 /// Returns the length of the longest path from each node up to an operand without operands.
 fn levels(nodes: usize, edges: &[[usize; 2]]) -> Vec<usize> {
-    let (mut users, mut waits_for) = (vec![Vec::new(); nodes], vec![0_usize; nodes]);
-    for &[consumer, producer] in edges {
-        users[producer].push(consumer);
-        waits_for[consumer] += 1;
-    }
     let mut levels = vec![0; nodes];
-    let mut ready: Vec<usize> = (0..nodes).filter(|&node| waits_for[node] == 0).collect();
-    while let Some(node) = ready.pop() {
-        for &user in &users[node] {
-            levels[user] = levels[user].max(levels[node] + 1);
-            waits_for[user] -= 1;
-            if waits_for[user] == 0 {
-                ready.push(user);
+    let mut is_final = false;
+    // A graph has no cycle, so levels stop rising. Edges are sorted by consumer, and XLA numbers
+    // operands below their users, so one pass nearly always suffices, and a second confirms it.
+    while !is_final {
+        is_final = true;
+        for &[consumer, producer] in edges {
+            if levels[consumer] <= levels[producer] {
+                levels[consumer] = levels[producer] + 1;
+                is_final = false;
             }
         }
     }

@@ -15,12 +15,15 @@ const MAX_ROWS: usize = 200;
 const BAR: [f64; 2] = [120.0, 12.0];
 
 pub(super) fn parts(section: &Section) -> Markup {
-    let Section {
-        explanation,
-        parts,
-        whole,
-        ..
-    } = section;
+    let explanation = &section.explanation;
+    html! {
+        (effects(explanation))
+        @if let Some(whole) = &section.whole { (kernel(whole)) }
+        @if section.parts.iter().any(Option::is_some) { (drawings(explanation, &section.parts)) }
+    }
+}
+
+fn effects(explanation: &Explanation) -> Markup {
     let title = if explanation.kind_of_part == "segment" {
         "Segments"
     } else {
@@ -37,37 +40,44 @@ pub(super) fn parts(section: &Section) -> Markup {
                 (others(explanation))
             }
         }
-        @if let Some(whole) = whole {
-            section.card {
-                h2 { "Kernel" }
-                p.note { "Operands are above their users." }
-                div.scroll { (whole.svg()) }
-            }
+    }
+}
+
+fn kernel(whole: &Drawing) -> Markup {
+    html! {
+        section.card {
+            h2 { "Kernel" }
+            p.note { "Operands are above their users." }
+            div.scroll { (whole.svg()) }
         }
-        @if parts.iter().any(Option::is_some) {
-            section.card {
-                h2 { "Segments as drawings" }
-                p.note {
-                    "The " (counted(parts.iter().flatten().count(), "segment"))
-                    " with the largest effects; operands are above their users. Filled nodes are set by the best configuration, \
-                     dashed ones by the worst alone, and the other framed ones could be set."
-                }
-                @for (part, drawing) in explanation.parts.iter().zip(parts) {
-                    @if let Some(drawing) = drawing { (figure(explanation, part, drawing)) }
-                }
+    }
+}
+
+fn drawings(explanation: &Explanation, parts: &[Option<Drawing>]) -> Markup {
+    html! {
+        section.card {
+            h2 { "Segments as drawings" }
+            p.note {
+                "The " (counted(parts.iter().flatten().count(), "segment"))
+                " with the largest effects; operands are above their users. Filled nodes are set by the best configuration, \
+                 dashed ones by the worst alone, and the other framed ones could be set."
+            }
+            @for (part, drawing) in explanation.parts.iter().zip(parts) {
+                @if let Some(drawing) = drawing { (figure(explanation, part, drawing)) }
             }
         }
     }
 }
 
 fn table(explanation: &Explanation) -> Markup {
-    let roles = explanation
-        .configurations
-        .each_ref()
-        .map(|explained| explained.role);
-    let effects = explanation.parts.iter().flat_map(|part| part.effects);
-    let largest = effects.fold(0.0, |largest: f64, effect| largest.max(effect.abs()));
+    let sizes = explanation
+        .parts
+        .iter()
+        .flat_map(|part| part.effects.map(f64::abs));
+    // One scale for the whole table, so that bars can be compared between rows and columns.
+    let largest = sizes.fold(0.0, f64::max);
     let is_bound = explanation.kind_of_part == "bound";
+    let roles = roles(explanation);
     html! {
         table {
             thead {
@@ -78,36 +88,41 @@ fn table(explanation: &Explanation) -> Markup {
                 }
             }
             tbody {
-                @for part in explanation.parts.iter().take(MAX_ROWS) {
-                    tr {
-                        td { (part.name) }
-                        @for value in part.effects { td.number { (effect(value)) } td { (bar(value, largest)) } }
-                        @if is_bound {
-                            td { @for choice in &part.choices { (choice.values.join(", ")) } }
-                        } @else {
-                            td.number { (part.nodes.len()) }
-                        }
-                    }
-                }
+                @for part in explanation.parts.iter().take(MAX_ROWS) { (row(part, largest, is_bound)) }
             }
         }
     }
+}
+
+fn row(part: &Part, largest: f64, is_bound: bool) -> Markup {
+    html! {
+        tr {
+            td { (part.name) }
+            @for value in part.effects { td.number { (effect(value)) } td { (bar(value, largest)) } }
+            @if is_bound {
+                td { @for choice in &part.choices { (choice.values.join(", ")) } }
+            } @else {
+                td.number { (part.nodes.len()) }
+            }
+        }
+    }
+}
+
+/// What the best, the reference and the worst are called.
+fn roles(explanation: &Explanation) -> [&'static str; 3] {
+    let explained = explanation.configurations.each_ref();
+    explained.map(|explained| explained.role)
 }
 
 /// Draws an effect: to the left if it lowers the score, to the right if it raises it.
 fn bar(effect: f64, largest: f64) -> Markup {
     let [width, height] = BAR;
     let middle = width / 2.0;
-    let length = if largest > 0.0 {
-        effect.abs() / largest * middle
-    } else {
-        0.0
-    };
-    let (start, class) = if effect < 0.0 {
-        (middle - length, "lower")
-    } else {
-        (middle, "higher")
-    };
+    // If no part changes the score, all bars are empty instead of 0 / 0 long.
+    let share = if largest > 0.0 { effect / largest } else { 0.0 };
+    let length = share.abs() * middle;
+    let start = middle + share.min(0.0) * middle;
+    let class = if effect < 0.0 { "lower" } else { "higher" };
     html! {
         svg.bar width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) aria-hidden="true" {
             rect class=(class) x=(format!("{start:.1}")) y="1" width=(format!("{length:.1}")) height=(height - 2.0) {}
@@ -118,9 +133,16 @@ fn bar(effect: f64, largest: f64) -> Markup {
 
 fn others(explanation: &Explanation) -> Markup {
     let others = explanation.parts.len().saturating_sub(MAX_ROWS) + explanation.left_out;
-    let [(best, with_best), (worst, with_worst)] = explanation.combined();
     html! {
         @if others > 0 { p.soft { "and " (grouped(others)) " others with smaller effects" } }
+        (combined(explanation))
+    }
+}
+
+fn combined(explanation: &Explanation) -> Markup {
+    // A model is no sum of its parts, so single effects need not add up to the difference.
+    let [(best, with_best), (worst, with_worst)] = explanation.combined();
+    html! {
         p.soft {
             "From the " (explanation.configurations[1].role) " to the best, the score changes by " (effect(best))
             ", and to the worst by " (effect(worst)) ". Of these, " (effect(with_best)) " and " (effect(with_worst))
@@ -130,10 +152,6 @@ fn others(explanation: &Explanation) -> Markup {
 }
 
 fn figure(explanation: &Explanation, part: &Part, drawing: &Drawing) -> Markup {
-    let roles = explanation
-        .configurations
-        .each_ref()
-        .map(|explained| explained.role);
     html! {
         figure {
             figcaption {
@@ -141,17 +159,21 @@ fn figure(explanation: &Explanation, part: &Part, drawing: &Drawing) -> Markup {
                 ": best " (effect(part.effects[0])) ", worst " (effect(part.effects[2]))
             }
             div.scroll { (drawing.svg()) }
-            div.scroll {
-                table {
-                    thead { tr { th.number { "node" } th { "instruction" } @for role in roles { th { (role) } } } }
-                    tbody {
-                        @for choice in &part.choices {
-                            tr {
-                                td.number { @if let Some(node) = choice.node { (node) } }
-                                td { (choice.what) }
-                                @for value in &choice.values { td.code { (value) } }
-                            }
-                        }
+            div.scroll { (choices(part, roles(explanation))) }
+        }
+    }
+}
+
+fn choices(part: &Part, roles: [&str; 3]) -> Markup {
+    html! {
+        table {
+            thead { tr { th.number { "node" } th { "instruction" } @for role in roles { th { (role) } } } }
+            tbody {
+                @for choice in &part.choices {
+                    tr {
+                        td.number { @if let Some(node) = choice.node { (node) } }
+                        td { (choice.what) }
+                        @for value in &choice.values { td.code { (value) } }
                     }
                 }
             }

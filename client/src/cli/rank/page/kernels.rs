@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::section::Section;
+use super::{drawing::Drawing, section::Section};
 use crate::cli::{
     explain::Kernels,
     output::{counted, grouped, seconds},
@@ -18,30 +18,39 @@ pub(super) fn kernels(section: &Section) -> Markup {
     let explanation = &section.explanation;
     let explained = explanation.configurations.iter().zip(&explanation.kernels);
     let all = explanation.kernels.iter().flat_map(|kernels| &kernels.0);
+    // One scale for all three, so that bars can be compared between the cards.
     let longest = all.map(|kernel| kernel.seconds).fold(0.0, f32::max);
     html! {
         div.three {
-            @for (explained, kernels) in explained {
-                section.card {
-                    h2 { "Kernels of the " (explained.role) }
-                    @if kernels.0.is_empty() {
-                        p.note { "A kernel is too large for the model." }
-                    } @else {
-                        p.note { (counted(kernels.0.len(), "kernel")) ", " (seconds(kernels.total())) " predicted." }
-                        div.scroll { (table(kernels, longest)) }
-                    }
-                }
+            @for (explained, kernels) in explained { (card(explained.role, kernels, longest)) }
+        }
+        @if let Some(whole) = &section.whole { (program(whole)) }
+    }
+}
+
+fn card(role: &str, kernels: &Kernels, longest: f32) -> Markup {
+    html! {
+        section.card {
+            h2 { "Kernels of the " (role) }
+            @if kernels.0.is_empty() {
+                p.note { "A kernel is too large for the model." }
+            } @else {
+                p.note { (counted(kernels.0.len(), "kernel")) ", " (seconds(kernels.total())) " predicted." }
+                div.scroll { (table(kernels, longest)) }
             }
         }
-        @if let Some(whole) = &section.whole {
-            section.card {
-                h2 { "Program" }
-                p.note {
-                    "Operands are above their users. Filled nodes are computed inside the kernels of their users in the best \
-                     configuration, dashed ones in the worst alone; the other framed ones could be."
-                }
-                div.scroll { (whole.svg()) }
+    }
+}
+
+fn program(whole: &Drawing) -> Markup {
+    html! {
+        section.card {
+            h2 { "Program" }
+            p.note {
+                "Operands are above their users. Filled nodes are computed inside the kernels of their users in the best \
+                 configuration, dashed ones in the worst alone; the other framed ones could be."
             }
+            div.scroll { (whole.svg()) }
         }
     }
 }

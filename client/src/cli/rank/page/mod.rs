@@ -31,6 +31,7 @@ pub(super) fn write(
     let page = page(graphs, sections).into_string();
     let written = OutputFile::create(path).and_then(|mut file| {
         file.write_all(page.as_bytes())?;
+        // Only now an older file is replaced, so nobody opens half a page.
         file.finish()
     });
     written.map_err(|source| CommandError::WrittenFile {
@@ -44,17 +45,23 @@ fn page(graphs: &[GraphRanking], sections: &[Section]) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                title { (title) " ranked by hlorank" }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(title))
             body {
                 @for (graph, section) in graphs.iter().zip(sections) { (graph_page(graph, section)) }
                 footer.soft { "Written by hlorank " (env!("CARGO_PKG_VERSION")) "." }
             }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta http-equiv="Content-Security-Policy" content=(POLICY);
+            title { (title) " ranked by hlorank" }
+            style { (PreEscaped(STYLE)) }
         }
     }
 }
@@ -70,13 +77,17 @@ fn graph_page(graph: &GraphRanking, section: &Section) -> Markup {
             } @else {
                 (kernels::kernels(section))
             }
-            @if !section.points.is_empty() {
-                section.card {
-                    h2 { "Measured run times" }
-                    p.note { "Every measured configuration; the more the points rise to the right, the better the ranking." }
-                    div.scroll { (plot::svg(&section.points, &section.named())) }
-                }
-            }
+            @if !section.points.is_empty() { (measured(section)) }
+        }
+    }
+}
+
+fn measured(section: &Section) -> Markup {
+    html! {
+        section.card {
+            h2 { "Measured run times" }
+            p.note { "Every measured configuration; the more the points rise to the right, the better the ranking." }
+            div.scroll { (plot::svg(&section.points, &section.named())) }
         }
     }
 }

@@ -1,9 +1,6 @@
 //! What a page shows of one graph beside its ranking.
 
-use super::{
-    drawing::{Drawing, MAX_NODES},
-    plot::Point,
-};
+use super::{drawing::Drawing, plot::Point};
 use crate::cli::{
     explain::{Explained, Explanation},
     job::Job,
@@ -12,7 +9,7 @@ use crate::cli::{
 /// An explanation, its drawings, and what was measured.
 pub(crate) struct Section {
     pub(super) explanation: Explanation,
-    /// The drawing of each part; `None` for parts that have too many nodes, or that come after [`MAX_DRAWN`] others.
+    /// The drawings of the first [`MAX_DRAWN`] parts; `None` for a part that has no nodes or too many.
     pub(super) parts: Vec<Option<Drawing>>,
     /// The whole graph, if configurations have no segments.
     pub(super) whole: Option<Drawing>,
@@ -29,50 +26,37 @@ impl Section {
         let explained = explanation.configurations.each_ref();
         let [best, _, worst] = explained.map(|explained| &*explained.set_nodes);
         let graph = &job.measured.graph;
-        let parts = explanation.parts.iter().enumerate();
-        let parts = parts.map(|(number, part)| {
-            let is_drawn = number < MAX_DRAWN;
-            is_drawn
-                .then(|| Drawing::of(graph, &part.nodes, best, worst))
-                .flatten()
-        });
+        let draw = |nodes: &[u32]| Drawing::of(graph, nodes, best, worst);
+        // The largest effects come first, so the parts that are not drawn matter least.
+        let drawn = explanation.parts.iter().take(MAX_DRAWN);
+        let parts = drawn.map(|part| draw(&part.nodes)).collect();
         let has_segments = explanation.parts.iter().any(|part| !part.nodes.is_empty());
         // Without segments, the graph is one kernel or program, which is drawn as a whole.
-        let nodes: Vec<u32> = if has_segments || graph.len() > MAX_NODES {
-            Vec::new()
+        let whole = if has_segments {
+            None
         } else {
-            (0..).take(graph.len()).collect()
-        };
-        let point = |(config, &score): (usize, &f32)| {
-            let nanoseconds = job.run_time(config).filter(|_| score.is_finite())?;
-            Some(Point { score, nanoseconds })
+            draw(&(0..).take(graph.len()).collect::<Vec<_>>())
         };
         Self {
-            parts: parts.collect(),
-            whole: Drawing::of(graph, &nodes, best, worst),
-            points: scores.iter().enumerate().filter_map(point).collect(),
+            parts,
+            whole,
+            points: points(job, scores),
             explanation,
         }
     }
 
     /// Returns the explained configurations that were measured.
     pub(super) fn named(&self) -> Vec<(&str, Point)> {
-        let named = |explained: &'_ Explained| {
-            let nanoseconds = explained
-                .run_time_ns
-                .filter(|_| explained.score.is_finite())?;
-            Some((
-                explained.role,
-                Point {
-                    score: explained.score,
-                    nanoseconds,
-                },
-            ))
+        let named = |explained: &Explained| {
+            let point = Point::of(explained.score, explained.run_time_ns)?;
+            Some((explained.role, point))
         };
-        self.explanation
-            .configurations
-            .iter()
-            .filter_map(named)
-            .collect()
+        let explained = self.explanation.configurations.iter();
+        explained.filter_map(named).collect()
     }
+}
+
+fn points(job: &Job<'_>, scores: &[f32]) -> Vec<Point> {
+    let point = |(config, &score): (usize, &f32)| Point::of(score, job.run_time(config));
+    scores.iter().enumerate().filter_map(point).collect()
 }

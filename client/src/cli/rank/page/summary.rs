@@ -8,6 +8,13 @@ use crate::cli::{
     output::{counted, grouped, run_time},
 };
 
+/// The columns that not every ranking has.
+#[derive(Clone, Copy)]
+struct Columns {
+    predicted: bool,
+    measured: bool,
+}
+
 pub(super) fn heading(graph: &GraphRanking) -> Markup {
     html! {
         header {
@@ -17,15 +24,21 @@ pub(super) fn heading(graph: &GraphRanking) -> Markup {
                 ", model " (graph.model)
                 @if let Some(unit) = graph.unit { ", scores in " (unit) }
             }
-            @if let Some(drawn) = &graph.drawn { p.soft { (drawn) } }
-            @if let Some(learned) = &graph.learned { p.soft { (learned) } }
-            @if graph.scored < graph.configurations {
-                p.soft { "Only the first " (grouped(graph.scored)) " configurations were scored in time." }
-            }
-            @for warning in &graph.warnings {
-                p.warning { (warning.message) " (" (warning.reason) ")" }
-            }
+            (remarks(graph))
             p.hash { "graph " (graph.graph_hash) }
+        }
+    }
+}
+
+fn remarks(graph: &GraphRanking) -> Markup {
+    html! {
+        @if let Some(drawn) = &graph.drawn { p.soft { (drawn) } }
+        @if let Some(learned) = &graph.learned { p.soft { (learned) } }
+        @if graph.scored < graph.configurations {
+            p.soft { "Only the first " (grouped(graph.scored)) " configurations were scored in time." }
+        }
+        @for warning in &graph.warnings {
+            p.warning { (warning.message) " (" (warning.reason) ")" }
         }
     }
 }
@@ -54,42 +67,48 @@ fn configuration(explained: &Explained) -> Markup {
 }
 
 pub(super) fn ranking(graph: &GraphRanking) -> Markup {
-    let is_measured = graph.ranking.iter().any(|row| row.run_time_ns.is_some());
-    let is_predicted = graph.ranking.iter().any(|row| row.predicted.is_some());
+    let columns = Columns {
+        predicted: graph.ranking.iter().any(|row| row.predicted.is_some()),
+        measured: graph.ranking.iter().any(|row| row.run_time_ns.is_some()),
+    };
     html! {
         section.card {
             h2 { "Ranking" }
             p.note { "The configurations that the model predicts to be fastest, lowest score first." }
             div.scroll {
                 table {
-                    thead {
-                        tr {
-                            th.number { "rank" } th.number { "number" } th.number { "score" }
-                            @if is_predicted { th.number { "predicted" } }
-                            @if is_measured { th.number { "measured" } th.number { "vs default" } }
-                            th { "configuration" }
-                        }
-                    }
-                    tbody {
-                        @for row in &graph.ranking { (ranked(row, is_predicted, is_measured)) }
-                    }
+                    thead { (columns.header()) }
+                    tbody { @for row in &graph.ranking { (columns.row(row)) } }
                 }
             }
         }
     }
 }
 
-fn ranked(row: &RankedConfiguration, is_predicted: bool, is_measured: bool) -> Markup {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    html! {
-        tr {
-            td.number { (row.rank) } td.number { (row.number) } td.number { (row.score_text) }
-            @if is_predicted { td.number { (or_dash(row.predicted.map(|predicted| predicted.to_string()))) } }
-            @if is_measured {
-                td.number { (or_dash(row.run_time_ns.map(run_time))) }
-                td.number { (or_dash(row.over_default.map(|ratio| format!("{ratio:.2}x")))) }
+impl Columns {
+    fn header(self) -> Markup {
+        html! {
+            tr {
+                th.number { "rank" } th.number { "number" } th.number { "score" }
+                @if self.predicted { th.number { "predicted" } }
+                @if self.measured { th.number { "measured" } th.number { "vs default" } }
+                th { "configuration" }
             }
-            td.code { (row.short) }
+        }
+    }
+
+    fn row(self, row: &RankedConfiguration) -> Markup {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        html! {
+            tr {
+                td.number { (row.rank) } td.number { (row.number) } td.number { (row.score_text) }
+                @if self.predicted { td.number { (or_dash(row.predicted.map(|time| time.to_string()))) } }
+                @if self.measured {
+                    td.number { (or_dash(row.run_time_ns.map(run_time))) }
+                    td.number { (or_dash(row.over_default.map(|ratio| format!("{ratio:.2}x")))) }
+                }
+                td.code { (row.short) }
+            }
         }
     }
 }
