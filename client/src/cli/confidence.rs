@@ -23,53 +23,59 @@ pub(crate) struct Confidence {
 
 impl From<v1::Confidence> for Confidence {
     fn from(confidence: v1::Confidence) -> Self {
-        let v1::Confidence {
-            model_agreement,
-            other_model,
-            measure_first,
-            unknown_opcodes,
-            expected_tau,
-            expected_tau_low,
-            expected_tau_high,
-        } = confidence;
+        // A string of the wire format is never unset. An empty name means that there is none.
+        let other_model = Some(confidence.other_model).filter(|name| !name.is_empty());
         Self {
-            model_agreement,
-            other_model: Some(other_model).filter(|name| !name.is_empty()),
-            measure_first,
-            unknown_opcodes,
-            expected_tau,
-            expected_tau_low,
-            expected_tau_high,
+            model_agreement: confidence.model_agreement,
+            other_model,
+            measure_first: confidence.measure_first,
+            unknown_opcodes: confidence.unknown_opcodes,
+            expected_tau: confidence.expected_tau,
+            expected_tau_low: confidence.expected_tau_low,
+            expected_tau_high: confidence.expected_tau_high,
         }
     }
 }
 
 impl Display for Confidence {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let interval = self.expected_tau_low.zip(self.expected_tau_high);
-        if let (Some(tau), Some((low, high))) = (self.expected_tau, interval) {
-            write!(
-                formatter,
-                "Expected tau with run times {tau:.2} ({low:.2} to {high:.2}); "
-            )?;
-        }
-        if let (Some(agreement), Some(other)) = (self.model_agreement, &self.other_model) {
-            write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?;
-        } else if self.expected_tau.is_none() {
-            formatter.write_str("No other model could be compared; ")?;
-        }
+        self.write_expected_tau(formatter)?;
+        self.write_agreement(formatter)?;
         if self.unknown_opcodes > 0 {
-            write!(
-                formatter,
-                "{} unknown to the models; ",
-                counted(self.unknown_opcodes as usize, "opcode")
-            )?;
+            let opcodes = counted(self.unknown_opcodes as usize, "opcode");
+            write!(formatter, "{opcodes} unknown to the models; ")?;
         }
         let first = counted(self.measure_first as usize, "configuration");
         write!(
             formatter,
             "measure the first {first}, more on hardware that the models do not know."
         )
+    }
+}
+
+impl Confidence {
+    fn write_expected_tau(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        // The server sets the ends of the interval whenever it sets the tau.
+        let interval = self.expected_tau_low.zip(self.expected_tau_high);
+        let Some((tau, (low, high))) = self.expected_tau.zip(interval) else {
+            return Ok(());
+        };
+        write!(
+            formatter,
+            "Expected tau with run times {tau:.2} ({low:.2} to {high:.2}); "
+        )
+    }
+
+    fn write_agreement(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if let (Some(agreement), Some(other)) = (self.model_agreement, &self.other_model) {
+            return write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ");
+        }
+        // The expected tau alone is evidence enough. Without it, the missing comparison explains
+        // why the sentence has no number for the quality of the ranking.
+        if self.expected_tau.is_none() {
+            formatter.write_str("No other model could be compared; ")?;
+        }
+        Ok(())
     }
 }
 

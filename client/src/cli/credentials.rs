@@ -51,6 +51,7 @@ impl Credentials {
     /// Returns connection settings with these credentials.
     pub(crate) fn connection(&self) -> Result<Connection, CommandError> {
         let authorities = self.ca.as_deref().map(read).transpose()?;
+        // clap has checked that a certificate comes with its key.
         let identity = self.certificate.as_deref().zip(self.key.as_deref());
         let identity = identity.map(|(certificate, key)| {
             Ok::<_, CommandError>(Identity {
@@ -58,16 +59,16 @@ impl Credentials {
                 key: read(key)?,
             })
         });
-        let (identity, token) = (identity.transpose()?, self.token()?);
         Ok(Connection {
             authorities,
-            identity,
-            token,
+            identity: identity.transpose()?,
+            token: self.token()?,
             ..Connection::default()
         })
     }
 
     fn token(&self) -> Result<Option<Token>, CommandError> {
+        // The file comes first: a flag of this call says more than a variable of the whole shell.
         let (text, from) = match &self.token_file {
             Some(path) => (read(path)?, path.display().to_string()),
             None => match env::var_os(TOKEN).filter(|token| !token.is_empty()) {

@@ -31,6 +31,7 @@ impl From<&ClientError> for Exit {
     fn from(error: &ClientError) -> Self {
         match error {
             ClientError::Connect { .. } | ClientError::Deadline { .. } => Self::NoAnswer,
+            // The address, the certificates or the size of the input must be corrected.
             ClientError::NoEndpoint
             | ClientError::NotGrpc { .. }
             | ClientError::Scheme { .. }
@@ -46,6 +47,8 @@ impl From<&ClientError> for Exit {
 
 impl From<&Refusal> for Exit {
     fn from(refusal: &Refusal) -> Self {
+        // The delay comes before the code: RESOURCE_EXHAUSTED with a delay is overload, which
+        // passes, and without one it is the limit of a message, which only the operator can raise.
         if refusal.retry_after().is_some() {
             return Self::NoAnswer;
         }

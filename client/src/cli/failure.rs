@@ -34,14 +34,11 @@ impl Format {
     pub(crate) fn print_failure(self, error: &CommandError) {
         match self {
             Self::Text => anstream::eprintln!("{} {}", styled(ERROR, "error:"), describe(error)),
+            // One line for each document, so that a program can read standard error line by line.
             Self::Json => {
-                let report = FailureReport {
-                    error: Failure::of(error),
-                };
-                eprintln!(
-                    "{}",
-                    serde_json::to_string(&report).expect("strings and numbers are valid JSON")
-                );
+                let error = Failure::of(error);
+                let json = serde_json::to_string(&FailureReport { error });
+                eprintln!("{}", json.expect("strings and numbers are valid JSON"));
             }
         }
     }
@@ -76,6 +73,7 @@ fn describe(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
+        // Most errors of this program name their cause in their own message.
         let message = error.to_string();
         if !text.contains(&message) {
             text = format!("{text}: {message}");

@@ -74,6 +74,7 @@ impl Selection {
         let file = GraphFile::read(path, self.task, &FILE_LIMITS)?;
         let kind = file.kind;
         let graphs: Vec<_> = match self.module {
+            // The number stays that of the file, because messages and reports refer to the file.
             Some(module) => vec![NumberedGraph {
                 module,
                 measured: file.into_graph(path, module)?,
@@ -93,6 +94,7 @@ impl Selection {
         let mut graphs = self.read(path, progress)?.graphs;
         let modules = graphs.len();
         let path = path.display().to_string();
+        // A graph that leaves none behind was the only one.
         match graphs.pop() {
             Some(graph) if graphs.is_empty() => Ok(graph),
             Some(_) => Err(CommandError::SeveralModules { path, modules }),

@@ -1,5 +1,7 @@
 //! What is ranked: the graphs of a file, each with configurations and their measured run times.
 
+use std::path::Path;
+
 use hlorank_graph::{Configurations, MeasuredGraph};
 
 use super::{
@@ -10,7 +12,9 @@ use super::{
 /// A graph of a file, and the configurations to rank if they are not those of the file.
 pub(crate) struct Loaded {
     graph: NumberedGraph,
-    others: Option<(Configurations, Option<Drawn>)>,
+    others: Option<Configurations>,
+    /// What was drawn, if these configurations were.
+    drawn: Option<Drawn>,
 }
 
 /// A graph, the configurations to rank, and their measured run times.
@@ -27,24 +31,34 @@ impl Subject {
     /// Reads the graphs, with the configurations of `--configs`, those of the file, or drawn ones.
     pub(crate) fn load(&self, progress: &Progress) -> Result<Vec<Loaded>, CommandError> {
         if let Some(configs) = &self.configs {
-            let graph = self.selection.read_one(&self.graph, progress)?;
-            let given = configuration::read(configs, &graph.measured.graph)?;
-            return Ok(vec![Loaded {
-                graph,
-                others: Some((given, None)),
-            }]);
+            return Ok(vec![self.load_given(configs, progress)?]);
         }
-        let load = |graph: NumberedGraph| {
-            let drawn = self.draw.configurations(&self.graph, &graph.measured)?;
-            let others = drawn.map(|(configurations, drawn)| (configurations, Some(drawn)));
-            Ok(Loaded { graph, others })
-        };
-        self.selection
-            .read(&self.graph, progress)?
-            .graphs
+        let graphs = self.selection.read(&self.graph, progress)?.graphs;
+        graphs
             .into_iter()
-            .map(load)
+            .map(|graph| self.load_drawn(graph))
             .collect()
+    }
+
+    fn load_given(&self, configs: &Path, progress: &Progress) -> Result<Loaded, CommandError> {
+        // Layouts and fusions name nodes by number, so one list of them fits one graph only.
+        let graph = self.selection.read_one(&self.graph, progress)?;
+        Ok(Loaded {
+            others: Some(configuration::read(configs, &graph.measured.graph)?),
+            drawn: None,
+            graph,
+        })
+    }
+
+    /// Draws configurations of a graph if `--random` asks for them, or if its file has none.
+    fn load_drawn(&self, graph: NumberedGraph) -> Result<Loaded, CommandError> {
+        let drawn = self.draw.configurations(&self.graph, &graph.measured)?;
+        let (others, drawn) = drawn.unzip();
+        Ok(Loaded {
+            graph,
+            others,
+            drawn,
+        })
     }
 }
 
@@ -52,28 +66,27 @@ impl Loaded {
     /// Returns what to rank; `None` if the file has no configurations of the graph.
     pub(crate) fn job(&self) -> Option<Job<'_>> {
         let NumberedGraph { module, measured } = &self.graph;
-        let job = |configurations, run_times, drawn| Job {
+        let (configurations, run_times) = if let Some(others) = &self.others {
+            // The run times of the file are those of its own configurations, in their order.
+            (others, None)
+        } else {
+            let own = measured.measurements.as_ref()?;
+            (&own.configurations, RunTimes::of(own))
+        };
+        Some(Job {
             module: *module,
             measured,
             configurations,
             run_times,
-            drawn,
-        };
-        if let Some((configurations, drawn)) = &self.others {
-            return Some(job(configurations, None, *drawn));
-        }
-        let measurements = measured.measurements.as_ref()?;
-        Some(job(
-            &measurements.configurations,
-            RunTimes::of(measurements),
-            None,
-        ))
+            drawn: self.drawn,
+        })
     }
 }
 
 impl Job<'_> {
     /// Returns the number of a configuration in the file.
     pub(crate) fn number(&self, config: usize) -> usize {
+        // Runs of the file may be skipped, so a number can be higher than the position.
         self.run_times
             .as_ref()
             .map_or(config, |times| times.number(config))

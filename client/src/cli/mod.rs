@@ -87,9 +87,7 @@ enum Command {
 
 /// Runs the command of the arguments.
 pub(crate) async fn run() -> ExitCode {
-    let is_summary = env::args_os().any(|argument| argument == "-h");
-    let mut matches = matches_of_process(with_help(Cli::command(), is_summary));
-    let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+    let cli = Cli::of_process();
     let format = Format::from_json_flag(cli.json);
     for unknown in unknown_variables(env::vars_os().map(|(name, _)| name)) {
         format.print_warning(&unknown);
@@ -97,6 +95,7 @@ pub(crate) async fn run() -> ExitCode {
     // Boxed, since the state of a command that holds requests is large.
     match Box::pin(cli.command.run(format)).await {
         Ok(()) => ExitCode::SUCCESS,
+        // A reader such as `head` closes the pipe once it has the lines that it wants.
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             format.print_failure(&error);
@@ -105,10 +104,21 @@ pub(crate) async fn run() -> ExitCode {
     }
 }
 
+impl Cli {
+    /// Reads the arguments of this process. Ends it if they are wrong, or if they ask for help.
+    fn of_process() -> Self {
+        // clap prints the help while it reads the arguments, so its form must be set before that.
+        let is_summary = env::args_os().any(|argument| argument == "-h");
+        let mut matches = matches_of_process(with_help(Cli::command(), is_summary));
+        Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
 /// Sets the form of the help. In a summary, every option has one line, without its environment variable and its default.
 fn with_help(command: clap::Command, is_summary: bool) -> clap::Command {
     command
         .mut_args(|option| {
+            // A flag without a value has neither a variable nor a default to hide.
             let is_bare = is_summary && option.get_action().takes_values();
             option.hide_env(is_bare).hide_default_value(is_bare)
         })
@@ -117,6 +127,7 @@ fn with_help(command: clap::Command, is_summary: bool) -> clap::Command {
 
 impl Command {
     async fn run(self, format: Format) -> Result<(), CommandError> {
+        // A future is as large as the largest that it awaits. Those that hold requests are boxed.
         match self {
             Self::Rank(rank) => Box::pin(rank.run(format)).await,
             Self::Explain(explain) => Box::pin(explain.run(format)).await,

@@ -30,6 +30,7 @@ impl Progress {
     fn new(template: &str, length: u64) -> Self {
         let style = ProgressStyle::with_template(template).expect("the template is valid");
         let bar = ProgressBar::new(length).with_style(style);
+        // Without ticks, the elapsed time would stand still until a call is answered.
         bar.enable_steady_tick(TICK);
         Self(bar)
     }
@@ -47,6 +48,7 @@ impl Progress {
 
     /// Adds the graphs of a file that has been read; at least one.
     pub(crate) fn add_graphs(&self, graphs: usize) {
+        // The file is in the length already, as one graph.
         self.0.inc_length(graphs.saturating_sub(1) as u64);
     }
 
@@ -62,6 +64,7 @@ fn milliseconds(time: Duration) -> u64 {
 
 impl Drop for Progress {
     fn drop(&mut self) {
+        // A failed command drops the bar too, so its message is not printed beside a stale bar.
         self.0.finish_and_clear();
     }
 }

@@ -17,6 +17,7 @@ impl<'a> RunTimes<'a> {
     /// Returns the run times, or `None` if no configuration was measured.
     pub(crate) fn of(measurements: &'a Measurements) -> Option<Self> {
         let nanoseconds = measurements.run_times.as_slice();
+        // Some formats name the default. In others, it is the layout that sets no node.
         let default = measurements
             .default
             .or_else(|| default_number(&measurements.configurations));
@@ -42,10 +43,7 @@ impl<'a> RunTimes<'a> {
 
     /// Returns the run time of a configuration in nanoseconds.
     pub(crate) fn measured(&self, config: usize) -> Option<i64> {
-        self.nanoseconds
-            .get(config)
-            .copied()
-            .filter(|time| *time > 0)
+        positive(self.nanoseconds, config)
     }
 
     /// Returns the number of measured configurations.
@@ -73,6 +71,7 @@ impl<'a> RunTimes<'a> {
 
     /// Returns the run time of the compiler's default in nanoseconds, if known.
     pub(crate) fn default(&self) -> Option<i64> {
+        // Equal normalizers are one run time of the default, even if its own run is not in the file.
         let normalizer = || {
             self.normalizers
                 .and_then(all_equal)
@@ -85,6 +84,8 @@ impl<'a> RunTimes<'a> {
 
     /// Returns the run time of a configuration divided by that of the default.
     pub(crate) fn over_default(&self, config: usize) -> Option<f64> {
+        // Normalizers of one kernel can differ, because its configurations were measured in several
+        // runs on several machines. Each configuration is comparable with its own normalizer only.
         let default = self.normalizer(config).or_else(|| self.default())?;
         Some(ratio(self.measured(config)?, default))
     }
@@ -104,6 +105,7 @@ impl<'a> RunTimes<'a> {
     /// Returns the run time of the default in the unit of [`RunTimes::outcomes`].
     pub(crate) fn default_outcome(&self) -> Option<f64> {
         if self.normalizers.is_some() {
+            // A normalizer is the run time of the default, and the quotient of equal times is 1.
             Some(1.0)
         } else {
             Some(ratio(self.default()?, 1))
@@ -111,19 +113,18 @@ impl<'a> RunTimes<'a> {
     }
 
     fn normalizer(&self, config: usize) -> Option<i64> {
-        self.normalizers?
-            .get(config)
-            .copied()
-            .filter(|time| *time > 0)
+        positive(self.normalizers?, config)
     }
+}
+
+fn positive(times: &[i64], config: usize) -> Option<i64> {
+    times.get(config).copied().filter(|time| *time > 0)
 }
 
 fn all_equal(numbers: &[i64]) -> Option<i64> {
     let first = *numbers.first()?;
-    numbers
-        .iter()
-        .all(|number| *number == first)
-        .then_some(first)
+    let are_equal = numbers.iter().all(|number| *number == first);
+    are_equal.then_some(first)
 }
 
 #[expect(

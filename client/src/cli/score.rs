@@ -16,6 +16,7 @@ pub(crate) fn unit_name(unit: ScoreUnit) -> Option<&'static str> {
 /// Formats a score with its unit.
 pub(crate) fn score_text(unit: ScoreUnit, score: f32) -> String {
     match unit {
+        // The score is infinite if a kernel of the fusion is beyond the model's limits.
         ScoreUnit::Seconds if score.is_finite() => seconds(score),
         _ => format!("{score:.4}"),
     }

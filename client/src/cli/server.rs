@@ -41,6 +41,7 @@ pub(crate) struct ModelChoice {
 
 /// Checks an address, and returns it unchanged.
 pub(crate) fn address(text: &str) -> Result<String, String> {
+    // The client checks the scheme later. Here, a typing error is reported with its flag.
     match text.parse::<Uri>() {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(format!(
@@ -56,6 +57,7 @@ impl Server {
 
     /// Opens another connection, whose calls report every error instead of retrying.
     pub(crate) async fn connect_without_retries(&self) -> Result<Client, CommandError> {
+        // A retry would hide rejected calls from `bench`, and add its delay to their latency.
         let connection = Connection {
             retries: 0,
             ..self.connection()?
