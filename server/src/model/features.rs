@@ -30,6 +30,11 @@ impl ModelFeatures {
         }
     }
 
+    /// Number of features of a configuration in each of its rows, if the manifest names the set.
+    pub(super) fn config_features(&self) -> Option<usize> {
+        self.named().map(|set| set.config_features().len())
+    }
+
     /// The set, if the manifest names it.
     #[must_use]
     pub fn named(&self) -> Option<&NamedFeatureSet> {

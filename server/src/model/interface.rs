@@ -1,5 +1,7 @@
 //! The inputs and outputs of the artifact contract.
 
+use std::slice;
+
 use hlorank_graph::{self as graph, Scope, Task};
 use hlorank_proto::onnx::{GraphProto, ValueInfoProto};
 
@@ -55,15 +57,13 @@ pub(super) fn config_outlet(task: Task, features: &ModelFeatures) -> Option<Outl
         graph::Element::Float32 => Element::Float32,
         graph::Element::Int64 => Element::Int64,
     };
-    match kind.scope {
-        Scope::Kernel => Some(outlet("config", element, &[None, Some(kind.width)])),
-        Scope::Nodes => Some(outlet("config", element, &[None, None, Some(kind.width)])),
-        Scope::Program => None,
-        Scope::EveryNode => {
-            let columns = features.named().map(|set| set.config_features().len());
-            Some(outlet("config", element, &[None, None, columns]))
-        }
-    }
+    let shape = match kind.scope {
+        Scope::Kernel => vec![None, Some(kind.width)],
+        Scope::Nodes => vec![None, None, Some(kind.width)],
+        Scope::Program => return None,
+        Scope::EveryNode => vec![None, None, features.config_features()],
+    };
+    Some(outlet("config", element, &shape))
 }
 
 /// An input or output; `None` in its shape stands for any size.
@@ -107,39 +107,50 @@ impl Interface {
         file: &'static str,
         graph: &GraphProto,
     ) -> Result<(), ArtifactError> {
-        // Older models list their weights among the inputs.
-        let weights: Vec<&str> = graph
-            .initializer
-            .iter()
-            .map(|weight| weight.name.as_str())
-            .collect();
-        let is_own = |input: &&ValueInfoProto| {
-            let is_expected = self
-                .inputs
-                .iter()
-                .any(|expected| expected.name == input.name);
-            is_expected || !self.has_further_inputs
-        };
-        let inputs = graph
-            .input
-            .iter()
-            .filter(|input| !weights.contains(&input.name.as_str()));
-        check_outlets(
-            file,
-            "inputs",
-            &inputs.filter(is_own).collect::<Vec<_>>(),
-            &self.inputs,
-        )?;
+        check_outlets(file, "inputs", &self.own_inputs(graph), &self.inputs)?;
         let Some(output) = &self.output else {
             return Ok(());
         };
-        check_outlets(
-            file,
-            "outputs",
-            &graph.output.iter().collect::<Vec<_>>(),
-            std::slice::from_ref(output),
-        )
+        let outputs: Vec<&ValueInfoProto> = graph.output.iter().collect();
+        check_outlets(file, "outputs", &outputs, slice::from_ref(output))
     }
+
+    /// Returns the inputs of a graph that the interface decides on.
+    fn own_inputs<'a>(&self, graph: &'a GraphProto) -> Vec<&'a ValueInfoProto> {
+        // Models of IR versions before 4 list their weights among the inputs.
+        let is_weight = |name: &str| graph.initializer.iter().any(|weight| weight.name == name);
+        let is_expected = |name: &str| self.inputs.iter().any(|expected| expected.name == name);
+        let is_own = |input: &&ValueInfoProto| {
+            !is_weight(&input.name) && (!self.has_further_inputs || is_expected(&input.name))
+        };
+        graph.input.iter().filter(is_own).collect()
+    }
+}
+
+/// Refuses inputs or outputs with other names than the expected ones. Their order does not matter.
+pub(super) fn check_names<'a>(
+    file: &'static str,
+    what: &'static str,
+    found: impl Iterator<Item = &'a str>,
+    expected: impl Iterator<Item = &'a str>,
+) -> Result<(), ArtifactError> {
+    let found = sorted(found);
+    let expected = sorted(expected);
+    if found == expected {
+        return Ok(());
+    }
+    Err(ArtifactError::Names {
+        file,
+        what,
+        found: found.join(", "),
+        expected: expected.join(", "),
+    })
+}
+
+fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names
 }
 
 fn check_outlets(
@@ -148,19 +159,9 @@ fn check_outlets(
     found: &[&ValueInfoProto],
     expected: &[Outlet],
 ) -> Result<(), ArtifactError> {
-    let mut found_names: Vec<&str> = found.iter().map(|outlet| outlet.name.as_str()).collect();
-    let mut names: Vec<&str> = expected.iter().map(|outlet| outlet.name).collect();
-    found_names.sort_unstable();
-    names.sort_unstable();
-    if found_names != names {
-        let (found, expected) = (found_names.join(", "), names.join(", "));
-        return Err(ArtifactError::Names {
-            file,
-            what,
-            found,
-            expected,
-        });
-    }
+    let names = expected.iter().map(|outlet| outlet.name);
+    let found_names = found.iter().map(|outlet| outlet.name.as_str());
+    check_names(file, what, found_names, names)?;
     expected.iter().try_for_each(|expected| {
         let found = found.iter().find(|found| found.name == expected.name);
         found.map_or(Ok(()), |found| expected.check(file, found))
@@ -195,30 +196,42 @@ impl Outlet {
         file: &'static str,
         sizes: Option<Vec<i64>>,
     ) -> Result<(), ArtifactError> {
-        let name = self.name;
-        let rank = self.shape.len();
-        let found_rank = sizes.as_ref().map(Vec::len);
-        let Some(sizes) = sizes.filter(|sizes| sizes.len() == rank) else {
-            return Err(ArtifactError::Rank {
-                file,
-                name,
-                found: found_rank.map_or("any number of".to_owned(), |found| found.to_string()),
-                expected: rank,
-            });
-        };
-        for (dimension, (found, expected)) in sizes.into_iter().zip(&self.shape).enumerate() {
-            // 0 is a size that is not fixed, which fits any.
-            if found != 0 && usize::try_from(found).ok() != *expected {
-                return Err(ArtifactError::Shape {
-                    file,
-                    name,
-                    dimension,
-                    found,
-                    expected: expected.map_or("any size".to_owned(), |size| size.to_string()),
-                });
-            }
+        let rank = sizes.as_ref().map(Vec::len);
+        if rank != Some(self.shape.len()) {
+            return Err(self.other_rank(file, rank));
         }
-        Ok(())
+        let mut sizes = sizes.into_iter().flatten().enumerate();
+        sizes.try_for_each(|(dimension, found)| self.check_size(file, dimension, found))
+    }
+
+    fn other_rank(&self, file: &'static str, found: Option<usize>) -> ArtifactError {
+        ArtifactError::Rank {
+            file,
+            name: self.name,
+            found: found.map_or("any number of".to_owned(), |found| found.to_string()),
+            expected: self.shape.len(),
+        }
+    }
+
+    fn check_size(
+        &self,
+        file: &'static str,
+        dimension: usize,
+        found: i64,
+    ) -> Result<(), ArtifactError> {
+        let expected = self.shape[dimension];
+        // A size that is not fixed is 0 in the file, and fits any. One that is fixed does not fit
+        // where the server gives different sizes from run to run.
+        if found == 0 || usize::try_from(found).ok() == expected {
+            return Ok(());
+        }
+        Err(ArtifactError::Shape {
+            file,
+            name: self.name,
+            dimension,
+            found,
+            expected: expected.map_or("any size".to_owned(), |size| size.to_string()),
+        })
     }
 }
 

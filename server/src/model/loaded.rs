@@ -58,6 +58,8 @@ impl Model {
             }
             ModelKind::WholeGraph(settings) => {
                 let sessions = PerWorker::new(workers, reports, || session(MODEL))?;
+                // A segment model needs no estimate, because its blocks have a maximum size. The
+                // memory of these runs depends on the graph.
                 let growth = artifact.growth(runtime)?;
                 LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(
                     facts, settings, sessions, growth,

@@ -149,6 +149,7 @@ impl<S> PerWorker<S> {
         worker: Worker,
         file: &'static str,
     ) -> Result<MutexGuard<'_, S>, ModelFailed> {
+        // To wait for such a thread would make this one hang, too.
         let session = self.sessions[worker.0 % self.sessions.len()].try_lock();
         let hangs = || "an earlier run with the same session hangs".to_owned();
         session.ok_or_else(|| ModelFailed::new(file, hangs()))
@@ -157,6 +158,7 @@ impl<S> PerWorker<S> {
 
 fn failed(file: &'static str, error: &ort::Error, interrupt: &Interrupt) -> ModelFailed {
     let failed = ModelFailed::new(file, error.to_string());
+    // An interrupt that expires is also stopped, so expiry is asked for first.
     if interrupt.is_expired() {
         let detail =
             "the run was stopped, because it took longer than --max-run-seconds".to_owned();

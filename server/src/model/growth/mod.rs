@@ -29,6 +29,14 @@ const FIXED_BYTES: f64 = (1 << 20) as f64;
 /// order of operators, which ONNX Runtime chooses. `tests/tests/run_memory.rs` compares it with the memory of the process.
 const MARGIN: f64 = 2.5;
 
+/// Sizes at which the polynomials are checked.
+const CHECK: RunSizes = RunSizes {
+    nodes: 23,
+    edges: 31,
+    slots: 9,
+    configs: 16,
+};
+
 /// A polynomial may be below a check by this fraction, because of rounding.
 const ROUNDING: f64 = 1e-3;
 
@@ -41,39 +49,41 @@ impl MemoryGrowth {
         task: Task,
         features: &ModelFeatures,
     ) -> Result<Self, ArtifactError> {
-        let unknown = |detail: String| ArtifactError::MemoryUnknown {
+        let probe = Probe::new(task, features);
+        Self::fitted(model, runtime, &probe).map_err(|detail| ArtifactError::MemoryUnknown {
             file: MODEL,
             detail,
-        };
-        let probe = Probe::new(task, features);
+        })
+    }
+
+    fn fitted(model: &Bytes, runtime: &Runtime, probe: &Probe) -> Result<Self, String> {
         let fit = Fit::new(probe.has_slots());
-        let mut traced = Traced::new(model, runtime).map_err(|error| unknown(error.to_string()))?;
-        let mut live = |sizes| {
-            traced
-                .live(&probe, sizes)
-                .map_err(|error| unknown(error.to_string()))
+        let mut traced = Traced::new(model, runtime).map_err(|error| error.to_string())?;
+        let mut live = |sizes| traced.live(probe, sizes).map_err(|error| error.to_string());
+        let points = fit.points().into_iter();
+        let at_points = points.map(&mut live).collect::<Result<Vec<_>, _>>()?;
+        let growth = Self {
+            steps: fit.polynomials(at_points),
+            fit,
         };
-        let at_points = fit
-            .points()
-            .into_iter()
-            .map(&mut live)
-            .collect::<Result<Vec<_>, _>>()?;
-        let steps = fit.polynomials(at_points);
-        let check = RunSizes {
-            nodes: 23,
-            edges: 31,
-            slots: if probe.has_slots() { 9 } else { 0 },
-            configs: 16,
-        };
+        // These sizes lie beyond all points of the fit. There, tensors that grow faster than with
+        // the second degree exceed the polynomials.
+        let slots = if probe.has_slots() { CHECK.slots } else { 0 };
+        let check = RunSizes { slots, ..CHECK };
         let found = live(check)?.into_iter().fold(0.0, f64::max);
-        let growth = Self { fit, steps };
-        let expected = growth.live(check);
-        if found > expected * (1.0 + ROUNDING) {
-            return Err(unknown(format!(
-                "{found} bytes of tensors at {check:?}, where a polynomial of the second degree gives {expected:.0}"
-            )));
-        }
+        growth.check(check, found)?;
         Ok(growth)
+    }
+
+    /// Fails if a run of some sizes takes more bytes of tensors than the polynomials say.
+    fn check(&self, sizes: RunSizes, found: f64) -> Result<(), String> {
+        let expected = self.live(sizes);
+        if found > expected * (1.0 + ROUNDING) {
+            return Err(format!(
+                "{found} bytes of tensors at {sizes:?}, where a polynomial of the second degree gives {expected:.0}"
+            ));
+        }
+        Ok(())
     }
 
     /// Estimates the bytes that a run takes beside its inputs: an upper bound, except for operators whose output depends on

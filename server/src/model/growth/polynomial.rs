@@ -44,6 +44,8 @@ impl Fit {
     /// Returns sizes that determine a polynomial.
     pub(super) fn points(&self) -> Vec<RunSizes> {
         let most_slots = if self.has_slots { DEGREE } else { 0 };
+        // The lattice of a simplex in nodes, edges and slots has as many points as a polynomial of
+        // the second degree has terms, and determines it. So do three numbers of configurations.
         let mut points = Vec::new();
         for configs in 0..=DEGREE {
             for slots in 0..=most_slots {
@@ -94,34 +96,30 @@ impl Fit {
     /// out, and so are polynomials that are below another one everywhere.
     pub(super) fn polynomials(&self, values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
         let points = self.points();
+        // Row p says that the terms at point p, times the factors sought, are the values at p. One
+        // elimination solves this for all polynomials, whose values are further columns.
         let mut rows: Vec<Vec<f64>> = points.iter().map(|point| self.terms(*point)).collect();
-        rows.iter_mut()
-            .zip(values)
-            .for_each(|(row, values)| row.extend(values));
+        for (row, values) in rows.iter_mut().zip(values) {
+            row.extend(values);
+        }
         eliminate(&mut rows);
-        let count = rows
-            .first()
-            .map_or(0, Vec::len)
-            .saturating_sub(points.len());
-        let round = |factor: f64| ((factor / UNIT).round() * UNIT).max(0.0);
-        let polynomial = |step: usize| {
-            rows.iter()
-                .map(|row| round(row[points.len() + step]))
-                .collect()
-        };
-        largest((0..count).map(polynomial).collect())
+        let columns = rows.first().map_or(0, Vec::len);
+        let polynomial = |column: usize| rows.iter().map(|row| rounded(row[column])).collect();
+        largest((points.len()..columns).map(polynomial).collect())
     }
+}
+
+/// Rounds a factor. No size is negative, so an estimate without the terms below zero is not too small.
+fn rounded(factor: f64) -> f64 {
+    ((factor / UNIT).round() * UNIT).max(0.0)
 }
 
 /// Makes the left part of a matrix the identity. It has as many columns as there are rows.
 fn eliminate(rows: &mut [Vec<f64>]) {
     for column in 0..rows.len() {
-        let largest = (column..rows.len()).max_by(|&one, &other| {
-            rows[one][column]
-                .abs()
-                .total_cmp(&rows[other][column].abs())
-        });
-        rows.swap(column, largest.unwrap_or(column));
+        // The terms differ by orders of magnitude: division by a small pivot would lose digits.
+        let largest = pivot_row(rows, column);
+        rows.swap(column, largest);
         let pivot = rows[column][column];
         rows[column].iter_mut().for_each(|value| *value /= pivot);
         let own = rows[column].clone();
@@ -136,8 +134,18 @@ fn eliminate(rows: &mut [Vec<f64>]) {
     }
 }
 
+/// Returns the row with the largest number in a column, among those that are not done.
+fn pivot_row(rows: &[Vec<f64>], column: usize) -> usize {
+    let size = |row: usize| rows[row][column].abs();
+    (column..rows.len())
+        .max_by(|&one, &other| size(one).total_cmp(&size(other)))
+        .unwrap_or(column)
+}
+
 /// Leaves out every polynomial that has no larger factor than another.
 fn largest(mut polynomials: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    // A polynomial that is at least as large in every factor has at least the same sum, so it comes
+    // first in this order and is kept already.
     let sum = |polynomial: &Vec<f64>| polynomial.iter().sum::<f64>();
     polynomials.sort_by(|one, other| sum(other).total_cmp(&sum(one)));
     let mut kept: Vec<Vec<f64>> = Vec::new();

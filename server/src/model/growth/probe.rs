@@ -1,7 +1,9 @@
+use std::fmt::Debug;
+
 use hlorank_graph::{Element, Scope, Task};
 use ort::{
     session::SessionInputs,
-    value::{DynTensor, Tensor},
+    value::{DynTensor, PrimitiveTensorElementType, Tensor},
 };
 
 use super::RunSizes;
@@ -19,12 +21,10 @@ const VALUE: u8 = 1;
 
 impl Probe {
     pub(super) fn new(task: Task, features: &ModelFeatures) -> Self {
-        let named = features.named().map(|set| set.config_features().len());
-        let config_columns = named.unwrap_or(task.kind().width);
         Self {
             task,
             node_columns: features.node_features(),
-            config_columns,
+            config_columns: features.config_features().unwrap_or(task.kind().width),
         }
     }
 
@@ -36,12 +36,12 @@ impl Probe {
     /// Returns the inputs of `model.onnx`.
     pub(super) fn inputs(&self, sizes: RunSizes) -> ort::Result<SessionInputs<'static, 'static>> {
         let RunSizes { nodes, slots, .. } = sizes;
-        let columns = vec![f32::from(VALUE); nodes * self.node_columns];
-        let features = Tensor::from_array(([nodes, self.node_columns], columns))?;
-        let mut inputs = ort::inputs! { "features" => features, "edges" => edges(sizes)? };
-        inputs.push(("config".into(), self.config(sizes)?.into()));
+        let features = filled(vec![nodes, self.node_columns], f32::from(VALUE))?;
+        let config = self.config(sizes)?;
+        let mut inputs =
+            ort::inputs! { "features" => features, "edges" => edges(sizes)?, "config" => config };
         if self.task.kind().scope != Scope::EveryNode {
-            let opcode = Tensor::from_array(([nodes], vec![i64::from(VALUE); nodes]))?;
+            let opcode = filled(vec![nodes], i64::from(VALUE))?;
             inputs.push(("opcode".into(), opcode.into()));
         }
         if self.has_slots() {
@@ -53,25 +53,30 @@ impl Probe {
     }
 
     fn config(&self, sizes: RunSizes) -> ort::Result<DynTensor> {
-        let RunSizes {
-            nodes,
-            slots,
-            configs,
-            ..
-        } = sizes;
-        let shape = match self.task.kind().scope {
-            Scope::Kernel | Scope::Program => vec![configs, self.config_columns],
-            Scope::Nodes => vec![configs, slots, self.config_columns],
-            Scope::EveryNode => vec![configs, nodes, self.config_columns],
-        };
-        let count = shape.iter().product();
+        let shape = self.config_shape(sizes);
         Ok(match self.task.kind().element {
-            Element::Float32 => {
-                Tensor::from_array((shape, vec![f32::from(VALUE); count]))?.upcast()
-            }
-            Element::Int64 => Tensor::from_array((shape, vec![i64::from(VALUE); count]))?.upcast(),
+            Element::Float32 => filled(shape, f32::from(VALUE))?.upcast(),
+            Element::Int64 => filled(shape, i64::from(VALUE))?.upcast(),
         })
     }
+
+    fn config_shape(&self, sizes: RunSizes) -> Vec<usize> {
+        let columns = self.config_columns;
+        match self.task.kind().scope {
+            Scope::Kernel | Scope::Program => vec![sizes.configs, columns],
+            Scope::Nodes => vec![sizes.configs, sizes.slots, columns],
+            Scope::EveryNode => vec![sizes.configs, sizes.nodes, columns],
+        }
+    }
+}
+
+/// Returns a tensor whose elements are all equal.
+fn filled<T>(shape: Vec<usize>, value: T) -> ort::Result<Tensor<T>>
+where
+    T: PrimitiveTensorElementType + Debug + Clone + 'static,
+{
+    let count = shape.iter().product();
+    Tensor::from_array((shape, vec![value; count]))
 }
 
 /// Returns edges, no two of which are equal, as an operator may leave out repetitions.

@@ -1,8 +1,11 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use hlorank_proto::onnx::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
-use ort::{session::Session, value::ValueType};
+use hlorank_proto::onnx::{FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use ort::{
+    session::{Session, SessionOutputs},
+    value::ValueType,
+};
 use prost::Message as _;
 
 use super::{RunSizes, probe::Probe};
@@ -44,16 +47,7 @@ impl Traced {
     /// Returns the bytes of tensors that are alive at each operator, for inputs of some sizes.
     pub(super) fn live(&mut self, probe: &Probe, sizes: RunSizes) -> ort::Result<Vec<f64>> {
         let outputs = self.session.run(probe.inputs(sizes)?)?;
-        let mut bytes = HashMap::new();
-        for (name, value) in &outputs {
-            let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
-                return Err(ort::Error::new(format!("`{name}` is no tensor")));
-            };
-            let size = ty.byte_size(shape.num_elements());
-            let size = size
-                .ok_or_else(|| ort::Error::new(format!("`{name}` has elements of unknown size")))?;
-            bytes.insert(name, size);
-        }
+        let bytes = tensor_bytes(&outputs)?;
         let largest = bytes.values().copied().max().unwrap_or_default();
         let sum = |names: &[String]| {
             names
@@ -63,6 +57,7 @@ impl Traced {
         };
         let mut alive = 0;
         let at_steps = self.steps.iter().map(|step| {
+            // While an operator runs, both its inputs and its outputs are alive.
             alive += sum(&step.computed);
             let most = alive + step.hidden * largest;
             alive -= sum(&step.freed);
@@ -72,6 +67,21 @@ impl Traced {
         let at_steps = at_steps.map(|bytes| bytes as f64);
         Ok(at_steps.collect())
     }
+}
+
+/// Returns the bytes of each output by name.
+fn tensor_bytes<'a>(outputs: &SessionOutputs<'a>) -> ort::Result<HashMap<&'a str, usize>> {
+    let mut bytes = HashMap::new();
+    for (name, value) in outputs {
+        let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
+            return Err(ort::Error::new(format!("`{name}` is no tensor")));
+        };
+        let size = ty
+            .byte_size(shape.num_elements())
+            .ok_or_else(|| ort::Error::new(format!("`{name}` has elements of unknown size")))?;
+        bytes.insert(name, size);
+    }
+    Ok(bytes)
 }
 
 /// Adds every tensor to the outputs of a serialized model. Protobuf merges an appended message with the one before it.
@@ -100,20 +110,8 @@ fn with_every_output(model: &Bytes, graph: &GraphProto) -> Vec<u8> {
 }
 
 fn steps(model: &ModelProto, graph: &GraphProto) -> Vec<Step> {
-    let mut last_uses: HashMap<&str, usize> = HashMap::new();
-    for (step, node) in graph.node.iter().enumerate() {
-        last_uses.extend(node.output.iter().map(|name| (name.as_str(), step)));
-        let mut used = Vec::new();
-        add_used(node, &mut used);
-        for name in used {
-            last_uses.entry(name).and_modify(|last| *last = step);
-        }
-    }
-    for output in &graph.output {
-        last_uses.remove(output.name.as_str());
-    }
     let mut freed: HashMap<usize, Vec<String>> = HashMap::new();
-    for (name, step) in last_uses {
+    for (name, step) in last_uses(graph) {
         freed.entry(step).or_default().push(name.to_owned());
     }
     let step = |(number, node): (usize, &NodeProto)| Step {
@@ -122,6 +120,25 @@ fn steps(model: &ModelProto, graph: &GraphProto) -> Vec<Step> {
         hidden: hidden(model, node),
     };
     graph.node.iter().enumerate().map(step).collect()
+}
+
+/// Returns the last operator that uses each computed tensor, except the outputs, which stay alive.
+fn last_uses(graph: &GraphProto) -> HashMap<&str, usize> {
+    let mut last_uses: HashMap<&str, usize> = HashMap::new();
+    for (step, node) in graph.node.iter().enumerate() {
+        // A tensor that nothing uses is free after the operator that computes it.
+        last_uses.extend(node.output.iter().map(|name| (name.as_str(), step)));
+        let mut used = Vec::new();
+        add_used(node, &mut used);
+        for name in used {
+            // Inputs and weights have no entry: a run does not allocate them.
+            last_uses.entry(name).and_modify(|last| *last = step);
+        }
+    }
+    for output in &graph.output {
+        last_uses.remove(output.name.as_str());
+    }
+    last_uses
 }
 
 /// Adds the names of the values that an operator uses, in its bodies too.
@@ -135,7 +152,7 @@ fn add_used<'a>(node: &'a NodeProto, used: &mut Vec<&'a str>) {
 
 /// Counts the operators in the bodies of an operator, and in the function that it names.
 fn hidden(model: &ModelProto, node: &NodeProto) -> usize {
-    let is_named = |function: &&hlorank_proto::onnx::FunctionProto| {
+    let is_named = |function: &&FunctionProto| {
         (&function.domain, &function.name) == (&node.domain, &node.op_type)
     };
     let function = model

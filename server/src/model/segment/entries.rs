@@ -17,9 +17,10 @@ const MULTIPLE: usize = 4;
 impl<'a> Entries<'a> {
     /// Returns the entries of layouts `[rows, nodes, width]`; `None` of other configurations.
     pub(super) fn of(config: &'a ConfigInput) -> Option<Self> {
-        let (ConfigValues::Int64(values), [shape @ .., width]) =
-            (&config.values, config.shape.as_slice())
-        else {
+        let ConfigValues::Int64(values) = &config.values else {
+            return None;
+        };
+        let [shape @ .., width] = config.shape.as_slice() else {
             return None;
         };
         let mut known: HashMap<&[i64], i64> = HashMap::new();
@@ -29,6 +30,7 @@ impl<'a> Entries<'a> {
             numbers: Vec::new(),
             shape,
         };
+        // An entry gets its number at its first occurrence, which is its place in `distinct`.
         for entry in values.chunks_exact(*width) {
             let next = i64::try_from(known.len()).ok()?;
             let number = *known.entry(entry).or_insert_with(|| {
@@ -37,11 +39,17 @@ impl<'a> Entries<'a> {
             });
             found.numbers.push(number);
         }
-        let last = found.distinct.len().checked_sub(*width)?;
-        while !found.len().is_multiple_of(MULTIPLE) {
-            found.distinct.extend_from_within(last..last + width);
-        }
+        found.pad()?;
         Some(found)
+    }
+
+    /// Repeats the last entry until their number is a multiple; `None` if there is no entry.
+    fn pad(&mut self) -> Option<()> {
+        let last = self.distinct.len().checked_sub(self.width)?;
+        while !self.len().is_multiple_of(MULTIPLE) {
+            self.distinct.extend_from_within(last..last + self.width);
+        }
+        Some(())
     }
 
     /// Number of entries.

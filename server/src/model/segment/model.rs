@@ -1,10 +1,7 @@
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use hlorank_graph::{ConfigInput, FEATURES};
-use ort::{
-    session::{Session, SessionInputValue},
-    value::{Outlet, TensorRef},
-};
+use ort::{session::Session, value::Outlet};
 
 use super::{
     SegmentTensors,
@@ -16,9 +13,10 @@ use crate::{
     model::{
         ArtifactError,
         facts::ModelFacts,
+        interface::check_names,
         manifest::{ENCODER, HEAD, SEGMENT, SegmentSettings},
         sessions::{ModelFailed, PerWorker},
-        tensor::config_value,
+        tensor::{self, Inputs, config_value, view},
     },
     runtime::Interrupt,
 };
@@ -99,6 +97,7 @@ impl SegmentModel {
 
     /// Returns an interrupt for runs of [`Self::encode`] and [`Self::score`].
     pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
+        // Blocks have a maximum size, so the memory of a run is worth keeping for the next one.
         self.sessions.interrupt(ENCODER, 0)
     }
 
@@ -161,12 +160,13 @@ impl SegmentModel {
         sums: &[f32],
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
-        let shape = [
-            sums.len() / self.settings.embedding_size,
-            self.settings.embedding_size,
-        ];
-        let score = |sessions: &mut Sessions| sessions.score(shape, sums, interrupt);
-        self.sessions.run(worker, HEAD, shape[0], interrupt, score)
+        let size = self.settings.embedding_size;
+        let configs = sums.len() / size;
+        let score = |sessions: &mut Sessions| {
+            let inputs = ort::inputs! { "sum" => view([configs, size], sums)? };
+            tensor::run(&mut sessions.head, inputs, "score", interrupt)
+        };
+        self.sessions.run(worker, HEAD, configs, interrupt, score)
     }
 }
 
@@ -195,9 +195,10 @@ impl Sessions {
         let Some(segment) = &mut self.segment else {
             return Ok(Vec::new());
         };
+        let inputs = segment_inputs(input)?;
         let outputs = segment
             .session
-            .run_with_options(segment_inputs(input)?, interrupt.options())?;
+            .run_with_options(inputs, interrupt.options())?;
         SegmentTensors::of_segments(&outputs, &segment.tensors, input.segments)
     }
 
@@ -209,96 +210,66 @@ impl Sessions {
     ) -> ort::Result<Vec<f32>> {
         let names = self.segment.iter().flat_map(|segment| &segment.tensors);
         let rows = RowTensors::new(tensors, &input.segment);
-        let mut inputs: Vec<(Cow<'_, str>, SessionInputValue<'_>)> = Vec::new();
-        for (name, tensor) in names.zip(rows.values()) {
-            inputs.push((name.as_str().into(), tensor?.into()));
-        }
         let entries = input.config.as_ref().and_then(Entries::of);
-        if let Some(found) = &entries {
-            let entries = TensorRef::from_array_view((
-                [found.len(), found.width],
-                found.distinct.as_slice(),
-            ))?;
-            let numbers = TensorRef::from_array_view((found.shape, found.numbers.as_slice()))?;
-            inputs.push(("entries".into(), entries.into()));
-            inputs.push(("config".into(), numbers.into()));
-        } else if let Some(config) = &input.config {
-            inputs.push(("config".into(), config_value(config)?));
+        let mut inputs = Inputs::new();
+        for (name, tensor) in names.zip(rows.values()) {
+            inputs.push((name.as_str().into(), tensor?));
         }
-        let outputs = self.encoder.run_with_options(inputs, interrupt.options())?;
-        Ok(outputs["embedding"].try_extract_tensor::<f32>()?.1.to_vec())
+        add_configuration(&mut inputs, entries.as_ref(), input.config.as_ref())?;
+        tensor::run(&mut self.encoder, inputs, "embedding", interrupt)
     }
 
     fn encode(&mut self, input: &EncoderInput, interrupt: &Interrupt) -> ort::Result<Vec<f32>> {
-        let segment = TensorRef::from_array_view(([input.rows], input.segment.as_slice()))?;
         let mut inputs = segment_inputs(input)?;
-        inputs.push(("segment".into(), segment.into()));
+        inputs.push(("segment".into(), view([input.rows], &input.segment)?));
         if let Some(config) = &input.config {
             inputs.push(("config".into(), config_value(config)?));
         }
-        let outputs = self.encoder.run_with_options(inputs, interrupt.options())?;
-        Ok(outputs["embedding"].try_extract_tensor::<f32>()?.1.to_vec())
-    }
-
-    fn score(
-        &mut self,
-        shape: [usize; 2],
-        sums: &[f32],
-        interrupt: &Interrupt,
-    ) -> ort::Result<Vec<f32>> {
-        let sum = TensorRef::from_array_view((shape, sums))?;
-        let outputs = self
-            .head
-            .run_with_options(ort::inputs! { "sum" => sum }, interrupt.options())?;
-        Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
+        tensor::run(&mut self.encoder, inputs, "embedding", interrupt)
     }
 }
 
 impl SegmentSession {
     /// Fails if the encoder does not take what the session computes.
     fn new(session: Session, encoder: &Session) -> Result<Self, ArtifactError> {
-        let names = |outlets: &[Outlet]| {
-            outlets
-                .iter()
-                .map(|outlet| outlet.name().to_owned())
-                .collect()
-        };
-        let (tensors, inputs): (Vec<String>, Vec<String>) =
-            (names(session.outputs()), names(encoder.inputs()));
-        let is_tensor = |name: &&String| !CONFIGURATION.contains(&name.as_str());
-        let mut found: Vec<&str> = inputs
+        let tensors: Vec<String> = session
+            .outputs()
             .iter()
-            .filter(is_tensor)
-            .map(String::as_str)
+            .map(|outlet| outlet.name().to_owned())
             .collect();
-        let mut expected: Vec<&str> = tensors.iter().map(String::as_str).collect();
-        found.sort_unstable();
-        expected.sort_unstable();
-        if found != expected {
-            let (found, expected) = (found.join(", "), expected.join(", "));
-            return Err(ArtifactError::Names {
-                file: ENCODER,
-                what: "inputs",
-                found,
-                expected,
-            });
-        }
+        let inputs = encoder.inputs().iter().map(Outlet::name);
+        let taken = inputs.filter(|name| !CONFIGURATION.contains(name));
+        // The sessions pass tensors by name, so their order does not matter.
+        check_names(ENCODER, "inputs", taken, tensors.iter().map(String::as_str))?;
         Ok(Self { session, tensors })
     }
 }
 
+/// Adds the local configurations of rows.
+fn add_configuration<'a>(
+    inputs: &mut Inputs<'a>,
+    entries: Option<&'a Entries<'_>>,
+    config: Option<&'a ConfigInput>,
+) -> ort::Result<()> {
+    // Layouts repeat few entries, and the encoder embeds each of them once.
+    if let Some(found) = entries {
+        let distinct = view([found.len(), found.width], &found.distinct)?;
+        inputs.push(("entries".into(), distinct));
+        inputs.push(("config".into(), view(found.shape, &found.numbers)?));
+    } else if let Some(config) = config {
+        inputs.push(("config".into(), config_value(config)?));
+    }
+    Ok(())
+}
+
 /// The inputs that depend on the segments alone.
-fn segment_inputs(input: &EncoderInput) -> ort::Result<Vec<(Cow<'_, str>, SessionInputValue<'_>)>> {
-    let EncoderInput {
-        segments, nodes, ..
-    } = *input;
-    let opcode = TensorRef::from_array_view(([segments, nodes], input.opcode.as_slice()))?;
-    let features =
-        TensorRef::from_array_view(([segments, nodes, FEATURES], input.features.as_slice()))?;
-    let operands =
-        TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
-    let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
-    Ok(
-        ort::inputs! { "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask },
-    )
+fn segment_inputs(input: &EncoderInput) -> ort::Result<Inputs<'_>> {
+    let segments = input.segments;
+    let nodes = input.nodes;
+    Ok(ort::inputs! {
+        "opcode" => view([segments, nodes], &input.opcode)?,
+        "features" => view([segments, nodes, FEATURES], &input.features)?,
+        "operands" => view([segments, nodes, nodes], &input.operands)?,
+        "mask" => view([segments, nodes], &input.mask)?,
+    })
 }

@@ -1,8 +1,10 @@
-use std::{iter::once, sync::Arc};
+use std::{borrow::Cow, iter::once, sync::Arc};
 
 use foldhash::HashMap;
-use ort::{session::SessionOutputs, value::TensorRef};
+use ort::session::{SessionInputValue, SessionOutputs};
 use parking_lot::Mutex;
+
+use crate::model::tensor::view;
 
 /// What `segment.onnx` computes of one segment.
 #[derive(Clone)]
@@ -14,6 +16,13 @@ pub struct SegmentTensors {
 
 /// The shape of each tensor of a segment, without the dimension of segments.
 type Shapes = Arc<[Vec<usize>]>;
+
+/// One tensor of all segments of a run.
+struct Output<'a> {
+    values: &'a [f32],
+    /// Number of values of one segment.
+    size: usize,
+}
 
 /// The shapes of tensors that were seen, by the padded size of the segment.
 #[derive(Default)]
@@ -32,10 +41,17 @@ impl KnownShapes {
         let Some(tensors) = tensors.first() else {
             return;
         };
+        // The shapes depend on the padded size alone, so those of one segment are those of all.
         let mut known = self.0.lock();
         known
             .entry(nodes)
             .or_insert_with(|| Arc::clone(&tensors.shapes));
+    }
+}
+
+impl<'a> Output<'a> {
+    fn part(&self, segment: usize) -> &'a [f32] {
+        &self.values[segment * self.size..][..self.size]
     }
 }
 
@@ -46,28 +62,23 @@ impl SegmentTensors {
         names: &[String],
         segments: usize,
     ) -> ort::Result<Vec<Self>> {
-        let tensors: Vec<_> = names
-            .iter()
-            .map(|name| outputs[name.as_str()].try_extract_tensor::<f32>())
-            .collect::<Result<_, _>>()?;
-        let shapes: Shapes = tensors
-            .iter()
-            .map(|(shape, _)| rest_of_shape(shape))
-            .collect();
-        let sizes: Vec<usize> = shapes.iter().map(|shape| shape.iter().product()).collect();
-        if let Some(wrong) = tensors
-            .iter()
-            .zip(&sizes)
-            .position(|((_, values), size)| values.len() != size * segments)
-        {
-            let name = &names[wrong];
-            return Err(ort::Error::new(format!(
-                "output `{name}` does not have one part for each of {segments} segments"
-            )));
+        let mut shapes = Vec::with_capacity(names.len());
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            let (shape, values) = outputs[name.as_str()].try_extract_tensor::<f32>()?;
+            let shape = rest_of_shape(shape);
+            let size: usize = shape.iter().product();
+            // The contract fixes neither the number nor the shapes of these outputs, so that
+            // nothing has checked them before.
+            if values.len() != size * segments {
+                return Err(no_part_for_each(name, segments));
+            }
+            shapes.push(shape);
+            found.push(Output { values, size });
         }
+        let shapes: Shapes = shapes.into();
         let of_segment = |segment| {
-            let parts = tensors.iter().zip(&sizes);
-            let parts = parts.map(|((_, values), &size)| &values[segment * size..][..size]);
+            let parts = found.iter().map(|output| output.part(segment));
             Self {
                 shapes: Arc::clone(&shapes),
                 values: parts.collect::<Vec<_>>().concat().into(),
@@ -97,53 +108,55 @@ impl SegmentTensors {
 /// `[rows, ...]`.
 pub(super) struct RowTensors<'a> {
     shapes: Vec<Vec<usize>>,
-    values: Vec<std::borrow::Cow<'a, [f32]>>,
+    values: Vec<Cow<'a, [f32]>>,
 }
 
 impl<'a> RowTensors<'a> {
     /// `segment` is the number of each row's segment.
     pub(super) fn new(tensors: &'a [SegmentTensors], segment: &[i64]) -> Self {
-        let shapes = |rows: usize| {
-            let shapes = tensors
-                .first()
-                .map(|tensors| Arc::clone(&tensors.shapes))
-                .into_iter();
-            shapes
-                .flat_map(|shapes| shapes.to_vec())
-                .map(|shape| once(rows).chain(shape).collect())
-                .collect()
-        };
+        // The encoder broadcasts the tensors of one segment over its rows, which saves the copies.
         if let [lone] = tensors {
             return Self {
-                shapes: shapes(1),
+                shapes: shapes_of_rows(tensors, 1),
                 values: lone.parts().map(Into::into).collect(),
             };
         }
-        let parts: Vec<Vec<&[f32]>> = tensors
-            .iter()
-            .map(|tensors| tensors.parts().collect())
-            .collect();
-        let of_rows = |tensor: usize| {
-            let rows = segment
-                .iter()
-                .filter_map(|&segment| parts.get(usize::try_from(segment).ok()?));
-            rows.map(|parts| parts[tensor])
-                .collect::<Vec<_>>()
-                .concat()
-                .into()
-        };
+        let parts = tensors.iter().map(|segment| segment.parts().collect());
+        let parts: Vec<Vec<_>> = parts.collect();
+        let of_rows = |tensor| values_of_rows(&parts, segment, tensor).into();
         let count = parts.first().map_or(0, Vec::len);
         Self {
-            shapes: shapes(segment.len()),
+            shapes: shapes_of_rows(tensors, segment.len()),
             values: (0..count).map(of_rows).collect(),
         }
     }
 
     /// The tensors as ONNX Runtime takes them.
-    pub(super) fn values(&self) -> impl Iterator<Item = ort::Result<TensorRef<'_, f32>>> {
+    pub(super) fn values(&self) -> impl Iterator<Item = ort::Result<SessionInputValue<'_>>> {
         let values = self.values.iter().zip(&self.shapes);
-        values.map(|(values, shape)| TensorRef::from_array_view((shape.as_slice(), &**values)))
+        values.map(|(values, shape)| view(shape.as_slice(), values))
     }
+}
+
+/// The shapes of tensors for `rows` rows. Those of all segments of an input are equal.
+fn shapes_of_rows(tensors: &[SegmentTensors], rows: usize) -> Vec<Vec<usize>> {
+    let shapes = tensors.iter().take(1).flat_map(|tensors| &*tensors.shapes);
+    shapes
+        .map(|shape| once(rows).chain(shape.iter().copied()).collect())
+        .collect()
+}
+
+/// Copies the values of a tensor for each row from the parts of its segment.
+fn values_of_rows(parts: &[Vec<&[f32]>], segment: &[i64], tensor: usize) -> Vec<f32> {
+    let of_row = |segment: &i64| parts.get(usize::try_from(*segment).ok()?);
+    let rows = segment.iter().filter_map(of_row);
+    rows.map(|parts| parts[tensor]).collect::<Vec<_>>().concat()
+}
+
+fn no_part_for_each(name: &str, segments: usize) -> ort::Error {
+    ort::Error::new(format!(
+        "output `{name}` does not have one part for each of {segments} segments"
+    ))
 }
 
 fn rest_of_shape(shape: &[i64]) -> Vec<usize> {

@@ -1,5 +1,5 @@
 use hlorank_graph::{ConfigInput, Scope};
-use ort::{session::Session, value::TensorRef};
+use ort::session::Session;
 
 use crate::{
     compute::Worker,
@@ -8,7 +8,7 @@ use crate::{
         facts::ModelFacts,
         manifest::{MODEL, WholeGraphSettings},
         sessions::{ModelFailed, PerWorker},
-        tensor::config_value,
+        tensor::{self, Inputs, config_value, view},
     },
     runtime::Interrupt,
 };
@@ -82,40 +82,37 @@ impl WholeGraphModel {
         config: &ConfigInput,
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
-        let run = |session: &mut Session| self.run(session, graph, config, interrupt);
+        let run = |session: &mut Session| {
+            let inputs = self.inputs(graph, config)?;
+            tensor::run(session, inputs, "score", interrupt)
+        };
         self.sessions
             .run(worker, MODEL, config.shape[0], interrupt, run)
     }
 
-    fn run(
+    /// The inputs for configurations of a graph. Which ones a model has depends on its task.
+    fn inputs<'a>(
         &self,
-        session: &mut Session,
-        graph: &WholeGraphInput,
-        config: &ConfigInput,
-        interrupt: &Interrupt,
-    ) -> ort::Result<Vec<f32>> {
-        let (nodes, slots, scope) = (
-            graph.nodes,
-            graph.configurable.len(),
-            self.facts.task.kind().scope,
-        );
+        graph: &'a WholeGraphInput,
+        config: &'a ConfigInput,
+    ) -> ort::Result<Inputs<'a>> {
+        let nodes = graph.nodes;
+        let scope = self.facts.task.kind().scope;
         let columns = graph.features.len() / nodes.max(1);
-        let features = TensorRef::from_array_view(([nodes, columns], graph.features.as_slice()))?;
-        let edges =
-            TensorRef::from_array_view(([2, graph.edges.len() / 2], graph.edges.as_slice()))?;
-        let config = config_value(config)?;
-        let mut inputs =
-            ort::inputs! { "features" => features, "edges" => edges, "config" => config };
+        let mut inputs = ort::inputs! {
+            "features" => view([nodes, columns], &graph.features)?,
+            "edges" => view([2, graph.edges.len() / 2], &graph.edges)?,
+            "config" => config_value(config)?,
+        };
+        // In a named feature set, the columns say all that is known of a node.
         if scope != Scope::EveryNode {
-            let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
-            inputs.push(("opcode".into(), opcode.into()));
+            inputs.push(("opcode".into(), view([nodes], &graph.opcode)?));
         }
+        // Only layouts are of some of the nodes. Others are of a kernel, or of every node.
         if scope == Scope::Nodes {
-            let configurable =
-                TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
-            inputs.push(("configurable".into(), configurable.into()));
+            let slots = view([graph.configurable.len()], &graph.configurable)?;
+            inputs.push(("configurable".into(), slots));
         }
-        let outputs = session.run_with_options(inputs, interrupt.options())?;
-        Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
+        Ok(inputs)
     }
 }
