@@ -2,7 +2,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{self, Read as _},
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 use bytes::Bytes;
@@ -49,6 +49,8 @@ impl Artifact {
     /// Reads and checks a version's folder. With keys, one of them must have signed the manifest.
     pub fn read(folder: &Path, keys: Option<&ModelKeys>) -> Result<Self, ArtifactError> {
         let manifest_bytes = read(folder, MANIFEST_FILE)?;
+        // The manifest is not parsed before its author is known. One signature is enough, because
+        // the manifest has the digests of all other files.
         if let Some(keys) = keys {
             let signature = read(folder, SIGNATURE_FILE)
                 .map_err(|error| SignatureError::Malformed(error.to_string()))?;
@@ -62,17 +64,12 @@ impl Artifact {
         };
         let expected = manifest.onnx_files();
         files.check_unused(&expected)?;
-        let onnx = expected
-            .iter()
-            .map(|(file, interface)| Ok((*file, files.model(file, interface)?)));
-        let onnx = onnx.collect::<Result<_, ArtifactError>>()?;
+        let onnx = files.models(&expected)?;
         let golden = files.checked(GOLDEN)?;
-        let is_calibrated = manifest.files.contains_key(CALIBRATION_FILE);
-        let calibration = is_calibrated.then(|| files.calibration()).transpose()?;
-        let digest = Digest(*blake3::hash(&manifest_bytes).as_bytes());
+        let calibration = files.calibration()?;
         Ok(Self {
             manifest,
-            digest,
+            digest: Digest(*blake3::hash(&manifest_bytes).as_bytes()),
             onnx,
             golden,
             calibration,
@@ -82,6 +79,7 @@ impl Artifact {
     /// An artifact without files.
     pub(super) fn absent(manifest: Manifest) -> Self {
         Self {
+            // There is no file to digest. The set tells the absent models of different sets apart.
             digest: manifest.features().digest(),
             manifest,
             onnx: BTreeMap::new(),
@@ -96,27 +94,19 @@ impl Artifact {
         file: &'static str,
         runtime: &Runtime,
     ) -> Result<Session, ArtifactError> {
-        let bytes = self
-            .onnx
-            .get(file)
-            .ok_or(ArtifactError::Unlisted { file })?;
         runtime
-            .session(bytes)
+            .session(self.onnx(file)?)
             .map_err(|source| ArtifactError::Session { file, source })
     }
 
     /// Finds out how the memory of a run of `model.onnx` grows.
     pub(super) fn growth(&self, runtime: &Runtime) -> Result<MemoryGrowth, ArtifactError> {
-        let bytes = self
-            .onnx
-            .get(MODEL)
-            .ok_or(ArtifactError::Unlisted { file: MODEL })?;
-        MemoryGrowth::measure(
-            bytes,
-            runtime,
-            self.manifest.task(),
-            self.manifest.features(),
-        )
+        let task = self.manifest.task();
+        MemoryGrowth::measure(self.onnx(MODEL)?, runtime, task, self.manifest.features())
+    }
+
+    fn onnx(&self, file: &'static str) -> Result<&Bytes, ArtifactError> {
+        self.onnx.get(file).ok_or(ArtifactError::Unlisted { file })
     }
 
     /// BLAKE3 of the manifest, which holds the digest of every other file.
@@ -151,19 +141,29 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Reads an ONNX model, which must have this interface.
-    fn model(&self, file: &'static str, interface: &Interface) -> Result<Bytes, ArtifactError> {
-        let bytes = self.checked(file)?;
-        onnx::check(file, &bytes, interface)?;
-        Ok(bytes)
+    /// Reads ONNX models, which must have these interfaces.
+    fn models(
+        &self,
+        expected: &[(&'static str, Interface)],
+    ) -> Result<BTreeMap<&'static str, Bytes>, ArtifactError> {
+        let model = |(file, interface): &(&'static str, Interface)| {
+            let bytes = self.checked(file)?;
+            onnx::check(file, &bytes, interface)?;
+            Ok((*file, bytes))
+        };
+        expected.iter().map(model).collect()
     }
 
-    fn calibration(&self) -> Result<Calibration, ArtifactError> {
-        let bytes = self.checked(CALIBRATION_FILE)?;
-        Calibration::read(&bytes).map_err(ArtifactError::Calibration)
+    /// Reads the calibration, if the manifest lists one.
+    fn calibration(&self) -> Result<Option<Calibration>, ArtifactError> {
+        if !self.manifest.files.contains_key(CALIBRATION_FILE) {
+            return Ok(None);
+        }
+        let calibration = Calibration::read(&self.checked(CALIBRATION_FILE)?);
+        calibration.map(Some).map_err(ArtifactError::Calibration)
     }
 
-    /// Reads a file once, and checks the very bytes that will be used.
+    /// Reads a file, and checks its digest.
     fn checked(&self, file: &'static str) -> Result<Bytes, ArtifactError> {
         let expected = self
             .manifest
@@ -178,17 +178,14 @@ impl Files<'_> {
         let is_used = |file: &str| {
             [GOLDEN, CALIBRATION_FILE].contains(&file) || used.iter().any(|(used, _)| *used == file)
         };
-        let unused = self
-            .manifest
-            .files
-            .iter()
-            .filter(|(file, _)| !is_used(file));
-        unused
-            .into_iter()
+        let files = self.manifest.files.iter();
+        files
+            .filter(|(file, _)| !is_used(file))
             .try_for_each(|(file, expected)| self.digest_holds(file, expected).map(drop))
     }
 
     fn digest_holds(&self, file: &str, expected: &str) -> Result<Bytes, ArtifactError> {
+        // What is checked here is what is used, even if the file changes later.
         let bytes = read(self.folder, file)?;
         let found = Digest(Sha256::digest(&bytes).into());
         if Digest::from_hex(expected) == Some(found) {
@@ -204,31 +201,18 @@ impl Files<'_> {
 
 /// Reads a file of a folder. Neither its name nor a link may lead out of the folder.
 fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
-    let outside = || ArtifactError::OutsideFolder {
-        file: file.to_owned(),
-    };
     let failed = |source| ArtifactError::File {
         file: file.to_owned(),
         source,
     };
-    let mut parts = Path::new(file).components();
-    if !matches!(
-        (parts.next(), parts.next()),
-        (Some(Component::Normal(_)), None)
-    ) {
-        return Err(outside());
-    }
-    let folder = fs::canonicalize(folder).map_err(failed)?;
-    let path = fs::canonicalize(folder.join(file)).map_err(failed)?;
-    if !path.starts_with(folder) {
-        return Err(outside());
-    }
-    // A pipe would block.
-    if !fs::metadata(&path).map_err(failed)?.is_file() {
-        return Err(failed(io::Error::other("it is no file")));
-    }
-    let opened = File::open(path).map_err(failed)?;
-    let (found, limit) = (opened.metadata().map_err(failed)?.len(), max_bytes(file));
+    let Some(path) = path_within(folder, file).map_err(failed)? else {
+        return Err(ArtifactError::OutsideFolder {
+            file: file.to_owned(),
+        });
+    };
+    let opened = open_file(&path).map_err(failed)?;
+    let found = opened.metadata().map_err(failed)?.len();
+    let limit = max_bytes(file);
     if found > limit {
         return Err(ArtifactError::FileTooLarge {
             file: file.to_owned(),
@@ -242,6 +226,27 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
     Ok(bytes.into())
 }
 
+/// Returns the path of a file of a folder; `None` if the file is outside it.
+fn path_within(folder: &Path, file: &str) -> io::Result<Option<PathBuf>> {
+    let mut parts = Path::new(file).components();
+    let name = (parts.next(), parts.next());
+    if !matches!(name, (Some(Component::Normal(_)), None)) {
+        return Ok(None);
+    }
+    // Links are resolved on both sides: the folder itself may be reached through one.
+    let folder = fs::canonicalize(folder)?;
+    let path = fs::canonicalize(folder.join(file))?;
+    Ok(path.starts_with(folder).then_some(path))
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    // To open a pipe would block until another process writes to it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    File::open(path)
+}
+
 fn max_bytes(file: &str) -> u64 {
     match file {
         MANIFEST_FILE | SIGNATURE_FILE | CALIBRATION_FILE => MAX_MANIFEST_BYTES,
@@ -252,10 +257,8 @@ fn max_bytes(file: &str) -> u64 {
 
 fn check_place(folder: &Path, manifest: &Manifest) -> Result<(), ArtifactError> {
     let mut parts = folder.iter().rev().map(|part| part.to_string_lossy());
-    let (version, name) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-    );
+    let version = parts.next().unwrap_or_default();
+    let name = parts.next().unwrap_or_default();
     let folder = format!("{name}/{version}");
     let named = format!("{}/{}", manifest.name, manifest.version);
     if named == folder {

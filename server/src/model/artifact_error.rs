@@ -188,6 +188,7 @@ impl ArtifactError {
         let Self::File { source, .. } = self else {
             return false;
         };
+        // Other errors are properties of the files, and stay until these change.
         matches!(
             Errno::from_io_error(source),
             Some(Errno::MFILE | Errno::NFILE)

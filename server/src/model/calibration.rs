@@ -41,6 +41,14 @@ struct Scale {
     highest: f64,
 }
 
+/// How much lists count for what is expected of another one.
+struct Weights {
+    /// `[lists]`
+    of_lists: Vec<f64>,
+    /// Their sum, and the weight of a list of which nothing is known.
+    total: f64,
+}
+
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +108,39 @@ impl ExpectedTau {
     }
 }
 
+impl WrittenList {
+    fn is_valid(&self, columns: usize) -> bool {
+        COLUMNS.contains(&columns)
+            && self.columns.len() == columns
+            && self.spread >= 0.0
+            && (-1.0..=1.0).contains(&self.tau)
+    }
+}
+
+impl Scale {
+    /// The scale of a trait that lists have these values of. `share` is its share in squared distances.
+    fn of(values: &[f64], share: f64) -> Self {
+        let deviation = deviation(values) + LEAST_SCALE;
+        let values = values.iter().copied();
+        Self {
+            // Differences are squared after they are scaled, hence the root.
+            factor: share.sqrt() / deviation,
+            deviation,
+            lowest: values.clone().fold(f64::INFINITY, f64::min),
+            highest: values.fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+impl Weights {
+    /// The mean of values of the lists, and of that of a list of which nothing is known.
+    fn mean(&self, values: impl Iterator<Item = f64>, of_unknown: f64) -> f64 {
+        let weighted = values.zip(&self.of_lists);
+        let sum: f64 = weighted.map(|(value, weight)| weight * value).sum();
+        (sum + UNKNOWN_WEIGHT * of_unknown) / self.total
+    }
+}
+
 impl Calibration {
     /// Reads the file, or says what is wrong with it.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
@@ -114,46 +155,34 @@ impl Calibration {
             ));
         }
         let columns = lists[0].columns.len();
-        for (number, list) in lists.iter().enumerate() {
-            let holds = COLUMNS.contains(&columns)
-                && list.columns.len() == columns
-                && list.spread >= 0.0
-                && (-1.0..=1.0).contains(&list.tau);
-            if !holds {
-                return Err(format!(
-                    "list {number} needs a spread of at least 0, a tau from -1 to 1, and as many columns as the first list, \
-                     at most {}",
-                    COLUMNS.end()
-                ));
-            }
+        if let Some(number) = lists.iter().position(|list| !list.is_valid(columns)) {
+            return Err(format!(
+                "list {number} needs a spread of at least 0, a tau from -1 to 1, and as many columns as the first list, \
+                 at most {}",
+                COLUMNS.end()
+            ));
         }
-        Ok(Self::of(lists))
+        Ok(Self::of(&lists))
     }
 
-    fn of(lists: Vec<WrittenList>) -> Self {
-        let taus = lists.iter().map(|list| list.tau).collect();
-        let of_lists = lists.into_iter();
-        let of_lists = of_lists.map(|list| coordinates(list.spread, &list.columns));
-        let of_lists: Vec<Vec<f64>> = of_lists.collect();
+    fn of(lists: &[WrittenList]) -> Self {
+        let of_lists = lists.iter();
+        let of_lists: Vec<Vec<f64>> = of_lists
+            .map(|list| coordinates(list.spread, &list.columns))
+            .collect();
         let count = of_lists[0].len();
         let mut traits = Vec::new();
         let mut scales = Vec::new();
         for place in 0..count {
             let values: Vec<f64> = of_lists.iter().map(|list| list[place]).collect();
-            let deviation = deviation(&values) + LEAST_SCALE;
-            let factor = share(place, count).sqrt() / deviation;
-            scales.push(Scale {
-                factor,
-                deviation,
-                lowest: values.iter().copied().fold(f64::INFINITY, f64::min),
-                highest: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            });
-            traits.extend(values.into_iter().map(|value| rounded(value * factor)));
+            let scale = Scale::of(&values, share(place, count));
+            traits.extend(values.iter().map(|value| rounded(value * scale.factor)));
+            scales.push(scale);
         }
         Self {
             traits,
             scales,
-            taus,
+            taus: lists.iter().map(|list| list.tau).collect(),
         }
     }
 
@@ -161,28 +190,36 @@ impl Calibration {
     #[must_use]
     pub fn expected(&self, list: &ListTraits) -> ExpectedTau {
         let traits = coordinates(list.spread, &list.columns);
+        // The number of columns in the file is not checked against the task when the file is read.
+        // Lists with other columns cannot be compared.
         if traits.len() != self.scales.len() {
             return ExpectedTau::UNKNOWN;
         }
-        let within = libm::exp(-BEYOND * self.beyond(&traits));
-        let distances = self.squared_distances(&traits).into_iter();
-        let weights: Vec<f64> = distances
-            .map(|squared| within * likeness(squared))
-            .collect();
-        let total = UNKNOWN_WEIGHT + weights.iter().sum::<f64>();
-        let mean = |of: &dyn Fn(f64) -> f64, of_unknown: f64| {
-            let lists = self.taus.iter().zip(&weights);
-            let sum: f64 = lists.map(|(&tau, weight)| weight * of(tau)).sum();
-            (sum + UNKNOWN_WEIGHT * of_unknown) / total
-        };
+        let weights = self.weights(&traits);
+        let taus = self.taus.iter().copied();
         let unknown = ExpectedTau::UNKNOWN;
-        let tau = mean(&|tau| tau, unknown.tau);
+        let tau = weights.mean(taus.clone(), unknown.tau);
         let square = |other: f64| (other - tau) * (other - tau);
+        // The law of total variance: a list is one tau, but that of which nothing is known is a
+        // distribution of its own, whose variance comes on top.
         let of_unknown = square(unknown.tau) + unknown.deviation * unknown.deviation;
-        let variance = mean(&square, of_unknown);
+        let variance = weights.mean(taus.map(square), of_unknown);
         ExpectedTau {
             tau,
             deviation: variance.sqrt(),
+        }
+    }
+
+    /// How much each list counts for one with these traits.
+    fn weights(&self, traits: &[f64]) -> Weights {
+        let within = libm::exp(-BEYOND * self.beyond(traits));
+        let distances = self.squared_distances(traits).into_iter();
+        let of_lists: Vec<f64> = distances
+            .map(|squared| within * likeness(squared))
+            .collect();
+        Weights {
+            total: UNKNOWN_WEIGHT + of_lists.iter().sum::<f64>(),
+            of_lists,
         }
     }
 
@@ -211,6 +248,7 @@ impl Calibration {
 }
 
 fn coordinates(spread: f64, columns: &[f64]) -> Vec<f64> {
+    // Spreads are compared by their ratio, which is a difference of logarithms.
     let spread = libm::log(spread + LEAST_SPREAD);
     std::iter::once(spread)
         .chain(columns.iter().copied())
@@ -236,6 +274,8 @@ fn rounded(value: f64) -> f32 {
 
 /// How alike two lists are, from 0 to 1.
 fn likeness(squared: f32) -> f64 {
+    // The exponential is below 2e-8 there: thousands of such lists weigh nothing beside one that is
+    // like the list, or beside the unknown one.
     if squared > FAR {
         return 0.0;
     }

@@ -43,6 +43,8 @@ impl SeenList {
             return seen;
         }
         seen.columns = vec![0.0; batch.row_columns()];
+        // All configurations of a batch have as many values as the first one, which decides how
+        // many of them are seen: those of a large graph are expensive to sum up.
         let first = batch.feature_row(0);
         seen.add_rows(&first);
         let wanted = (SEEN_VALUES / first.len().max(1)).clamp(1, SEEN_CONFIGS);
@@ -67,6 +69,7 @@ impl SeenList {
     #[must_use]
     pub fn scores(scores: &[f32]) -> Self {
         let mut seen = Self::default();
+        // One score that is not finite would spoil the sums.
         let finite = scores.iter().filter(|score| score.is_finite());
         for score in finite.map(|&score| f64::from(score)) {
             seen.scores += 1.0;
@@ -96,6 +99,8 @@ impl SeenList {
         if self.rows < 1.0 || self.scores < SHORTEST {
             return None;
         }
+        // Sums can be added batch by batch, but the variance is the small difference of two large
+        // numbers, which rounding can make negative.
         let mean = self.score_sum / self.scores;
         let variance = self.square_sum / self.scores - mean * mean;
         Some(ListTraits {

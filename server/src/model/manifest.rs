@@ -121,11 +121,12 @@ struct Preamble {
 impl Manifest {
     /// Reads and checks a manifest.
     pub fn read(json: &[u8]) -> Result<Self, ManifestError> {
-        // The format first: a newer one may have other fields.
+        // The format comes first: a newer one may have other fields.
         let Preamble { schema, kind } = serde_json::from_slice(json).map_err(unreadable)?;
         if schema > SCHEMA {
             return Err(ManifestError::NewerSchema { found: schema });
         }
+        // An unknown kind is reported here, because serde reports it without the name of the field.
         if let Some(Value::String(kind)) = kind {
             check_field(
                 KINDS.contains(&kind.as_str()),
@@ -215,24 +216,11 @@ impl Written {
         let tasks = Task::ALL.map(Task::name).join(" or ");
         let task = require_field(Task::from_name(&self.task), "task", &self.task, &tasks)?;
         check_field(self.version > 0, "version", &self.version, "1 or more")?;
-        let (features, pad) = read_features(
-            task,
-            &self.feature_digest,
-            self.feature_set.as_ref(),
-            self.pad_value.as_ref(),
-        )?;
+        let (features, pad) = self.read_features(task)?;
         let unit = read_unit(self.unit.as_deref())?;
-        let prior = match &self.prior {
-            None => Prior::of_unit(unit),
-            Some(written) => Prior::read(written)?,
-        };
+        let prior = self.prior.as_ref().map(Prior::read).transpose()?;
         let targets = self.targets.as_ref().map(Target::read_all).transpose()?;
-        let kind = match self.kind {
-            WrittenKind::Segment(written) => {
-                ModelKind::Segment(written.checked(task, &self.files)?)
-            }
-            WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
-        };
+        let kind = self.kind.checked(task, &self.files)?;
         let training_data_digest = read_data_digest(&self.training_data_digest)?;
         Ok(Manifest {
             name: self.name,
@@ -247,8 +235,56 @@ impl Written {
             features,
             pad,
             unit,
-            prior,
+            prior: prior.unwrap_or(Prior::of_unit(unit)),
             training_data_digest,
+        })
+    }
+
+    /// Reads the features of a model: the name and the columns of a set for `feature-set`, and the padding of sequences for
+    /// all other tasks.
+    fn read_features(&self, task: Task) -> Result<(ModelFeatures, Pad), ManifestError> {
+        let set = self.feature_set.as_ref();
+        let pad = self.pad_value.as_ref();
+        if task.kind().scope == Scope::EveryNode {
+            check_absent(pad, "pad_value", "none for a feature set")?;
+            let set = Arc::new(read_named(set)?);
+            // The manifest has both the set and its digest. If they differ, one of them is not what
+            // the model was trained with.
+            self.check_digest(set.digest())?;
+            return Ok((ModelFeatures::Named(set), Pad::Zero));
+        }
+        check_absent(set, "feature_set", "none for models of HLO")?;
+        let pad = read_pad(pad)?;
+        let found = Digest::from_hex(&self.feature_digest);
+        let set = found.and_then(FeatureSet::by_digest);
+        let set = set.ok_or_else(|| self.digest_mismatch(FeatureSet::TPUGRAPHS.digest()))?;
+        Ok((ModelFeatures::Instructions(set), pad))
+    }
+
+    fn check_digest(&self, expected: Digest) -> Result<(), ManifestError> {
+        if Digest::from_hex(&self.feature_digest) == Some(expected) {
+            return Ok(());
+        }
+        Err(self.digest_mismatch(expected))
+    }
+
+    fn digest_mismatch(&self, expected: Digest) -> ManifestError {
+        ManifestError::FeatureDigest {
+            found: shortened(&self.feature_digest),
+            expected,
+        }
+    }
+}
+
+impl WrittenKind {
+    fn checked(
+        self,
+        task: Task,
+        files: &BTreeMap<String, String>,
+    ) -> Result<ModelKind, ManifestError> {
+        Ok(match self {
+            Self::Segment(written) => ModelKind::Segment(written.checked(task, files)?),
+            Self::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
         })
     }
 }
@@ -267,53 +303,28 @@ fn read_data_digest(written: &str) -> Result<Digest, ManifestError> {
     require_field(digest, "training_data_digest", &written, expected)
 }
 
-/// Reads the features of a model: the name and the columns of a set for `feature-set`, and the padding of sequences for all
-/// other tasks.
-fn read_features(
-    task: Task,
-    digest: &str,
-    named: Option<&Value>,
-    pad: Option<&Value>,
-) -> Result<(ModelFeatures, Pad), ManifestError> {
-    let found = Digest::from_hex(digest);
-    let mismatch = |expected| ManifestError::FeatureDigest {
-        found: shortened(digest),
-        expected,
-    };
-    if task.kind().scope == Scope::EveryNode {
-        check_absent(pad, "pad_value", "none for a feature set")?;
-        let named = Arc::new(read_named(named)?);
-        return match named.digest() {
-            expected if found == Some(expected) => Ok((ModelFeatures::Named(named), Pad::Zero)),
-            expected => Err(mismatch(expected)),
-        };
-    }
-    check_absent(named, "feature_set", "none for models of HLO")?;
-    let written = pad.map_or("not set".to_owned(), Value::to_string);
-    let pad = pad
+fn read_pad(written: Option<&Value>) -> Result<Pad, ManifestError> {
+    let pad = written
         .and_then(Value::as_i64)
         .and_then(|pad| Pad::from_value(i32::try_from(pad).ok()?));
-    let pad = require_field(pad, "pad_value", &written, "0 or -1")?;
-    let set = found.and_then(FeatureSet::by_digest);
-    let set = set.ok_or_else(|| mismatch(FeatureSet::TPUGRAPHS.digest()))?;
-    Ok((ModelFeatures::Instructions(set), pad))
+    require_field(pad, "pad_value", &or_not_set(written), "0 or -1")
 }
 
 fn read_named(written: Option<&Value>) -> Result<NamedFeatureSet, ManifestError> {
     let expected = "an object with name, node_features and config_features";
-    let found = written.map_or("not set".to_owned(), Value::to_string);
+    let found = or_not_set(written);
     let set = written.and_then(|written| WrittenFeatureSet::deserialize(written).ok());
-    let WrittenFeatureSet {
-        name,
-        node_features,
-        config_features,
-    } = require_field(set, "feature_set", &found, expected)?;
-    let set = NamedFeatureSet::new(name, node_features, config_features);
+    let set = require_field(set, "feature_set", &found, expected)?;
+    let set = NamedFeatureSet::new(set.name, set.node_features, set.config_features);
     set.map_err(|error| ManifestError::Field {
         field: "feature_set",
         found: shortened(&found),
         expected: format!("names that are valid: {error}"),
     })
+}
+
+fn or_not_set(written: Option<&Value>) -> String {
+    written.map_or("not set".to_owned(), Value::to_string)
 }
 
 impl ModelKind {

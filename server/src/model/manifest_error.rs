@@ -98,6 +98,7 @@ pub(super) fn require_field<T>(
 )]
 pub(super) fn unreadable(error: serde_json::Error) -> ManifestError {
     let message = error.to_string();
+    // serde puts the place at the end of its message, where a long quotation would hide it.
     let start = shortened(&message);
     if start == message {
         return ManifestError::Unreadable(message);

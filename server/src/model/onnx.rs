@@ -28,10 +28,7 @@ pub(super) fn check(
     checker.graph(graph)?;
     for function in &model.functions {
         checker.nodes(&function.node)?;
-        function
-            .attribute_proto
-            .iter()
-            .try_for_each(|attribute| checker.attribute(attribute))?;
+        checker.attributes(&function.attribute_proto)?;
     }
     interface.check(file, graph)
 }
@@ -44,6 +41,10 @@ struct Checker<'a> {
 
 /// `TensorProto.DataLocation.EXTERNAL`.
 const EXTERNAL: i32 = 1;
+
+/// The bits of the exponents of numbers of 16 bits.
+const FLOAT16_EXPONENT: u16 = 0x7c00;
+const BFLOAT16_EXPONENT: u16 = 0x7f80;
 
 impl Checker<'_> {
     fn graph(&self, graph: &GraphProto) -> Result<(), ArtifactError> {
@@ -61,51 +62,44 @@ impl Checker<'_> {
     fn nodes(&self, nodes: &[NodeProto]) -> Result<(), ArtifactError> {
         nodes.iter().try_for_each(|node| {
             self.operator(node)?;
-            node.attribute
-                .iter()
-                .try_for_each(|attribute| self.attribute(attribute))
+            self.attributes(&node.attribute)
         })
     }
 
     fn operator(&self, node: &NodeProto) -> Result<(), ArtifactError> {
         let own = ["", "ai.onnx"].contains(&node.domain.as_str());
         let mut functions = self.model.functions.iter();
+        // A function of the model is made of operators that are checked themselves.
         if own
             || functions
                 .any(|function| (&function.domain, &function.name) == (&node.domain, &node.op_type))
         {
             return Ok(());
         }
-        let (operator, domain) = (node.op_type.clone(), node.domain.clone());
         Err(ArtifactError::CustomOperator {
             file: self.file,
-            operator,
-            domain,
+            operator: node.op_type.clone(),
+            domain: node.domain.clone(),
         })
+    }
+
+    fn attributes(&self, attributes: &[AttributeProto]) -> Result<(), ArtifactError> {
+        let mut attributes = attributes.iter();
+        attributes.try_for_each(|attribute| self.attribute(attribute))
     }
 
     fn attribute(&self, attribute: &AttributeProto) -> Result<(), ArtifactError> {
         if attribute.f.is_nan() || attribute.floats.iter().any(|number| number.is_nan()) {
-            return Err(ArtifactError::NotANumber {
-                file: self.file,
-                tensor: attribute.name.clone(),
-            });
+            return Err(self.not_a_number(&attribute.name));
         }
-        attribute
-            .t
-            .iter()
-            .chain(&attribute.tensors)
-            .try_for_each(|tensor| self.tensor(tensor))?;
-        let mut sparse = attribute
-            .sparse_tensor
-            .iter()
-            .chain(&attribute.sparse_tensors);
+        let mut tensors = attribute.t.iter().chain(&attribute.tensors);
+        tensors.try_for_each(|tensor| self.tensor(tensor))?;
+        let sparse = attribute.sparse_tensor.iter();
+        let mut sparse = sparse.chain(&attribute.sparse_tensors);
         sparse.try_for_each(|tensor| self.sparse_tensor(tensor))?;
-        attribute
-            .g
-            .iter()
-            .chain(&attribute.graphs)
-            .try_for_each(|graph| self.graph(graph))
+        // The bodies of loops and branches are graphs in attributes.
+        let mut bodies = attribute.g.iter().chain(&attribute.graphs);
+        bodies.try_for_each(|graph| self.graph(graph))
     }
 
     fn sparse_tensor(&self, tensor: &SparseTensorProto) -> Result<(), ArtifactError> {
@@ -117,64 +111,65 @@ impl Checker<'_> {
     }
 
     fn tensor(&self, tensor: &TensorProto) -> Result<(), ArtifactError> {
-        let file = self.file;
-        let name = || tensor.name.clone();
+        // Weights in another file may escape the digests of the manifest, and their location may
+        // lead out of the folder.
         if tensor.data_location == EXTERNAL || !tensor.external_data.is_empty() {
-            let mut entries = tensor.external_data.iter();
-            let location = entries.find(|entry| entry.key == "location");
-            let location = location
-                .map(|entry| entry.value.clone())
-                .unwrap_or_default();
             return Err(ArtifactError::ExternalData {
-                file,
-                tensor: name(),
-                location,
+                file: self.file,
+                tensor: tensor.name.clone(),
+                location: location(tensor),
             });
         }
         if holds_nan(tensor) {
-            Err(ArtifactError::NotANumber {
-                file,
-                tensor: name(),
-            })
-        } else {
-            Ok(())
+            return Err(self.not_a_number(&tensor.name));
+        }
+        Ok(())
+    }
+
+    fn not_a_number(&self, tensor: &str) -> ArtifactError {
+        ArtifactError::NotANumber {
+            file: self.file,
+            tensor: tensor.to_owned(),
         }
     }
 }
 
+/// Returns the location of external data; empty if the tensor does not give one.
+fn location(tensor: &TensorProto) -> String {
+    let mut entries = tensor.external_data.iter();
+    let location = entries.find(|entry| entry.key == "location");
+    location.map_or_else(String::new, |entry| entry.value.clone())
+}
+
 /// Returns whether an element of a floating-point tensor is NaN.
 fn holds_nan(tensor: &TensorProto) -> bool {
-    const FLOAT16: u16 = 0x7c00;
-    const BFLOAT16: u16 = 0x7f80;
-    let raw = &tensor.raw_data;
-    // NaN: every bit of the exponent, and one of the fraction.
-    let short = |exponent: u16| {
-        let (numbers, _) = raw.as_chunks::<2>();
-        numbers
-            .iter()
-            .any(|bits| u16::from_le_bytes(*bits) & 0x7fff > exponent)
-            || tensor
-                .int32_data
-                .iter()
-                .any(|bits| bits & 0x7fff > exponent.into())
-    };
+    // The numbers are those of FLOAT, FLOAT16, DOUBLE and BFLOAT16 in `TensorProto.DataType`. An
+    // exporter chooses whether the elements are raw bytes or in the field of their type.
     match tensor.data_type {
         1 => {
-            let (numbers, _) = raw.as_chunks::<4>();
-            numbers
-                .iter()
-                .any(|bits| f32::from_le_bytes(*bits).is_nan())
+            is_any_raw(tensor, |bits| f32::from_le_bytes(bits).is_nan())
                 || tensor.float_data.iter().any(|number| number.is_nan())
         }
-        10 => short(FLOAT16),
+        10 => holds_short_nan(tensor, FLOAT16_EXPONENT),
         11 => {
-            let (numbers, _) = raw.as_chunks::<8>();
-            numbers
-                .iter()
-                .any(|bits| f64::from_le_bytes(*bits).is_nan())
+            is_any_raw(tensor, |bits| f64::from_le_bytes(bits).is_nan())
                 || tensor.double_data.iter().any(|number| number.is_nan())
         }
-        16 => short(BFLOAT16),
+        16 => holds_short_nan(tensor, BFLOAT16_EXPONENT),
         _ => false,
     }
+}
+
+/// Returns whether an element of 16 bits is NaN, given the bits of the exponent.
+fn holds_short_nan(tensor: &TensorProto, exponent: u16) -> bool {
+    // The exponent lies above the fraction. Without the sign, a number above it has every bit of
+    // the exponent and one of the fraction, which makes it NaN.
+    let mut short_data = tensor.int32_data.iter();
+    is_any_raw(tensor, |bits| u16::from_le_bytes(bits) & 0x7fff > exponent)
+        || short_data.any(|bits| bits & 0x7fff > exponent.into())
+}
+
+fn is_any_raw<const N: usize>(tensor: &TensorProto, is_nan: impl Fn([u8; N]) -> bool) -> bool {
+    let (numbers, _) = tensor.raw_data.as_chunks::<N>();
+    numbers.iter().any(|bits| is_nan(*bits))
 }

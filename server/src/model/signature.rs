@@ -130,29 +130,10 @@ impl ModelKeys {
     /// Checks that a signature is about a manifest, and was made with one of the keys. A manifest has the digests of all files of
     /// its version.
     pub(super) fn check(&self, signature: &[u8], manifest: &[u8]) -> Result<(), SignatureError> {
-        let malformed = |error: &dyn ToString| SignatureError::Malformed(error.to_string());
-        let bundle: Bundle =
-            serde_json::from_slice(signature).map_err(|error| malformed(&error))?;
-        let Envelope {
-            payload,
-            payload_type,
-            signatures,
-        } = bundle.dsse_envelope;
-        let payload = BASE64_STANDARD
-            .decode(payload)
-            .map_err(|error| malformed(&error))?;
-        let signed = signed_bytes(&payload_type, &payload);
-        let is_by = |key: &PublicKey| {
-            signatures
-                .iter()
-                .any(|made| key.has_made(&made.sig, &signed))
-        };
-        if payload_type != PAYLOAD_TYPE || !self.0.iter().any(is_by) {
-            return Err(SignatureError::OtherKey);
-        }
-        // Nothing of it is read before it is known whose it is.
-        let statement: Statement =
-            serde_json::from_slice(&payload).map_err(|error| malformed(&error))?;
+        let Bundle { dsse_envelope } = parsed(signature)?;
+        // Nothing of the statement is parsed before it is known who made it.
+        let payload = self.signed_payload(&dsse_envelope)?;
+        let statement: Statement = parsed(&payload)?;
         let digest = Digest(Sha256::digest(manifest).into());
         if statement.is_about(&digest) {
             Ok(())
@@ -160,6 +141,27 @@ impl ModelKeys {
             Err(SignatureError::OtherManifest(digest))
         }
     }
+
+    /// Returns the payload of an envelope, which one of the keys must have signed.
+    fn signed_payload(&self, envelope: &Envelope) -> Result<Vec<u8>, SignatureError> {
+        let payload = BASE64_STANDARD
+            .decode(&envelope.payload)
+            .map_err(|error| SignatureError::Malformed(error.to_string()))?;
+        let signed = signed_bytes(&envelope.payload_type, &payload);
+        let is_by = |key: &PublicKey| {
+            let mut signatures = envelope.signatures.iter();
+            signatures.any(|made| key.has_made(&made.sig, &signed))
+        };
+        if envelope.payload_type == PAYLOAD_TYPE && self.0.iter().any(is_by) {
+            Ok(payload)
+        } else {
+            Err(SignatureError::OtherKey)
+        }
+    }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, SignatureError> {
+    serde_json::from_slice(json).map_err(|error| SignatureError::Malformed(error.to_string()))
 }
 
 impl PublicKey {
@@ -167,7 +169,7 @@ impl PublicKey {
     fn of(key: &SubjectPublicKeyInfoDer<'_>) -> Option<Self> {
         let key = SubjectPublicKeyInfoRef::from_der(key.as_ref()).ok()?;
         let curve = key.algorithm.to_der().ok()?;
-        // The identifiers of known algorithms begin behind tag and length.
+        // The known identifiers leave out the tag and the length, which are one byte each.
         let curve = curve.get(2..)?;
         let (curve, signatures) = CURVES.iter().find(|(known, _)| known.as_ref() == curve)?;
         let mut algorithms = default_provider()
@@ -184,6 +186,7 @@ impl PublicKey {
     }
 
     fn has_made(&self, signature: &str, signed: &[u8]) -> bool {
+        // Text that is no base64 becomes an empty signature, which no key has made.
         let signature = BASE64_STANDARD.decode(signature).unwrap_or_default();
         let verified = self
             .algorithm
@@ -207,6 +210,7 @@ impl Statement {
 
 /// Returns what an envelope signs: the pre-authentication encoding of DSSE.
 fn signed_bytes(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    // Because of the lengths, no other type and payload have the same encoding.
     let prefix = format!(
         "DSSEv1 {} {payload_type} {} ",
         payload_type.len(),

@@ -51,6 +51,7 @@ impl Target {
         let mut parts = text.split(SEPARATOR).map(str::trim);
         let hardware = parts.next()?;
         let compiler = parts.next()?;
+        // A version may have several words: `XLA of jax 0.10.2`.
         let (name, version) = compiler.split_once(' ').unwrap_or((compiler, ""));
         let target = Self {
             hardware: hardware.to_owned(),
@@ -68,24 +69,22 @@ impl Target {
             "a list of 1 to {MAX_TARGETS} objects with hardware and compiler, and with version and flags if they matter"
         );
         let targets = Vec::<Self>::deserialize(written).ok();
+        let targets = targets.filter(|targets| (1..=MAX_TARGETS).contains(&targets.len()));
         let targets = require_field(targets, "targets", written, &expected)?;
-        let holds = (1..=MAX_TARGETS).contains(&targets.len());
-        check_field(holds, "targets", written, &expected)?;
-        for target in &targets {
-            let text = target.to_string();
-            let expected = format!(
-                "a target whose text has at most {MAX_BYTES} bytes, whose compiler is one word, and none of whose parts \
-                 contains a comma"
-            );
-            let reads_back = Self::parse(&text).as_ref() == Some(target);
-            check_field(
-                reads_back && text.len() <= MAX_BYTES,
-                "targets",
-                &text,
-                &expected,
-            )?;
-        }
+        targets.iter().try_for_each(Self::check)?;
         Ok(targets)
+    }
+
+    fn check(&self) -> Result<(), ManifestError> {
+        let expected = format!(
+            "a target whose text has at most {MAX_BYTES} bytes, whose compiler is one word, and none of whose parts \
+             contains a comma"
+        );
+        let text = self.to_string();
+        // Calls name a target by its text, so that the text must stand for this target alone.
+        let reads_back = Self::parse(&text).as_ref() == Some(self);
+        let holds = reads_back && text.len() <= MAX_BYTES;
+        check_field(holds, "targets", &text, &expected)
     }
 
     /// Whether both have the same compiler, of whatever version.
@@ -105,6 +104,7 @@ impl Target {
             (true, false) => TargetMatch::OtherHardware,
             (false, _) => TargetMatch::OtherCompiler,
         };
+        // Its best target decides: to be trained for further ones is no drawback.
         trained.iter().map(of).max().unwrap_or(TargetMatch::Unknown)
     }
 }

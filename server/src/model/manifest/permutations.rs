@@ -50,6 +50,8 @@ impl Permutations {
     /// configuration, ties by configuration.
     #[must_use]
     pub fn order(self, number: u32, configs: usize) -> Vec<usize> {
+        // The keys are hashes, so that an exporter computes the same orders without the random
+        // numbers of a library.
         let of_order = mix(mix(self.seed) ^ u64::from(number));
         let mut order: Vec<usize> = (0..configs).collect();
         order.sort_by_cached_key(|&config| mix(of_order ^ config as u64));

@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use crate::model::{
     ModelFeatures,
-    interface::{Element::Float32, Element::Int64, Interface, config_outlet, outlet, row_outlets},
+    interface::{
+        Element::{Float32, Int64},
+        Interface, Outlet, config_outlet, outlet, row_outlets,
+    },
     manifest_error::{ManifestError, check_absent, check_field},
 };
 
@@ -65,48 +68,50 @@ impl WrittenSegment {
             "graph for a feature set",
         )?;
         let max_segment_nodes = self.checked_max_segment_nodes(task)?;
-        let Self {
-            embedding_size,
-            buckets,
-            ..
-        } = self;
-        let sizes = 1..=MAX_EMBEDDING;
-        let expected = format!("1 to {MAX_EMBEDDING}");
-        check_field(
-            sizes.contains(&embedding_size),
-            "embedding_size",
-            &embedding_size,
-            &expected,
-        )?;
-        let ascending = buckets.is_sorted_by(|one, next| one < next) && buckets.first() > Some(&0);
-        let largest = buckets
-            .last()
-            .is_some_and(|last| (max_segment_nodes..=MAX_BUCKET).contains(last));
-        // What is computed per segment then fills vector registers, wherever the segment stands in a block.
-        let multiples = buckets.iter().all(|bucket| bucket.is_multiple_of(4));
-        let expected =
-            format!("ascending multiples of 4, the last from {max_segment_nodes} to {MAX_BUCKET}");
-        check_field(
-            ascending && largest && multiples,
-            "buckets",
-            &format!("{buckets:?}"),
-            &expected,
-        )?;
+        self.check_embedding_size()?;
+        self.check_buckets(max_segment_nodes)?;
+        // A row of a fusion has no local configuration: a second part would have nothing to do.
         let is_split = files.contains_key(SEGMENT) && task.kind().scope != Scope::Program;
         Ok(SegmentSettings {
-            embedding_size,
-            buckets,
+            embedding_size: self.embedding_size,
+            buckets: self.buckets,
             max_segment_nodes,
             is_split,
         })
     }
 
-    fn check_no_whole_graph_fields(&self) -> Result<(), ManifestError> {
-        let (none, dependent) = ("none for a segment model", self.batch_dependent);
+    fn check_embedding_size(&self) -> Result<(), ManifestError> {
         check_field(
-            !dependent,
+            (1..=MAX_EMBEDDING).contains(&self.embedding_size),
+            "embedding_size",
+            &self.embedding_size,
+            &format!("1 to {MAX_EMBEDDING}"),
+        )
+    }
+
+    fn check_buckets(&self, max_segment_nodes: usize) -> Result<(), ManifestError> {
+        let buckets = &self.buckets;
+        let ascending = buckets.is_sorted_by(|one, next| one < next) && buckets.first() > Some(&0);
+        // The largest bucket holds every segment, so that there is a padded size for each.
+        let largest = buckets
+            .last()
+            .is_some_and(|last| (max_segment_nodes..=MAX_BUCKET).contains(last));
+        // What is computed per segment then fills vector registers, wherever it stands in a block.
+        let multiples = buckets.iter().all(|bucket| bucket.is_multiple_of(4));
+        check_field(
+            ascending && largest && multiples,
+            "buckets",
+            &format!("{buckets:?}"),
+            &format!("ascending multiples of 4, the last from {max_segment_nodes} to {MAX_BUCKET}"),
+        )
+    }
+
+    fn check_no_whole_graph_fields(&self) -> Result<(), ManifestError> {
+        let none = "none for a segment model";
+        check_field(
+            !self.batch_dependent,
             "batch_dependent",
-            &dependent,
+            &self.batch_dependent,
             "false for a segment model",
         )?;
         check_field(
@@ -127,13 +132,11 @@ impl WrittenSegment {
             Scope::Nodes | Scope::Program | Scope::EveryNode => MAX_SEGMENT_NODES,
         };
         let nodes = self.max_segment_nodes.unwrap_or(MAX_SEGMENT_NODES);
-        let expected =
-            format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, else {MAX_SEGMENT_NODES}");
         check_field(
             (MAX_SEGMENT_NODES..=largest).contains(&nodes),
             "max_segment_nodes",
             &nodes,
-            &expected,
+            &format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, else {MAX_SEGMENT_NODES}"),
         )?;
         Ok(nodes)
     }
@@ -156,20 +159,13 @@ impl SegmentSettings {
         task: Task,
         features: &ModelFeatures,
     ) -> Vec<(&'static str, Interface)> {
-        let of_segment = vec![
-            outlet("opcode", Int64, &[None, None]),
-            outlet(
-                "features",
-                Float32,
-                &[None, None, Some(features.node_features())],
-            ),
-            outlet("operands", Float32, &[None, None, None]),
-            outlet("mask", Float32, &[None, None]),
-        ];
-        let embedding = outlet("embedding", Float32, &[None, Some(self.embedding_size)]);
-        let sum = outlet("sum", Float32, &[None, Some(self.embedding_size)]);
+        let of_segment = segment_outlets(features);
+        let size = Some(self.embedding_size);
+        let embedding = outlet("embedding", Float32, &[None, size]);
+        let sum = outlet("sum", Float32, &[None, size]);
         let head = Interface::new(vec![sum], outlet("score", Float32, &[None]));
         if self.is_split {
+            // The contract does not name the tensors that the first part passes to the second.
             let encoder = Interface::new(row_outlets(task), embedding).and_further_inputs();
             let segment = Interface::with_any_outputs(of_segment);
             return vec![(SEGMENT, segment), (ENCODER, encoder), (HEAD, head)];
@@ -180,4 +176,15 @@ impl SegmentSettings {
         let inputs = inputs.chain(config_outlet(task, features)).collect();
         vec![(ENCODER, Interface::new(inputs, embedding)), (HEAD, head)]
     }
+}
+
+/// The inputs that depend on the segments alone.
+fn segment_outlets(features: &ModelFeatures) -> Vec<Outlet> {
+    let columns = Some(features.node_features());
+    vec![
+        outlet("opcode", Int64, &[None, None]),
+        outlet("features", Float32, &[None, None, columns]),
+        outlet("operands", Float32, &[None, None, None]),
+        outlet("mask", Float32, &[None, None]),
+    ]
 }

@@ -73,29 +73,21 @@ impl WrittenWholeGraph {
             &"graph",
             "segment for fusions",
         )?;
-        let Self {
-            chunk_configs,
-            batch_dependent,
-            nodes,
-            chunking,
-            permutations,
-            ..
-        } = self;
         check_field(
-            chunk_configs > 0,
+            self.chunk_configs > 0,
             "chunk_configs",
-            &chunk_configs,
+            &self.chunk_configs,
             "1 or more",
         )?;
-        let (nodes, chunking) = (
-            read_nodes(nodes, task)?,
-            read_chunking(chunking, batch_dependent)?,
-        );
-        let permutations = permutations
+        let batch_dependent = self.batch_dependent;
+        let nodes = read_nodes(self.nodes, task)?;
+        let chunking = read_chunking(self.chunking, batch_dependent)?;
+        let permutations = self
+            .permutations
             .map(|written| written.checked(batch_dependent))
             .transpose()?;
         Ok(WholeGraphSettings {
-            chunk_configs,
+            chunk_configs: self.chunk_configs,
             batch_dependent,
             nodes,
             chunking,
@@ -104,10 +96,8 @@ impl WrittenWholeGraph {
     }
 
     fn check_no_segment_fields(&self) -> Result<(), ManifestError> {
-        let (none, buckets) = (
-            "none for a whole-graph model",
-            format!("{:?}", self.buckets),
-        );
+        let none = "none for a whole-graph model";
+        let buckets = format!("{:?}", self.buckets);
         check_field(
             self.embedding_size == 0,
             "embedding_size",
@@ -140,6 +130,7 @@ fn read_chunking(
     };
     let chunking = match written.as_str() {
         "full" => Some(Chunking::Full),
+        // The sizes of chunks matter only if a score depends on the rest of its chunk.
         "even" if batch_dependent => Some(Chunking::Even),
         _ => None,
     };
@@ -175,9 +166,7 @@ impl WholeGraphSettings {
         if task.kind().scope == Scope::Nodes {
             inputs.push(outlet("configurable", Int64, &[None]));
         }
-        vec![(
-            MODEL,
-            Interface::new(inputs, outlet("score", Float32, &[None])),
-        )]
+        let score = outlet("score", Float32, &[None]);
+        vec![(MODEL, Interface::new(inputs, score))]
     }
 }
