@@ -35,6 +35,14 @@ struct Lane {
     is_late: Arc<AtomicBool>,
 }
 
+/// What the thread of a lane has.
+struct LaneThread {
+    loader: Arc<VersionLoader>,
+    engines: Arc<Vec<ValidationEngine>>,
+    done: Sender<()>,
+    is_late: Arc<AtomicBool>,
+}
+
 /// Maximum number of versions that are loaded at the same time.
 const MAX_LANES: usize = 4;
 
@@ -87,6 +95,24 @@ impl Lanes {
     }
 }
 
+impl LaneThread {
+    /// Loads version after version, until the lane is dropped.
+    fn run(self, attempts: Receiver<Attempt>) {
+        for attempt in attempts {
+            self.loader.load(&self.engines, &attempt);
+            // Work that was dropped at the limit may still run, and would delay the next version.
+            self.engines
+                .iter()
+                .for_each(ValidationEngine::wait_until_free);
+            // An error means that the registry was dropped.
+            let _ = self.done.send(());
+            if self.is_late.swap(false, Ordering::AcqRel) {
+                self.loader.shared.wake();
+            }
+        }
+    }
+}
+
 impl Lane {
     fn start(loader: &Arc<VersionLoader>) -> io::Result<Self> {
         let (attempts, received) = bounded::<Attempt>(1);
@@ -95,22 +121,15 @@ impl Lane {
             (0..loader.settings.workers).map(|worker| loader.validation_engine(Worker(worker)));
         let engines = Arc::new(engines.collect::<io::Result<Vec<_>>>()?);
         let is_late = Arc::new(AtomicBool::new(false));
-        let loader = Arc::clone(loader);
-        let own = Arc::clone(&engines);
-        let late = Arc::clone(&is_late);
+        let thread = LaneThread {
+            loader: Arc::clone(loader),
+            engines: Arc::clone(&engines),
+            done,
+            is_late: Arc::clone(&is_late),
+        };
         thread::Builder::new()
             .name("version-loader".to_owned())
-            .spawn(move || {
-                for attempt in received {
-                    loader.load(&own, &attempt);
-                    own.iter().for_each(ValidationEngine::wait_until_free);
-                    // An error means that the registry was dropped.
-                    let _ = done.send(());
-                    if late.swap(false, Ordering::AcqRel) {
-                        loader.shared.wake();
-                    }
-                }
-            })?;
+            .spawn(move || thread.run(received))?;
         Ok(Self {
             attempts,
             done: is_done,
@@ -135,12 +154,14 @@ impl Lane {
         let Some(attempt) = loader.begin(name, version) else {
             return false;
         };
+        // The attempt before may have ended just before its mark was set, which then stayed.
         self.is_late.store(false, Ordering::Release);
         self.is_busy = self.attempts.send(attempt).is_ok();
         self.is_busy = self.is_busy && self.done.recv_timeout(PATIENCE).is_err();
         if self.is_busy {
             self.is_late.store(true, Ordering::Release);
-            // It may have ended just before.
+            // The thread reports its end before it looks at the mark: if it did not see the mark,
+            // its report is here, and nobody needs to be woken.
             self.is_free();
         }
         true

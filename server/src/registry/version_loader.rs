@@ -71,54 +71,54 @@ impl VersionLoader {
     /// Loads a version, or rejects it. The result is dropped if the version was removed or changed meanwhile.
     pub(super) fn load(&self, engines: &[ValidationEngine], attempt: &Attempt) {
         let started = Instant::now();
-        let shared = Arc::clone(&self.shared);
-        let own = attempt.clone();
-        let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
-        let limit = LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted);
-        let Attempt { name, version, .. } = attempt;
         let preparation = Preparation {
             loader: self,
             engines,
-            limit,
-            name,
-            version: *version,
+            limit: self.limit(attempt),
+            name: &attempt.name,
+            version: attempt.version,
         };
+        // A panic rejects this version. The thread goes on with the next one.
         let prepared = catch_unwind(AssertUnwindSafe(|| preparation.run()));
-        let prepared = prepared.unwrap_or_else(|_| {
-            let message =
-                "the server failed while it checked the artifact; its log says where".to_owned();
-            Err(Rejection {
-                reason: "SERVER_FAILED",
-                message,
-                transient: false,
-            })
-        });
+        let prepared = prepared.unwrap_or_else(|_| Err(server_failed()));
         self.finish(attempt, prepared, started);
     }
 
+    fn limit(&self, attempt: &Attempt) -> LoadLimit {
+        let shared = Arc::clone(&self.shared);
+        let own = attempt.clone();
+        let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
+        LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted)
+    }
+
     fn finish(&self, attempt: &Attempt, prepared: Result<Arc<Model>, Rejection>, started: Instant) {
-        let Attempt {
-            name,
-            version,
-            number,
-        } = attempt;
+        // The metrics do not count an attempt whose result nobody wants any more.
         if !is_current(&self.shared, attempt) {
             return;
         }
         let metrics = &self.shared.metrics;
         metrics.loading.attempted(
-            &metrics.model(name).versions,
+            &metrics.model(&attempt.name).versions,
             prepared.as_ref().err(),
             started.elapsed(),
         );
-        self.shared.with_model(name, |versions| {
-            if versions.is_current(*version, *number) {
+        self.shared.with_model(&attempt.name, |versions| {
+            // The lock was free since the check above, so a scan may have found other files.
+            if versions.is_current(attempt.version, attempt.number) {
                 match prepared {
-                    Ok(model) => versions.loaded(*version, model),
-                    Err(rejection) => versions.rejected(*version, rejection),
+                    Ok(model) => versions.loaded(attempt.version, model),
+                    Err(rejection) => versions.rejected(attempt.version, rejection),
                 }
             }
         });
+    }
+}
+
+fn server_failed() -> Rejection {
+    Rejection {
+        reason: "SERVER_FAILED",
+        message: "the server failed while it checked the artifact; its log says where".to_owned(),
+        transient: false,
     }
 }
 
@@ -150,37 +150,34 @@ impl Preparation<'_> {
         let (model, golden) = self.validate()?;
         let shared = &self.loader.shared;
         shared.with_model(self.name, |versions| versions.warming(self.version));
+        // The first engine has checked the sessions of its worker already.
         self.engines[1..]
             .iter()
             .try_for_each(|engine| golden.check(&model, engine, &self.limit))?;
         Ok(model)
     }
 
-    /// Checks a version against the stable one. If none is stable yet, the reference is the newest of the older
-    /// versions that would have served in turn, so that a restart gives the same verdict as before it.
+    /// Checks a version against the stable one, if there is one.
     fn validate(&self) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
+        let stable = self.loader.shared.stable(self.name);
+        let reference = stable.or_else(|| self.would_have_served());
+        let workers = self.loader.settings.workers;
+        self.check(self.version, workers, reference.as_ref())
+    }
+
+    /// Returns the newest of the older versions that would have served in turn, so that a restart gives the same verdict
+    /// as before it.
+    fn would_have_served(&self) -> Option<Arc<Model>> {
         let shared = &self.loader.shared;
-        let reference = shared.stable(self.name).or_else(|| {
-            let older = shared
-                .catalogue()
-                .get(self.name)
-                .map(|versions| versions.older(self.version))?;
-            older
-                .into_iter()
-                .take(MAX_REFERENCES as usize)
-                .rev()
-                .fold(None, |reference, older| {
-                    let checked =
-                        self.within_part_of_the_limit()
-                            .check(older, 1, reference.as_ref());
-                    checked.ok().map(|(model, _)| model).or(reference)
-                })
-        });
-        self.check(
-            self.version,
-            self.loader.settings.workers,
-            reference.as_ref(),
-        )
+        let older = shared.catalogue().get(self.name)?.older(self.version);
+        let last = older.into_iter().take(MAX_REFERENCES as usize);
+        // The fold goes from the oldest to the newest: each was published after those before it,
+        // and checked against the one that served then.
+        last.rev().fold(None, |reference, older| {
+            let within = self.within_part_of_the_limit();
+            let checked = within.check(older, 1, reference.as_ref());
+            checked.ok().map(|(model, _)| model).or(reference)
+        })
     }
 
     /// The references take at most half of the time, so that one that hangs does not reject this version.
@@ -210,36 +207,37 @@ impl Preparation<'_> {
         reference: Option<&Arc<Model>>,
     ) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
         let (artifact, golden) = self.read(version)?;
-        if let Some(other) = reference {
-            let found = artifact.manifest().task();
-            let expected = other.manifest().task();
-            if found != expected {
-                let version = other.manifest().version;
-                return Err(ValidationError::OtherTask {
-                    version,
-                    found,
-                    expected,
-                });
-            }
+        if let Some(reference) = reference {
+            check_task(&artifact, reference)?;
         }
-        let model = self.model(
-            artifact,
-            workers,
-            reports(&self.loader.shared, self.name, version),
-        )?;
+        let reports = reports(&self.loader.shared, self.name, version);
+        let model = self.model(artifact, workers, reports)?;
         golden.check(&model, &self.engines[0], &self.limit)?;
-        let older = reference.filter(|other| other.manifest().version < version);
-        // An operator who pins a version accepts its time.
-        if let Some(older) = older.filter(|_| !self.is_pinned(version)) {
-            // The older version gets a session of its own, so that its requests do not wait.
-            if let Ok(older) = self.model(older.artifact().clone(), 1, RunReports::none()) {
-                let max_slowdown = self.loader.settings.max_slowdown;
-                golden
-                    .timed_cases(&older, &self.engines[0], &self.limit)
-                    .compare(&model, &older, max_slowdown)?;
-            }
+        if let Some(reference) = reference {
+            self.check_time(&golden, &model, reference)?;
         }
         Ok((model, golden))
+    }
+
+    fn check_time(
+        &self,
+        golden: &GoldenCases,
+        model: &Arc<Model>,
+        reference: &Arc<Model>,
+    ) -> Result<(), ValidationError> {
+        let version = model.manifest().version;
+        // An operator who pins a version accepts its time.
+        if reference.manifest().version >= version || self.is_pinned(version) {
+            return Ok(());
+        }
+        // The reference gets a session of its own, so that its requests do not wait. If it cannot
+        // be loaded again, there is nothing to compare with.
+        let Ok(older) = self.model(reference.artifact().clone(), 1, RunReports::none()) else {
+            return Ok(());
+        };
+        golden
+            .timed_cases(&older, &self.engines[0], &self.limit)
+            .compare(model, &older, self.loader.settings.max_slowdown)
     }
 
     fn read(&self, version: u64) -> Result<(Artifact, GoldenCases), ValidationError> {
@@ -269,4 +267,18 @@ impl Preparation<'_> {
             .get(self.name)
             .is_some_and(|versions| versions.policy().pinned == Some(version))
     }
+}
+
+/// Checks that a model ranks what the reference ranks. Calls that name the model send nothing else.
+fn check_task(artifact: &Artifact, reference: &Model) -> Result<(), ValidationError> {
+    let found = artifact.manifest().task();
+    let expected = reference.manifest().task();
+    if found == expected {
+        return Ok(());
+    }
+    Err(ValidationError::OtherTask {
+        version: reference.manifest().version,
+        found,
+        expected,
+    })
 }

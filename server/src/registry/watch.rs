@@ -39,19 +39,24 @@ impl FolderWatch {
         if self.watched.is_some() {
             return Ok(());
         }
-        let wake = self.wake.clone();
-        let mut watcher =
-            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-                if !event.is_ok_and(|event| event.kind.is_access()) {
-                    // If the channel is full, the loader is about to scan.
-                    let _ = wake.try_send(());
-                }
-            })?;
+        let mut watcher = self.watcher()?;
         watcher.watch(&self.folder, RecursiveMode::Recursive)?;
         self.watched = Some(Watched {
             identity,
             _watcher: watcher,
         });
         Ok(())
+    }
+
+    fn watcher(&self) -> notify::Result<RecommendedWatcher> {
+        let wake = self.wake.clone();
+        notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // The scans of the loader read files themselves, and must not wake it. After an error,
+            // events may have been lost.
+            if !event.is_ok_and(|event| event.kind.is_access()) {
+                // If the channel is full, the loader is about to scan.
+                let _ = wake.try_send(());
+            }
+        })
     }
 }

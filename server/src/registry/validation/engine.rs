@@ -44,6 +44,7 @@ impl ValidationEngine {
         limit: &LoadLimit,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ValidationError> {
+        // The pool needs the limit, too: to drop the future does not stop work that has started.
         Ok(limit.wait(self.pool.run_within(limit.left(), work))??)
     }
 

@@ -1,6 +1,6 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, Limits, SegmentedGraph, read_golden_cases};
+use hlorank_graph::{Configurations, Limits, SegmentedGraph, Task, read_golden_cases};
 
 use super::{engine::ValidationEngine, error::ValidationError, limit::LoadLimit};
 use crate::model::{Artifact, Model, ModelKind, ScoreUnit, WholeGraphSettings};
@@ -41,17 +41,8 @@ impl GoldenCases {
         if let ModelKind::WholeGraph(settings) = artifact.manifest().kind() {
             check_chunks(settings, &cases)?;
         }
-        let expected = artifact.manifest().task();
-        for (case, golden) in cases.iter().enumerate() {
-            let found = golden.graph.task();
-            if found != expected {
-                return Err(ValidationError::GoldenTask {
-                    case,
-                    found,
-                    expected,
-                });
-            }
-        }
+        check_tasks(artifact.manifest().task(), &cases)?;
+        let unit = artifact.manifest().unit();
         let ready = cases
             .into_iter()
             .enumerate()
@@ -60,7 +51,7 @@ impl GoldenCases {
                 graph: Arc::new(SegmentedGraph::new(&golden.graph)),
                 configurations: golden.configurations,
                 scores: golden.scores,
-                unit: artifact.manifest().unit(),
+                unit,
             });
         Ok(Self(ready.collect()))
     }
@@ -105,6 +96,21 @@ fn check_chunks(
     Ok(())
 }
 
+/// Checks that all cases are for models of a task.
+fn check_tasks(expected: Task, cases: &[hlorank_graph::GoldenCase]) -> Result<(), ValidationError> {
+    for (case, golden) in cases.iter().enumerate() {
+        let found = golden.graph.task();
+        if found != expected {
+            return Err(ValidationError::GoldenTask {
+                case,
+                found,
+                expected,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Cases whose time is measured.
 pub(in crate::registry) struct TimedCases<'a> {
     cases: Vec<&'a GoldenCase>,
@@ -125,7 +131,8 @@ impl TimedCases<'_> {
         }
         let mut found = Duration::MAX;
         let mut expected = Duration::MAX;
-        // In turns, so that what else the machine does slows both. The fastest run is the least disturbed.
+        // The models take turns, so that whatever else the machine does slows both. The fastest run
+        // is the least disturbed one.
         for _ in 0..TIMED_RUNS {
             found = found.min(self.time(model)?);
             expected = expected.min(self.time(older)?);
@@ -134,9 +141,8 @@ impl TimedCases<'_> {
         if ratio <= max_slowdown {
             return Ok(());
         }
-        let version = older.manifest().version;
         Err(ValidationError::TooSlow {
-            version,
+            version: older.manifest().version,
             found,
             ratio,
             limit: max_slowdown,
@@ -145,6 +151,7 @@ impl TimedCases<'_> {
 
     /// Returns the processor time that a model takes.
     fn time(&self, model: &Arc<Model>) -> Result<Duration, ValidationError> {
+        // The clock counts processor time: a thread of low priority often waits for others.
         let before = self.engine.clock(self.limit)?;
         for golden in &self.cases {
             golden.score(model, self.engine, self.limit)?;
@@ -168,22 +175,20 @@ impl GoldenCase {
     }
 
     fn compare(&self, scores: &[f32]) -> Result<(), ValidationError> {
+        // Rounding is relative to the terms of a score, which may cancel each other out. The
+        // largest score of the case stands for their size.
         let scale = self
             .scores
             .iter()
             .fold(1.0_f32, |scale, score| scale.max(score.abs()));
-        let case = self.case;
         let compared = scores.iter().zip(&self.scores).enumerate();
         for (config, (&found, &expected)) in compared {
-            let tolerance = match self.unit {
-                ScoreUnit::None => GOLDEN_TOLERANCE * scale,
-                ScoreUnit::Seconds => SECONDS_TOLERANCE * expected.abs(),
-            };
+            let tolerance = self.tolerance(scale, expected);
             // If the expected score is not a number, no score matches it.
             let matches = (found - expected).abs() <= tolerance;
             if !matches {
                 return Err(ValidationError::GoldenMismatch {
-                    case,
+                    case: self.case,
                     config,
                     found,
                     expected,
@@ -192,5 +197,12 @@ impl GoldenCase {
             }
         }
         Ok(())
+    }
+
+    fn tolerance(&self, scale: f32, expected: f32) -> f32 {
+        match self.unit {
+            ScoreUnit::None => GOLDEN_TOLERANCE * scale,
+            ScoreUnit::Seconds => SECONDS_TOLERANCE * expected.abs(),
+        }
     }
 }

@@ -51,6 +51,7 @@ impl LoadLimit {
     ) -> Result<T, ValidationError> {
         self.timers.block_on(async {
             tokio::select! {
+                // Work that is done counts, even if the limit is reached at the same time.
                 biased;
                 value = work => Ok(value),
                 error = self.reached() => Err(error),

@@ -133,45 +133,37 @@ impl Choice {
 
     /// Returns the usable versions, the newest first. The canary is one of them only if there is no other.
     fn newest<M>(&self, known: &KnownVersions<M>) -> Vec<u64> {
+        // A version whose folder was removed is no candidate, except that the stable one goes on
+        // until there is another.
         let available = |&version: &u64| {
             known.is_usable(version) && (known.is_on_disk(version) || self.stable == Some(version))
         };
         let mut newest: Vec<u64> = known.newest_first().filter(available).collect();
-        // A stable version whose folder is gone serves until there is a newer one, or any that was published since.
+        // A stable version whose folder is gone serves until there is a newer one, or any that was
+        // published since.
         let gone = self.stable.and_then(|stable| known.get(stable)?.gone_since);
         if let Some(gone) = gone {
             newest.sort_by_key(|&version| {
                 known.get(version).is_none_or(|known| known.found_in < gone)
             });
         }
-        let stable: Vec<u64> = newest
-            .iter()
-            .copied()
-            .filter(|&version| self.canary() != Some(version))
-            .collect();
-        if stable.is_empty() { newest } else { stable }
+        let is_canary = |version: &u64| self.canary() == Some(*version);
+        if !newest.iter().all(is_canary) {
+            newest.retain(|version| !is_canary(version));
+        }
+        newest
     }
 
     /// Returns the versions that should be loaded, the most urgent one first.
     pub(super) fn wanted<M>(&self, known: &KnownVersions<M>) -> Vec<u64> {
         let best = self.candidates(known).first().copied();
         let canary = self.canary().filter(|&canary| known.is_usable(canary));
-        let mut serving = Vec::new();
-        best.into_iter()
-            .chain(canary)
-            .chain(self.stable)
-            .for_each(|version| push_new(&mut serving, version));
+        let serving = distinct(best.into_iter().chain(canary).chain(self.stable));
         let retained = self.retained(known, best, &serving);
-        let mut wanted = Vec::from_iter(
-            self.change
-                .needed
-                .filter(|&version| known.is_usable(version)),
-        );
-        serving
-            .into_iter()
-            .chain(retained)
-            .for_each(|version| push_new(&mut wanted, version));
-        wanted
+        let needed = self.change.needed;
+        let needed = needed.filter(|&version| known.is_usable(version));
+        // A call waits for the version that a change needs, which makes it the most urgent one.
+        distinct(needed.into_iter().chain(serving).chain(retained))
     }
 
     /// Returns the versions that stay loaded beside those that serve.
@@ -181,13 +173,11 @@ impl Choice {
         best: Option<u64>,
         serving: &[u64],
     ) -> Vec<u64> {
+        // A rollback prefers the version that was stable before, so that one comes first.
         let older = known.newest_first().filter(|&version| best > Some(version));
-        let available = |version: &u64| known.is_usable(*version) && known.is_on_disk(*version);
-        let mut retained = Vec::new();
         let candidates = self.previous.into_iter().chain(older);
-        candidates
-            .filter(|version| available(version) && !serving.contains(version))
-            .for_each(|version| push_new(&mut retained, version));
+        let available = |&version: &u64| known.is_available(version) && !serving.contains(&version);
+        let mut retained = distinct(candidates.filter(available));
         // A loaded version is not unloaded in favour of one that might be loaded.
         retained.sort_by_key(|&version| !known.has_model(version));
         retained.truncate(self.retain);
@@ -195,8 +185,13 @@ impl Choice {
     }
 }
 
-fn push_new(versions: &mut Vec<u64>, version: u64) {
-    if !versions.contains(&version) {
-        versions.push(version);
+/// Returns versions in the order of their first occurrence.
+fn distinct(versions: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut distinct = Vec::new();
+    for version in versions {
+        if !distinct.contains(&version) {
+            distinct.push(version);
+        }
     }
+    distinct
 }

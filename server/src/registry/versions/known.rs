@@ -25,6 +25,11 @@ impl<M> KnownVersions<M> {
         self.get(version).is_some_and(Version::is_usable)
     }
 
+    /// Returns whether a version may serve, and its folder is there.
+    pub(super) fn is_available(&self, version: u64) -> bool {
+        self.is_usable(version) && self.is_on_disk(version)
+    }
+
     pub(super) fn is_on_disk(&self, version: u64) -> bool {
         self.get(version).is_some_and(|known| known.on_disk)
     }
@@ -51,6 +56,7 @@ impl<M> KnownVersions<M> {
     /// Starts to drain loaded versions that are not wanted, and returns draining versions that are wanted to service.
     pub(super) fn drain_all_but(&mut self, wanted: &[u64]) {
         for (version, known) in &mut self.0 {
+            // The stage is moved out so that its model can go on to the next one.
             let stage = replace(&mut known.stage, Stage::Unloaded);
             known.stage = match stage {
                 Stage::Loaded(model) if !wanted.contains(version) => Stage::Draining(model),

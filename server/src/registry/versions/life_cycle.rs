@@ -64,18 +64,9 @@ impl<M: Clone> Versions<M> {
     pub(in crate::registry) fn found(&mut self, found: &FoundVersions) {
         self.scans += 1;
         for (&version, &fingerprint) in found {
-            match (self.known.get_mut(version), fingerprint) {
-                (None, Some(fingerprint)) => {
-                    self.known
-                        .0
-                        .insert(version, Version::new(fingerprint, self.scans));
-                    self.log(version, ModelState::Discovered);
-                }
-                (Some(known), Some(fingerprint)) if known.fingerprint != fingerprint => {
-                    self.files_changed(version, fingerprint);
-                }
-                // The version is unchanged, or cannot be read.
-                _ => {}
+            // What is known of a version stays if its folder cannot be read.
+            if let Some(fingerprint) = fingerprint {
+                self.found_version(version, fingerprint);
             }
         }
         for (version, known) in &mut self.known.0 {
@@ -93,10 +84,25 @@ impl<M: Clone> Versions<M> {
         self.settle();
     }
 
+    fn found_version(&mut self, version: u64, fingerprint: Digest) {
+        match self.known.get(version) {
+            None => {
+                let new = Version::new(fingerprint, self.scans);
+                self.known.0.insert(version, new);
+                self.log(version, ModelState::Discovered);
+            }
+            Some(known) if known.fingerprint != fingerprint => {
+                self.files_changed(version, fingerprint);
+            }
+            Some(_) => {}
+        }
+    }
+
     fn files_changed(&mut self, version: u64, fingerprint: Digest) {
         let Some(known) = self.known.get_mut(version) else {
             return;
         };
+        // The fingerprint is kept also of a loaded version, so that one change is one warning.
         known.fingerprint = fingerprint;
         if known.stage.model().is_some() {
             tracing::warn!(
@@ -132,6 +138,7 @@ impl<M: Clone> Versions<M> {
     /// change supersedes earlier ones.
     pub(in crate::registry) fn begin_change(&mut self, needed: Option<u64>) -> u64 {
         let number = self.choice.begin_change(needed);
+        // An operator who asks for a rejected version gets another attempt, perhaps after a repair.
         if let Some(known) = needed.and_then(|version| self.known.get_mut(version)) {
             known.retry();
         }
@@ -160,6 +167,8 @@ impl<M: Clone> Versions<M> {
 
     /// Begins an attempt to load a version, and returns its number.
     pub(in crate::registry) fn validating(&mut self, version: u64) -> u64 {
+        // The number tells this attempt from a later one, which begins if the files change
+        // meanwhile.
         self.attempts += 1;
         if let Some(known) = self.known.get_mut(version) {
             known.attempt = self.attempts;
@@ -242,6 +251,7 @@ impl<M: Clone> Versions<M> {
             .filter(|(_, known)| done(known))
             .map(|(&version, _)| version);
         let mut taken = Vec::new();
+        // The versions are collected first, because the loop changes them.
         for version in done.collect::<Vec<_>>() {
             if let Some(Stage::Draining(model)) = self.set_stage(version, Stage::Unloaded) {
                 taken.push(model);
@@ -262,12 +272,9 @@ impl<M: Clone> Versions<M> {
 
     /// Returns the versions on disk that are older than `version` and were not rejected, the newest first.
     pub(in crate::registry) fn older(&self, version: u64) -> Vec<u64> {
-        let could_serve =
-            |&older: &u64| self.known.is_on_disk(older) && self.known.is_usable(older);
         self.known
             .newest_first()
-            .filter(|&older| older < version)
-            .filter(could_serve)
+            .filter(|&older| older < version && self.known.is_available(older))
             .collect()
     }
 
@@ -302,6 +309,7 @@ impl<M: Clone> Versions<M> {
             .filter_map(|&version| model(version))
             .collect();
         Some(ServedVersions {
+            // Without a stable version, a model does not serve at all, even if it has a canary.
             stable: model(self.stable()?)?,
             canary,
             loaded,
@@ -332,6 +340,8 @@ impl<M: Clone> Versions<M> {
 
     /// Decides again which versions serve and which ones drain, after any change.
     fn settle(&mut self) {
+        // The stable version comes first, because what is wanted depends on it. States are reported
+        // last, as they depend on both.
         self.choice.update_stable(&self.known);
         self.known.drain_all_but(&self.choice.wanted(&self.known));
         self.report_changes();
