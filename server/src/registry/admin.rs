@@ -32,6 +32,7 @@ impl Registry {
         let pending = self.begin(name, change)?;
         let number = pending.number;
         let made = self.make(pending).await;
+        // A change that fails must end, too: until then, no other version takes over.
         self.shared
             .with_model(name, |versions| versions.end_change(number));
         self.shared.wake();
@@ -76,32 +77,39 @@ impl Registry {
         version: u64,
         number: u64,
     ) -> Result<(), AdminError> {
+        // The subscription begins before the state is read, so that no change is missed.
         let mut changes = self.changes();
         if !self.is_loaded(name, version) {
             self.scan().await?;
         }
-        let is_pending = || {
-            let catalogue = self.shared.catalogue();
-            let versions = catalogue.get(name);
-            versions.is_some_and(|versions| {
-                versions.is_last_change(number) && versions.is_pending(version)
-            })
-        };
-        while is_pending() {
+        while self.is_pending(name, version, number) {
             changes.changed().await.map_err(|_| AdminError::Stopping)?;
             if self.shared.is_stopping() {
                 return Err(AdminError::Stopping);
             }
         }
         if self.is_loaded(name, version) {
-            return Ok(());
+            Ok(())
+        } else {
+            Err(self.not_loaded(name, version))
         }
+    }
+
+    /// Returns whether the change with this number may still get the version that it needs.
+    fn is_pending(&self, name: &str, version: u64, number: u64) -> bool {
+        let catalogue = self.shared.catalogue();
+        let versions = catalogue.get(name);
+        versions
+            .is_some_and(|versions| versions.is_last_change(number) && versions.is_pending(version))
+    }
+
+    fn not_loaded(&self, name: &str, version: u64) -> AdminError {
+        let reports = self.models().into_iter();
+        let report = reports
+            .filter(|report| report.name == name)
+            .find(|report| report.version == version);
         let name = name.to_owned();
-        let report = self
-            .models()
-            .into_iter()
-            .find(|report| (&report.name, report.version) == (&name, version));
-        Err(match report.map(|report| report.rejection) {
+        match report.map(|report| report.rejection) {
             Some(Some(rejection)) => AdminError::Rejected {
                 name,
                 version,
@@ -110,7 +118,7 @@ impl Registry {
             // It was not loaded, because a later change does not need it.
             Some(None) => AdminError::Superseded { name },
             None => AdminError::UnknownVersion { name, version },
-        })
+        }
     }
 
     fn is_loaded(&self, name: &str, version: u64) -> bool {
@@ -153,6 +161,7 @@ impl Registry {
 impl PendingChange {
     /// Saves the policy to disk, then follows it. Blocks.
     fn save(self, shared: &Shared) -> Result<(), AdminError> {
+        // This lock comes first, because it may take long, and every scan needs the other one.
         let lock = PolicyLock::acquire(&shared.folder)?;
         // The catalogue follows the file in the order of its changes.
         let _published = shared.lock_policies();

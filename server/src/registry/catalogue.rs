@@ -54,15 +54,14 @@ impl Catalogue {
                 .as_ref()
                 .is_some_and(|versions| !versions.is_empty());
             if has_versions && !self.models.contains_key(name) {
-                let mut versions = Versions::new(name.clone(), self.retain);
-                versions.set_policy(self.policies.get(name));
-                self.models.insert(name.clone(), versions);
+                self.models
+                    .insert(name.clone(), self.without_versions(name));
             }
         }
         for (name, versions) in &mut self.models {
             match found.remove(name) {
                 Some(Some(found)) => versions.found(&found),
-                // The folder could not be read.
+                // A folder that could not be read says nothing about its versions.
                 Some(None) => {}
                 None => versions.found(&FoundVersions::new()),
             }
@@ -71,6 +70,13 @@ impl Catalogue {
             .models
             .extract_if(.., |_, versions| versions.is_empty());
         self.removed.extend(removed.map(|(name, _)| name));
+    }
+
+    /// Returns a model of which no version is known yet.
+    fn without_versions(&self, name: &str) -> Versions<Arc<Model>> {
+        let mut versions = Versions::new(name.to_owned(), self.retain);
+        versions.set_policy(self.policies.get(name));
+        versions
     }
 
     /// Describes the policies that cannot be followed.
@@ -174,13 +180,10 @@ impl Catalogue {
                 .set_versions(&states, versions.stable(), canary);
         }
     }
-
-    pub(super) fn defaults(&self) -> &Defaults {
-        &self.defaults
-    }
 }
 
 /// Returns whether the catalogue is the only holder of a model.
 fn is_unused(model: &Arc<Model>) -> bool {
+    // Only a holder can make another reference, and this catalogue, the only one, is locked.
     Arc::strong_count(model) == 1
 }

@@ -33,36 +33,14 @@ pub(super) type FoundVersions = BTreeMap<u64, Option<Digest>>;
 /// An error says nothing about the versions: those on a disk that cannot be read are not removed.
 pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
     let mut found = FolderScan::default();
-    let is_policy = |entry: &Entry| entry.path.file_name() == Some(OsStr::new(FILE_NAME));
-    for entry in entries(folder)?
-        .into_iter()
-        .filter(|entry| !is_policy(entry))
-    {
-        let Some(name) = found.expect(folder, &entry, model_name) else {
+    for entry in entries(folder)? {
+        if entry.path.file_name() == Some(OsStr::new(FILE_NAME)) {
             continue;
-        };
-        let path = entry.path;
-        let versions = found.read(&path, || entries(&path)).map(|entries| {
-            let entries = entries?;
-            if entries.is_empty() {
-                found.overlook(folder, &path, OverlookReason::NoVersion);
-            }
-            let version = |entry: Entry| Some((found.expect(folder, &entry, version)?, entry.path));
-            Some(entries.into_iter().filter_map(version).collect::<Vec<_>>())
-        });
-        let versions = versions.map(|versions| {
-            let fingerprint =
-                |(version, path): (u64, PathBuf)| match found.read(&path, || fingerprint(&path)) {
-                    Ok(fingerprint) => Some((version, Some(fingerprint?))),
-                    Err(ReadFailure) => Some((version, None)),
-                };
-            versions
-                .into_iter()
-                .flatten()
-                .filter_map(fingerprint)
-                .collect()
-        });
-        found.models.insert(name, versions.ok());
+        }
+        if let Some(name) = found.expect(folder, &entry, model_name) {
+            let versions = found.versions(folder, &entry.path);
+            found.models.insert(name, versions.ok());
+        }
     }
     Ok(found)
 }
@@ -86,6 +64,26 @@ enum EntryKind {
 }
 
 impl FolderScan {
+    /// Returns the versions in the folder of a model.
+    fn versions(&mut self, folder: &Path, model: &Path) -> Result<FoundVersions, ReadFailure> {
+        let entries = self.read(model, || entries(model))?;
+        if entries.as_ref().is_some_and(Vec::is_empty) {
+            self.overlook(folder, model, OverlookReason::NoVersion);
+        }
+        let mut versions = FoundVersions::new();
+        for entry in entries.into_iter().flatten() {
+            let Some(version) = self.expect(folder, &entry, version) else {
+                continue;
+            };
+            let fingerprint = self.read(&entry.path, || fingerprint(&entry.path));
+            // A version that cannot be read is listed all the same: it is not taken for removed.
+            if fingerprint != Ok(None) {
+                versions.insert(version, fingerprint.ok().flatten());
+            }
+        }
+        Ok(versions)
+    }
+
     /// Returns what `read` makes of a folder. Otherwise the entry is overlooked.
     fn expect<T>(
         &mut self,
@@ -190,6 +188,7 @@ fn entry_kind(path: &Path) -> Option<EntryKind> {
         Ok(found) if found.is_dir() => Some(EntryKind::Folder),
         Ok(_) => Some(EntryKind::File),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Some(EntryKind::Folder),
+        // The call above follows links. What is left at the path itself is a link to nothing.
         Err(_) => fs::symlink_metadata(path)
             .is_ok()
             .then_some(EntryKind::DanglingLink),
@@ -207,6 +206,7 @@ fn is_there(path: &Path, kind: impl FnOnce(&fs::Metadata) -> bool) -> bool {
 
 /// Returns a digest of the names, sizes and modification times of a folder's files; an error for a file.
 fn fingerprint(folder: &Path) -> io::Result<Digest> {
+    // Contents are not read: every poll computes this, and a version has megabytes.
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -216,6 +216,7 @@ fn fingerprint(folder: &Path) -> io::Result<Digest> {
             .map(|file| (file.len(), file.modified().ok()));
         files.push((path, file));
     }
+    // The order in which a folder lists its files is not fixed.
     files.sort();
     Ok(Digest(
         *blake3::hash(format!("{files:?}").as_bytes()).as_bytes(),

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     engine::Engine,
     metrics::Metrics,
-    model::{Model, ModelState, Rejection, Target},
+    model::{Model, Rejection, Target},
     runtime::Runtime,
 };
 
@@ -44,14 +44,8 @@ impl Registry {
         engine: Arc<Engine>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, RegistryError> {
-        let found = folder::scan(&settings.folder).map_err(|source| RegistryError::Folder {
-            path: settings.folder.display().to_string(),
-            source,
-        })?;
-        settings
-            .defaults
-            .require_found(|name| found.models.contains_key(name));
-        Policies::read(&settings.folder)?;
+        require_found(&mut settings)?;
+        // One message is enough: it stands for every change until the loader scans.
         let (wake, woken) = bounded(1);
         let shared = Arc::new(Shared::new(&settings, wake, metrics));
         let registry = Self {
@@ -68,6 +62,7 @@ impl Registry {
         let lanes = Lanes::start(versions).map_err(RegistryError::Thread)?;
         let mut loader = Loader::new(shared, lanes, woken);
         loader.update();
+        // A version that takes long holds up the start only if its default model has no other.
         while loader.is_loading()
             && (registry.failing_default().is_some() || registry.serves_nothing())
         {
@@ -80,7 +75,7 @@ impl Registry {
 
     fn check_defaults(&self) -> Result<(), RegistryError> {
         match self.failing_default() {
-            // An empty folder is meant so: what calls describe themselves is answered from measurements.
+            // An empty folder is allowed: measurements answer what calls describe themselves.
             None if self.lacks_models() => Err(self.no_model()),
             None => Ok(()),
             Some((task, source @ SelectError::WrongTask { .. })) => {
@@ -208,34 +203,10 @@ impl Registry {
         let catalogue = self.shared.catalogue();
         // Loaded while the catalogue is locked, so that both are of one moment.
         let serving = self.shared.serving.load();
-        let is_default = |model: &Model, name: &str| match model.manifest().features().named() {
-            Some(set) => serving
-                .default_of_set(set.name(), None)
-                .is_ok_and(|default| default == name),
-            None => catalogue.defaults().name(model.manifest().task()) == name,
-        };
         let reports = catalogue.reports().map(|(versions, report)| {
-            let policy = versions.policy();
-            let name = versions.name();
-            let model = report.model;
-            let default = model.as_ref().is_some_and(|model| is_default(model, name));
-            let canary = policy
-                .canary
-                .filter(|split| split.version == report.version);
-            let canary = canary.filter(|_| report.state == ModelState::Serving);
-            ModelReport {
-                name: name.to_owned(),
-                version: report.version,
-                state: report.state,
-                since: report.since,
-                rejection: report.rejection,
-                stable: versions.stable() == Some(report.version),
-                canary_percent: canary.map(|split| split.percent),
-                pinned: policy.pinned == Some(report.version),
-                default_for_task: default,
-                folder_gone: !report.on_disk,
-                model,
-            }
+            let is_default = |model: &Arc<Model>| serving.is_default(model, versions.name());
+            let is_default = report.model.as_ref().is_some_and(is_default);
+            ModelReport::new(versions, report, is_default)
         });
         reports.collect()
     }
@@ -282,6 +253,19 @@ impl Registry {
     pub fn changes(&self) -> watch::Receiver<()> {
         self.shared.changes.subscribe()
     }
+}
+
+/// Fails if the model folder or its policies cannot be read, and requires the default models that it has.
+fn require_found(settings: &mut RegistrySettings) -> Result<(), RegistryError> {
+    let found = folder::scan(&settings.folder).map_err(|source| RegistryError::Folder {
+        path: settings.folder.display().to_string(),
+        source,
+    })?;
+    settings
+        .defaults
+        .require_found(|name| found.models.contains_key(name));
+    Policies::read(&settings.folder)?;
+    Ok(())
 }
 
 impl Drop for Registry {

@@ -88,13 +88,16 @@ impl Loader {
                 .poll
                 .saturating_sub(scanned.elapsed());
             let draining = self.shared.catalogue().is_any_draining();
-            match self.woken.recv_timeout(if draining {
+            // Nothing notifies the loader of the last request of a version.
+            let wait = if draining {
                 due.min(UNLOAD_INTERVAL)
             } else {
                 due
-            }) {
+            };
+            match self.woken.recv_timeout(wait) {
                 Err(_) if draining && !due.is_zero() => self.unload_unused(),
                 woken => {
+                    // Without a notification, no files are being copied as far as is known.
                     if woken.is_ok() {
                         self.wait_for_quiet();
                     }
@@ -124,8 +127,11 @@ impl Loader {
     /// Scans the model folder, loads every wanted version and frees every unused one. Versions that take long are loaded
     /// further after this has returned.
     pub(super) fn update(&mut self) {
+        // Only calls that wait already are answered by this scan. Those that come during it may ask
+        // for files that it has passed.
         let waiting = std::mem::take(&mut self.shared.catalogue().waiting);
         let scanned = self.scan();
+        // If the policies alone cannot be read, the versions are known all the same.
         if !matches!(scanned, Err(ScanError::Folder { .. })) {
             while let Some((name, version)) = self.next_to_load()
                 && self.lanes.load(&name, version)
@@ -149,30 +155,25 @@ impl Loader {
         let scanned = self.read_folder();
         let problems = match &scanned {
             Ok(problems) => {
-                let poll = self.lanes.loader.settings.poll;
-                let unwatched = watched.err().map(|error| {
-                    format!(
-                        "changes are not notified, so the folder is polled every {poll:?}: {error}"
-                    )
-                });
+                let unwatched = watched.err().map(|error| self.unwatched(&error));
                 let unmet = self.shared.catalogue().unmet_policies();
-                problems
-                    .iter()
-                    .cloned()
-                    .chain(unwatched)
-                    .chain(unmet)
-                    .collect()
+                let problems = problems.iter().cloned();
+                problems.chain(unwatched).chain(unmet).collect()
             }
             Err(error) => vec![error.to_string()],
         };
-        for problem in problems
-            .iter()
-            .filter(|problem| !self.problems.contains(problem))
-        {
+        // A problem that stays is logged once, and again when it comes back.
+        let is_new = |problem: &&String| !self.problems.contains(problem);
+        for problem in problems.iter().filter(is_new) {
             tracing::warn!("model folder: {problem}");
         }
         self.problems = problems;
         scanned.map(drop)
+    }
+
+    fn unwatched(&self, error: &notify::Error) -> String {
+        let poll = self.lanes.loader.settings.poll;
+        format!("changes are not notified, so the folder is polled every {poll:?}: {error}")
     }
 
     /// Reads the versions and then the policies. Returns what could not be read of single versions.
@@ -193,10 +194,13 @@ impl Loader {
         let problems = found.problems.into_iter().chain(never).collect();
         self.shared
             .change(|catalogue| catalogue.found(found.models, ignored));
+        // Policies that cannot be read keep no version from being found.
         policies.map(|()| problems)
     }
 
     fn read_policies(&self) -> Result<(), ScanError> {
+        // Without the lock, an admin call could change file and catalogue in between, and the older
+        // file would undo its change in the catalogue.
         let _lock = self.shared.lock_policies();
         let policies = Policies::read(&self.shared.folder)?;
         if self.shared.catalogue().policies() != &policies {
@@ -221,6 +225,7 @@ impl Loader {
         for model in self.shared.change(Catalogue::take_unused) {
             let digest = model.digest();
             drop(model);
+            // No run of the model is left that could add embeddings after this.
             self.lanes.loader.engine.forget(digest);
         }
     }

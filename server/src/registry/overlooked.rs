@@ -48,9 +48,15 @@ pub(super) const MAX_NAME: usize = 128;
 /// Maximum number of paths that are remembered. Those of a folder that is no model folder have no end.
 const MAX_PATHS: usize = 100;
 
-/// The paths that scans found, and since when each has not changed.
+/// The paths that scans found.
 #[derive(Default)]
-pub(super) struct OverlookedPaths(BTreeMap<String, (OverlookedPath, Instant)>);
+pub(super) struct OverlookedPaths(BTreeMap<String, SeenPath>);
+
+/// A path, and since when it has not changed.
+struct SeenPath {
+    found: OverlookedPath,
+    since: Instant,
+}
 
 impl fmt::Display for OverlookReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,24 +88,19 @@ impl OverlookedPaths {
         now: Instant,
     ) -> Vec<IgnoredPath> {
         let before = std::mem::take(&mut self.0);
-        let since = |path: &String, seen: &OverlookedPath| {
-            before
-                .get(path)
-                .filter(|(before, _)| before == seen)
-                .map_or(now, |(_, since)| *since)
-        };
-        let found = found.into_iter().take(MAX_PATHS);
-        self.0 = found
-            .map(|(path, seen)| (path.clone(), (seen, since(&path, &seen))))
-            .collect();
-        let is_settled = |(_, (_, since)): &(&String, &(OverlookedPath, Instant))| {
-            now.duration_since(*since) >= settled
-        };
-        let ignored = |(path, (seen, _)): (&String, &(OverlookedPath, Instant))| IgnoredPath {
-            path: path.clone(),
-            reason: seen.why.to_string(),
-        };
-        self.0.iter().filter(is_settled).map(ignored).collect()
+        for (path, found) in found.into_iter().take(MAX_PATHS) {
+            let unchanged = before.get(&path).filter(|before| before.found == found);
+            let since = unchanged.map_or(now, |before| before.since);
+            self.0.insert(path, SeenPath { found, since });
+        }
+        let is_settled = |seen: &SeenPath| now.duration_since(seen.since) >= settled;
+        let ignored = self.0.iter().filter(|(_, seen)| is_settled(seen));
+        ignored
+            .map(|(path, seen)| IgnoredPath {
+                path: path.clone(),
+                reason: seen.found.why.to_string(),
+            })
+            .collect()
     }
 }
 

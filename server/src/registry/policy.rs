@@ -72,22 +72,13 @@ impl Policies {
     }
 
     fn parse(folder: &Path, json: Option<&[u8]>) -> Result<Self, PolicyError> {
-        let malformed = |detail: String| PolicyError::Malformed {
-            path: file_name(folder),
-            detail,
-        };
         let Some(json) = json else {
             return Ok(Self::default());
         };
-        let mut policies: BTreeMap<String, Policy> =
-            serde_json::from_slice(json).map_err(|error| malformed(error.to_string()))?;
-        for (model, policy) in &mut policies {
-            policy
-                .check()
-                .map_err(|detail| malformed(format!("{model}: {detail}")))?;
-            // Version 0.1 wrote a canary of 0 percent for a version that only scored calls, which is no longer done.
-            policy.canary = policy.canary.filter(|split| split.percent > 0);
-        }
+        let policies = parsed(json).map_err(|detail| PolicyError::Malformed {
+            path: file_name(folder),
+            detail,
+        })?;
         Ok(Self(policies))
     }
 
@@ -131,19 +122,26 @@ impl Policies {
         }
     }
 
+    /// Writes the policies to a temporary file of the folder.
+    fn write(&self, folder: &Path) -> io::Result<NamedTempFile> {
+        // The file replaces the old one by a rename, which needs both in one file system.
+        let mut new = NamedTempFile::new_in(folder)?;
+        serde_json::to_writer_pretty(&mut new, &self.0)?;
+        new.write_all(b"\n")?;
+        // Without this, the name could reach the disk before the content, and a crash between the
+        // two would leave an empty file.
+        new.as_file().sync_all()?;
+        fs::set_permissions(new.path(), Permissions::from_mode(MODE))?;
+        Ok(new)
+    }
+
     /// Replaces the file atomically: a server that reads it sees the old one or the new one. Returns whether the file
     /// still had the content `before`; otherwise it stays as it is.
     fn replace(&self, folder: &Path, before: Option<&[u8]>) -> Result<bool, PolicyError> {
-        let write = || -> io::Result<NamedTempFile> {
-            let mut new = NamedTempFile::new_in(folder)?;
-            serde_json::to_writer_pretty(&mut new, &self.0)?;
-            new.write_all(b"\n")?;
-            new.as_file().sync_all()?;
-            fs::set_permissions(new.path(), Permissions::from_mode(MODE))?;
-            Ok(new)
-        };
         let unwritable = |error: io::Error| PolicyError::unwritable(folder, &error);
-        let new = write().map_err(unwritable)?;
+        let new = self.write(folder).map_err(unwritable)?;
+        // Others can still write between this comparison and the rename if they take no lock: no
+        // system call does both.
         if read(folder)?.as_deref() != before {
             return Ok(false);
         }
@@ -151,6 +149,20 @@ impl Policies {
             .map_err(|error| unwritable(error.error))?;
         Ok(true)
     }
+}
+
+fn parsed(json: &[u8]) -> Result<BTreeMap<String, Policy>, String> {
+    let policies = serde_json::from_slice(json);
+    let mut policies: BTreeMap<String, Policy> = policies.map_err(|error| error.to_string())?;
+    for (model, policy) in &mut policies {
+        policy
+            .check()
+            .map_err(|detail| format!("{model}: {detail}"))?;
+        // Version 0.1 wrote a canary of 0 percent for a version that scored calls in the shadow of
+        // the stable one.
+        policy.canary = policy.canary.filter(|split| split.percent > 0);
+    }
+    Ok(policies)
 }
 
 /// Returns the content of the file; `None` if there is no file.

@@ -37,16 +37,8 @@ impl PolicyLock {
         let path = folder.join(FILE_NAME);
         let failed = |error: &io::Error| PolicyError::unwritable(folder, error);
         let mut file = open(&path).map_err(|error| failed(&error))?;
-        let started = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(failed(&error)),
-                Err(TryLockError::WouldBlock) if started.elapsed() >= wait => {
-                    return Err(locked(&path, wait));
-                }
-                Err(TryLockError::WouldBlock) => thread::sleep(INTERVAL),
-            }
+        if !lock_within(&file, wait).map_err(|error| failed(&error))? {
+            return Err(locked(&path, wait));
         }
         // Only an error message shows it.
         let _ = write_holder(&mut file);
@@ -59,6 +51,20 @@ impl PolicyLock {
     /// The model folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+}
+
+/// Locks the file, and returns whether that was possible within some time.
+fn lock_within(file: &File, wait: Duration) -> io::Result<bool> {
+    let started = Instant::now();
+    // The system has no call that waits for a lock and gives up after some time.
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if started.elapsed() >= wait => return Ok(false),
+            Err(TryLockError::WouldBlock) => thread::sleep(INTERVAL),
+        }
     }
 }
 

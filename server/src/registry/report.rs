@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::SystemTime};
 
+use super::versions::{VersionReport, Versions};
 use crate::model::{Model, ModelState, Rejection};
 
 /// What is known about one version of one model.
@@ -31,4 +32,32 @@ pub struct ModelReport {
     pub default_for_task: bool,
     /// Whether its folder was removed.
     pub folder_gone: bool,
+}
+
+impl ModelReport {
+    pub(super) fn new(
+        versions: &Versions<Arc<Model>>,
+        report: VersionReport<Arc<Model>>,
+        default_for_task: bool,
+    ) -> Self {
+        let policy = versions.policy();
+        let canary = policy
+            .canary
+            .filter(|split| split.version == report.version);
+        // The policy may name a canary that is not loaded, which gets no graphs.
+        let canary = canary.filter(|_| report.state == ModelState::Serving);
+        Self {
+            name: versions.name().to_owned(),
+            version: report.version,
+            state: report.state,
+            since: report.since,
+            rejection: report.rejection,
+            model: report.model,
+            stable: versions.stable() == Some(report.version),
+            canary_percent: canary.map(|split| split.percent),
+            pinned: policy.pinned == Some(report.version),
+            default_for_task,
+            folder_gone: !report.on_disk,
+        }
+    }
 }

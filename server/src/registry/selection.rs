@@ -173,6 +173,8 @@ impl Selection {
 
 /// Returns whether a graph is among the `percent` of all graphs that a canary serves.
 fn routes_to_canary(graph: Digest, percent: u8) -> bool {
+    // A digest is as good as a random number that stays the same. A larger percentage raises the
+    // bound, so that it includes every graph of a smaller one.
     let [a, b, c, d, ..] = graph.0;
     let drawn = u64::from(u32::from_le_bytes([a, b, c, d]));
     drawn * 100 < u64::from(percent) << 32

@@ -51,11 +51,7 @@ impl ServingSnapshot {
         let selection = self.find(name, wanted)?;
         match selection.stable.manifest().task() {
             own if own == task => Ok(selection),
-            own => Err(SelectError::WrongTask {
-                name: name.to_owned(),
-                model: own,
-                batch: task,
-            }),
+            own => Err(wrong_task(name, own, task)),
         }
     }
 
@@ -68,6 +64,7 @@ impl ServingSnapshot {
             let is_default = name == default;
             (suits > TargetMatch::Unknown).then_some((suits, is_default))
         };
+        // The last of equal models is the maximum. The reversed order makes it the first by name.
         let of_task = self.of_task(task).rev();
         let suiting = of_task.filter_map(|(name, served)| Some((suits(name, served)?, name)));
         suiting
@@ -114,12 +111,10 @@ impl ServingSnapshot {
         };
         let selection = self.find(name, wanted)?;
         let manifest = selection.stable.manifest();
-        let found = manifest.features().named();
-        let named = found.ok_or_else(|| SelectError::WrongTask {
-            name: name.to_owned(),
-            model: manifest.task(),
-            batch: Task::FeatureSet,
-        })?;
+        let named = manifest
+            .features()
+            .named()
+            .ok_or_else(|| wrong_task(name, manifest.task(), Task::FeatureSet))?;
         if named.name() != set {
             return Err(SelectError::OtherFeatureSet {
                 name: name.to_owned(),
@@ -131,14 +126,23 @@ impl ServingSnapshot {
     }
 
     /// Returns the default model of a feature set.
-    pub(super) fn default_of_set(
-        &self,
-        set: &str,
-        target: Option<&Target>,
-    ) -> Result<&str, SelectError> {
+    fn default_of_set(&self, set: &str, target: Option<&Target>) -> Result<&str, SelectError> {
         if let Some(name) = self.defaults.of_feature_set(set) {
             return Ok(name);
         }
+        let names = self.suiting_of_set(set, target);
+        match names[..] {
+            [name] => Ok(name),
+            [] => Err(self.unknown_set(set)),
+            _ => Err(SelectError::SeveralOfFeatureSet {
+                set: set.to_owned(),
+                names: quoted(names),
+            }),
+        }
+    }
+
+    /// Returns the models of a feature set that suit a target best, or all of them if none was trained for its compiler.
+    fn suiting_of_set(&self, set: &str, target: Option<&Target>) -> Vec<&str> {
         let suits = |served| target.map(|target| target.suited_by(trained_for(served)));
         let of_set = self
             .models
@@ -151,14 +155,16 @@ impl ServingSnapshot {
         if best > Some(TargetMatch::Unknown) {
             candidates.retain(|(_, suits)| *suits == best);
         }
-        let names: Vec<&str> = candidates.into_iter().map(|(name, _)| name).collect();
-        match names[..] {
-            [name] => Ok(name),
-            [] => Err(self.unknown_set(set)),
-            _ => Err(SelectError::SeveralOfFeatureSet {
-                set: set.to_owned(),
-                names: quoted(names),
-            }),
+        candidates.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Returns whether calls that name no model reach a model with this name.
+    pub(super) fn is_default(&self, model: &Model, name: &str) -> bool {
+        match set_of(model) {
+            Some(set) => self
+                .default_of_set(set, None)
+                .is_ok_and(|default| default == name),
+            None => self.defaults.name(model.manifest().task()) == name,
         }
     }
 
@@ -206,29 +212,24 @@ impl ServingSnapshot {
             canary: None,
         };
         let (_, stable) = &served.stable;
+        let canary = served.canary.as_ref();
         match wanted {
             Wanted::Any => Ok(Selection {
-                canary: served
-                    .canary
-                    .as_ref()
-                    .map(|(_, model, percent)| (Arc::clone(model), *percent)),
+                canary: canary.map(|(_, model, percent)| (Arc::clone(model), *percent)),
                 ..one(stable)
             }),
             Wanted::Stable => Ok(one(stable)),
-            Wanted::Canary => match &served.canary {
-                Some((_, canary, _)) => Ok(one(canary)),
-                None => Err(SelectError::NoCanary {
-                    name: name.to_owned(),
-                }),
-            },
-            Wanted::Version(version) => served.loaded.get(version).map(one).ok_or_else(|| {
-                let loaded: Vec<String> = served.loaded.keys().map(u64::to_string).collect();
-                SelectError::NotLoaded {
-                    name: name.to_owned(),
-                    version: *version,
-                    loaded: loaded.join(", "),
-                }
-            }),
+            Wanted::Canary => {
+                canary
+                    .map(|(_, canary, _)| one(canary))
+                    .ok_or_else(|| SelectError::NoCanary {
+                        name: name.to_owned(),
+                    })
+            }
+            Wanted::Version(version) => {
+                let loaded = served.loaded.get(version).map(one);
+                loaded.ok_or_else(|| not_loaded(name, *version, served))
+            }
         }
     }
 
@@ -239,6 +240,23 @@ impl ServingSnapshot {
             name,
             serving: quoted(self.models.keys()),
         }
+    }
+}
+
+fn not_loaded(name: &str, version: u64, served: &ServedVersions<Arc<Model>>) -> SelectError {
+    let loaded: Vec<String> = served.loaded.keys().map(u64::to_string).collect();
+    SelectError::NotLoaded {
+        name: name.to_owned(),
+        version,
+        loaded: loaded.join(", "),
+    }
+}
+
+fn wrong_task(name: &str, model: Task, batch: Task) -> SelectError {
+    SelectError::WrongTask {
+        name: name.to_owned(),
+        model,
+        batch,
     }
 }
 
@@ -262,18 +280,13 @@ fn quoted(names: impl IntoIterator<Item: AsRef<str>>) -> String {
 
 /// Returns whether two sets of versions of a model answer requests in the same way.
 fn is_same(one: &ServedVersions<Arc<Model>>, other: &ServedVersions<Arc<Model>>) -> bool {
-    let same_canary = match (&one.canary, &other.canary) {
-        (Some((_, one, percent)), Some((_, other, other_percent))) => {
-            Arc::ptr_eq(one, other) && percent == other_percent
-        }
-        (one, other) => one.is_none() && other.is_none(),
+    let canary = |served: &ServedVersions<Arc<Model>>| {
+        let canary = served.canary.as_ref();
+        canary.map(|(_, model, percent)| (Arc::as_ptr(model), *percent))
     };
+    let loaded = one.loaded.values().map(Arc::as_ptr);
+    // A version that was loaded again is another model, even if its files are the same.
     Arc::ptr_eq(&one.stable.1, &other.stable.1)
-        && same_canary
-        && one.loaded.len() == other.loaded.len()
-        && one
-            .loaded
-            .values()
-            .zip(other.loaded.values())
-            .all(|(one, other)| Arc::ptr_eq(one, other))
+        && canary(one) == canary(other)
+        && loaded.eq(other.loaded.values().map(Arc::as_ptr))
 }

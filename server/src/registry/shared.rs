@@ -33,6 +33,10 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
 }
 
+/// Why a version is rejected whose run did not end.
+const RUN_ABANDONED: &str = "a run did not end although it was stopped, and its thread was left behind; publish a version that \
+                             answers this input, or reload to try again";
+
 impl Shared {
     pub(super) fn new(
         settings: &RegistrySettings,
@@ -63,6 +67,7 @@ impl Shared {
         let result = change(&mut catalogue);
         let changed = Instant::now();
         let serving = catalogue.serving();
+        // The catalogue stays locked, so that snapshots are published in the order of the changes.
         if !self.serving.load().is_same(&serving) {
             self.serving.store(Arc::new(serving));
             self.metrics.loading.swapped(changed.elapsed());
@@ -88,12 +93,9 @@ impl Shared {
     /// Takes a version out of service because one of its runs did not end. The version before takes over.
     pub(super) fn abandoned(&self, name: &str, version: u64) {
         self.metrics.model(name).abandoned_runs.increment(1);
-        let message = "a run did not end although it was stopped, and its thread was left behind; publish a version that \
-                       answers this input, or reload to try again"
-            .to_owned();
         let rejection = Rejection {
             reason: "RUN_ABANDONED",
-            message,
+            message: RUN_ABANDONED.to_owned(),
             transient: false,
         };
         // The model is dropped after the catalogue is unlocked.
@@ -114,6 +116,7 @@ impl Shared {
     }
 
     pub(super) fn stop(&self) {
+        // The mark is set under the lock: a call either sees it, or is in the list that is cleared.
         let mut catalogue = self.catalogue();
         self.stopping.store(true, Ordering::Release);
         // Dropping the senders fails the calls that wait.
