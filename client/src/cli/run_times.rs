@@ -93,9 +93,13 @@ impl<'a> RunTimes<'a> {
     /// Returns run times and scores of the measured configurations. Run times are divided by the normalizers, if any.
     pub(crate) fn outcomes(&self, scores: &[f32]) -> Vec<Outcome> {
         let outcome = |(config, &score): (usize, &f32)| {
-            let run_time = ratio(self.measured(config)?, self.normalizer(config).unwrap_or(1));
+            let unit = match self.normalizers {
+                // Without its own normalizer, a run time has another unit than the others.
+                Some(_) => self.normalizer(config)?,
+                None => 1,
+            };
             Some(Outcome {
-                run_time,
+                run_time: ratio(self.measured(config)?, unit),
                 score: score.into(),
             })
         };
@@ -176,6 +180,16 @@ mod tests {
             (2, None, Some((2, 20)))
         );
         assert_eq!(times.outcomes(&[1.0, 2.0, 3.0]).len(), 2);
+    }
+
+    #[test]
+    fn a_run_time_without_a_normalizer_is_not_compared_with_those_that_have_one() {
+        let measurements = kernel(&[40, 20, 30], Some(vec![80, 0, 60]), None);
+        let outcomes = RunTimes::of(&measurements)
+            .unwrap()
+            .outcomes(&[0.0, 0.0, 0.0]);
+        let run_times: Vec<f64> = outcomes.iter().map(|outcome| outcome.run_time).collect();
+        assert_eq!(run_times, [0.5, 0.5]);
     }
 
     #[test]

@@ -159,7 +159,8 @@ impl Files<'_> {
         if !self.manifest.files.contains_key(CALIBRATION_FILE) {
             return Ok(None);
         }
-        let calibration = Calibration::read(&self.checked(CALIBRATION_FILE)?);
+        let columns = self.manifest.config_columns();
+        let calibration = Calibration::read(&self.checked(CALIBRATION_FILE)?, columns);
         calibration.map(Some).map_err(ArtifactError::Calibration)
     }
 

@@ -64,9 +64,8 @@ struct WrittenList {
     tau: f64,
 }
 
-/// Numbers of lists and columns.
+/// Number of lists.
 const LISTS: std::ops::RangeInclusive<usize> = 8..=4096;
-const COLUMNS: std::ops::RangeInclusive<usize> = 1..=1024;
 
 /// Deviations around the mean between which four of five values lie.
 const FOUR_OF_FIVE: f64 = 1.28;
@@ -110,10 +109,7 @@ impl ExpectedTau {
 
 impl WrittenList {
     fn is_valid(&self, columns: usize) -> bool {
-        COLUMNS.contains(&columns)
-            && self.columns.len() == columns
-            && self.spread >= 0.0
-            && (-1.0..=1.0).contains(&self.tau)
+        self.columns.len() == columns && self.spread >= 0.0 && (-1.0..=1.0).contains(&self.tau)
     }
 }
 
@@ -142,8 +138,8 @@ impl Weights {
 }
 
 impl Calibration {
-    /// Reads the file, or says what is wrong with it.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
+    /// Reads the file of a model whose configurations have this many columns, or says what is wrong with it.
+    pub(super) fn read(bytes: &[u8], columns: usize) -> Result<Self, String> {
         let written = serde_json::from_slice(bytes);
         let Written { lists } = written.map_err(|error| error.to_string())?;
         if !LISTS.contains(&lists.len()) {
@@ -154,12 +150,9 @@ impl Calibration {
                 LISTS.end()
             ));
         }
-        let columns = lists[0].columns.len();
         if let Some(number) = lists.iter().position(|list| !list.is_valid(columns)) {
             return Err(format!(
-                "list {number} needs a spread of at least 0, a tau from -1 to 1, and as many columns as the first list, \
-                 at most {}",
-                COLUMNS.end()
+                "list {number} needs a spread of at least 0, a tau from -1 to 1, and {columns} columns, as configurations have"
             ));
         }
         Ok(Self::of(&lists))
@@ -190,11 +183,6 @@ impl Calibration {
     #[must_use]
     pub fn expected(&self, list: &ListTraits) -> ExpectedTau {
         let traits = coordinates(list.spread, &list.columns);
-        // The number of columns in the file is not checked against the task when the file is read.
-        // Lists with other columns cannot be compared.
-        if traits.len() != self.scales.len() {
-            return ExpectedTau::UNKNOWN;
-        }
         let weights = self.weights(&traits);
         let taus = self.taus.iter().copied();
         let unknown = ExpectedTau::UNKNOWN;
@@ -297,7 +285,7 @@ mod tests {
                 json!({"spread": spread, "columns": [size, 1.0], "tau": 0.02 * f64::from(number)})
             })
             .collect();
-        Calibration::read(json!({ "lists": lists }).to_string().as_bytes()).unwrap()
+        Calibration::read(json!({ "lists": lists }).to_string().as_bytes(), 2).unwrap()
     }
 
     fn of(spread: f64, size: f64) -> ExpectedTau {
@@ -319,12 +307,6 @@ mod tests {
             unlike.tau.abs() < 0.01 && unlike.deviation > 0.29,
             "{unlike:?}"
         );
-        let columns = vec![3.4];
-        let other = ListTraits {
-            spread: 7.0,
-            columns,
-        };
-        assert_eq!(calibration().expected(&other), ExpectedTau::UNKNOWN);
     }
 
     #[test]
@@ -343,14 +325,18 @@ mod tests {
         let list = json!({"spread": 1.0, "columns": [1.0], "tau": 0.5});
         let refusal = |lists: serde_json::Value| {
             let bytes = json!({ "lists": lists }).to_string();
-            Calibration::read(bytes.as_bytes()).unwrap_err()
+            Calibration::read(bytes.as_bytes(), 1).unwrap_err()
         };
         assert!(refusal(json!([])).contains("it has 0 lists, expected 8 to 4096"));
         let mut lists = vec![list; 9];
         lists[3] = json!({"spread": 1.0, "columns": [1.0, 2.0], "tau": 0.5});
-        assert!(refusal(json!(lists)).contains("list 3 needs"));
+        let refused = refusal(json!(lists));
+        assert!(
+            refused.contains("list 3 needs") && refused.contains("1 columns"),
+            "{refused}"
+        );
         lists[3] = json!({"spread": 1.0, "columns": [1.0], "tau": 1.5});
         assert!(refusal(json!(lists)).contains("a tau from -1 to 1"));
-        assert!(Calibration::read(b"lists").is_err());
+        assert!(Calibration::read(b"lists", 1).is_err());
     }
 }

@@ -186,6 +186,12 @@ impl Manifest {
         &self.features
     }
 
+    /// Number of columns of a slot or node in a configuration; 1 if its values mean the same.
+    pub(super) fn config_columns(&self) -> usize {
+        let width = self.task().kind().width;
+        self.features.config_features().unwrap_or(width).max(1)
+    }
+
     /// The value that pads the sequence features.
     #[must_use]
     pub fn pad(&self) -> Pad {

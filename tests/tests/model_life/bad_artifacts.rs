@@ -97,6 +97,16 @@ fn files() -> Vec<Bad> {
             },
         ),
         bad(
+            "a calibration of another kind of configurations",
+            "CALIBRATION_INVALID",
+            |artifacts, folder| {
+                let list = serde_json::json!({"spread": 1.0, "columns": [1.0], "tau": 0.5});
+                let lists = serde_json::json!({"lists": vec![list; 8]}).to_string();
+                fs::write(folder.join("calibration.json"), lists).unwrap();
+                artifacts.edit_file(folder, "calibration.json", |_| {});
+            },
+        ),
+        bad(
             "a path that escapes",
             "FILE_OUTSIDE_FOLDER",
             |artifacts, folder| {
