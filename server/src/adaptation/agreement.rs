@@ -65,6 +65,7 @@ struct Comparison<'a> {
 }
 
 /// What decides which of two reporters is left out: own measurements come first, then votes.
+// The derived order compares the first field first: votes decide among equals alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Standing {
     is_own: bool,
@@ -105,6 +106,8 @@ impl Witness {
         if measurements.measured() < ENOUGH {
             return None;
         }
+        // Every reporter predicts the times of every other one, so that the work grows with the
+        // square of their number. The sample bounds what each pair takes.
         let sample = measurements.drawn(SAMPLE);
         let taught = cache.learn(prior, sample.clone());
         Some(Self {
@@ -139,6 +142,8 @@ impl Witness {
     fn is_far_from(&self, other: &Self) -> bool {
         let mut shared = 0;
         let mut far = 0;
+        // Both lists are in the order of configurations, so that one pass over them finds what both
+        // measured.
         let mut others = other.measurements.timed().peekable();
         for (point, time) in self.measurements.timed() {
             while others
@@ -150,6 +155,7 @@ impl Witness {
                 far += usize::from((time - other).abs() > libm::log(FACTOR));
             }
         }
+        // Another target differs in most times, whereas single times may be outliers.
         shared >= ENOUGH && 2 * far > shared
     }
 }
@@ -176,7 +182,8 @@ impl Relation {
         if forth > 0.0 && back > 0.0 {
             return Self::Supports;
         }
-        // Both directions, since a few measurements may teach others nothing.
+        // Both directions count, because few measurements may teach others nothing. The sum of two
+        // independent numbers of deviation 1 has a deviation of √2.
         let both = forth + back;
         let is_reversed = forth < 0.0 && back < 0.0 && both <= -SURE * std::f64::consts::SQRT_2;
         if is_reversed {

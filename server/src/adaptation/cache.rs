@@ -43,6 +43,7 @@ impl AdaptedCache {
         measurements: Measurements,
     ) -> Option<Arc<AdaptedModel>> {
         let digest = digest(prior, &measurements);
+        // That a set teaches nothing is remembered, too.
         if let Some(adapted) = self.0.get(&digest) {
             return adapted;
         }
@@ -89,6 +90,7 @@ impl SourcesCache {
 
 /// Identifies all that learning depends on.
 fn digest(prior: Prior, measurements: &Measurements) -> Digest {
+    // The pattern has no `..`, so that a new field does not compile until it is part of the digest.
     let Measurements {
         points,
         times,
@@ -97,14 +99,17 @@ fn digest(prior: Prior, measurements: &Measurements) -> Digest {
     } = measurements;
     let numbers = |values: &[f64]| bytes(values.iter().map(|value| value.to_bits()));
     let mut parts = vec![numbers(&prior.numbers()), numbers(times), numbers(counts)];
-    parts.extend(points.iter().chain(failed).map(|point: &Point| {
-        let score = [point.score.to_bits()];
-        bytes(point.configuration().into_iter().chain(score))
-    }));
+    // The number of times says where the points with a time end and those that failed begin.
+    parts.extend(points.iter().chain(failed).map(bytes_of_point));
     Digest::of_parts(
         "hlorank 2026 measurements that teach",
         parts.iter().map(Vec::as_slice),
     )
+}
+
+fn bytes_of_point(point: &Point) -> Vec<u8> {
+    let score = [point.score.to_bits()];
+    bytes(point.configuration().into_iter().chain(score))
 }
 
 fn bytes(values: impl Iterator<Item = u64>) -> Vec<u8> {

@@ -1,4 +1,7 @@
-use super::{Point, linear_algebra::dot};
+use super::{
+    Point,
+    linear_algebra::{dot, scalar},
+};
 use crate::statistics::centered;
 
 /// How the columns of a feature set become coordinates, in which a distance of 1 means that run times have changed.
@@ -36,6 +39,7 @@ impl ColumnScale {
             .map(|place| Column::of(place, points, times))
             .collect();
         if count > MAX_COLUMNS {
+            // The second sort restores the order of the columns, which fixes the order of sums.
             columns.sort_by(|(one, _), (other, _)| other.total_cmp(one));
             columns.truncate(MAX_COLUMNS);
             columns.sort_by_key(|(_, column)| column.place);
@@ -67,22 +71,29 @@ impl Column {
             least: (lowest > 0.0).then_some(lowest),
             unit: 1.0,
         };
-        let expected = match column.least {
-            Some(_) => EXPECTED_LOGARITHM,
-            None if highest > lowest => EXPECTED_SWITCH * (highest - lowest),
-            None => EXPECTED_SWITCH,
-        };
         let values = values.into_iter().map(|value| column.of_value(value));
         let coordinates = centered(values.collect());
         let spread = dot(&coordinates, &coordinates);
-        column.unit = deviation(expected, spread, points.len());
+        column.unit = deviation(column.expected(highest - lowest), spread, points.len());
         let shared = dot(&coordinates, &centered(times.to_vec()));
+        // A line through the coordinates explains this much of the sum of the times' squares.
         let explained = if spread > 0.0 {
             shared * shared / spread
         } else {
             0.0
         };
         (explained, column)
+    }
+
+    /// The deviation that is expected of coordinates whose unit is 1, given how far the known
+    /// values reach.
+    fn expected(&self, extent: f64) -> f64 {
+        match self.least {
+            Some(_) => EXPECTED_LOGARITHM,
+            // A switch may have any two values.
+            None if extent > 0.0 => EXPECTED_SWITCH * extent,
+            None => EXPECTED_SWITCH,
+        }
     }
 
     fn of_value(&self, value: f64) -> f64 {
@@ -95,13 +106,9 @@ impl Column {
 }
 
 /// The deviation of values, given the one that is expected before they are known and the sum of their squares around their mean.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer than 2^53 points"
-)]
 fn deviation(expected: f64, spread: f64, count: usize) -> f64 {
     let expected = EXPECTED_COUNT * expected * expected;
-    ((expected + spread) / (EXPECTED_COUNT + count as f64)).sqrt()
+    ((expected + spread) / (EXPECTED_COUNT + scalar(count))).sqrt()
 }
 
 #[cfg(test)]

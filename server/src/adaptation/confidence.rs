@@ -69,25 +69,28 @@ fn agreement(scores: [&[f32]; 2]) -> Option<f64> {
         let scores = scores.iter().map(|&score| score.into());
         scores.collect::<Vec<f64>>()
     });
+    // A model whose scores are equal has no opinion of the order, and a tau of 0 would look like
+    // one.
     let differ = |scores: &[f64]| scores.iter().any(|score| *score != scores[0]);
     (differ(&one) && differ(&other)).then(|| tau(&one, &other))
 }
 
 /// Joins what the model's validation data say with what the measurements of the call say, each by its precision.
 fn expected(signs: &Signs<'_>) -> Option<ExpectedTau> {
-    let before = signs
-        .calibrated
-        .map(|calibrated| on_target(calibrated, signs.suits));
+    let before = signs.calibrated.map(|tau| on_target(tau, signs.suits));
     let Some(basis) = signs.basis else {
         return before;
     };
     let before = before.unwrap_or(ExpectedTau::UNKNOWN);
+    // Of two independent estimates of a number, the best mean weights each with the reciprocal of
+    // its variance, and the precisions add up. What is measured varies as the tau of two random
+    // orders.
     let precision = 1.0 / (before.deviation * before.deviation);
     let measured = 1.0 / variance_by_chance(basis.learned);
-    let total = precision + measured;
+    let sum = precision + measured;
     Some(ExpectedTau {
-        tau: (precision * before.tau + measured * basis.left_out_tau) / total,
-        deviation: total.recip().sqrt(),
+        tau: (precision * before.tau + measured * basis.left_out_tau) / sum,
+        deviation: sum.recip().sqrt(),
     })
 }
 
@@ -95,6 +98,7 @@ fn expected(signs: &Signs<'_>) -> Option<ExpectedTau> {
 fn on_target(expected: ExpectedTau, suits: TargetMatch) -> ExpectedTau {
     match suits {
         TargetMatch::Same | TargetMatch::Unknown => expected,
+        // Validation lists of the model's own hardware do not tell how uncertain this is.
         TargetMatch::OtherHardware => ExpectedTau {
             tau: OTHER_HARDWARE * expected.tau,
             deviation: expected.deviation.max(ExpectedTau::UNKNOWN.deviation),

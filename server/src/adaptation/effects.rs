@@ -21,11 +21,9 @@ impl Effects {
     /// What the orders of a slot's tensors add.
     fn of_slot(&self, slot: usize, orders: impl Iterator<Item = u64>) -> f64 {
         let tensors = &self.tensors[slot * TENSORS..][..TENSORS];
-        tensors
-            .iter()
-            .zip(orders)
-            .map(|(effects, order)| effects.get(&order).copied().unwrap_or(0.0))
-            .sum()
+        let found = tensors.iter().zip(orders);
+        let found = found.map(|(effects, order)| effects.get(&order).copied());
+        found.map(Option::unwrap_or_default).sum()
     }
 
     pub(super) fn of_point(&self, point: &Point) -> f64 {
@@ -51,6 +49,8 @@ pub(crate) struct LayoutRows(BTreeSet<Vec<u16>>);
 
 impl LayoutMeans {
     pub(super) fn of(effects: &Effects, failed: &[Point], batch: &LayoutBatch) -> Self {
+        // An entry is looked up once for the batch, so that a configuration takes one addition a
+        // slot.
         let table = |slot| {
             let entries = batch.table(slot).iter();
             entries
@@ -70,11 +70,8 @@ impl LayoutMeans {
         if self.failed.contain(row) {
             return f64::INFINITY;
         }
-        let slots = self
-            .tables
-            .iter()
-            .zip(row)
-            .map(|(table, &index)| table[usize::from(index)]);
+        let slots = self.tables.iter().zip(row);
+        let slots = slots.map(|(table, &index)| table[usize::from(index)]);
         self.constant + self.slope * score + slots.sum::<f64>()
     }
 }
@@ -82,12 +79,8 @@ impl LayoutMeans {
 impl LayoutRows {
     /// The points whose entries are in the tables of a batch.
     pub(crate) fn of(points: &[Point], batch: &LayoutBatch) -> Self {
-        Self(
-            points
-                .iter()
-                .filter_map(|point| row(point, batch))
-                .collect(),
-        )
+        let rows = points.iter().filter_map(|point| row(point, batch));
+        Self(rows.collect())
     }
 
     pub(crate) fn contain(&self, row: &[u16]) -> bool {
@@ -97,6 +90,7 @@ impl LayoutRows {
 
 /// The indices of a point in a batch, if its entries are in the tables.
 fn row(point: &Point, batch: &LayoutBatch) -> Option<Vec<u16>> {
+    // An entry that no table has belongs to no configuration of the batch.
     let slots = point.orders.chunks_exact(TENSORS).enumerate();
     let index = |(slot, wanted): (usize, &[u64])| {
         let found = batch

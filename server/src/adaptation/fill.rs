@@ -59,11 +59,7 @@ impl SuggestionRequest {
             let config = among[farthest];
             known.push(points.swap_remove(farthest));
             left.retain(|&other| other != config);
-            suggestions.push(Suggestion {
-                config,
-                reason,
-                improvement: 0.0,
-            });
+            suggestions.push(Suggestion::of(config, reason));
         }
         suggestions
     }
@@ -72,17 +68,20 @@ impl SuggestionRequest {
 /// The number of the point whose nearest neighbour among the known ones is farthest.
 fn farthest(points: &[Point], known: &[Point]) -> usize {
     let all: Vec<Point> = points.iter().chain(known).cloned().collect();
+    // Without known times, no column counts more than another.
     let scale = ColumnScale::of(&all, &vec![0.0; all.len()]);
     let known: Vec<Vec<f64>> = known.iter().map(|point| scale.coordinates(point)).collect();
-    let nearest = |point: &Point| {
-        let own = scale.coordinates(point);
-        let distances = known.iter().map(|other| squared_distance(&own, other));
-        distances.fold(f64::INFINITY, f64::min)
-    };
-    let distances: Vec<f64> = points.iter().map(nearest).collect();
+    let to_nearest = |point: &Point| nearest(&scale.coordinates(point), &known);
+    let distances: Vec<f64> = points.iter().map(to_nearest).collect();
     let farther = |one: &usize, other: &usize| distances[*one].total_cmp(&distances[*other]);
-    // The first of several that are equally far.
+    // `max_by` returns the last of equal ones, and so, in reverse, the first of them.
     (0..points.len()).rev().max_by(farther).unwrap_or(0)
+}
+
+/// The squared distance to the nearest of some others; infinity if there are none.
+fn nearest(own: &[f64], others: &[Vec<f64>]) -> f64 {
+    let distances = others.iter().map(|other| squared_distance(own, other));
+    distances.fold(f64::INFINITY, f64::min)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use super::{
     kernel::{ExpectedVariances, Kernel, ScaledPoint},
-    linear_algebra::dot,
-    normal::Normal,
-    solution::{Covariance, Covariances, Posterior, Solution, Variances},
+    linear_algebra::{dot, scalar},
+    normal::{Normal, variance},
+    solution::{Covariance, Covariances, ExplainedVariance, Posterior, Solution, Variances},
 };
 
 /// The Gaussian process after the measurements, around a given mean.
@@ -68,13 +68,7 @@ impl Fit {
         spread: f64,
     ) -> Self {
         let mut learning = Learning::of(kernel, covariance, residuals, counts, spread);
-        let steps = match kernel.expected() {
-            Some(expected) => {
-                learning.start_at(expected);
-                STEPS_FROM_EXPECTED
-            }
-            None => (residuals.len() / 4).clamp(4, 30),
-        };
+        let steps = learning.begin(kernel.expected());
         for _ in 0..steps {
             learning.improve();
         }
@@ -129,18 +123,12 @@ impl Fit {
 
     /// `[measured]` how far each measurement is from what the others predict.
     pub(super) fn left_out(&self) -> impl Iterator<Item = f64> + '_ {
-        self.weights
-            .iter()
-            .zip(&self.precisions)
-            .map(|(weight, precision)| weight / precision)
+        let solved = self.weights.iter().zip(&self.precisions);
+        solved.map(|(weight, precision)| weight / precision)
     }
 }
 
 impl<'a> Learning<'a> {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer than 2^53 measurements and groups"
-    )]
     fn of(
         kernel: &Kernel,
         covariance: &'a dyn Covariance,
@@ -148,36 +136,42 @@ impl<'a> Learning<'a> {
         counts: &'a [f64],
         spread: f64,
     ) -> Self {
-        let total = (spread * spread + dot(residuals, residuals)) / (1.0 + residuals.len() as f64);
-        let family = total / kernel.families() as f64;
+        let total = variance(residuals, spread);
+        let family = total / scalar(kernel.families());
         let mut expected = vec![family; kernel.dense()];
-        expected.resize(covariance.groups(), family / kernel.tensors().max(1) as f64);
-        let groups = expected.clone();
-        let trust = vec![1.0; residuals.len()];
+        expected.resize(
+            covariance.groups(),
+            family / scalar(kernel.tensors().max(1)),
+        );
         Self {
             covariance,
             residuals,
             counts,
+            groups: expected.clone(),
             expected,
-            groups,
             noise: total / 10.0,
             total,
-            trust,
+            trust: vec![1.0; residuals.len()],
         }
     }
 
-    /// Begins with variances that are nearly right.
-    fn start_at(&mut self, expected: ExpectedVariances) {
+    /// Begins with variances that are nearly right, if there are some. Returns the number of steps
+    /// that are left to take.
+    fn begin(&mut self, expected: Option<ExpectedVariances>) -> usize {
+        let Some(expected) = expected else {
+            // Few measurements would be overfitted by many steps, and many take time for each.
+            return (self.residuals.len() / 4).clamp(4, 30);
+        };
         self.groups = vec![expected.score, expected.columns];
         self.noise = expected.noise;
+        STEPS_FROM_EXPECTED
     }
 
     /// The variance of each measurement.
     fn noises(&self) -> Vec<f64> {
         let noise = self.noise + MIN_NOISE * MIN_NOISE;
-        self.counts
-            .iter()
-            .zip(&self.trust)
+        let trusted = self.counts.iter().zip(&self.trust);
+        trusted
             .map(|(count, trust)| noise / (count * trust))
             .collect()
     }
@@ -193,33 +187,41 @@ impl<'a> Learning<'a> {
     /// Takes one step of majorization and minimization towards the variances that make the residuals most likely.
     fn improve(&mut self) {
         let noises = self.noises();
-        let solution = self
-            .covariance
-            .solve(&self.variances(&noises), self.residuals);
-        for ((group, expected), explained) in self
-            .groups
-            .iter_mut()
-            .zip(&self.expected)
-            .zip(&solution.explained)
-        {
-            *group *= (explained.product / (explained.trace + expected.recip()))
-                .max(0.0)
-                .sqrt();
+        let variances = self.variances(&noises);
+        let solution = self.covariance.solve(&variances, self.residuals);
+        // The trust changes last, because the solution follows from that before.
+        self.improve_groups(&solution.explained);
+        self.improve_noise(&solution);
+        self.trust_less(&noises, &solution);
+    }
+
+    fn improve_groups(&mut self, explained: &[ExplainedVariance]) {
+        // Where the likelihood is largest, product and trace are equal. The reciprocal of the
+        // expected variance is a penalty on larger ones.
+        let expected = self.expected.iter().zip(explained);
+        for (group, (expected, explained)) in self.groups.iter_mut().zip(expected) {
+            let ratio = explained.product / (explained.trace + expected.recip());
+            *group *= ratio.max(0.0).sqrt();
         }
+    }
+
+    fn improve_noise(&mut self, solution: &Solution) {
         let mut product = 0.0;
+        // The penalty is that of an expected variance of ten times the total, and so a weak one.
         let mut trace = 0.1 / self.total;
         for (place, weight) in solution.weights.iter().enumerate() {
             let share = (self.counts[place] * self.trust[place]).recip();
             product += weight * weight * share;
             trace += solution.precisions[place] * share;
         }
-        self.trust_less(&noises, &solution);
         self.noise *= (product / trace).sqrt();
     }
 
     /// Trusts measurements less that noise is unlikely to explain.
     fn trust_less(&mut self, noises: &[f64], solution: &Solution) {
         let solved = solution.weights.iter().zip(&solution.precisions);
+        // This is a step of expectation and maximization for a Student-t distribution: the trust in
+        // a measurement falls with its expected squared error, in units of the noise's variance.
         for ((trust, noise), (weight, precision)) in self.trust.iter_mut().zip(noises).zip(solved) {
             let error = noise * weight;
             let uncertain = noise * (1.0 - noise * precision);
@@ -231,34 +233,32 @@ impl<'a> Learning<'a> {
     fn fit(self, kernel: &Kernel) -> Fit {
         let noises = self.noises();
         let variances = self.variances(&noises);
-        let solution = self.covariance.solve(&variances, self.residuals);
-        let weights = solution.weights.clone();
-        let precisions = solution.precisions.clone();
+        let solved = self.covariance.solve(&variances, self.residuals);
+        let likelihood = dot(self.residuals, &solved.weights) + solved.log_determinant;
         Fit {
             variances: kernel.of_tensors(&self.groups),
             offset: variances.offset,
             noise: self.noise + MIN_NOISE * MIN_NOISE,
-            evidence: -0.5 * (dot(self.residuals, &weights) + solution.log_determinant),
-            widening: widening(&weights, &precisions),
-            posterior: self.covariance.posterior(&variances, solution),
-            weights,
-            precisions,
+            // The constant term is left out, because it is the same under every hypothesis.
+            evidence: -0.5 * likelihood,
+            widening: widening(&solved.weights, &solved.precisions),
+            posterior: self
+                .covariance
+                .posterior(&variances, solved.means, solved.factor),
+            weights: solved.weights,
+            precisions: solved.precisions,
             #[cfg(test)]
             noises,
         }
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer than 2^53 measurements"
-)]
 fn widening(weights: &[f64], precisions: &[f64]) -> f64 {
+    // Each leave-one-out residual `weight / precision` has the variance `1 / precision`. If the
+    // model is right, the squares of their quotients are 1 on average.
     let (width, count) = EXPECTED_WIDTH;
-    let squares = weights
-        .iter()
-        .zip(precisions)
-        .map(|(weight, precision)| weight * weight / precision);
-    let mean = (count * width * width + squares.sum::<f64>()) / (count + weights.len() as f64);
+    let solved = weights.iter().zip(precisions);
+    let squares = solved.map(|(weight, precision)| weight * weight / precision);
+    let mean = (count * width * width + squares.sum::<f64>()) / (count + scalar(weights.len()));
     mean.sqrt().max(1.0)
 }

@@ -39,54 +39,79 @@ impl<'a> Gram<'a> {
         for (group, variance) in pace::in_steps(1, self.dense.iter()).zip(dense) {
             add_scaled(&mut sum, group, *variance);
         }
-        // Configurations of one part are equal in the group, and those of different parts share nothing, so that a number for
-        // each configuration takes the place of a matrix.
         for (partition, variance) in pace::in_steps(1, self.partitions).zip(partitions) {
-            let shared = variance * partition.tensors;
-            for (row, own) in sum.chunks_exact_mut(self.size).zip(&partition.part) {
-                for (sum, other) in row.iter_mut().zip(&partition.part) {
-                    *sum += if own == other { shared } else { 0.0 };
-                }
-            }
+            partition.add_to_pairs(&mut sum, variance * partition.tensors);
         }
         sum
+    }
+
+    /// Returns A: the covariance with the offset, which all configurations share, and with the
+    /// noise of each.
+    fn noisy_covariance(&self, variances: &Variances<'_>) -> Vec<f64> {
+        let mut matrix = self.covariance(variances.groups);
+        for value in &mut matrix {
+            *value += variances.offset;
+        }
+        for (row, noise) in variances.noises.iter().enumerate() {
+            matrix[row * self.size + row] += noise;
+        }
+        matrix
     }
 
     /// Returns, for one member of each group, the sum over all pairs of how alike they are times the pair's weight.
     fn weigh(&self, weights: &[f64]) -> Vec<f64> {
         let dense = pace::in_steps(1, &self.dense).map(|group| dot(group, weights));
-        let partitions = pace::in_steps(1, self.partitions).map(|partition| {
-            let mut columns = vec![0.0; self.size];
-            for (row, own) in weights.chunks_exact(self.size).zip(&partition.part) {
-                for ((sum, weight), other) in columns.iter_mut().zip(row).zip(&partition.part) {
-                    *sum += if own == other { *weight } else { 0.0 };
-                }
-            }
-            columns.iter().sum()
-        });
+        let partitions = pace::in_steps(1, self.partitions);
+        let partitions = partitions.map(|partition| partition.weigh_pairs(weights));
         dense.chain(partitions).collect()
     }
 
     /// The same for weights that are products of the two configurations' factors.
     fn weigh_products(&self, factors: &[f64]) -> Vec<f64> {
         // fᵀ·K·f, so that the matrix of the products is never made.
-        let of_row = |row: &[f64], factor: &f64| factor * dot(row, factors);
-        let dense = self.dense.iter().map(|group| {
-            group
-                .chunks_exact(self.size)
-                .zip(factors)
-                .map(|(row, factor)| of_row(row, factor))
-                .sum()
-        });
-        let partitions = self.partitions.iter().map(|partition| {
-            // Within a part every pair counts once: the square of the sum of its factors.
-            let mut sums = vec![0.0; partition.parts];
-            for (&part, factor) in partition.part.iter().zip(factors) {
-                sums[part as usize] += factor;
-            }
-            dot(&sums, &sums)
-        });
+        let of_row = |(row, factor): (&[f64], &f64)| factor * dot(row, factors);
+        let dense = self.dense.iter();
+        let dense = dense.map(|group| group.chunks_exact(self.size).zip(factors).map(of_row).sum());
+        let partitions = self.partitions.iter();
+        let partitions = partitions.map(|partition| partition.weigh_products(factors));
         dense.chain(partitions).collect()
+    }
+}
+
+/// Configurations of one part are equal in the group, and those of different parts share nothing,
+/// so that a number for each configuration takes the place of a matrix.
+impl Partition {
+    /// Adds what configurations of one part share to a `[size, size]` sum.
+    fn add_to_pairs(&self, sum: &mut [f64], shared: f64) {
+        for (row, own) in sum.chunks_exact_mut(self.part.len()).zip(&self.part) {
+            // Adding 0 instead of skipping a pair keeps the loop free of branches.
+            for (sum, other) in row.iter_mut().zip(&self.part) {
+                *sum += if own == other { shared } else { 0.0 };
+            }
+        }
+    }
+
+    /// The sum of the `[size, size]` weights of pairs of one part.
+    fn weigh_pairs(&self, weights: &[f64]) -> f64 {
+        // Sums of columns do not depend on each other, so that no addition waits for another.
+        let size = self.part.len();
+        let mut columns = vec![0.0; size];
+        for (row, own) in weights.chunks_exact(size).zip(&self.part) {
+            for ((sum, weight), other) in columns.iter_mut().zip(row).zip(&self.part) {
+                *sum += if own == other { *weight } else { 0.0 };
+            }
+        }
+        columns.iter().sum()
+    }
+
+    /// The same for weights that are products of the two configurations' factors.
+    fn weigh_products(&self, factors: &[f64]) -> f64 {
+        // Within a part every pair counts once: the square of the sum of its factors.
+        let mut sums = vec![0.0; self.parts];
+        for (&part, factor) in self.part.iter().zip(factors) {
+            sums[part as usize] += factor;
+        }
+        dot(&sums, &sums)
     }
 }
 
@@ -96,30 +121,25 @@ impl Covariance for Gram<'_> {
     }
 
     fn solve(&self, variances: &Variances<'_>, residuals: &[f64]) -> Solution {
-        let mut matrix = self.covariance(variances.groups);
-        for value in &mut matrix {
-            *value += variances.offset;
-        }
-        for (row, noise) in variances.noises.iter().enumerate() {
-            matrix[row * self.size + row] += noise;
-        }
+        let matrix = self.noisy_covariance(variances);
         // One factor gives the weights, the determinant and the inverse: factoring takes the time.
         let factor = Factor::of(matrix, self.size);
         let weights = factor.solve(residuals);
         let inverse = factor.inverse();
-        let products = self.weigh_products(&weights);
         Solution {
             precisions: diagonal(&inverse, self.size).collect(),
             log_determinant: factor.log_determinant,
-            explained: ExplainedVariance::of_groups(products, self.weigh(&inverse)),
+            explained: ExplainedVariance::of_groups(
+                self.weigh_products(&weights),
+                self.weigh(&inverse),
+            ),
             means: weights.clone(),
             weights,
             factor,
         }
     }
 
-    fn posterior(&self, _variances: &Variances<'_>, solution: Solution) -> Posterior {
-        let Solution { means, factor, .. } = solution;
+    fn posterior(&self, _variances: &Variances<'_>, means: Vec<f64>, factor: Factor) -> Posterior {
         Posterior {
             means,
             triangle: factor.inverse.of_eights(),

@@ -3,8 +3,8 @@
 use hlorank_graph::pace;
 
 use super::{
-    AdaptedModel, Point, kernel::ScaledPoint, linear_algebra::dot, model::Hypothesis,
-    normal::Normal, solution::Covariances,
+    AdaptedModel, Point, kernel::ScaledPoint, linear_algebra::dot, normal::Normal,
+    solution::Covariances,
 };
 
 /// The joint distribution of the run times of candidates.
@@ -75,12 +75,8 @@ impl<'a> Joint<'a> {
         configuration.condition(self.adapted, &self.believed);
         let normal = configuration.mixture(self.adapted);
         self.lowest = self.lowest.min(normal.mean);
-        let of_run = |(under, hypothesis): (&Posterior, &Hypothesis)| {
-            (under.normal.variance + hypothesis.fit.noise).sqrt()
-        };
-        let under = configuration.under.iter().zip(&self.adapted.hypotheses);
         self.believed.push(Believed {
-            deviations: under.map(of_run).collect(),
+            deviations: configuration.deviations_of_run(self.adapted),
             configuration,
         });
     }
@@ -92,12 +88,10 @@ impl<'a> Joint<'a> {
 
     /// The candidate with the largest expected improvement, the first of several.
     pub(super) fn best(&mut self) -> Option<usize> {
-        let mut places: Vec<usize> = (0..self.candidates.len()).collect();
-        let bound = |place: usize| self.candidates[place].improvement;
-        places.sort_by(|&one, &other| bound(other).total_cmp(&bound(one)));
         let mut best: Option<(f64, usize)> = None;
-        for place in pace::in_steps(4, places) {
+        for place in pace::in_steps(4, self.by_bound()) {
             let bound = self.candidates[place].improvement;
+            // No bound that follows is higher.
             if best.is_some_and(|(largest, _)| bound < largest) {
                 break;
             }
@@ -110,6 +104,14 @@ impl<'a> Joint<'a> {
             }
         }
         best.map(|(_, place)| self.candidates[place].number)
+    }
+
+    /// The places of the candidates, by descending upper bound of their expected improvement.
+    fn by_bound(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.candidates.len()).collect();
+        let bound = |place: usize| self.candidates[place].improvement;
+        places.sort_by(|&one, &other| bound(other).total_cmp(&bound(one)));
+        places
     }
 
     /// By how much a candidate is expected to lower the lowest ln(seconds); 0 for others.
@@ -141,7 +143,21 @@ fn before_measuring(adapted: &AdaptedModel, point: &Point) -> Normal {
         };
         (hypothesis.weight, normal)
     });
-    Normal::mixture(&under.collect::<Vec<_>>())
+    Normal::mixture(under)
+}
+
+impl Posterior {
+    /// Lowers the variance by what a believed configuration tells, given the covariance with it and
+    /// the deviation of its run.
+    fn hear(&mut self, covariance: f64, other: &Self, deviation: f64) {
+        // What both heard from the configurations before is told already: `told` is a row of a
+        // Cholesky factor, which grows by a column for each believed configuration.
+        let left = covariance - dot(&self.told[..other.told.len()], &other.told);
+        let told = left / deviation;
+        self.told.push(told);
+        // Rounding may leave less than nothing.
+        self.normal.variance = (self.normal.variance - told * told).max(0.0);
+    }
 }
 
 impl Configuration {
@@ -164,7 +180,8 @@ impl Configuration {
         }
     }
 
-    /// Lowers the variances by what those of the believed configurations tell that it has not heard of.
+    /// Lowers the variances by what those of the believed configurations tell that it has not heard
+    /// yet.
     fn condition(&mut self, adapted: &AdaptedModel, believed: &[Believed]) {
         for (number, hypothesis) in adapted.hypotheses.iter().enumerate() {
             let own = &mut self.under[number];
@@ -175,17 +192,22 @@ impl Configuration {
                     (&self.scaled, &own.related),
                     (&known.configuration.scaled, &other.related),
                 );
-                let left = before - dot(&own.told[..other.told.len()], &other.told);
-                let told = left / known.deviations[number];
-                own.told.push(told);
-                own.normal.variance = (own.normal.variance - told * told).max(0.0);
+                own.hear(before, other, known.deviations[number]);
             }
         }
+    }
+
+    /// Under each hypothesis, the deviation of a run.
+    fn deviations_of_run(&self, adapted: &AdaptedModel) -> Vec<f64> {
+        let under = self.under.iter().zip(&adapted.hypotheses);
+        under
+            .map(|(each, hypothesis)| (each.normal.variance + hypothesis.fit.noise).sqrt())
+            .collect()
     }
 
     fn mixture(&self, adapted: &AdaptedModel) -> Normal {
         let under = adapted.hypotheses.iter().zip(&self.under);
         let weighted = under.map(|(hypothesis, each)| (hypothesis.weight, each.normal));
-        Normal::mixture(&weighted.collect::<Vec<_>>())
+        Normal::mixture(weighted)
     }
 }

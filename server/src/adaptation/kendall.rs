@@ -1,5 +1,7 @@
 use hlorank_graph::quality::{Outcome, PairCounts};
 
+use super::linear_algebra::scalar;
+
 /// Returns Kendall's tau-b of two lists of numbers: their agreement about the order of pairs, from −1 to 1. It is 0 if
 /// all numbers of a list are equal, because then there is no order to agree with.
 pub(super) fn tau(one: &[f64], other: &[f64]) -> f64 {
@@ -18,12 +20,9 @@ pub(super) fn deviations_from_chance(tau: f64, measured: usize) -> f64 {
 }
 
 /// The variance of Kendall's tau of two orders that have nothing to do with each other.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer than 2^53 measurements"
-)]
-pub(super) fn variance_by_chance(measured: usize) -> f64 {
-    let measured = measured as f64;
+pub(super) const fn variance_by_chance(measured: usize) -> f64 {
+    // Kendall (1938), for orders without ties.
+    let measured = scalar(measured);
     2.0 * (2.0 * measured + 5.0) / (9.0 * measured * (measured - 1.0))
 }
 

@@ -86,9 +86,14 @@ impl Kernel {
         if points[0].columns.is_empty() {
             return Self::of_points(points, prior.score_unit(), None);
         }
+        Self::of_feature_set(measurements, prior)
+    }
+
+    /// The same of configurations of a feature set, which are alike if their columns are.
+    fn of_feature_set(measurements: &Measurements, prior: Prior) -> Self {
+        let points = &measurements.points;
         let mut scale = ColumnScale::of(points, &measurements.times);
-        let teaching = measurements.clone().at_most(TEACH_LENGTHS);
-        let learned = learn_lengths(&scale, &teaching, prior);
+        let learned = learn_lengths(&scale, measurements, prior);
         scale.lengthen(&learned.of_columns);
         let mut kernel = Self::of_points(points, prior.score_unit(), Some(scale));
         kernel.expected = Some(ExpectedVariances {
@@ -101,10 +106,7 @@ impl Kernel {
 
     /// The kernel of points, with a scale if they have columns. Scores count in `score_unit`.
     pub(super) fn of_points(points: &[Point], score_unit: f64, scale: Option<ColumnScale>) -> Self {
-        let mut dense = vec![Dense::Score];
-        if scale.is_some() || !points[0].bounds.is_empty() {
-            dense.push(Dense::Coordinates);
-        }
+        let has_coordinates = scale.is_some() || !points[0].bounds.is_empty();
         let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
         let orders: Vec<&[u64]> = points.iter().map(|point| &point.orders[..]).collect();
         let mut kernel = Self {
@@ -113,7 +115,7 @@ impl Kernel {
             measured_with: measured_with(&orders),
             measured: Vec::new(),
             coordinates: Vec::new(),
-            dense,
+            dense: dense_groups(has_coordinates),
             partitions: Partitions::of(&orders),
             columns: None,
             scale,
@@ -122,11 +124,19 @@ impl Kernel {
         // Only once it has its units can the kernel scale the points.
         kernel.measured = points.iter().map(|point| kernel.scaled(point)).collect();
         kernel.coordinates = together(&kernel.measured);
-        if kernel.dense == [Dense::Score] && Columns::count(&kernel.partitions) < points.len() {
-            let scores = kernel.measured.iter().map(|each| each.score).collect();
-            kernel.columns = Some(Columns::of(scores, &kernel.partitions));
-        }
+        kernel.columns = kernel.few_columns();
         kernel
+    }
+
+    /// The measured configurations as columns, if there are fewer columns than configurations. A
+    /// function of coordinates has no columns.
+    fn few_columns(&self) -> Option<Columns> {
+        let count = Columns::count(&self.partitions);
+        if self.dense != [Dense::Score] || count >= self.measured.len() {
+            return None;
+        }
+        let scores = self.measured.iter().map(|each| each.score).collect();
+        Some(Columns::of(scores, &self.partitions))
     }
 
     pub(super) fn measured(&self) -> &[ScaledPoint] {
@@ -161,11 +171,8 @@ impl Kernel {
     /// Returns the variance of each dense group and of each tensor, given those of the dense groups and partitions.
     pub(super) fn of_tensors(&self, variances: &[f64]) -> Vec<f64> {
         let (dense, partitions) = variances.split_at(self.dense.len());
-        let of_tensor = self
-            .partitions
-            .of_tensor
-            .iter()
-            .map(|&number| partitions[number]);
+        let numbers = self.partitions.of_tensor.iter();
+        let of_tensor = numbers.map(|&number| partitions[number]);
         dense.iter().copied().chain(of_tensor).collect()
     }
 
@@ -176,20 +183,26 @@ impl Kernel {
         variances: &[f64],
         offset: f64,
     ) -> Vec<f64> {
-        let Some(columns) = &self.columns else {
-            let mut covariances = self.covariances(scaled, variances);
-            for covariance in &mut covariances {
-                *covariance += offset;
-            }
-            return covariances;
-        };
-        let orders = self.measured_with.iter().zip(&scaled.orders);
+        if let Some(columns) = &self.columns {
+            return columns.relations(scaled.score, self.alike_by_order(&scaled.orders));
+        }
+        let mut covariances = self.covariances(scaled, variances);
+        for covariance in &mut covariances {
+            *covariance += offset;
+        }
+        covariances
+    }
+
+    /// For each tensor the number of its partition, and a measured configuration with this order if
+    /// there is one.
+    fn alike_by_order(&self, orders: &[u64]) -> impl Iterator<Item = (usize, Option<usize>)> {
+        let orders = self.measured_with.iter().zip(orders);
         let tensors = self.partitions.of_tensor.iter().zip(orders);
-        let alike = tensors.map(|(&partition, (with, order))| {
+        // Any configuration with the order would do, because all of them are in one part.
+        tensors.map(|(&partition, (with, order))| {
             let first = with.get(order).and_then(|numbers| numbers.first().copied());
             (partition, first)
-        });
-        columns.relations(scaled.score, alike)
+        })
     }
 
     /// Number of families that share the variance evenly: every dense group is one, and so are all tensors together.
@@ -223,11 +236,9 @@ impl Kernel {
     /// Returns what a line in the score adds per unit of the model's score, and at a score of 0, if its value at the measured
     /// configurations is weighted so.
     pub(super) fn line(&self, weights: &[f64]) -> (f64, f64) {
-        let values = self
-            .measured
-            .iter()
-            .zip(weights)
-            .map(|(each, weight)| each.score * weight);
+        // Scores count from their mean, which the value at a score of 0 takes back.
+        let measured = self.measured.iter().zip(weights);
+        let values = measured.map(|(each, weight)| each.score * weight);
         let rise = values.sum::<f64>() / self.score_unit;
         (rise, -rise * self.mean_score)
     }
@@ -247,6 +258,8 @@ impl Kernel {
 
     /// `[measured]` how alike coordinates are to those of each measured configuration.
     fn alike_to_measured(&self, coordinates: &[f64]) -> Vec<f64> {
+        // Eight distances are computed at a time: a coordinate of eight points lies together, so
+        // that the inner loops become vector instructions.
         let mut alike = Vec::with_capacity(self.measured.len() + LANES);
         for others in self.coordinates.chunks_exact(coordinates.len().max(1)) {
             let mut squared = [0.0; LANES];
@@ -260,7 +273,8 @@ impl Kernel {
             }
             alike.extend(squared);
         }
-        // What fills the last eight goes. Without coordinates, all are alike.
+        // The last eight may be filled up with points that do not exist. Without coordinates, all
+        // are alike.
         alike.resize(self.measured.len(), matern(0.0));
         alike
     }
@@ -285,30 +299,38 @@ impl Kernel {
         if let Some(&of_coordinates) = dense.get(1) {
             add_scaled(&mut covariances, &scaled.alike, of_coordinates);
         }
-        for ((with, order), variance) in self.measured_with.iter().zip(&scaled.orders).zip(tensors)
-        {
+        self.add_of_orders(&mut covariances, &scaled.orders, tensors);
+        covariances
+    }
+
+    /// Adds the variance of each tensor to the covariances with the measured configurations that
+    /// have its order.
+    #[inline]
+    fn add_of_orders(&self, covariances: &mut [f64], orders: &[u64], variances: &[f64]) {
+        // Looking up who has the same order skips most pairs: two configurations share few orders.
+        for ((with, order), variance) in self.measured_with.iter().zip(orders).zip(variances) {
             for &number in with.get(order).into_iter().flatten() {
                 covariances[number] += variance;
             }
         }
-        covariances
     }
 
     /// The covariance of two configurations before anything is measured.
     pub(super) fn between(&self, one: &ScaledPoint, other: &ScaledPoint, variances: &[f64]) -> f64 {
         let (dense, tensors) = variances.split_at(self.dense.len());
-        let of_score = dense[0] * one.score * other.score;
         let of_coordinates = dense.get(1).map_or(0.0, |variance| {
             variance * matern(squared_distance(&one.coordinates, &other.coordinates))
         });
         let orders = one.orders.iter().zip(&other.orders).zip(tensors);
-        let of_orders = orders.map(
-            |((one, other), variance)| {
-                if one == other { *variance } else { 0.0 }
-            },
-        );
-        of_score + of_coordinates + of_orders.sum::<f64>()
+        let of_orders = orders.map(|((one, other), variance)| f64::from(one == other) * variance);
+        dense[0] * one.score * other.score + of_coordinates + of_orders.sum::<f64>()
     }
+}
+
+fn dense_groups(has_coordinates: bool) -> Vec<Dense> {
+    let mut dense = vec![Dense::Score];
+    dense.extend(has_coordinates.then_some(Dense::Coordinates));
+    dense
 }
 
 /// `[tensors]` the configurations that have each order, given `[configurations][tensors]` the orders.
@@ -341,24 +363,23 @@ fn together(points: &[ScaledPoint]) -> Vec<[f64; LANES]> {
 /// The bounds of a tile and its volumes; nothing for other tasks.
 fn tile_coordinates(point: &Point) -> Vec<f64> {
     let bounds = point.bounds.iter().copied();
+    // A squared distance has the square of this factor.
     let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
-    bounds
-        .chain(volumes)
-        .map(|coordinate| coordinate / LENGTH_SCALE)
-        .collect()
+    let coordinates = bounds.chain(volumes);
+    coordinates.map(|each| each / LENGTH_SCALE).collect()
 }
 
 /// Learns the lengths of columns in units of a scale. Times are expected to rise with the score.
 fn learn_lengths(scale: &ColumnScale, measurements: &Measurements, prior: Prior) -> Lengths {
+    let measurements = measurements.clone().at_most(TEACH_LENGTHS);
     let points = &measurements.points;
     let coordinates = points.iter().map(|point| scale.coordinates(point));
     let scores = points.iter().map(|point| point.score / prior.score_unit());
-    let times = measurements.times.iter().zip(points);
-    let left = times.map(|(time, point)| time - point.score * prior.slope);
     Lengths::of(&Observations {
         coordinates: &coordinates.collect::<Vec<_>>(),
         scores: &centered(scores.collect()),
-        residuals: &centered(left.collect()),
+        // What the score is expected to explain would otherwise shorten the lengths.
+        residuals: &centered(measurements.beside_scores(prior.slope)),
         counts: &measurements.counts,
         spread: prior.spread,
     })

@@ -4,11 +4,14 @@
 //! likely, given what is expected of them beforehand. The search follows signs of the gradient (Rprop), because it takes a fixed
 //! number of steps of fixed cost.
 
+use std::iter;
+
 use hlorank_graph::pace;
 
 use super::{
     linear_algebra::{Factor, add_scaled, dot},
     matern::{matern, matern_slope},
+    normal::variance,
 };
 
 /// What was learned.
@@ -72,6 +75,14 @@ const STEP: [f64; 3] = [0.3, 0.8, 0.01];
 const LONGER: f64 = 1.3;
 const SHORTER: f64 = 0.5;
 
+/// A search that follows the signs of the gradient.
+struct Descent {
+    /// The length of the next step in each coordinate.
+    steps: Vec<f64>,
+    /// The gradient at the place before.
+    slopes: Vec<f64>,
+}
+
 /// What the covariance depends on.
 struct Parameters {
     /// `[columns]` what a squared difference in each column counts: 1 / length².
@@ -92,15 +103,13 @@ impl Lengths {
     pub(super) fn of(observed: &Observations<'_>) -> Self {
         let deviation = observed.deviation();
         let pairs = Pairs::of(observed, deviation);
-        let mut at = vec![EXPECTED_LENGTH; pairs.columns];
-        at.extend([EXPECTED_AMPLITUDE, EXPECTED_NOISE]);
-        let at = lowest(&pairs, at);
+        let at = lowest(&pairs, expected_logarithms(pairs.columns).collect());
         let (lengths, variances) = at.split_at(pairs.columns);
-        let variance = |logarithm: f64| libm::exp(2.0 * logarithm) * deviation * deviation;
+        let variance_of = |logarithm: f64| libm::exp(2.0 * logarithm) * deviation * deviation;
         Self {
             of_columns: lengths.iter().map(|&each| libm::exp(each)).collect(),
-            amplitude: variance(variances[0]),
-            noise: variance(variances[1]),
+            amplitude: variance_of(variances[0]),
+            noise: variance_of(variances[1]),
         }
     }
 }
@@ -108,66 +117,59 @@ impl Lengths {
 impl Observations<'_> {
     /// The deviation of the residuals, which few of them hardly change from what was expected.
     fn deviation(&self) -> f64 {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "there are far fewer than 2^53 measurements"
-        )]
-        let count = self.residuals.len() as f64;
-        let squares = dot(self.residuals, self.residuals);
-        ((self.spread * self.spread + squares) / (1.0 + count)).sqrt()
+        variance(self.residuals, self.spread).sqrt()
     }
 }
 
 /// Returns the place of the lowest loss on the way.
 fn lowest(pairs: &Pairs, mut at: Vec<f64>) -> Vec<f64> {
-    let [first, longest, shortest] = STEP;
-    let mut steps = vec![first; at.len()];
-    let mut slopes = vec![0.0; at.len()];
+    let mut descent = Descent {
+        steps: vec![STEP[0]; at.len()],
+        slopes: vec![0.0; at.len()],
+    };
     let mut best = at.clone();
     let mut lowest = f64::INFINITY;
     for _ in 0..STEPS {
         let loss = pairs.loss(&at);
+        // A step may overshoot, so that the last place is not always the lowest.
         if loss.value < lowest {
             lowest = loss.value;
             best.clone_from(&at);
         }
-        for (place, slope) in loss.gradient.into_iter().enumerate() {
-            let same = slopes[place] * slope;
-            let step = &mut steps[place];
-            if same > 0.0 {
-                *step = (*step * LONGER).min(longest);
-            } else if same < 0.0 {
-                *step = (*step * SHORTER).max(shortest);
-            }
-            at[place] -= step.copysign(slope);
-            slopes[place] = slope;
-        }
+        descent.follow(&loss.gradient, &mut at);
     }
     best
 }
 
+impl Descent {
+    /// Takes a step down in each coordinate. Signs alone count, because the sizes of slopes differ
+    /// by orders of magnitude.
+    fn follow(&mut self, gradient: &[f64], at: &mut [f64]) {
+        let [_, longest, shortest] = STEP;
+        for (place, &slope) in gradient.iter().enumerate() {
+            let same = self.slopes[place] * slope;
+            let step = &mut self.steps[place];
+            if same > 0.0 {
+                *step = (*step * LONGER).min(longest);
+            } else if same < 0.0 {
+                // A change of the sign means that the lowest place lies between.
+                *step = (*step * SHORTER).max(shortest);
+            }
+            at[place] -= step.copysign(slope);
+            self.slopes[place] = slope;
+        }
+    }
+}
+
 impl Pairs {
     fn of(observed: &Observations<'_>, deviation: f64) -> Self {
-        let count = observed.residuals.len();
         let columns = observed.coordinates.first().map_or(0, Vec::len);
-        let mut differences = Vec::with_capacity(count * count / 2 * columns);
-        for column in pace::in_steps(1, 0..columns) {
-            for (number, one) in observed.coordinates.iter().enumerate() {
-                let others = observed.coordinates[..number].iter();
-                differences.extend(others.map(|other| (one[column] - other[column]).powi(2)));
-            }
-        }
-        let mut fixed = Vec::with_capacity(count * count);
-        for one in observed.scores {
-            let others = observed.scores.iter();
-            fixed.extend(others.map(|other| OFFSET + SLOPE * one * other));
-        }
         let residuals = observed.residuals.iter();
         Self {
-            count,
+            count: residuals.len(),
             columns,
-            differences,
-            fixed,
+            differences: squared_differences(observed.coordinates, columns),
+            fixed: fixed_covariance(observed.scores),
             residuals: residuals.map(|each| each / deviation).collect(),
             shares: observed.counts.iter().map(|count| count.recip()).collect(),
         }
@@ -197,23 +199,39 @@ impl Pairs {
         lacks: &Lacks,
     ) -> Vec<f64> {
         let amplitude = parameters.amplitude;
-        let of_pairs = lacks.of_pairs.iter().zip(distances);
-        // Both halves of the covariance count, which the half before the gradient takes back.
-        let rises: Vec<f64> = of_pairs
-            .map(|(lack, &squared)| lack * -2.0 * matern_slope(squared))
-            .collect();
-        let columns = pace::in_steps(1, self.columns().zip(&parameters.weights));
-        let mut gradient: Vec<f64> = columns
-            .map(|(differences, weight)| amplitude * weight * dot(&rises, differences))
-            .collect();
+        let mut gradient = self.slopes_of_lengths(parameters, distances, lacks);
         let own: f64 = lacks.own.iter().sum();
+        // A pair counts in both halves of the covariance. The half before the loss takes back the
+        // factor 2 of the derivative of a squared deviation with respect to its logarithm.
         gradient.push(amplitude * (2.0 * dot(&lacks.of_pairs, alike) + own));
         gradient.push(parameters.noise * dot(&lacks.own, &self.shares));
         gradient
     }
 
+    /// How the loss rises with the logarithm of each length, by the chain rule: over the
+    /// covariance, the squared distance and the weight of the column.
+    fn slopes_of_lengths(
+        &self,
+        parameters: &Parameters,
+        distances: &[f64],
+        lacks: &Lacks,
+    ) -> Vec<f64> {
+        let of_pairs = lacks.of_pairs.iter().zip(distances);
+        // A pair counts in both halves of the covariance, which the half before the loss takes
+        // back. The factor −2 is that of the derivative of a weight, 1 / length².
+        let rises: Vec<f64> = of_pairs
+            .map(|(lack, &squared)| lack * -2.0 * matern_slope(squared))
+            .collect();
+        let amplitude = parameters.amplitude;
+        let columns = pace::in_steps(1, self.columns().zip(&parameters.weights));
+        columns
+            .map(|(differences, weight)| amplitude * weight * dot(&rises, differences))
+            .collect()
+    }
+
     /// The squared differences of every pair, column by column.
     fn columns(&self) -> impl Iterator<Item = &[f64]> {
+        // A single configuration has no pairs, and a chunk may not be empty.
         self.differences.chunks_exact(self.pairs().max(1))
     }
 
@@ -232,15 +250,13 @@ impl Pairs {
 
     /// The lower triangle of the covariance.
     fn covariance(&self, alike: &[f64], parameters: &Parameters) -> Vec<f64> {
-        let &Parameters {
-            amplitude, noise, ..
-        } = parameters;
+        let amplitude = parameters.amplitude;
         let mut covariance = self.fixed.clone();
         let mut from = 0;
         for row in 0..self.count {
             let values = &mut covariance[row * self.count..][..=row];
             add_scaled(&mut values[..row], &alike[from..][..row], amplitude);
-            values[row] += amplitude + noise * self.shares[row];
+            values[row] += amplitude + parameters.noise * self.shares[row];
             from += row;
         }
         covariance
@@ -252,6 +268,8 @@ impl Pairs {
             of_pairs: Vec::with_capacity(self.pairs()),
             own: Vec::with_capacity(self.count),
         };
+        // With the covariance A and the residuals r, this is A⁻¹ − A⁻¹r·rᵀA⁻¹: twice the derivative
+        // of the negative logarithm of a normal density with respect to A.
         for row in pace::in_steps(1, 0..self.count) {
             let others = inverse[row * self.count..][..row].iter().zip(solved);
             let of_pairs = others.map(|(inverse, other)| inverse - solved[row] * other);
@@ -261,6 +279,28 @@ impl Pairs {
         }
         lacks
     }
+}
+
+/// `[columns, pairs]`
+fn squared_differences(coordinates: &[Vec<f64>], columns: usize) -> Vec<f64> {
+    let count = coordinates.len();
+    let mut differences = Vec::with_capacity(count * count / 2 * columns);
+    for column in pace::in_steps(1, 0..columns) {
+        for (number, one) in coordinates.iter().enumerate() {
+            let others = coordinates[..number].iter();
+            differences.extend(others.map(|other| (one[column] - other[column]).powi(2)));
+        }
+    }
+    differences
+}
+
+/// `[measured, measured]` what a common offset and a line in the score share.
+fn fixed_covariance(scores: &[f64]) -> Vec<f64> {
+    let mut fixed = Vec::with_capacity(scores.len() * scores.len());
+    for one in scores {
+        fixed.extend(scores.iter().map(|other| OFFSET + SLOPE * one * other));
+    }
+    fixed
 }
 
 impl Parameters {
@@ -275,17 +315,19 @@ impl Parameters {
     }
 }
 
+/// The logarithms that are expected of the columns' lengths, of the amplitude and of the noise.
+fn expected_logarithms(columns: usize) -> impl Iterator<Item = f64> {
+    let lengths = iter::repeat_n(EXPECTED_LENGTH, columns);
+    lengths.chain([EXPECTED_AMPLITUDE, EXPECTED_NOISE])
+}
+
 impl Loss {
     /// Adds how unlikely the logarithms are before anything is measured.
     fn add_expectations(&mut self, at: &[f64]) {
-        let columns = at.len() - 2;
-        let expected = |place: usize| match place.checked_sub(columns) {
-            None => EXPECTED_LENGTH,
-            Some(0) => EXPECTED_AMPLITUDE,
-            Some(_) => EXPECTED_NOISE,
-        };
-        for (place, (at, slope)) in at.iter().zip(&mut self.gradient).enumerate() {
-            let off = at - expected(place);
+        let expected = expected_logarithms(at.len() - 2);
+        // Each logarithm has a normal distribution with a deviation of 1.
+        for ((at, slope), expected) in at.iter().zip(&mut self.gradient).zip(expected) {
+            let off = at - expected;
             self.value += 0.5 * off * off;
             *slope += off;
         }

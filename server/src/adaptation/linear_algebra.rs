@@ -24,6 +24,7 @@ pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     for (lane, (one, other)) in lanes.iter_mut().zip(rest) {
         *lane += one * other;
     }
+    // Sums of pairs are what vector registers add up, and round less than a chain of additions.
     let halves: [f64; LANES / 2] =
         std::array::from_fn(|lane| lanes[lane] + lanes[lane + LANES / 2]);
     (halves[0] + halves[2]) + (halves[1] + halves[3])
@@ -62,6 +63,7 @@ impl Triangle {
 
     pub(super) fn of_eights(&self) -> TriangleOfEights {
         let size = self.size;
+        // Each block of eight rows has eight columns more than the block before it.
         let mut columns = Vec::with_capacity((size + LANES) * size.div_ceil(LANES) / 2);
         for first in (0..size).step_by(LANES) {
             let last = (first + LANES).min(size);
@@ -92,6 +94,7 @@ impl TriangleOfEights {
         let mut reduced = Vec::with_capacity(self.size + LANES);
         let mut left = &self.columns[..];
         while !left.is_empty() {
+            // As in `of_eights`: eight rows have columns up to the diagonal of the last of them.
             let rows = (reduced.len() + LANES).min(self.size);
             let (columns, others) = left.split_at(rows);
             let mut sums = [0.0; LANES];
@@ -145,6 +148,7 @@ impl Factor {
                 add_scaled(&mut inverse[column * size..][..=column], factor, value);
             }
         }
+        // The sums above are those of the lower triangle, and the inverse is symmetric.
         for row in 0..*size {
             for column in 0..row {
                 inverse[column * size + row] = inverse[row * size + column];
@@ -199,6 +203,12 @@ fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
 /// Returns the diagonal of a `[size, size]` matrix.
 pub(super) fn diagonal(matrix: &[f64], size: usize) -> impl Iterator<Item = f64> {
     (0..size).map(move |row| matrix[row * size + row])
+}
+
+/// A count as a scalar.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub(super) const fn scalar(count: usize) -> f64 {
+    count as f64
 }
 
 /// Adds values, each multiplied by a factor.

@@ -43,6 +43,8 @@ const SERIES: [f64; 9] = [
 fn exp_of_minus(x: f64) -> f64 {
     // e^−x = 2^−halvings = 2^−whole · e^rest, where the rest is so small that a short series gives it.
     let halvings = x.min(LARGEST) * std::f64::consts::LOG2_E;
+    // The sum has no digits after the point, and its last bits are the whole number. Shifted to the
+    // place of the exponent and taken from the bits of 1, they are a power of 2.
     let shifted = halvings + ROUNDING;
     let whole = shifted - ROUNDING;
     let rest = (whole - halvings) * std::f64::consts::LN_2;

@@ -1,3 +1,5 @@
+use std::mem::take;
+
 use super::{Point, kendall::tau};
 use crate::split_mix::mix;
 use crate::statistics::deviation;
@@ -32,11 +34,11 @@ const SLOWER: f64 = 0.2;
 impl Measurements {
     /// Sorts measurements, and combines those of one configuration.
     pub(crate) fn of(mut measured: Vec<Measurement>) -> Self {
+        // The order is total, so that sums have the same bits in whatever order reports came in.
         let key = |each: &Measurement| (each.seconds.map(f64::to_bits), each.repeats);
         measured.sort_unstable_by(|one, other| {
-            one.point
-                .compare(&other.point)
-                .then_with(|| key(one).cmp(&key(other)))
+            let points = one.point.compare(&other.point);
+            points.then_with(|| key(one).cmp(&key(other)))
         });
         let mut all = Self::default();
         for same in measured.chunk_by(|one, other| one.point == other.point) {
@@ -55,14 +57,14 @@ impl Measurements {
     fn add(&mut self, same: &[Measurement]) {
         let mut sum = 0.0;
         let mut count = 0.0;
-        for (seconds, repeats) in same
-            .iter()
-            .filter_map(|each| Some((each.seconds?, f64::from(each.repeats))))
-        {
+        let timed = same.iter();
+        let timed = timed.filter_map(|each| Some((each.seconds?, f64::from(each.repeats))));
+        for (seconds, repeats) in timed {
             sum += repeats * libm::log(seconds);
             count += repeats;
         }
         let point = same[0].point.clone();
+        // A configuration that succeeded once has a time, however often it failed.
         if count == 0.0 {
             return self.failed.push(point);
         }
@@ -79,33 +81,33 @@ impl Measurements {
         }
         let mut order: Vec<usize> = (0..self.measured()).collect();
         order.sort_by(|&one, &other| self.times[one].total_cmp(&self.times[other]));
+        // The fastest are what a search is about, and the others say how the rest of the space
+        // looks.
         order[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
         order.truncate(count);
-        order.sort_unstable();
-        self.points = order
-            .iter()
-            .map(|&place| self.points[place].clone())
-            .collect();
-        self.times = order.iter().map(|&place| self.times[place]).collect();
-        self.counts = order.iter().map(|&place| self.counts[place]).collect();
-        self
+        Self {
+            failed: take(&mut self.failed),
+            ..self.at(order)
+        }
     }
 
     /// Returns at most `count` configurations that have a time: those that a fixed draw by configuration gives.
     pub(super) fn drawn(&self, count: usize) -> Self {
         let mut order: Vec<usize> = (0..self.measured()).collect();
-        if order.len() > count {
-            order.sort_by_cached_key(|&place| draw(&self.points[place]));
-            order.truncate(count);
-            order.sort_unstable();
-        }
+        order.sort_by_cached_key(|&place| draw(&self.points[place]));
+        order.truncate(count);
+        self.at(order)
+    }
+
+    /// Returns the configurations at some places, in the order of configurations, without those
+    /// that failed.
+    fn at(&self, mut places: Vec<usize>) -> Self {
+        places.sort_unstable();
+        let places = || places.iter().copied();
         Self {
-            points: order
-                .iter()
-                .map(|&place| self.points[place].clone())
-                .collect(),
-            times: order.iter().map(|&place| self.times[place]).collect(),
-            counts: order.iter().map(|&place| self.counts[place]).collect(),
+            points: places().map(|place| self.points[place].clone()).collect(),
+            times: places().map(|place| self.times[place]).collect(),
+            counts: places().map(|place| self.counts[place]).collect(),
             failed: Vec::new(),
         }
     }
@@ -124,6 +126,15 @@ impl Measurements {
         self
     }
 
+    /// `[points]` ln(seconds) without what scores explain, given how much it rises per unit of
+    /// score.
+    pub(super) fn beside_scores(&self, slope: f64) -> Vec<f64> {
+        let timed = self.timed();
+        timed
+            .map(|(point, time)| time - slope * point.score)
+            .collect()
+    }
+
     /// The configurations that have a time, and their mean ln(seconds), in the order of configurations.
     pub(super) fn timed(&self) -> impl Iterator<Item = (&Point, f64)> {
         self.points.iter().zip(self.times.iter().copied())
@@ -132,6 +143,11 @@ impl Measurements {
     /// Number of configurations that have a time.
     pub(crate) fn measured(&self) -> usize {
         self.times.len()
+    }
+
+    /// Number of configurations that have a time or failed.
+    pub(super) fn distinct(&self) -> usize {
+        self.times.len() + self.failed.len()
     }
 
     /// Kendall's tau of the times and the scores.

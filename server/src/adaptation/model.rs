@@ -68,6 +68,15 @@ pub(crate) struct Prediction {
     pub(crate) deviation: f64,
 }
 
+/// Measurements as they teach.
+struct Teaching {
+    measurements: Measurements,
+    /// As [`AdaptedModel::known`].
+    known: Vec<(Point, f64)>,
+    /// How slow times were compressed, if they were.
+    slow_side: Option<SlowSide>,
+}
+
 /// Maximum number of rows of the matrices that learning takes, since it takes time with the cube of it. If there are more
 /// measurements than this and more columns, then as many teach.
 pub(crate) const MAX_SIZE: usize = 300;
@@ -81,27 +90,22 @@ const SURE: f64 = 2.0;
 
 impl AdaptedModel {
     /// Learns from measurements. Returns `None` if they say nothing: fewer than three configurations, or equal times.
-    pub(crate) fn of(prior: Prior, mut measurements: Measurements) -> Option<Self> {
+    pub(crate) fn of(prior: Prior, measurements: Measurements) -> Option<Self> {
         if !measurements.teach() {
             return None;
         }
         let fastest = measurements.fastest();
-        let mut slow_side = None;
-        let mut known = Vec::new();
-        if !measurements.points[0].columns.is_empty() {
-            // What is known comes before times are compressed and some of them left out.
-            known = measurements.known();
-            (measurements, slow_side) = feature_set_lesson(measurements);
-        }
-        let mut kernel = Kernel::of(&measurements, prior);
-        if kernel.size() > MAX_SIZE {
-            measurements = measurements.at_most(MAX_SIZE);
-            kernel = Kernel::of(&measurements, prior);
-        }
+        let Teaching {
+            measurements,
+            known,
+            slow_side,
+        } = Teaching::of(measurements);
+        let (kernel, measurements) = bounded_kernel(measurements, prior);
         let score_tau = measurements.tau_of_scores();
         let chance = variance_by_chance(measurements.times.len()).sqrt();
         let contradicts = score_tau < -SURE * chance;
-        let hypotheses = hypotheses(&kernel, &measurements, prior, contradicts);
+        let slopes = slopes(prior, !contradicts && measurements.scores_differ());
+        let hypotheses = hypotheses(&kernel, &measurements, prior, slopes);
         let basis = Basis {
             contradicts,
             score_tau,
@@ -154,11 +158,8 @@ impl AdaptedModel {
 
     /// The ln(seconds) that [`Self::predict`] predicts, in a fraction of its time.
     pub(crate) fn predict_mean(&self, point: &Point) -> f64 {
-        if self.has_failed(point) {
-            return f64::INFINITY;
-        }
-        if let Some(log_seconds) = self.known(point) {
-            return log_seconds;
+        if let Some(measured) = self.measured(point) {
+            return measured.log_seconds;
         }
         if let Some(effects) = &self.effects {
             return self.restored(effects.of_point(point));
@@ -171,9 +172,19 @@ impl AdaptedModel {
         self.restored(means.sum())
     }
 
-    fn has_failed(&self, point: &Point) -> bool {
+    /// What was measured of a configuration, which then is not predicted.
+    fn measured(&self, point: &Point) -> Option<Prediction> {
         let mut failed = self.failed.iter();
-        failed.any(|failed| failed.is_same_configuration(point))
+        if failed.any(|failed| failed.is_same_configuration(point)) {
+            return Some(Prediction {
+                log_seconds: f64::INFINITY,
+                deviation: 0.0,
+            });
+        }
+        self.known(point).map(|log_seconds| Prediction {
+            log_seconds,
+            deviation: self.basis.noise,
+        })
     }
 
     /// What a prediction of compressed slow times means.
@@ -183,28 +194,25 @@ impl AdaptedModel {
     }
 
     pub(crate) fn predict(&self, point: &Point) -> Prediction {
-        if self.has_failed(point) {
-            return Prediction {
-                log_seconds: f64::INFINITY,
-                deviation: 0.0,
-            };
+        if let Some(measured) = self.measured(point) {
+            return measured;
         }
-        if let Some(log_seconds) = self.known(point) {
-            return Prediction {
-                log_seconds,
-                deviation: self.basis.noise,
-            };
-        }
-        let scaled = self.kernel.scaled(point);
-        let under = self.hypotheses.iter();
-        let under = under.map(|each| (each.weight, each.predict(&self.kernel, point, &scaled)));
-        let normal = Normal::mixture(&under.collect::<Vec<_>>());
+        let normal = self.posterior(point);
+        // Effects are the same mean, added up as `predict_mean` and tables of a batch add it up, so
+        // that the bits are equal.
         let effects = self.effects.as_ref();
         let log_seconds = effects.map_or(normal.mean, |effects| effects.of_point(point));
         Prediction {
             log_seconds: self.restored(log_seconds),
             deviation: normal.variance.sqrt(),
         }
+    }
+
+    /// The distribution of a run of a configuration, over all hypotheses.
+    fn posterior(&self, point: &Point) -> Normal {
+        let scaled = self.kernel.scaled(point);
+        let under = self.hypotheses.iter();
+        Normal::mixture(under.map(|each| (each.weight, each.predict(&self.kernel, point, &scaled))))
     }
 }
 
@@ -216,10 +224,7 @@ impl Hypothesis {
         measurements: &Measurements,
         prior: Prior,
     ) -> Self {
-        let times = measurements.times.iter().zip(&measurements.points);
-        let residuals: Vec<f64> = times
-            .map(|(time, point)| time - slope * point.score)
-            .collect();
+        let residuals = measurements.beside_scores(slope);
         let mean = mean(&residuals);
         let residuals = centered(residuals);
         let counts = &measurements.counts;
@@ -236,6 +241,17 @@ impl Hypothesis {
         self.mean + self.slope * point.score
     }
 
+    /// What a unit of score adds to the mean of a configuration, and the mean at a score of 0, both
+    /// without its orders.
+    fn line(&self, kernel: &Kernel) -> (f64, f64) {
+        let fit = &self.fit;
+        let (rise, start) = kernel.line(&fit.weights);
+        let offset = fit.offset * fit.weights.iter().sum::<f64>();
+        let of_score = fit.variances[0];
+        let start = self.mean + offset + of_score * start;
+        (self.slope + of_score * rise, start)
+    }
+
     /// Mean and widened variance of the ln(seconds) of a run.
     fn predict(&self, kernel: &Kernel, point: &Point, scaled: &ScaledPoint) -> Normal {
         let related = self.fit.relate(kernel, scaled);
@@ -248,31 +264,58 @@ impl Hypothesis {
     }
 }
 
-/// What teaches of a feature set, and how its slow times count.
-fn feature_set_lesson(measurements: Measurements) -> (Measurements, Option<SlowSide>) {
-    let measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
-    // What takes the place of scores expects slow times as they are.
-    if measurements.scores_differ() {
-        return (measurements, None);
+impl Teaching {
+    fn of(measurements: Measurements) -> Self {
+        if measurements.points[0].columns.is_empty() {
+            return Self::as_measured(measurements);
+        }
+        Self {
+            // What is known comes before times are compressed and some of them left out.
+            known: measurements.known(),
+            ..Self::of_feature_set(measurements)
+        }
     }
-    let slow = SlowSide::of(&measurements);
-    (slow.compressed(measurements), Some(slow))
+
+    fn of_feature_set(measurements: Measurements) -> Self {
+        let measurements = measurements.with_failures_slow().at_most(MAX_SIZE);
+        // What takes the place of scores expects slow times as they are.
+        if measurements.scores_differ() {
+            return Self::as_measured(measurements);
+        }
+        let slow_side = SlowSide::of(&measurements);
+        Self {
+            slow_side: Some(slow_side),
+            ..Self::as_measured(slow_side.compressed(measurements))
+        }
+    }
+
+    fn as_measured(measurements: Measurements) -> Self {
+        Self {
+            measurements,
+            known: Vec::new(),
+            slow_side: None,
+        }
+    }
 }
 
-/// The hypotheses after the measurements: that scores count unless they are contradicted, and that they do not if that is in doubt.
+/// The kernel of measurements, of which some are left out if learning from all would take too long.
+fn bounded_kernel(measurements: Measurements, prior: Prior) -> (Kernel, Measurements) {
+    let kernel = Kernel::of(&measurements, prior);
+    // Only the kernel knows its size, because many measurements may have few columns.
+    if kernel.size() <= MAX_SIZE {
+        return (kernel, measurements);
+    }
+    let measurements = measurements.at_most(MAX_SIZE);
+    (Kernel::of(&measurements, prior), measurements)
+}
+
+/// The hypotheses of these slopes after the measurements.
 fn hypotheses(
     kernel: &Kernel,
     measurements: &Measurements,
     prior: Prior,
-    contradicts: bool,
+    slopes: Vec<f64>,
 ) -> Vec<Hypothesis> {
-    let slopes: &[f64] = if contradicts || !measurements.scores_differ() {
-        &[0.0]
-    } else if prior.doubt > 0.0 {
-        &[prior.slope, 0.0]
-    } else {
-        &[prior.slope]
-    };
     let gram;
     let covariance: &dyn Covariance = if let Some(columns) = kernel.columns() {
         columns
@@ -280,10 +323,19 @@ fn hypotheses(
         gram = Gram::of(kernel, kernel.partitions());
         &gram
     };
-    let of_slope = |&slope| Hypothesis::of(slope, kernel, covariance, measurements, prior);
-    let mut hypotheses: Vec<Hypothesis> = slopes.iter().map(of_slope).collect();
+    // All hypotheses have one covariance, which is made once, because it takes the time.
+    let of_slope = |slope| Hypothesis::of(slope, kernel, covariance, measurements, prior);
+    let mut hypotheses: Vec<Hypothesis> = slopes.into_iter().map(of_slope).collect();
     weigh(&mut hypotheses, prior.doubt);
     hypotheses
+}
+
+/// The slope of each hypothesis: that scores count if they count at all, and that they do not if
+/// that is in doubt.
+fn slopes(prior: Prior, scores_count: bool) -> Vec<f64> {
+    let with_scores = scores_count.then_some(prior.slope);
+    let without = (!scores_count || prior.doubt > 0.0).then_some(0.0);
+    with_scores.into_iter().chain(without).collect()
 }
 
 /// Sets the probability of each hypothesis after the measurements, given that of the second one before them.
@@ -308,12 +360,9 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis]) -> Option<Effects> {
     let mut constant = 0.0;
     let mut slope = 0.0;
     for each in hypotheses {
-        let fit = &each.fit;
-        let (rise, start) = kernel.line(&fit.weights);
-        let offset = fit.offset * fit.weights.iter().sum::<f64>();
-        let of_score = fit.variances[0];
-        constant += each.weight * (each.mean + offset + of_score * start);
-        slope += each.weight * (each.slope + of_score * rise);
+        let (rise, start) = each.line(kernel);
+        constant += each.weight * start;
+        slope += each.weight * rise;
     }
     let of_configuration = |tensor, number: usize| {
         let group = kernel.dense() + tensor;
@@ -328,21 +377,32 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis]) -> Option<Effects> {
     })
 }
 
-fn basis_of(hypotheses: &[Hypothesis], Measurements { times, .. }: &Measurements) -> Basis {
-    let mut predicted = times.clone();
+/// `[measured]` the ln(seconds) of each configuration that the measurements of the others predict.
+fn left_out_predictions(hypotheses: &[Hypothesis], times: &[f64]) -> Vec<f64> {
+    let mut predicted = times.to_vec();
     for each in hypotheses {
         for (time, error) in predicted.iter_mut().zip(each.fit.left_out()) {
             *time -= each.weight * error;
         }
     }
-    let left_out_tau = tau(times, &predicted);
-    let supported = left_out_tau + SURE * variance_by_chance(times.len()).sqrt();
+    predicted
+}
+
+/// The probability that the slope of the score holds, at most what the leave-one-out tau supports.
+fn trust(hypotheses: &[Hypothesis], left_out_tau: f64, measured: usize) -> f64 {
+    let supported = left_out_tau + SURE * variance_by_chance(measured).sqrt();
     let with_score = hypotheses.iter().filter(|each| each.slope > 0.0);
     let believed: f64 = with_score.map(|each| each.weight).sum();
+    believed.min(supported.clamp(0.0, 1.0))
+}
+
+fn basis_of(hypotheses: &[Hypothesis], Measurements { times, .. }: &Measurements) -> Basis {
+    let predicted = left_out_predictions(hypotheses, times);
+    let left_out_tau = tau(times, &predicted);
     let noises = hypotheses.iter().map(|each| each.weight * each.fit.noise);
     Basis {
         learned: times.len(),
-        trust: believed.min(supported.clamp(0.0, 1.0)),
+        trust: trust(hypotheses, left_out_tau, times.len()),
         noise: noises.sum::<f64>().sqrt(),
         left_out_tau,
         ..Basis::default()

@@ -1,3 +1,5 @@
+use super::linear_algebra::{dot, scalar};
+
 /// A normal distribution of ln(seconds).
 #[derive(Clone, Copy)]
 pub(super) struct Normal {
@@ -7,7 +9,8 @@ pub(super) struct Normal {
 
 impl Normal {
     /// Mean and variance of a mixture of distributions, each with its weight.
-    pub(super) fn mixture(weighted: &[(f64, Self)]) -> Self {
+    pub(super) fn mixture(weighted: impl Iterator<Item = (f64, Self)>) -> Self {
+        let weighted: Vec<(f64, Self)> = weighted.collect();
         let means = weighted.iter().map(|(weight, each)| weight * each.mean);
         let mean: f64 = means.sum();
         // The law of total variance: that within the distributions, and that of their means.
@@ -27,11 +30,19 @@ impl Normal {
     }
 }
 
+/// The variance of residuals around 0, given the deviation that is expected of them before they are
+/// known. It counts as much as one of them.
+pub(super) fn variance(residuals: &[f64], expected: f64) -> f64 {
+    let squares = dot(residuals, residuals);
+    (expected * expected + squares) / (1.0 + scalar(residuals.len()))
+}
+
 /// What a normally distributed number exceeds 0 by in expectation, given its mean and deviation.
 fn expected_improvement(mean: f64, deviation: f64) -> f64 {
     if deviation <= 0.0 {
         return mean.max(0.0);
     }
+    // This is the closed form of Jones, Schonlau and Welch (1998). Rounding may make it negative.
     let standard = mean / deviation;
     let density = libm::exp(-0.5 * standard * standard) / std::f64::consts::TAU.sqrt();
     let below = 0.5 * libm::erfc(-standard * std::f64::consts::FRAC_1_SQRT_2);

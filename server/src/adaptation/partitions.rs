@@ -29,12 +29,7 @@ impl Partitions {
         for tensor in 0..orders.first().map_or(0, |first| first.len()) {
             let part = parts(orders.iter().map(|each| each[tensor]));
             let number = *known.entry(part.clone()).or_insert_with(|| {
-                let parts = part.iter().max().map_or(0, |&last| last as usize + 1);
-                partitions.all.push(Partition {
-                    part,
-                    parts,
-                    tensors: 0.0,
-                });
+                partitions.all.push(Partition::of(part));
                 partitions.all.len() - 1
             });
             partitions.all[number].tensors += 1.0;
@@ -46,6 +41,18 @@ impl Partitions {
     /// Number of parts of all partitions.
     pub(super) fn parts(&self) -> usize {
         self.all.iter().map(|partition| partition.parts).sum()
+    }
+}
+
+impl Partition {
+    /// A partition that no tensor makes yet.
+    fn of(part: Vec<u32>) -> Self {
+        let parts = part.iter().max().map_or(0, |&last| last as usize + 1);
+        Self {
+            part,
+            parts,
+            tensors: 0.0,
+        }
     }
 }
 

@@ -2,6 +2,7 @@ use std::cmp::Ordering;
 
 use hlorank_graph::{ConfigInput, ConfigValues, Digest, FusionBatch, NodeFeatureBatch};
 
+use super::linear_algebra::scalar;
 use crate::model::ScoreUnit;
 
 /// What the kernel compares of a configuration.
@@ -70,8 +71,8 @@ impl Point {
             ScoreUnit::None => score.into(),
         };
         let values: Vec<f32> = batch.values(config).collect();
-        let has_nodes = batch.nodes() > 1;
-        let columns = if has_nodes {
+        let nodes = (batch.nodes() > 1).then(|| digest(&values));
+        let columns = if nodes.is_some() {
             aggregated(&values, batch.columns())
         } else {
             values.iter().map(|&value| value.into()).collect()
@@ -79,7 +80,7 @@ impl Point {
         Self {
             score,
             columns,
-            nodes: has_nodes.then(|| digest(&values)),
+            nodes,
             ..Self::default()
         }
     }
@@ -99,6 +100,7 @@ impl Point {
 
     /// A total order of configurations, whatever a model says of them.
     pub(crate) fn compare_configuration(&self, other: &Self) -> Ordering {
+        // The bits are compared, because they are in a total order, unlike the values.
         let numbers = |one: &[f64], other: &[f64]| {
             one.iter()
                 .map(|value| value.to_bits())
@@ -136,18 +138,9 @@ impl Point {
 /// The mean, least and largest value of each column.
 fn aggregated(values: &[f32], columns: usize) -> Vec<f64> {
     let of_column = |column: usize| {
-        let of_nodes = || {
-            values
-                .iter()
-                .skip(column)
-                .step_by(columns)
-                .map(|&value| f64::from(value))
-        };
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "there are far fewer than 2^53 nodes"
-        )]
-        let mean = of_nodes().sum::<f64>() / (values.len() / columns) as f64;
+        let nodes = values.iter().skip(column).step_by(columns);
+        let of_nodes = || nodes.clone().map(|&value| f64::from(value));
+        let mean = of_nodes().sum::<f64>() / scalar(values.len() / columns);
         let least = of_nodes().fold(f64::INFINITY, f64::min);
         let largest = of_nodes().fold(f64::NEG_INFINITY, f64::max);
         [mean, least, largest]
@@ -161,34 +154,31 @@ fn digest(values: &[f32]) -> Digest {
 }
 
 fn log_seconds(seconds: f32) -> f64 {
+    // A model may predict 0 or infinity, whose logarithm nothing could be learned from.
     let [least, most] = SECONDS;
     libm::log(f64::from(seconds).clamp(least, most))
 }
 
 fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Vec<u64>, Vec<f64>) {
     match values {
-        ConfigValues::Int64(values) => (
-            values[start..][..size]
-                .chunks(ORDER_VALUES)
-                .map(order)
-                .collect(),
-            Vec::new(),
-        ),
+        ConfigValues::Int64(values) => {
+            let orders = values[start..][..size].chunks(ORDER_VALUES);
+            (orders.map(order).collect(), Vec::new())
+        }
         ConfigValues::Float32(values) => {
             let (bounds, features) = BOUNDS_OF;
             let kinds = values[start..][..size].chunks(features);
-            (
-                Vec::new(),
-                kinds
-                    .flat_map(|kind| kind[..bounds].iter().map(|&bound| logarithm(bound)))
-                    .collect(),
-            )
+            // The sum and the product of the bounds follow from the bounds.
+            let bounds = kinds.flat_map(|kind| kind[..bounds].iter().copied().map(logarithm));
+            (Vec::new(), bounds.collect())
         }
     }
 }
 
 /// The values −1..5 of an order of dimensions as one number in base 7, as in a `LayoutEntry`.
 fn order(values: &[i64]) -> u64 {
+    // As in a layout's entry, the last value is the most significant digit, so that the two forms
+    // of an order are equal numbers.
     values.iter().rev().fold(0, |number, value| {
         number * 7 + value.saturating_add(1).clamp(0, 6).unsigned_abs()
     })

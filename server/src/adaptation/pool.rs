@@ -3,7 +3,7 @@
 use super::{
     Measurements, Point, Prior,
     kendall::{tau, variance_by_chance},
-    linear_algebra::{Factor, add_scaled, dot},
+    linear_algebra::{Factor, add_scaled, dot, scalar},
 };
 use crate::statistics::{centered, mean};
 
@@ -49,6 +49,15 @@ struct CenteredTimes {
     scores: Vec<f64>,
 }
 
+/// The equations `(XᵀX + λI)·b = Xᵀy` of a linear regression.
+#[derive(Default)]
+struct NormalEquations {
+    /// `[columns, columns]` the product `XᵀX`.
+    products: Vec<f64>,
+    /// `[columns]` the product `Xᵀy`.
+    sums: Vec<f64>,
+}
+
 /// The unit of logarithms of bounds, which is about twice their deviation in lists of tiles.
 const BOUNDS_UNIT: f64 = 2.2;
 
@@ -74,26 +83,11 @@ impl Pool {
     /// Learns from the measurements of other kernels. Returns no pool if they predict each other no better than the model does,
     /// which shows when each kernel is left out in turn.
     pub(crate) fn of(prior: Prior, graphs: &[Measurements]) -> (Option<Self>, PoolBasis) {
-        let enough = graphs
-            .iter()
-            .filter(|graph| graph.measured() >= MIN_MEASURED);
+        let has_enough = |graph: &&Measurements| graph.measured() >= MIN_MEASURED;
+        let enough = graphs.iter().filter(has_enough);
         let centered = enough.map(|graph| CenteredTimes::of(prior, graph));
         let centered: Vec<CenteredTimes> = centered.collect();
-        let mut basis = PoolBasis {
-            graphs: centered.len(),
-            measured: centered.iter().map(|graph| graph.times.len()).sum(),
-            ..PoolBasis::default()
-        };
-        if centered.len() < MIN_KERNELS {
-            basis.refusal = Some(PoolRefusal::TooFewKernels);
-            return (None, basis);
-        }
-        let chance = basis.leave_each_out(prior, &centered);
-        basis.refusal = match basis.left_out_tau {
-            tau if tau <= SURE * chance => Some(PoolRefusal::NoBetterThanChance),
-            tau if tau <= basis.score_tau + GAIN => Some(PoolRefusal::NoBetterThanModel),
-            _ => None,
-        };
+        let basis = PoolBasis::of(prior, &centered);
         let pool = || Self {
             rises: in_units(prior, rises(prior, centered.iter())),
         };
@@ -107,10 +101,35 @@ impl Pool {
 }
 
 impl PoolBasis {
+    fn of(prior: Prior, graphs: &[CenteredTimes]) -> Self {
+        let mut basis = Self {
+            graphs: graphs.len(),
+            measured: graphs.iter().map(|graph| graph.times.len()).sum(),
+            ..Self::default()
+        };
+        basis.refusal = if graphs.len() < MIN_KERNELS {
+            Some(PoolRefusal::TooFewKernels)
+        } else {
+            let chance = basis.leave_each_out(prior, graphs);
+            basis.reason_to_refuse(chance)
+        };
+        basis
+    }
+
+    /// Why a pool is not used, given by how much the mean tau deviates from 0 by chance.
+    fn reason_to_refuse(&self, chance: f64) -> Option<PoolRefusal> {
+        // Chance comes first: a pool may beat a model that is worse than random.
+        match self.left_out_tau {
+            tau if tau <= SURE * chance => Some(PoolRefusal::NoBetterThanChance),
+            tau if tau <= self.score_tau + GAIN => Some(PoolRefusal::NoBetterThanModel),
+            _ => None,
+        }
+    }
+
     /// Compares the times of each kernel with what the others and the model predict. Returns by how much the mean tau deviates from
     /// 0 by chance.
     fn leave_each_out(&mut self, prior: Prior, graphs: &[CenteredTimes]) -> f64 {
-        let count = graphs.len();
+        let share = |value: f64| value / scalar(graphs.len());
         let mut variance = 0.0;
         for (number, left_out) in graphs.iter().enumerate() {
             let (before, from) = graphs.split_at(number);
@@ -118,10 +137,10 @@ impl PoolBasis {
             let rows = left_out.rows.iter();
             let predicted: Vec<f64> = rows.map(|row| dot(row, &rises)).collect();
             let times = &left_out.times;
-            self.left_out_tau += share(tau(times, &predicted), count);
-            self.score_tau += share(tau(times, &left_out.scores), count);
+            self.left_out_tau += share(tau(times, &predicted));
+            self.score_tau += share(tau(times, &left_out.scores));
             // The variance of a share falls with its square.
-            variance += share(share(variance_by_chance(times.len()), count), count);
+            variance += share(share(variance_by_chance(times.len())));
         }
         variance.sqrt()
     }
@@ -131,6 +150,7 @@ impl CenteredTimes {
     fn of(prior: Prior, measurements: &Measurements) -> Self {
         let points = &measurements.points;
         let mut rows: Vec<Vec<f64>> = points.iter().map(|point| row(prior, point)).collect();
+        // Kernels have levels of their own, which centering takes out. Only the rises are common.
         for place in 0..rows[0].len() {
             let column: Vec<f64> = rows.iter().map(|row| row[place]).collect();
             let center = mean(&column);
@@ -155,28 +175,37 @@ fn row(prior: Prior, point: &Point) -> Vec<f64> {
 /// What a unit of the score and of each bound adds: a Bayesian linear regression, in which the score is expected to add the
 /// spread, and the bounds nothing.
 fn rises<'a>(prior: Prior, graphs: impl Iterator<Item = &'a CenteredTimes>) -> Vec<f64> {
-    // The normal equations `(XᵀX + λI)·b = Xᵀy` of what the score is not expected to add.
-    let mut products = Vec::new();
-    let mut sums = Vec::new();
+    let mut equations = NormalEquations::default();
     for graph in graphs {
         for (row, time) in graph.rows.iter().zip(&graph.times) {
-            let size = row.len();
-            products.resize(size * size, 0.0);
-            sums.resize(size, 0.0);
-            let left = time - prior.spread * row[0];
-            add_scaled(&mut sums, row, left);
-            for (products, &own) in products.chunks_exact_mut(size).zip(row) {
-                add_scaled(products, row, own);
-            }
+            // What the score is expected to add is taken from the times, and added to the result.
+            equations.add(row, time - prior.spread * row[0]);
         }
     }
-    let size = sums.len();
-    for place in 0..size {
-        products[place * size + place] += NOISE * NOISE / (RISE * RISE);
-    }
-    let mut rises = Factor::of(products, size).solve(&sums);
+    let mut rises = equations.solve(NOISE * NOISE / (RISE * RISE));
     rises[0] += prior.spread;
     rises
+}
+
+impl NormalEquations {
+    fn add(&mut self, row: &[f64], target: f64) {
+        let size = row.len();
+        self.products.resize(size * size, 0.0);
+        self.sums.resize(size, 0.0);
+        add_scaled(&mut self.sums, row, target);
+        for (products, &own) in self.products.chunks_exact_mut(size).zip(row) {
+            add_scaled(products, row, own);
+        }
+    }
+
+    /// Returns b, given λ.
+    fn solve(mut self, ridge: f64) -> Vec<f64> {
+        let size = self.sums.len();
+        for place in 0..size {
+            self.products[place * size + place] += ridge;
+        }
+        Factor::of(self.products, size).solve(&self.sums)
+    }
 }
 
 fn in_units(prior: Prior, mut rises: Vec<f64>) -> Vec<f64> {
@@ -185,14 +214,6 @@ fn in_units(prior: Prior, mut rises: Vec<f64>) -> Vec<f64> {
         *rise /= BOUNDS_UNIT;
     }
     rises
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer than 2^53 kernels"
-)]
-fn share(tau: f64, kernels: usize) -> f64 {
-    tau / kernels as f64
 }
 
 #[cfg(test)]

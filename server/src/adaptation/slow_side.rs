@@ -5,6 +5,7 @@
 //! smooth function of the rest easier to learn.
 
 use super::Measurements;
+use crate::statistics::mean;
 
 /// How times above the median count.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +26,9 @@ impl SlowSide {
         times.sort_by(f64::total_cmp);
         let middle = times[times.len() / 2];
         let fast = &times[..=times.len() / 2];
+        // The slow half is left out, because its largest squares would be nearly all of the sum.
         let squares = fast.iter().map(|time| (time - middle) * (time - middle));
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "there are far fewer than 2^53 measurements"
-        )]
-        let variance = squares.sum::<f64>() / fast.len() as f64;
+        let variance = mean(&squares.collect::<Vec<_>>());
         Self {
             middle,
             unit: variance.sqrt().max(MIN_UNIT),

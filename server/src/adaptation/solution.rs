@@ -8,8 +8,8 @@ pub(super) trait Covariance {
     /// Solves A for the residuals.
     fn solve(&self, variances: &Variances<'_>, residuals: &[f64]) -> Solution;
 
-    /// Returns what predicts other configurations.
-    fn posterior(&self, variances: &Variances<'_>, solution: Solution) -> Posterior;
+    /// Returns what predicts other configurations, given the means and the factor of a solution.
+    fn posterior(&self, variances: &Variances<'_>, means: Vec<f64>, factor: Factor) -> Posterior;
 }
 
 /// What A consists of.
@@ -57,6 +57,7 @@ impl ExplainedVariance {
             .collect()
     }
 }
+
 /// What predicts a configuration from how it is related to the measured ones.
 pub(super) struct Posterior {
     /// `[relations]` what gives the mean.

@@ -11,9 +11,10 @@ use parking_lot::Mutex;
 use super::{
     Measurements, Point, Prior,
     kendall::{deviations_from_chance, tau},
+    linear_algebra::add_scaled,
     trees::{Examples, Trees},
 };
-use crate::statistics::{centered, deviation};
+use crate::statistics::{centered, deviation, mean};
 
 /// What other targets teach about the ln(seconds) of a graph's configurations, up to a common number.
 #[derive(Debug)]
@@ -82,20 +83,12 @@ const SURE: f64 = 2.0;
 impl StudiedSources {
     /// Compares sources with each other.
     pub(crate) fn of(prior: Prior, sources: &[Measurements]) -> Self {
-        let examples: Vec<Option<Examples>> = sources
-            .iter()
-            .map(|source| examples(prior, source))
-            .collect();
-        let studied = sources.iter().zip(&examples).enumerate();
-        let studied = studied.map(|(number, (source, own))| {
-            let measured = source.measured() + source.failed.len();
-            let Some(own) = own else {
-                return StudiedSource::too_few(measured);
-            };
-            let others = examples.iter().enumerate();
-            let others = others.filter(|(other, _)| *other != number);
-            let others: Vec<&Examples> = others.filter_map(|(_, each)| each.as_ref()).collect();
-            StudiedSource::of(measured, own, &others)
+        let examples = sources.iter().map(|source| examples(prior, source));
+        let examples: Vec<Option<Examples>> = examples.collect();
+        let studied = sources.iter().enumerate();
+        let studied = studied.map(|(number, source)| match &examples[number] {
+            Some(own) => StudiedSource::of(source, own, &all_but(number, &examples)),
+            None => StudiedSource::too_few(source),
         });
         Self {
             prior,
@@ -108,27 +101,31 @@ impl StudiedSources {
     pub(crate) fn given(&self, own: &Measurements) -> (Option<Arc<Sources>>, Vec<SourceBasis>) {
         let bases: Vec<SourceBasis> = self.sources.iter().map(|each| each.given(own)).collect();
         let used: Vec<bool> = bases.iter().map(|basis| basis.refusal.is_none()).collect();
-        if !used.contains(&true) {
-            return (None, bases);
-        }
+        let sources = used.contains(&true).then(|| self.used(used));
+        (sources, bases)
+    }
+
+    /// What the sources that are used say together.
+    fn used(&self, used: Vec<bool>) -> Arc<Sources> {
         if let Some(known) = self.together.lock().get(&used) {
-            return (Some(Arc::clone(known)), bases);
+            return Arc::clone(known);
         }
+        // The lock is not held while trees learn, which pauses. Calls that learn the same learn
+        // equal trees, so that it does not matter whose are kept.
         let sources = Arc::new(self.together(&used));
         self.together.lock().insert(used, Arc::clone(&sources));
-        (Some(sources), bases)
+        sources
     }
 
     fn together(&self, used: &[bool]) -> Sources {
         let used = self.sources.iter().zip(used).filter(|(_, used)| **used);
         let used: Vec<&StudiedSource> = used.map(|(source, _)| source).collect();
         let examples: Vec<&Examples> = used.iter().map(|source| &source.examples).collect();
-        #[expect(clippy::cast_precision_loss, reason = "there are few sources")]
-        let count = used.len() as f64;
+        let spreads: Vec<f64> = used.iter().map(|source| source.spread).collect();
         Sources {
             slope: self.prior.slope,
             trees: Trees::of(&joined(&examples), ROUNDS),
-            spread: used.iter().map(|source| source.spread).sum::<f64>() / count,
+            spread: mean(&spreads),
         }
     }
 
@@ -145,11 +142,11 @@ impl StudiedSources {
 const TREE_BYTES: usize = ROUNDS * (64 + 6 * 2) * size_of::<f64>();
 
 impl StudiedSource {
-    fn too_few(measured: usize) -> Self {
+    fn too_few(source: &Measurements) -> Self {
         Self {
             examples: Examples::default(),
             basis: SourceBasis {
-                measured,
+                measured: source.distinct(),
                 agreement: 0.0,
                 refusal: Some(SourceRefusal::TooFewMeasurements),
             },
@@ -158,21 +155,21 @@ impl StudiedSource {
         }
     }
 
-    fn of(measured: usize, own: &Examples, others: &[&Examples]) -> Self {
+    fn of(source: &Measurements, own: &Examples, others: &[&Examples]) -> Self {
         let mut basis = SourceBasis {
-            measured,
+            measured: source.distinct(),
             ..SourceBasis::default()
         };
         let mut left = own.targets.clone();
+        // A single source has no other to be compared with, and is believed until measurements of
+        // the target contradict it.
         if !others.is_empty() {
             let trees = Trees::of(&joined(others), ROUNDS_TO_COMPARE);
             let predicted = trees.predict(&own.features);
             basis.agreement = tau(&own.targets, &predicted);
             let sure = deviations_from_chance(basis.agreement, own.targets.len()) > SURE;
             basis.refusal = (!sure).then_some(SourceRefusal::UnlikeOthers);
-            left.iter_mut()
-                .zip(predicted)
-                .for_each(|(left, predicted)| *left -= predicted);
+            add_scaled(&mut left, &predicted, -1.0);
         }
         Self {
             examples: own.clone(),
@@ -189,14 +186,20 @@ impl StudiedSource {
         }
         let predicted = self.trees.predict(&all_features(&own.points));
         let agreement = tau(&own.times, &predicted);
-        let deviations = deviations_from_chance(agreement, own.measured());
-        let contradicts = deviations < -SURE || (own.measured() >= MANY && deviations < AGREES_NOT);
+        let contradicts = contradicts(agreement, own.measured());
         SourceBasis {
             agreement,
             refusal: contradicts.then_some(SourceRefusal::Contradicted),
             ..self.basis
         }
     }
+}
+
+/// Whether the target's own times contradict a source, given Kendall's tau and their number.
+fn contradicts(agreement: f64, measured: usize) -> bool {
+    let deviations = deviations_from_chance(agreement, measured);
+    // Few times contradict by a reversed order alone, many by an order that is unlike.
+    deviations < -SURE || (measured >= MANY && deviations < AGREES_NOT)
 }
 
 impl Sources {
@@ -230,16 +233,19 @@ fn examples(prior: Prior, source: &Measurements) -> Option<Examples> {
     if source.measured() < ENOUGH || !source.teach() {
         return None;
     }
-    let Measurements { points, times, .. } = source.clone().with_failures_slow();
-    let left = times
-        .iter()
-        .zip(&points)
-        .map(|(time, point)| time - prior.slope * point.score);
-    let left: Vec<f64> = left.collect();
+    let slow = source.clone().with_failures_slow();
+    // Targets differ in speed, so that times count around the mean of their target.
     Some(Examples {
-        features: all_features(&points),
-        targets: centered(left),
+        features: all_features(&slow.points),
+        targets: centered(slow.beside_scores(prior.slope)),
     })
+}
+
+/// What all sources but one teach, without those that teach nothing.
+fn all_but(one: usize, examples: &[Option<Examples>]) -> Vec<&Examples> {
+    let examples = examples.iter().enumerate();
+    let others = examples.filter(|(number, _)| *number != one);
+    others.filter_map(|(_, each)| each.as_ref()).collect()
 }
 
 fn all_features(points: &[Point]) -> Vec<Vec<f64>> {
@@ -258,15 +264,11 @@ fn features(point: &Point) -> Vec<f64> {
 }
 
 fn joined(examples: &[&Examples]) -> Examples {
+    let features = examples.iter().flat_map(|each| each.features.clone());
+    let targets = examples.iter().flat_map(|each| each.targets.clone());
     Examples {
-        features: examples
-            .iter()
-            .flat_map(|each| each.features.clone())
-            .collect(),
-        targets: examples
-            .iter()
-            .flat_map(|each| each.targets.clone())
-            .collect(),
+        features: features.collect(),
+        targets: targets.collect(),
     }
 }
 

@@ -38,9 +38,22 @@ pub(crate) enum Reason {
 /// Measurements without improvement, after which a random configuration is measured.
 const FRUITLESS: u32 = 5;
 
+impl Suggestion {
+    /// A suggestion for which no improvement is computed.
+    pub(super) fn of(config: usize, reason: Reason) -> Self {
+        Self {
+            config,
+            reason,
+            improvement: 0.0,
+        }
+    }
+}
+
 impl SuggestionRequest {
     /// Whether the suggestion after this many others is a random one, if none of them improves the fastest time.
     fn is_random(&self, others: usize) -> bool {
+        // The suggestions of one call count like fruitless measurements, so that the turn comes at
+        // the same place whether a client asks for one at a time or for several.
         let fruitless = self
             .since_improvement
             .saturating_add(u32::try_from(others).unwrap_or(u32::MAX));
@@ -49,6 +62,7 @@ impl SuggestionRequest {
 
     /// A number below `count`, at random, for the suggestion after this many others.
     pub(super) fn draw(&self, others: usize, count: usize) -> usize {
+        // The number of fruitless measurements makes calls with one seed draw different numbers.
         let parts = [self.seed, self.since_improvement.into(), others as u64];
         let state = parts.into_iter().fold(0, |state, part| mix(state ^ part));
         below(state, count)
@@ -58,11 +72,7 @@ impl SuggestionRequest {
     pub(crate) fn by_model(&self, ranking: &[usize]) -> Vec<Suggestion> {
         let suggested = self.left(ranking).into_iter().take(self.count);
         suggested
-            .map(|config| Suggestion {
-                config,
-                reason: Reason::Model,
-                improvement: 0.0,
-            })
+            .map(|config| Suggestion::of(config, Reason::Model))
             .collect()
     }
 
@@ -106,6 +116,8 @@ impl AdaptedModel {
         let considered = self.considered(&left, candidates.considered, wanted);
         let points = (candidates.points)(&considered);
         let mut joint = Joint::of(self, considered, &points);
+        // Believing takes time, so that the last suggestion, which nothing follows, is not
+        // believed.
         let mut believed = wanted.pending.clone();
         let mut suggestions = Vec::new();
         while suggestions.len() < wanted.count && !left.is_empty() {
@@ -121,9 +133,8 @@ impl AdaptedModel {
                 (joint.best().unwrap_or(left[0]), Reason::ExpectedImprovement)
             };
             suggestions.push(Suggestion {
-                config,
-                reason,
                 improvement: joint.improvement(config),
+                ..Suggestion::of(config, reason)
             });
             left.retain(|&other| other != config);
             joint.remove(config);

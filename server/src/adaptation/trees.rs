@@ -60,6 +60,14 @@ struct BinnedFeature {
     bins: Vec<u8>,
 }
 
+/// What the trees before left over, and the rows that a tree learns from.
+struct Sample<'a> {
+    /// `[rows]`
+    left: &'a [f64],
+    /// `[rows]`
+    is_drawn: &'a [bool],
+}
+
 /// Sum and number of what is left over.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
@@ -93,8 +101,14 @@ impl Trees {
         let mut trees = Vec::new();
         for round in pace::in_steps(1, 0..rounds) {
             let seed = mix(round as u64);
-            let sampled: Vec<bool> = (0..left.len()).map(|row| is_drawn(seed, row)).collect();
-            let (tree, leaf_of) = binned.tree(&left, &sampled, mix(seed));
+            // Each tree learns from other rows and features, so that their errors differ and cancel
+            // out.
+            let rows = 0..left.len();
+            let sample = Sample {
+                left: &left,
+                is_drawn: &rows.map(|row| is_drawn(seed, row)).collect::<Vec<_>>(),
+            };
+            let (tree, leaf_of) = binned.tree(&sample, mix(seed));
             for (left, leaf) in left.iter_mut().zip(leaf_of) {
                 *left -= tree.leaves[leaf];
             }
@@ -141,10 +155,10 @@ impl Feature {
         let mut values: Vec<f64> = rows.iter().map(|row| row[place]).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
-        let between = values
-            .windows(2)
-            .map(|pair| f64::midpoint(pair[0], pair[1]));
+        let pairs = values.windows(2);
+        let between = pairs.map(|pair| f64::midpoint(pair[0], pair[1]));
         let between: Vec<f64> = between.collect();
+        // Thresholds lie evenly among the distinct values, which may differ by orders of magnitude.
         let step = between.len().div_ceil(THRESHOLDS).max(1);
         let thresholds = between.into_iter().skip(step / 2).step_by(step).collect();
         Self { place, thresholds }
@@ -180,12 +194,12 @@ impl Binned {
     }
 
     /// Returns a tree of what is left over, and the leaf of each row.
-    fn tree(&self, left: &[f64], sampled: &[bool], seed: u64) -> (Tree, Vec<usize>) {
+    fn tree(&self, sample: &Sample<'_>, seed: u64) -> (Tree, Vec<usize>) {
         let mut leaf_of = vec![0; self.rows];
         let mut questions = Vec::new();
         for depth in 0..DEPTH {
-            let best =
-                |each: &BinnedFeature| each.best_threshold(left, sampled, &leaf_of, 1 << depth);
+            let best = |each: &BinnedFeature| each.best_threshold(sample, &leaf_of, 1 << depth);
+            // A tree ends where no drawn feature has a threshold.
             let Some(question) = self.best_question(seed, best) else {
                 break;
             };
@@ -195,12 +209,7 @@ impl Binned {
             }
             questions.push(question);
         }
-        let mut sums = vec![Sum::default(); 1 << questions.len()];
-        for ((&leaf, &left), &sampled) in leaf_of.iter().zip(left).zip(sampled) {
-            if sampled {
-                sums[leaf].add(left);
-            }
-        }
+        let sums = sample.sums(1 << questions.len(), leaf_of.iter().copied());
         let leaves = sums.iter().map(|sum| RATE * sum.mean()).collect();
         (Tree { questions, leaves }, leaf_of)
     }
@@ -230,10 +239,13 @@ fn most_telling(features: Vec<BinnedFeature>, targets: &[f64]) -> Vec<BinnedFeat
     if features.len() <= MAX_FEATURES {
         return features;
     }
-    let all = vec![true; targets.len()];
     let root = vec![0; targets.len()];
+    let all = Sample {
+        left: targets,
+        is_drawn: &vec![true; targets.len()],
+    };
     let gain = |each: &BinnedFeature| {
-        let best = each.best_threshold(targets, &all, &root, 1);
+        let best = each.best_threshold(&all, &root, 1);
         best.map_or(0.0, |(_, gain)| gain)
     };
     let gains = pace::in_steps(4, features).map(|each| (gain(&each), each));
@@ -249,31 +261,44 @@ impl BinnedFeature {
     /// Returns the number of the threshold that divides the leaves best, and by how much; nothing if there is none.
     fn best_threshold(
         &self,
-        left: &[f64],
-        sampled: &[bool],
+        sample: &Sample<'_>,
         leaf_of: &[usize],
         leaves: usize,
     ) -> Option<(u8, f64)> {
         let bins = self.feature.thresholds.len() + 1;
-        let mut sums = vec![Sum::default(); leaves * bins];
-        let rows = leaf_of.iter().zip(&self.bins).zip(left).zip(sampled);
-        for (((&leaf, &bin), &left), &sampled) in rows {
-            if sampled {
-                sums[leaf * bins + usize::from(bin)].add(left);
-            }
-        }
+        let rows = leaf_of.iter().zip(&self.bins);
+        let bin_of = rows.map(|(&leaf, &bin)| leaf * bins + usize::from(bin));
+        let sums = sample.sums(leaves * bins, bin_of);
         let mut gains = vec![0.0; bins - 1];
         for of_leaf in sums.chunks_exact(bins) {
-            let bins = of_leaf.iter();
-            let all = bins.fold(Sum::default(), |all, bin| all.plus(bin));
-            let mut below = Sum::default();
-            for (gain, bin) in gains.iter_mut().zip(of_leaf) {
-                below = below.plus(bin);
-                *gain += below.explained() + all.minus(&below).explained();
-            }
+            add_gains(&mut gains, of_leaf);
         }
         let gains = (0..).zip(gains);
         gains.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+}
+
+/// Adds what each threshold explains of what is left over in a leaf, given the sum of each bin.
+fn add_gains(gains: &mut [f64], bins: &[Sum]) {
+    let all = bins.iter().fold(Sum::default(), Sum::plus);
+    let mut below = Sum::default();
+    // What is above a threshold is all but what is below, so that one pass serves every threshold.
+    for (gain, bin) in gains.iter_mut().zip(bins) {
+        below = below.plus(bin);
+        *gain += below.explained() + all.minus(&below).explained();
+    }
+}
+
+impl Sample<'_> {
+    /// Returns this many sums over the drawn rows, given the number of each row's sum.
+    fn sums(&self, count: usize, sum_of: impl Iterator<Item = usize>) -> Vec<Sum> {
+        let mut sums = vec![Sum::default(); count];
+        for ((number, &left), &is_drawn) in sum_of.zip(self.left).zip(self.is_drawn) {
+            if is_drawn {
+                sums[number].add(left);
+            }
+        }
+        sums
     }
 }
 
@@ -283,7 +308,7 @@ impl Sum {
         self.count += 1.0;
     }
 
-    fn plus(&self, other: &Self) -> Self {
+    fn plus(self, other: &Self) -> Self {
         Self {
             total: self.total + other.total,
             count: self.count + other.count,
