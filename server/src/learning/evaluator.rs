@@ -56,14 +56,25 @@ impl Evaluator {
         terms: Terms,
         top_k: u32,
     ) -> Result<ScoredConfigs, CallError> {
-        let Some(predictor) = &self.predictor else {
-            let evaluation = self.evaluate(part, terms).await?;
-            return Ok(ScoredConfigs {
-                seen: self.seen(&evaluation.scores),
-                evaluation,
-                deviations: Vec::new(),
-            });
-        };
+        if let Some(predictor) = &self.predictor {
+            return self.score_by(predictor, part, terms, top_k).await;
+        }
+        let evaluation = self.evaluate(part, terms).await?;
+        Ok(ScoredConfigs {
+            seen: self.seen(&evaluation.scores),
+            evaluation,
+            deviations: Vec::new(),
+        })
+    }
+
+    /// Scores configurations by the times that are predicted of them.
+    async fn score_by(
+        &self,
+        predictor: &Predictor,
+        part: BatchPart,
+        terms: Terms,
+        top_k: u32,
+    ) -> Result<ScoredConfigs, CallError> {
         let configurations = self.whole(part, terms.class).await?;
         let part = BatchPart::from(Arc::clone(&configurations));
         let mut evaluation = self.evaluate(part, terms).await?;

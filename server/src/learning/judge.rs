@@ -2,23 +2,19 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
-use super::measured::MeasuredConfigs;
+use super::measured::{MeasuredConfigs, MeasuredPoints};
 use crate::{
-    adaptation::{
-        AdaptedCache, Finding, Measurement, Measurements, Point, Prior, Verdict, Witness, verdicts,
-    },
+    adaptation::{AdaptedCache, Finding, Prior, Verdict, Witness, verdicts},
     call::{CallError, Client},
     compute::{Class, ComputePool},
     graphs::Warning,
-    store::{Outcome, Reporter},
+    store::Reporter,
 };
 
 /// What comparing reporters showed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judgement {
-    /// The measurements of these reporters are left out.
-    left_out: Vec<Option<Reporter>>,
-    pub(super) contradictions: Vec<Contradiction>,
+    contradictions: Vec<Contradiction>,
     /// Number of reporters that were compared.
     compared: usize,
 }
@@ -38,29 +34,25 @@ pub(crate) struct Contradiction {
 /// Maximum number of reporters that are compared: the call's client, and those with the most measurements.
 const MAX_COMPARED: usize = 8;
 
-/// Compares the reporters of measurements. `points` has the point of each.
+/// Compares the reporters of measurements.
 pub(super) async fn judge(
     pool: &ComputePool,
     cache: &Arc<AdaptedCache>,
     prior: Prior,
-    measured: &Arc<MeasuredConfigs>,
-    points: &Arc<Vec<Point>>,
+    measured: &Arc<MeasuredPoints>,
 ) -> Result<Judgement, CallError> {
-    let groups = groups(measured);
+    let groups = groups(&measured.configs);
     if groups.len() < 2 {
         return Ok(Judgement::default());
     }
     let mut names = Vec::new();
     let mut witnesses = Vec::new();
+    // Each reporter is one piece of work, so that other calls have their turn in between.
     for (reporter, numbers) in groups {
         let measured = Arc::clone(measured);
-        let points = Arc::clone(points);
         let cache = Arc::clone(cache);
-        let is_own = measured.is_sent(numbers[0]);
-        let learn = move |_| {
-            let measurements = measurements(&measured, &points, &numbers);
-            Witness::of(&cache, prior, measurements, is_own)
-        };
+        let is_own = measured.configs.is_sent(numbers[0]);
+        let learn = move |_| Witness::of(&cache, prior, measured.measurements(&numbers), is_own);
         if let Some(witness) = pool.run(Class::Bulk, learn).await?.value {
             names.push(reporter);
             witnesses.push(witness);
@@ -78,35 +70,14 @@ fn groups(measured: &MeasuredConfigs) -> Vec<(Option<Reporter>, Vec<usize>)> {
         groups.entry(reporter.clone()).or_default().push(number);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
-    // What was sent comes first in its group.
+    // What was sent comes first in its group. Sorting is stable, so that reporters with equally
+    // many measurements keep the order of their names.
     groups.sort_by_key(|(_, numbers)| {
         let is_own = measured.is_sent(numbers[0]);
         (Reverse(is_own), Reverse(numbers.len()))
     });
     groups.truncate(MAX_COMPARED);
     groups
-}
-
-/// The measurements of these numbers.
-pub(super) fn measurements(
-    measured: &MeasuredConfigs,
-    points: &[Point],
-    numbers: &[usize],
-) -> Measurements {
-    let of = |&number: &usize| (points[number].clone(), measured.outcomes[number]);
-    measurements_of(numbers.iter().map(of))
-}
-
-/// The measurements of points, and what came of each.
-pub(super) fn measurements_of(measured: impl Iterator<Item = (Point, Outcome)>) -> Measurements {
-    // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let finite = measured.filter(|(point, _)| point.score.is_finite());
-    let measured = finite.map(|(point, outcome)| Measurement {
-        point,
-        seconds: (outcome.failure == 0).then_some(outcome.seconds),
-        repeats: outcome.repeats,
-    });
-    Measurements::of(measured.collect())
 }
 
 impl Contradiction {
@@ -130,34 +101,35 @@ impl Contradiction {
 
 impl Judgement {
     fn of(names: Vec<Option<Reporter>>, verdicts: &[Verdict]) -> Self {
-        let mut judgement = Self {
-            compared: names.len(),
-            ..Self::default()
-        };
-        for (reporter, verdict) in names.into_iter().zip(verdicts) {
-            if verdict.finding == Finding::Agrees {
-                continue;
-            }
-            let left_out = verdict.finding == Finding::Outvoted;
-            if left_out {
-                judgement.left_out.push(reporter.clone());
-            }
-            judgement.contradictions.push(Contradiction {
-                reporter,
-                measured: verdict.measured,
-                agreement: verdict.agreement,
-                left_out,
-            });
+        let compared = names.len();
+        let found = names.into_iter().zip(verdicts);
+        let disputed = found.filter(|(_, verdict)| verdict.finding != Finding::Agrees);
+        let contradictions = disputed.map(|(reporter, verdict)| Contradiction {
+            reporter,
+            measured: verdict.measured,
+            agreement: verdict.agreement,
+            left_out: verdict.finding == Finding::Outvoted,
+        });
+        Self {
+            contradictions: contradictions.collect(),
+            compared,
         }
-        judgement
     }
 
     /// Whether the measurements of a reporter are learned from.
     pub(super) fn keeps(&self, reporter: Option<&Reporter>) -> bool {
-        !self
-            .left_out
-            .iter()
-            .any(|left_out| left_out.as_ref() == reporter)
+        let mut left_out = self.contradictions.iter().filter(|each| each.left_out);
+        !left_out.any(|each| each.reporter.as_ref() == reporter)
+    }
+
+    /// The contradictions, without those names that a client may not know.
+    pub(super) fn shown_to(&self, client: &Client) -> Vec<Contradiction> {
+        let mut contradictions = self.contradictions.clone();
+        for contradiction in &mut contradictions {
+            let shown = client.shown(contradiction.reporter.as_ref());
+            contradiction.reporter = Reporter::named(shown);
+        }
+        contradictions
     }
 
     /// The share of the compared reporters that have no contradiction.

@@ -4,14 +4,14 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{
     Lesson,
-    judge::{judge, measurements},
+    judge::judge,
     lesson::{Evidence, KernelPool, learn, learning_bytes},
-    measured::{MeasuredConfigs, SentConfigs, join},
+    measured::{MeasuredConfigs, MeasuredPoints, SentConfigs, join},
     other_targets::{OtherMeasurements, OtherTargets},
     predict::{Expectation, points_of_measured},
 };
 use crate::{
-    adaptation::{AdaptedCache, Measurements, Point, SourcesCache},
+    adaptation::{AdaptedCache, Measurements, SourcesCache},
     call::{
         ADAPT, BatchReader, Call, CallError, Deadline, MAX_LEARNED, Position, SentMeasurements,
         class_of,
@@ -54,6 +54,17 @@ pub(crate) struct WantedMeasurements {
     pub(crate) own_only: bool,
 }
 
+impl WantedMeasurements {
+    /// Whose stored measurements count for a call about a target.
+    fn source(&self, target: String, call: &Call) -> Source {
+        let own = self.own_only.then(|| call.client.reporter.clone());
+        Source {
+            target,
+            reporter: own,
+        }
+    }
+}
+
 impl Learning {
     /// Learns with an engine that scores what was measured, and from stored measurements.
     pub(crate) fn new(engine: Arc<Engine>, stored: Arc<StoredMeasurements>) -> Self {
@@ -72,37 +83,29 @@ impl Learning {
         sent: SentMeasurements,
         wanted: WantedMeasurements,
     ) -> Result<Lesson, CallError> {
-        let mut warnings = Vec::new();
-        let source = Source {
+        let source = wanted.source(sent.target.clone(), learner.call);
+        let mut known = Known {
             target: sent.target.clone(),
-            reporter: wanted
-                .own_only
-                .then(|| learner.call.client.reporter.clone()),
+            ..Known::default()
         };
         // What the call sent is checked before the store is asked.
         let sent = self.sent_configs(learner, sent).await?;
         let stored = if wanted.stored {
-            let stored = self.stored(learner, &source, MAX_LEARNED).await;
-            unless_failed(stored, &mut warnings)
+            known.unless_failed(self.stored(learner, &source, MAX_LEARNED).await)
         } else {
             None
         };
         // A store that failed is not asked again.
         let uses_pool = stored.is_some();
         let stored = stored.unwrap_or_default();
-        let measured = self.join(learner, sent, stored, &mut warnings).await?;
+        let warnings = &mut known.warnings;
+        let measured = self.join(learner, sent, stored, warnings).await?;
         let others = self.other_measurements(learner, &source, wanted.others);
-        let others = unless_failed(others.await, &mut warnings).flatten();
-        let mut known = Known {
-            target: source.target.clone(),
-            pooled: None,
-            others,
-            warnings,
-        };
+        known.others = known.unless_failed(others.await).flatten();
         // The kernels of the structure come last, because they are scored behind all other work.
         if uses_pool {
             let pooled = self.pooled(learner, &source).await;
-            known.pooled = unless_failed(pooled, &mut known.warnings).flatten();
+            known.pooled = known.unless_failed(pooled).flatten();
         }
         match measured {
             None => self.learn_from_others(known).await,
@@ -160,16 +163,15 @@ impl Learning {
         stored: Vec<Measurement>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Option<MeasuredConfigs>, CallError> {
-        let is_quick = stored.is_empty();
+        // Without stored configurations to read, there is nothing to do for a worker.
+        if stored.is_empty() {
+            return Ok(sent.into_measured());
+        }
         let graph = Arc::clone(learner.graph);
         let columns = learner.reader.columns();
-        let join = move || join(&graph, columns, sent, stored);
-        let (measured, unusable) = if is_quick {
-            join()
-        } else {
-            self.pool().run(Class::Bulk, move |_| join()).await?.value
-        };
-        warnings.extend(unusable.map(|error| unused(&error)));
+        let join = move |_| join(&graph, columns, sent, stored);
+        let (measured, error) = self.pool().run(Class::Bulk, join).await?.value;
+        warnings.extend(error.map(|error| unused(&error)));
         Ok(measured)
     }
 
@@ -187,22 +189,23 @@ impl Learning {
         known: Known,
     ) -> Result<Lesson, CallError> {
         let scores = self.scores(learner, &measured.configurations).await?;
+        // The scores are there already, so that memory is held while it is used, and not while the
+        // engine works.
         let bytes = learning_bytes(measured.configurations.len(), learner.graph.slots());
         let held = self.engine.memory().hold(bytes)?;
+        let manifest = learner.model.manifest();
+        let unit = manifest.unit();
+        let weigh = move |_| known.weigh(measured, &scores, unit);
+        let (mut evidence, measured) = self.pool().run(Class::Bulk, weigh).await?.value;
         let measured = Arc::new(measured);
-        let weighed = Arc::clone(&measured);
-        let unit = learner.model.manifest().unit();
-        let weigh = move |_| known.weigh(&weighed, &scores, unit);
-        let (mut evidence, points) = self.pool().run(Class::Bulk, weigh).await?.value;
-        let points = Arc::new(points);
-        let prior = evidence.prior(learner.model.manifest().prior());
+        let prior = evidence.prior(manifest.prior());
+        // Reporters are judged by what is expected of the graph, and so after other targets.
+        let judgement = judge(self.pool(), &self.cache, prior, &measured).await?;
+        let warnings = &mut evidence.warnings;
+        warnings.extend(judgement.warning(&learner.call.client));
         let cache = Arc::clone(&self.cache);
-        let judgement = judge(self.pool(), &cache, prior, &measured, &points).await?;
-        let contradictions = judgement.warning(&learner.call.client);
-        evidence.warnings.extend(contradictions);
         let learn = move |_| {
-            let fit = learn(&cache, prior, &measured, &points, &judgement);
-            evidence.warnings.extend(fit.contradiction());
+            let fit = learn(&cache, prior, &measured, &judgement);
             Lesson::of(evidence, judgement, fit, held)
         };
         Ok(self.pool().run(Class::Bulk, learn).await?.value)
@@ -243,6 +246,7 @@ impl Source {
 }
 
 /// What is known beside the measurements of the graph on the target.
+#[derive(Default)]
 struct Known {
     target: String,
     pooled: Option<KernelPool>,
@@ -254,18 +258,20 @@ impl Known {
     /// What it says of measured configurations, and their points. What is expected takes the place of the points' scores.
     fn weigh(
         self,
-        measured: &MeasuredConfigs,
+        configs: MeasuredConfigs,
         scores: &[f32],
         unit: ScoreUnit,
-    ) -> (Evidence, Vec<Point>) {
-        let mut points = points_of_measured(&measured.configurations, scores, unit);
-        let all: Vec<usize> = (0..points.len()).collect();
-        let evidence = self.given(&measurements(measured, &points, &all));
+    ) -> (Evidence, MeasuredPoints) {
+        let points = points_of_measured(&configs.configurations, scores, unit);
+        let mut measured = MeasuredPoints { configs, points };
+        let all: Vec<usize> = (0..measured.points.len()).collect();
+        let evidence = self.given(&measured.measurements(&all));
         if let Some(expectation) = &evidence.expectation {
-            expectation.replace_scores(&mut points);
+            expectation.replace_scores(&mut measured.points);
         }
-        (evidence, points)
+        (evidence, measured)
     }
+
     /// What it says, given the target's own measurements. Other targets tell more of a graph than other kernels do.
     fn given(self, own: &Measurements) -> Evidence {
         let others = self.others.map(|others| others.given(own));
@@ -280,11 +286,13 @@ impl Known {
             warnings: self.warnings,
         }
     }
-}
 
-/// Returns what the store answered. If it failed, the call goes on without, and with a warning.
-fn unless_failed<T>(answered: Result<T, CallError>, warnings: &mut Vec<Warning>) -> Option<T> {
-    answered.map_err(|error| warnings.push(unused(&error))).ok()
+    /// Returns what the store answered. If it failed, the call goes on without, and with a warning.
+    fn unless_failed<T>(&mut self, answered: Result<T, CallError>) -> Option<T> {
+        answered
+            .map_err(|error| self.warnings.push(unused(&error)))
+            .ok()
+    }
 }
 
 /// Warns that stored measurements were not used.

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::{
     Contradiction,
-    judge::{Judgement, measurements},
-    measured::MeasuredConfigs,
+    judge::Judgement,
+    measured::MeasuredPoints,
     other_targets::TargetSource,
     predict::{Expectation, Predictor},
 };
@@ -12,7 +12,6 @@ use crate::{
     call::{Client, MAX_LEARNED},
     graphs::Warning,
     memory::Held,
-    store::Reporter,
 };
 
 /// What a call learned from measurements.
@@ -87,7 +86,7 @@ impl Evidence {
 
 impl Fit {
     /// Warns if what was measured reverses the order of what was expected.
-    pub(super) fn contradiction(&self) -> Option<Warning> {
+    fn contradiction(&self) -> Option<Warning> {
         let basis = self.adapted.as_ref()?.basis();
         let message = format!(
             "the measured times reverse the order of the scores (tau {:.2} over {} configurations), so predictions rest on the \
@@ -106,7 +105,8 @@ const SLOT_BYTES: usize = 10 * 3 * size_of::<u64>();
 
 impl Lesson {
     /// What these measurements say.
-    pub(super) fn of(evidence: Evidence, judgement: Judgement, fit: Fit, held: Held) -> Self {
+    pub(super) fn of(mut evidence: Evidence, judgement: Judgement, fit: Fit, held: Held) -> Self {
+        evidence.warnings.extend(fit.contradiction());
         Self {
             fit,
             judgement,
@@ -128,6 +128,7 @@ impl Lesson {
     /// What the measurements say of predictions; `None` if they teach nothing.
     pub(crate) fn basis(&self) -> Option<Basis> {
         let basis = self.fit.adapted.as_ref()?.basis();
+        // What reporters dispute is trusted less, since one of them is wrong, whoever it is.
         Some(Basis {
             trust: basis.trust * self.judgement.undisputed(),
             ..basis
@@ -136,11 +137,6 @@ impl Lesson {
 
     /// What it rests on, as far as the client may know.
     pub(crate) fn adaptation(&self, client: &Client) -> Adaptation {
-        let mut contradictions = self.judgement.contradictions.clone();
-        for contradiction in &mut contradictions {
-            let shown = client.shown(contradiction.reporter.as_ref());
-            contradiction.reporter = Reporter::named(shown);
-        }
         Adaptation {
             target: self.evidence.target.clone(),
             measured: self.fit.measured,
@@ -149,7 +145,7 @@ impl Lesson {
             pool: self.evidence.pooled,
             sources: self.evidence.sources.clone(),
             expectation: self.evidence.expectation.clone(),
-            contradictions,
+            contradictions: self.judgement.shown_to(client),
         }
     }
 
@@ -184,22 +180,23 @@ pub(super) fn learning_bytes(measurements: usize, slots: usize) -> usize {
             .saturating_mul(SLOT_BYTES)
 }
 
-/// Learns from measured configurations and the point of each. The measurements of reporters that others outvote are left out.
+/// Learns from measured configurations. The measurements of reporters that others outvote are left
+/// out.
 pub(super) fn learn(
     cache: &AdaptedCache,
     prior: Prior,
-    measured: &MeasuredConfigs,
-    points: &[Point],
+    measured: &MeasuredPoints,
     judgement: &Judgement,
 ) -> Fit {
-    let kept = measured.kept(|reporter| judgement.keeps(reporter));
-    let measurements = measurements(measured, points, &kept);
-    let is_stored = |number: &&usize| !measured.is_sent(**number);
-    let kept_points = kept.iter().map(|&number| points[number].clone()).collect();
+    let MeasuredPoints { configs, points } = measured;
+    let kept = configs.kept(|reporter| judgement.keeps(reporter));
+    let measurements = measured.measurements(&kept);
+    let stored = kept.iter().filter(|&&number| !configs.is_sent(number));
+    let points = kept.iter().map(|&number| points[number].clone()).collect();
     Fit {
         measured: measurements.measured(),
-        stored: kept.iter().filter(is_stored).count(),
+        stored: stored.count(),
         adapted: cache.learn(prior, measurements.at_most(MAX_LEARNED)),
-        points: Arc::new(kept_points),
+        points: Arc::new(points),
     }
 }

@@ -8,6 +8,7 @@ use std::{
 use hlorank_graph::{ConfigurationError, Configurations, SegmentedGraph};
 
 use crate::{
+    adaptation::{self, Measurements, Point},
     store::{Measurement, Outcome, Reporter},
     stored_measurements::read_canonical,
 };
@@ -22,6 +23,12 @@ pub(super) struct MeasuredConfigs {
     twins: Vec<usize>,
     /// Number of those that the call sent, which come first.
     sent: usize,
+}
+
+/// Measured configurations, and the point of each.
+pub(super) struct MeasuredPoints {
+    pub(super) configs: MeasuredConfigs,
+    pub(super) points: Vec<Point>,
 }
 
 /// The measurements that a call sent.
@@ -43,12 +50,32 @@ impl MeasuredConfigs {
     /// The numbers of the measurements by reporters that `keeps` keeps. What two of them report alike counts once.
     pub(super) fn kept(&self, keeps: impl Fn(Option<&Reporter>) -> bool) -> Vec<usize> {
         let mut known = HashSet::new();
+        // A measurement that is left out does not stand for its twins, so that it is not inserted.
         let is_kept = |number: &usize| {
-            keeps(self.reporters[*number].as_ref())
-                && (self.is_sent(*number) || known.insert(self.twins[*number]))
+            keeps(self.reporters[*number].as_ref()) && known.insert(self.twins[*number])
         };
         (0..self.outcomes.len()).filter(is_kept).collect()
     }
+}
+
+impl MeasuredPoints {
+    /// The measurements of these numbers.
+    pub(super) fn measurements(&self, numbers: &[usize]) -> Measurements {
+        let of = |&number: &usize| (self.points[number].clone(), self.configs.outcomes[number]);
+        measurements_of(numbers.iter().map(of))
+    }
+}
+
+/// The measurements of points, and what came of each.
+pub(super) fn measurements_of(measured: impl Iterator<Item = (Point, Outcome)>) -> Measurements {
+    // A configuration that the model gives no score tells nothing of how times rise with scores.
+    let finite = measured.filter(|(point, _)| point.score.is_finite());
+    let measured = finite.map(|(point, outcome)| adaptation::Measurement {
+        point,
+        seconds: (outcome.failure == 0).then_some(outcome.seconds),
+        repeats: outcome.repeats,
+    });
+    Measurements::of(measured.collect())
 }
 
 /// Joins measurements that a call sent with stored ones of the same graph. A stored one that was sent too counts once.
@@ -60,9 +87,6 @@ pub(super) fn join(
     sent: SentConfigs,
     stored: Vec<Measurement>,
 ) -> (Option<MeasuredConfigs>, Option<ConfigurationError>) {
-    if stored.is_empty() {
-        return (sent.into_measured(), None);
-    }
     let joined = joined(graph, &sent, stored).and_then(|measured| {
         check_columns(&measured, columns)?;
         Ok(measured)
@@ -79,25 +103,14 @@ fn joined(
     stored: Vec<Measurement>,
 ) -> Result<MeasuredConfigs, ConfigurationError> {
     let mut configs = sent.canonical();
-    let new = sent.unsent(&configs, stored);
+    let stored = sent.unsent(&configs, stored);
     let mut outcomes = sent.outcomes.clone();
     let count = outcomes.len();
     let mut reporters = vec![Some(sent.reporter.clone()); count];
-    let mut twins: Vec<usize> = (0..count).collect();
-    let mut first = HashMap::new();
-    for measurement in new {
-        let number = outcomes.len();
-        let outcome = measurement.outcome;
-        let what_twins_share = (
-            measurement.config.clone(),
-            measurement.id,
-            outcome.seconds.to_bits(),
-            outcome.repeats,
-            outcome.failure,
-        );
-        twins.push(*first.entry(what_twins_share).or_insert(number));
+    let twins = twins(count, &stored);
+    for measurement in stored {
         configs.push(measurement.config);
-        outcomes.push(outcome);
+        outcomes.push(measurement.outcome);
         reporters.push(measurement.reporter);
     }
     let configs: Vec<&[u8]> = configs.iter().map(Vec::as_slice).collect();
@@ -108,6 +121,24 @@ fn joined(
         twins,
         sent: count,
     })
+}
+
+/// `[measured]` the first measurement that is the same as each, given how many were sent, which
+/// come first, and the stored ones.
+fn twins(sent: usize, stored: &[Measurement]) -> Vec<usize> {
+    let mut first = HashMap::new();
+    // Two runs hardly take the same time to the last bit: one run was reported by several clients,
+    // and is no more certain for it.
+    let of_stored = (sent..).zip(stored).map(|(number, each)| {
+        let Outcome {
+            seconds,
+            repeats,
+            failure,
+        } = each.outcome;
+        let same = (&each.config, &each.id, seconds.to_bits(), repeats, failure);
+        *first.entry(same).or_insert(number)
+    });
+    (0..sent).chain(of_stored).collect()
 }
 
 /// Checks that stored configurations have the columns that the model takes.
@@ -135,17 +166,13 @@ impl SentConfigs {
 
     /// Leaves out what was sent too, given the canonical configurations of what was sent.
     fn unsent(&self, configs: &[Vec<u8>], stored: Vec<Measurement>) -> Vec<Measurement> {
-        let sent: HashSet<(&[u8], &[u8])> = configs
-            .iter()
-            .zip(&self.ids)
-            .map(|(config, id)| (&config[..], &id[..]))
-            .collect();
-        let is_new = |each: &Measurement| !sent.contains(&(&each.config[..], &each.id[..]));
+        let sent: HashSet<(&Vec<u8>, &Vec<u8>)> = configs.iter().zip(&self.ids).collect();
+        let is_new = |each: &Measurement| !sent.contains(&(&each.config, &each.id));
         stored.into_iter().filter(is_new).collect()
     }
 
     /// Returns what was sent alone; nothing if nothing was.
-    fn into_measured(self) -> Option<MeasuredConfigs> {
+    pub(super) fn into_measured(self) -> Option<MeasuredConfigs> {
         let configurations = self.configurations?;
         let count = self.outcomes.len();
         Some(MeasuredConfigs {

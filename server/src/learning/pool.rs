@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hlorank_graph::Task;
 
-use super::{Learner, Learning, Scores, learn::Source, lesson::KernelPool, predict::points};
+use super::{Learner, Learning, learn::Source, lesson::KernelPool, predict::points_of_measured};
 use crate::{
     adaptation::{Measurement, Measurements, Pool},
     call::CallError,
@@ -29,19 +29,7 @@ impl Learning {
         if learner.graph.task != Task::Tile {
             return Ok(None);
         }
-        let subject = source.subject(learner.graph);
-        let structure = learner.graph.whole.structure();
-        let unit = learner.model.manifest().unit();
-        let alike = self.stored.store()?.alike(subject, structure, MAX_KERNELS);
-        let mut measured = Vec::new();
-        for kernel in alike.await? {
-            let reporter = source.reporter.clone();
-            let list = self.stored.measured_list(&kernel, reporter, MAX_MEASURED);
-            if let Some(list) = list.await? {
-                let scores = self.stored.replay(learner.model, &list).await?;
-                measured.push(measurements(&list, &scores, unit));
-            }
-        }
+        let measured = self.kernels_alike(learner, source).await?;
         let prior = learner.model.manifest().prior();
         let learn = move |_| Pool::of(prior, &measured);
         let (pool, basis) = self.pool().run(Class::Bulk, learn).await?.value;
@@ -50,16 +38,34 @@ impl Learning {
             basis,
         }))
     }
+
+    /// The stored measurements of other kernels with the structure of the call's kernel, with the
+    /// model's scores.
+    async fn kernels_alike(
+        &self,
+        learner: Learner<'_>,
+        source: &Source,
+    ) -> Result<Vec<Measurements>, CallError> {
+        let subject = source.subject(learner.graph);
+        let structure = learner.graph.whole.structure();
+        let unit = learner.model.manifest().unit();
+        let alike = self.stored.store()?.alike(subject, structure, MAX_KERNELS);
+        let mut measured = Vec::new();
+        // Lists are read one by one, so that the memory of one is free again before the next.
+        for kernel in alike.await? {
+            let reporter = source.reporter.clone();
+            let list = self.stored.measured_list(&kernel, reporter, MAX_MEASURED);
+            if let Some(list) = list.await? {
+                let scores = self.stored.replay(learner.model, &list).await?;
+                measured.push(measurements(&list, &scores, unit));
+            }
+        }
+        Ok(measured)
+    }
 }
 
 fn measurements(list: &MeasuredList, scores: &[f32], unit: ScoreUnit) -> Measurements {
-    let all: Vec<usize> = (0..list.seconds.len()).collect();
-    let scores = Scores {
-        values: scores,
-        unit,
-        expectation: None,
-    };
-    let points = points(&list.configurations, &all, &scores).into_iter();
+    let points = points_of_measured(&list.configurations, scores, unit).into_iter();
     let finite = points
         .zip(&list.seconds)
         .filter(|(point, _)| point.score.is_finite());

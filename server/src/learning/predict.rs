@@ -80,6 +80,7 @@ impl ModelScores {
         class: Class,
     ) -> Result<Vec<f32>, CallError> {
         let batch = Arc::clone(self);
+        // Tables hold every distinct entry once, so that means of layouts need no distinct rows.
         match pool.run(class, move |_| batch.layout_means()).await?.value {
             Some(means) => self.means_of_layouts(pool, class, Arc::new(means)).await,
             None => self.means_of_distinct(pool, class).await,
@@ -130,6 +131,8 @@ impl ModelScores {
         pool: &ComputePool,
         class: Class,
     ) -> Result<Vec<f32>, CallError> {
+        // Equal configurations have equal means, and a mean takes time with the number of
+        // measurements.
         let batch = Arc::clone(self);
         let distinct = move |_| batch.configurations.batch().distinct();
         let distinct = pool.run(class, distinct).await?.value;
@@ -152,18 +155,22 @@ impl ModelScores {
         predict: impl Fn(&Predictor, &Point) -> T + Send + 'static,
     ) -> Result<Vec<T>, CallError> {
         let batch = Arc::clone(self);
-        let of_each = move || {
-            let scores = Scores {
-                values: &batch.scores,
-                unit: batch.unit,
-                expectation: batch.predictor.expectation.as_ref(),
-            };
-            let points = points(&batch.configurations, &numbers, &scores);
+        let of_each = move |_| {
+            let points = batch.points(&numbers);
             pace::in_steps(4, &points)
                 .map(|point| predict(&batch.predictor, point))
                 .collect()
         };
-        Ok(pool.run(class, move |_| of_each()).await?.value)
+        Ok(pool.run(class, of_each).await?.value)
+    }
+
+    fn points(&self, numbers: &[usize]) -> Vec<Point> {
+        let scores = Scores {
+            values: &self.scores,
+            unit: self.unit,
+            expectation: self.predictor.expectation.as_ref(),
+        };
+        points(&self.configurations, numbers, &scores)
     }
 
     /// The deviations of ln(seconds), of which those of the `top_k` with the lowest means are set (0 for all).
@@ -174,6 +181,8 @@ impl ModelScores {
         means: &[f32],
         top_k: u32,
     ) -> Result<Vec<f32>, CallError> {
+        // A deviation takes time with the square of the number of measurements, so that those that
+        // the answer does not show stay 0.
         let best = rank(means, top_k as usize);
         let mut deviations = vec![0.0; means.len()];
         for some in best.chunks(AT_ONCE) {
@@ -242,27 +251,23 @@ pub(crate) fn points(
     numbers: &[usize],
     scores: &Scores<'_>,
 ) -> Vec<Point> {
-    let Scores {
-        values,
-        unit,
-        expectation,
-    } = *scores;
+    let unit = scores.unit;
+    let with_score = |&number: &usize| (number, scores.values[number]);
+    let pairs = numbers.iter().map(with_score);
     let mut points: Vec<Point> = match configurations {
-        Configurations::Fusion(batch) => {
-            let point = |&number: &usize| Point::of_fusion(batch, number, values[number]);
-            numbers.iter().map(point).collect()
-        }
-        Configurations::FeatureSet(batch) => {
-            let point =
-                |&number: &usize| Point::of_node_features(batch, number, values[number], unit);
-            numbers.iter().map(point).collect()
-        }
+        Configurations::Fusion(batch) => pairs
+            .map(|(number, score)| Point::of_fusion(batch, number, score))
+            .collect(),
+        Configurations::FeatureSet(batch) => pairs
+            .map(|(number, score)| Point::of_node_features(batch, number, score, unit))
+            .collect(),
         Configurations::Layout(_) | Configurations::Tile(_) => {
             let input = configurations.batch().input(numbers);
-            Point::of_input(&input, numbers.iter().map(|&number| values[number]))
+            Point::of_input(&input, pairs.map(|(_, score)| score))
         }
     };
-    if let Some(expectation) = expectation {
+    // The expectation takes all points at once, because trees go through them tree by tree.
+    if let Some(expectation) = scores.expectation {
         expectation.replace_scores(&mut points);
     }
     points

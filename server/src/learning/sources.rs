@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use hlorank_graph::Digest;
+use hlorank_graph::{Configurations, Digest};
 
 use super::{
     Learner, Learning, OtherTargets,
-    judge::measurements_of,
     learn::Source,
+    measured::measurements_of,
     other_targets::{MAX_OTHER_TARGETS, OtherMeasurements},
     predict::points_of_measured,
 };
 use crate::{
-    adaptation::Measurements, call::CallError, compute::Class, store::Subject,
+    adaptation::Measurements,
+    call::CallError,
+    compute::Class,
+    store::{Measurement, Subject},
     stored_measurements::read_canonical,
 };
 
@@ -35,6 +38,7 @@ impl Learning {
             OtherTargets::Named(names) => names,
             OtherTargets::All => self.targets_of(learner.graph.hash, &source.target).await?,
         };
+        // Calls that name the same targets in another order find each other's work in the cache.
         targets.retain(|other| *other != source.target);
         targets.sort_unstable();
         targets.dedup();
@@ -64,6 +68,8 @@ impl Learning {
         let mut after = None;
         for _ in 0..MAX_LOOKED_THROUGH {
             let next = store.subjects(after, 1).await?.into_iter().next();
+            // The subjects come by target, so that the first after a target's last one is that of
+            // the next target.
             let Some((Subject { target, .. }, _)) = next else {
                 break;
             };
@@ -95,17 +101,8 @@ impl Learning {
             return Ok(Measurements::default());
         }
         let stored = Arc::new(stored);
-        let to_read = Arc::clone(&stored);
-        let graph = Arc::clone(learner.graph);
-        let read = move |_| {
-            let configs: Vec<&[u8]> = to_read.iter().map(|each| &each.config[..]).collect();
-            read_canonical(&graph, &configs).map(Arc::new)
-        };
-        let read = self.pool().run(Class::Bulk, read).await?.value;
-        let configurations = read.map_err(|source| CallError::Configuration {
-            field: "adapt.other_targets",
-            source,
-        })?;
+        let reading = self.stored_configs(learner, Arc::clone(&stored));
+        let configurations = reading.await?;
         let scores = self.scores(learner, &configurations).await?;
         let unit = learner.model.manifest().unit();
         let measurements = move |_| {
@@ -113,5 +110,24 @@ impl Learning {
             measurements_of(points.zip(stored.iter().map(|each| each.outcome)))
         };
         Ok(self.pool().run(Class::Bulk, measurements).await?.value)
+    }
+
+    /// Reads the configurations of stored measurements on a worker.
+    async fn stored_configs(
+        &self,
+        learner: Learner<'_>,
+        stored: Arc<Vec<Measurement>>,
+    ) -> Result<Arc<Configurations>, CallError> {
+        let graph = Arc::clone(learner.graph);
+        let read = move |_| {
+            let configs: Vec<&[u8]> = stored.iter().map(|each| &each.config[..]).collect();
+            read_canonical(&graph, &configs)
+        };
+        let read = self.pool().run(Class::Bulk, read).await?.value;
+        read.map(Arc::new)
+            .map_err(|source| CallError::Configuration {
+                field: "adapt.other_targets",
+                source,
+            })
     }
 }
