@@ -9,7 +9,7 @@ use crate::{
     adaptation::{Confidence, Signs},
     call::CallError,
     compute::Class,
-    engine::{BatchPart, Terms},
+    engine::BatchPart,
     graphs::Warning,
     learning::Lesson,
     model::{ExpectedTau, Model},
@@ -28,6 +28,8 @@ const COMPARED: usize = 256;
 
 /// Returns up to 256 configurations that lie evenly over a batch, for a comparison of models.
 fn spread(all: &Arc<Configurations>) -> BatchPart {
+    // Lists often have neighbours that are alike, so that the first of them would not stand for
+    // all.
     let step = all.len().div_ceil(COMPARED).max(1);
     let numbers = (0..all.len()).step_by(step).collect();
     BatchPart::of_numbers(Arc::clone(all), numbers)
@@ -75,6 +77,7 @@ impl Session {
             basis: self.lesson.as_ref().and_then(Lesson::basis),
         };
         let confidence = Confidence::of(&signs);
+        // A call that sent measurements already does what the warning asks for.
         if signs.basis.is_none() {
             let warning = unsure(&confidence, &self.model.manifest().name);
             self.warnings.extend(warning);
@@ -105,10 +108,7 @@ impl Session {
 
     /// A model's own scores of some configurations, whatever the call learned.
     async fn scores_of(&self, model: &Model, some: BatchPart) -> Result<Vec<f32>, CallError> {
-        let terms = Terms {
-            continues_request: true,
-            ..self.terms(Class::Interactive)
-        };
+        let terms = self.terms_to_continue(Class::Interactive);
         let evaluation = self.engine.score(model, &self.graph, some, terms).await?;
         Ok(evaluation.scores)
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use hlorank_graph::{GraphError, Limits, SegmentedGraph};
+use hlorank_graph::{FeatureGraph, GraphError, Limits, NamedFeatureSet, SegmentedGraph};
 
 use super::{SelectedModel, Session};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     engine::Engine,
     graphs::FoundGraph,
     metrics::Metrics,
-    model::{Model, SeenList},
+    model::{Manifest, SeenList},
     outcome::Reuse,
 };
 
@@ -42,8 +42,9 @@ impl Sessions {
         let suits = model.suits;
         let warnings = model.warning.into_iter().collect();
         let model = model.selection.of_graph(graph.hash);
+        // A call that is refused is recorded with the version that refuses it.
         call.record.answered_by(&model);
-        check_columns(&model, &graph)?;
+        check_columns(model.manifest(), &graph)?;
         let place = call.place.clone();
         Ok(Session {
             reader: BatchReader::new(&model, Arc::clone(&graph), self.limits, place),
@@ -71,22 +72,12 @@ impl Sessions {
 }
 
 /// Checks that the nodes of a graph of a feature set have the columns that the model takes.
-fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), CallError> {
-    let manifest = model.manifest();
+fn check_columns(manifest: &Manifest, graph: &SegmentedGraph) -> Result<(), CallError> {
     let (Some(set), Some(graph)) = (manifest.features().named(), graph.whole.feature_graph())
     else {
         return Ok(());
     };
-    if let Some(described) = graph.description()
-        && **described != *set
-    {
-        let nodes = set.node_features().join(", ");
-        let configs = set.config_features().join(", ");
-        return Err(CallError::Graph(GraphError::SetDiffers {
-            model: manifest.name.clone(),
-            columns: format!("the node columns {nodes} and the configuration columns {configs}"),
-        }));
-    }
+    check_description(set, graph, &manifest.name)?;
     let found = graph.columns();
     let expected = set.node_features().len();
     if found == expected {
@@ -97,5 +88,26 @@ fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), CallError>
         set: set.name().to_owned(),
         model: manifest.name.clone(),
         expected,
+    }))
+}
+
+/// Checks that a graph that describes its feature set describes that of the model.
+fn check_description(
+    set: &NamedFeatureSet,
+    graph: &FeatureGraph,
+    model: &str,
+) -> Result<(), CallError> {
+    // Names and numbers of columns may be equal although the columns are others.
+    if graph
+        .description()
+        .is_none_or(|described| **described == *set)
+    {
+        return Ok(());
+    }
+    let nodes = set.node_features().join(", ");
+    let configs = set.config_features().join(", ");
+    Err(CallError::Graph(GraphError::SetDiffers {
+        model: model.to_owned(),
+        columns: format!("the node columns {nodes} and the configuration columns {configs}"),
     }))
 }

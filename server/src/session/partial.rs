@@ -45,6 +45,7 @@ pub(super) async fn score_in_time(
         let scored = evaluator.score(slice, terms, top_k);
         scored.map_err(move |error| error.numbered_after(first))
     };
+    // What was scored before time is up stays here when the stream of slices is dropped.
     let mut scored: Option<ScoredConfigs> = None;
     let add = |slice: ScoredConfigs| {
         match &mut scored {
@@ -54,6 +55,7 @@ pub(super) async fn score_in_time(
         ready(Ok(()))
     };
     let slices = slices(all.len(), slice_size(&evaluator.model));
+    // `buffered` keeps the order, because a partial ranking is one of the first configurations.
     let scored_slices = stream::iter(slices).map(score).buffered(AT_ONCE);
     match timeout_at(scoring_end(deadline), scored_slices.try_for_each(add)).await {
         Ok(Err(error)) => Err(error),

@@ -45,6 +45,7 @@ impl Session {
             waited,
         } = self.sorted(scores).await?;
         self.call.record.ranked(started + waited);
+        // Scores in seconds are run times, and adapted scores are logarithms whatever the unit is.
         let (predicted_seconds, log_sd) = match self.model.manifest().unit() {
             ScoreUnit::Seconds if deviations.is_empty() => {
                 (sorted.ordered_scores.clone(), Vec::new())
@@ -96,13 +97,14 @@ fn run_times(sorted: &SortedScores, deviations: &[f32]) -> (Vec<f32>, Vec<f32>) 
     }
     #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
     let seconds = |&score: &f32| libm::exp(score.into()) as f32;
-    let deviation = |&config: &u32| deviations[config as usize];
     let seconds = sorted.ordered_scores.iter().map(seconds).collect();
-    let deviations = sorted.order.iter().map(deviation).collect();
-    (seconds, deviations)
+    let order = sorted.order.iter();
+    let deviations = order.map(|&config| deviations[config as usize]);
+    (seconds, deviations.collect())
 }
 
 /// Returns the number of bytes of a ranking and of scores, and of the message that holds them.
 pub(crate) fn answer_bytes(ranked: usize, scores: usize) -> usize {
+    // The message is encoded while the lists that it was made of are still there.
     2 * (ranked * (size_of::<u32>() + size_of::<f32>()) + scores * size_of::<f32>())
 }

@@ -99,6 +99,7 @@ impl Session {
         let (class, all) = self.read(batch).await?;
         self.keep(self.keeps_batch.then(|| Arc::clone(&all)), kept_bytes);
         let scored = score_in_time(&self.evaluator(), all, deadline, class, self.top_k).await?;
+        // The metric counts rankings that lack configurations, and not those that only may.
         if scored.evaluation.scores.len() < sent {
             self.series.ranked_in_part();
         }
@@ -139,15 +140,13 @@ impl Session {
         self.call.record.scored(reuse, asked, &stages);
         self.batches += 1;
         self.reuse += reuse;
+        // The first batch, often the only one, is moved and not copied.
         if self.scores.is_empty() {
             self.scores = scores;
         } else {
             self.scores.extend(scores);
         }
-        // What the batch and its plan took is free again.
-        let ranked = self.scores.len() + self.deviations.len();
-        let answer = answer_bytes(ranked, self.scores.len());
-        self.call.place.hold_only(answer + self.kept_bytes);
+        self.hold_answer();
         ScoredBatch {
             first,
             configs,
@@ -155,6 +154,13 @@ impl Session {
             asked,
             stages,
         }
+    }
+
+    /// Holds what the answer takes. What the batch and its plan took is free again.
+    fn hold_answer(&self) {
+        let ranked = self.scores.len() + self.deviations.len();
+        let answer = answer_bytes(ranked, self.scores.len());
+        self.call.place.hold_only(answer + self.kept_bytes);
     }
 
     /// Checks the width of a batch, holds memory for it, and returns its class.

@@ -57,13 +57,10 @@ impl ModelSelection {
         task: Task,
         record: &CallRecord,
     ) -> Result<SelectedModel, CallError> {
-        let WantedModel {
-            name,
-            version,
-            target,
-        } = wanted;
-        let selection = self.registry.select(name, version, target.as_ref(), task)?;
-        let mut selected = self.selected(selection, wanted, record);
+        let WantedModel { name, version, .. } = wanted;
+        let target = wanted.target.as_ref();
+        let selection = self.registry.select(name, version, target, task)?;
+        let mut selected = self.selected(selection, target, record);
         if name.is_empty() && target.is_none() {
             selected.warning = self.unknown_target(&selected.selection, task);
         }
@@ -80,15 +77,11 @@ impl ModelSelection {
         let Some(features) = graph.feature_graph() else {
             return self.select(wanted, graph.task(), record);
         };
-        let WantedModel {
-            name,
-            version,
-            target,
-        } = wanted;
+        let WantedModel { name, version, .. } = wanted;
+        let target = wanted.target.as_ref();
         let set = features.set();
-        let selection = self
-            .registry
-            .select_for_set(name, version, target.as_ref(), set);
+        let selection = self.registry.select_for_set(name, version, target, set);
+        // A call that insists on a version wants that one or none.
         let is_any = *version == Wanted::Any;
         let described = features.description().filter(|_| is_any);
         let selection = match (selection, described) {
@@ -98,13 +91,13 @@ impl ModelSelection {
             }
             (selection, _) => selection?,
         };
-        Ok(self.selected(selection, wanted, record))
+        Ok(self.selected(selection, target, record))
     }
 
     fn selected(
         &self,
         selection: Selection,
-        wanted: &WantedModel,
+        target: Option<&Target>,
         record: &CallRecord,
     ) -> SelectedModel {
         let name = match selection.name() {
@@ -113,7 +106,6 @@ impl ModelSelection {
         };
         let series = self.metrics.model(name);
         record.selected(&series);
-        let target = wanted.target.as_ref();
         let suits = target.map_or(TargetMatch::Unknown, |target| {
             target.suited_by(selection.targets())
         });
@@ -148,15 +140,9 @@ impl ModelSelection {
 
 /// Warns that a model was trained for other targets than that of a call.
 fn other_target(selection: &Selection, target: &Target, suits: TargetMatch) -> Option<Warning> {
-    let trained = selection.targets();
-    let consequence = match suits {
-        TargetMatch::Same | TargetMatch::Unknown => return None,
-        TargetMatch::OtherHardware => "its order may differ there, so measure more of the first",
-        TargetMatch::OtherCompiler => {
-            "whose configurations mean something else: its order is no better than chance until some are measured"
-        }
-    };
-    let trained: Vec<String> = trained.iter().map(Target::to_string).collect();
+    let consequence = consequence(suits)?;
+    let trained = selection.targets().iter();
+    let trained: Vec<String> = trained.map(Target::to_string).collect();
     Some(Warning {
         reason: "MODEL_FOR_OTHER_TARGET",
         message: format!(
@@ -165,4 +151,17 @@ fn other_target(selection: &Selection, target: &Target, suits: TargetMatch) -> O
             trained.join("; "),
         ),
     })
+}
+
+/// What another target means for a ranking.
+fn consequence(suits: TargetMatch) -> Option<&'static str> {
+    match suits {
+        TargetMatch::Same | TargetMatch::Unknown => None,
+        TargetMatch::OtherHardware => {
+            Some("its order may differ there, so measure more of the first")
+        }
+        TargetMatch::OtherCompiler => Some(
+            "whose configurations mean something else: its order is no better than chance until some are measured",
+        ),
+    }
 }

@@ -115,6 +115,14 @@ impl Session {
         }
     }
 
+    /// The terms of more work on a batch that was accepted.
+    pub(crate) fn terms_to_continue(&self, class: Class) -> Terms {
+        Terms {
+            continues_request: true,
+            ..self.terms(class)
+        }
+    }
+
     /// Number of batches that were scored.
     pub(crate) fn batches(&self) -> usize {
         self.batches
@@ -132,6 +140,7 @@ impl Session {
 
     /// What was unusual about the model, about what the call's predictions rest on, and about its configurations.
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
+        // Each warning is given once, with the first answer of a stream that can tell it.
         let mut warnings = take(&mut self.warnings);
         let lesson = self.lesson.as_mut();
         warnings.extend(lesson.map(Lesson::take_warnings).unwrap_or_default());

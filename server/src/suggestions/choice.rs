@@ -5,7 +5,9 @@ use std::{ops::Range, sync::Arc};
 use hlorank_graph::{Configurations, LayoutBatch, pace};
 
 use crate::{
-    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest},
+    adaptation::{
+        AdaptedModel, Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest,
+    },
     engine::rank,
     learning::{PredictedBatch, Predictor, Scores, points},
     model::ScoreUnit,
@@ -50,10 +52,8 @@ pub(super) fn renumber(
     let Configurations::Layout(batch) = configurations else {
         return None;
     };
-    let numbers: Vec<usize> = suggested
-        .iter()
-        .map(|each| each.suggestion.config)
-        .collect();
+    let numbers = suggested.iter().map(|each| each.suggestion.config);
+    let numbers: Vec<usize> = numbers.collect();
     for (number, each) in suggested.iter_mut().enumerate() {
         each.suggestion.config = number;
     }
@@ -71,24 +71,38 @@ impl Choice {
             drawn: self.drawn.clone(),
             points: &points,
         };
-        let predictor = self.predictor.as_ref();
-        let adapted = predictor.and_then(|predictor| predictor.adapted.as_ref());
-        let suggestions = match adapted {
-            Some(adapted) => adapted.suggest(&candidates, wanted),
-            None if self.knows_nothing() => wanted.filling(&candidates, &self.measured),
-            None if self.rests_on_other_targets() => {
-                wanted.best_far_apart(&candidates, &self.measured)
-            }
-            None => wanted.by_model(&ranking),
+        let suggestions = self.suggestions(&candidates, wanted).into_iter();
+        let deviation = |config: usize| {
+            let adapted = self.adapted()?;
+            Some(adapted.predict(&points(&[config])[0]).deviation)
         };
-        let deviation =
-            |config: usize| adapted.map(|adapted| adapted.predict(&points(&[config])[0]).deviation);
-        let described = suggestions.into_iter().map(|suggestion| SuggestedConfig {
+        let described = suggestions.map(|suggestion| SuggestedConfig {
             score: self.from.log_seconds[suggestion.config],
             deviation: deviation(suggestion.config),
             suggestion,
         });
         described.collect()
+    }
+
+    /// Suggests by what knows most: measurements of the graph, then other targets, then the model.
+    fn suggestions(
+        &self,
+        candidates: &Candidates<'_>,
+        wanted: &SuggestionRequest,
+    ) -> Vec<Suggestion> {
+        if let Some(adapted) = self.adapted() {
+            adapted.suggest(candidates, wanted)
+        } else if self.knows_nothing() {
+            wanted.filling(candidates, &self.measured)
+        } else if self.rests_on_other_targets() {
+            wanted.best_far_apart(candidates, &self.measured)
+        } else {
+            wanted.by_model(candidates.ranking)
+        }
+    }
+
+    fn adapted(&self) -> Option<&AdaptedModel> {
+        self.predictor.as_ref()?.adapted.as_deref()
     }
 
     fn has_columns(&self) -> bool {
@@ -119,6 +133,7 @@ impl Choice {
 
     /// The distinct configurations that were not measured, by ascending predicted time.
     fn ranking(&self) -> Vec<usize> {
+        // Of equal configurations the first is suggested alone, because measuring one measures all.
         let mut may_be: Vec<bool> = vec![false; self.from.scores.len()];
         for first in self.from.configurations.batch().distinct().first {
             may_be[first] = true;
@@ -145,6 +160,8 @@ impl Choice {
             found.is_ok()
         };
         let all: Vec<usize> = (0..may_be.len()).collect();
+        // Configurations are compared whatever their scores are, so that no expectation is
+        // computed.
         let scores = Scores {
             expectation: None,
             ..self.scores()

@@ -24,8 +24,20 @@ pub(super) struct SearchResult {
     pub(super) drawn: Range<usize>,
     /// How much work the search shared, without the scoring of the batch before it.
     pub(super) reuse: Reuse,
-    /// The memory that it takes.
-    pub(super) held: Held,
+    /// The memory of the combinations, which is held until the choice is made.
+    _held: Option<Held>,
+}
+
+impl SearchResult {
+    /// The configurations of a batch, of which no combinations are searched.
+    pub(super) fn of_batch(batch: PredictedBatch) -> Self {
+        Self {
+            drawn: 0..batch.scores.len(),
+            visited: batch,
+            reuse: Reuse::default(),
+            _held: None,
+        }
+    }
 }
 
 /// The combinations that were scored until now.
@@ -51,16 +63,20 @@ struct Search<'a> {
     reuse: Reuse,
 }
 
-/// Searches from the configuration with the lowest predicted time. Each step tries every change of one place, then the
-/// best changes of several places together, and goes on from the best of all. The search ends where no change of one
-/// place lowers the predicted time. `wanted.pending` is renumbered.
+/// Searches from the configuration with the lowest predicted time. Each step tries every change of
+/// one place, then the best changes of several places together, and goes on from the best of all.
+/// The search ends where no change of one place lowers the predicted time. `wanted.pending` is
+/// renumbered. Nothing is searched if nothing is combined.
 pub(super) async fn search(
     evaluator: &Evaluator,
     from: PredictedBatch,
-    combined: CombinedPart,
+    combined: Option<CombinedPart>,
     wanted: &mut SuggestionRequest,
     terms: Terms,
 ) -> Result<SearchResult, CallError> {
+    let Some(combined) = combined else {
+        return Ok(SearchResult::of_batch(from));
+    };
     check_supported(evaluator.model.manifest())?;
     let engine = &evaluator.engine;
     let graph = Arc::clone(&evaluator.graph);
@@ -69,10 +85,7 @@ pub(super) async fn search(
     wanted.pending = (0..pending.len()).collect();
     let begin = move |_| begin(&graph, &from, &pending, combined);
     let (space, visits) = engine.pool().run(Class::Bulk, begin).await?.value?;
-    // What the search takes at most is held before it begins.
-    let row_bytes = evaluator.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
-    let rows = STEPS * space.changes() + CONSIDERED + DRAWN;
-    let held = engine.memory().hold(rows * row_bytes)?;
+    let held = hold(evaluator, &space)?;
     let mut search = Search {
         evaluator,
         space,
@@ -86,7 +99,7 @@ pub(super) async fn search(
         visited: search.visits.into_predicted(&search.space)?,
         drawn,
         reuse: search.reuse,
-        held,
+        _held: Some(held),
     })
 }
 
@@ -102,6 +115,8 @@ impl Search<'_> {
             self.visit(rows).await?;
             let gain = |each: usize| predicted - self.visits.log_seconds[singles + each];
             let better = self.space.best_of_places(&changes, gain);
+            // Changes that are improvements alone need not be one together, so that the best two,
+            // three and so on are scored, and the lowest of all is where the next step begins.
             let together = self.space.changed_together(&row, &better);
             self.visit(together).await?;
             if better.is_empty() {
@@ -137,7 +152,16 @@ impl Search<'_> {
     }
 }
 
+/// Holds what a search of a space takes at most, before it begins.
+fn hold(evaluator: &Evaluator, space: &Space) -> Result<Held, CallError> {
+    let row_bytes = evaluator.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
+    let rows = STEPS * space.changes() + CONSIDERED + DRAWN;
+    Ok(evaluator.engine.memory().hold(rows * row_bytes)?)
+}
+
 fn check_supported(manifest: &Manifest) -> Result<(), CallError> {
+    // A changed place would take another evaluation of the whole graph, and a search takes
+    // thousands.
     let ModelKind::WholeGraph(_) = manifest.kind() else {
         return Ok(());
     };
@@ -160,12 +184,8 @@ fn begin(
     };
     let ranking = rank(&from.log_seconds, 0).into_iter();
     let ranking: Vec<usize> = ranking.map(|config| config as usize).collect();
-    let mut visits = Visits::default();
-    for &config in pending.iter().chain(ranking.iter().take(CONSIDERED)) {
-        visits.rows.extend_from_slice(batch.row(config));
-        visits.scores.push(from.scores[config]);
-        visits.log_seconds.push(from.log_seconds[config]);
-    }
+    let best = ranking.iter().take(CONSIDERED);
+    let visits = Visits::of(batch, from, pending.iter().chain(best));
     Ok((Space::of(graph, batch, &ranking, combined), visits))
 }
 
@@ -179,6 +199,21 @@ fn layouts(space: &Space, rows: Vec<u16>) -> Result<LayoutBatch, CallError> {
 }
 
 impl Visits {
+    /// Configurations of a batch that were scored before the search.
+    fn of<'a>(
+        batch: &LayoutBatch,
+        from: &PredictedBatch,
+        configs: impl Iterator<Item = &'a usize>,
+    ) -> Self {
+        let mut visits = Self::default();
+        for &config in configs {
+            visits.rows.extend_from_slice(batch.row(config));
+            visits.scores.push(from.scores[config]);
+            visits.log_seconds.push(from.log_seconds[config]);
+        }
+        visits
+    }
+
     fn row(&self, number: usize) -> &[u16] {
         let slots = self.rows.len() / self.log_seconds.len();
         &self.rows[number * slots..][..slots]

@@ -50,11 +50,10 @@ impl CombinedPart {
     /// The slots of each place of a graph.
     fn places(self, graph: &SegmentedGraph) -> Vec<Vec<usize>> {
         match self {
-            Self::Segments => graph
-                .occurrences
-                .iter()
-                .map(|each| each.slots.clone())
-                .collect(),
+            Self::Segments => {
+                let segments = graph.occurrences.iter();
+                segments.map(|each| each.slots.clone()).collect()
+            }
             Self::Nodes => (0..graph.slots()).map(|slot| vec![slot]).collect(),
         }
     }
@@ -67,15 +66,17 @@ impl Space {
         graph: &SegmentedGraph,
         batch: &LayoutBatch,
         ranking: &[usize],
-        combined: CombinedPart,
+        part: CombinedPart,
     ) -> Self {
         let rows = &ranking[..ranking.len().min(COMBINED)];
-        let mut slots = combined.places(graph);
+        // A place where all configurations are equal has nothing to change.
+        let mut slots = part.places(graph);
         slots.retain(|slots| {
             rows.iter()
                 .any(|&row| at(batch.row(row), slots).ne(at(batch.row(rows[0]), slots)))
         });
-        let most = (combined.changes() / slots.len().max(1)).max(1) + 1;
+        // A row has one of the options already, so that a place has one change fewer than options.
+        let most = (part.changes() / slots.len().max(1)).max(1) + 1;
         let places = pace::in_steps(1, slots)
             .map(|slots| Place::of(batch, rows, slots, most))
             .collect();
@@ -119,22 +120,23 @@ impl Space {
         changes: &[Change],
         gain: impl Fn(usize) -> f32,
     ) -> Vec<Change> {
-        let mut best: Vec<Option<(f32, Change)>> = vec![None; self.places.len()];
+        // Without an improvement, the gain is 0, and there is no change.
+        let mut best = vec![(0.0_f32, None); self.places.len()];
         for (number, change) in changes.iter().enumerate() {
             let gain = gain(number);
             let best = &mut best[change.place];
-            if gain > best.map_or(0.0, |(most, _)| most) {
-                *best = Some((gain, *change));
+            if gain > best.0 {
+                *best = (gain, Some(*change));
             }
         }
-        let mut best: Vec<(f32, Change)> = best.into_iter().flatten().collect();
         best.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        best.into_iter().map(|(_, change)| change).collect()
+        best.into_iter().filter_map(|(_, change)| change).collect()
     }
 
     /// The rows that the first two, three, four and so on of some changes of different places make of a row.
     pub(super) fn changed_together(&self, row: &[u16], changes: &[Change]) -> Vec<u16> {
         let mut rows = Vec::new();
+        // One change alone was scored before.
         for count in 2..=changes.len() {
             self.changed(row, &changes[..count], &mut rows);
         }

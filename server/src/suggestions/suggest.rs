@@ -5,14 +5,13 @@ use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch};
 use super::{
     CombinedPart, SuggestedConfig,
     choice::{Choice, choosing_bytes, renumber},
-    search::search,
+    search::{SearchResult, search},
 };
 use crate::{
-    adaptation::SuggestionRequest,
+    adaptation::{Point, SuggestionRequest},
     call::CallError,
     compute::Class,
-    engine::{Engine, Terms},
-    learning::Lesson,
+    learning::{Evaluator, Lesson},
     session::{ScoredBatch, Session},
 };
 
@@ -35,31 +34,13 @@ pub(crate) async fn suggest(
     let asked = Instant::now();
     let (class, all) = session.read(batch).await?;
     let evaluator = session.evaluator();
-    let (mut evaluation, mut from) = evaluator.predict(all, session.terms(class)).await?;
-    session.see(evaluator.seen(&from.scores));
-    let mut drawn = 0..from.scores.len();
-    // The memory of the combinations is held until the choice is made.
-    let mut held = None;
-    if let Some(combined) = combined {
-        let terms = Terms {
-            continues_request: true,
-            ..session.terms(class)
-        };
-        let result = search(&evaluator, from, combined, &mut wanted, terms).await?;
-        evaluation.reuse += result.reuse;
-        from = result.visited;
-        drawn = result.drawn;
-        held = Some(result.held);
-    }
-    let choice = Choice {
-        from,
-        drawn,
-        measured: session.lesson().map(Lesson::points).unwrap_or_default(),
-        predictor: evaluator.predictor,
-        unit: evaluator.model.manifest().unit(),
-    };
-    let (mut suggested, configurations) = choose(&evaluator.engine, choice, wanted).await?;
-    drop(held);
+    let (mut evaluation, predicted) = evaluator.predict(all, session.terms(class)).await?;
+    session.see(evaluator.seen(&predicted.scores));
+    let terms = session.terms_to_continue(class);
+    let found = search(&evaluator, predicted, combined, &mut wanted, terms).await?;
+    evaluation.reuse += found.reuse;
+    let measured = session.lesson().map(Lesson::points).unwrap_or_default();
+    let (mut suggested, configurations) = choose(evaluator, found, measured, wanted).await?;
     let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
     Ok(Suggestions {
         scored: session.record(evaluation, asked),
@@ -68,15 +49,25 @@ pub(crate) async fn suggest(
     })
 }
 
-/// Makes a choice on a compute thread, while the memory that it takes is held. Returns what is chosen, and from which.
+/// Makes a choice on a compute thread, while the memory that it takes is held, and that of what was
+/// found. Returns what is chosen, and from which.
 async fn choose(
-    engine: &Engine,
-    choice: Choice,
+    evaluator: Evaluator,
+    found: SearchResult,
+    measured: Arc<Vec<Point>>,
     wanted: SuggestionRequest,
 ) -> Result<(Vec<SuggestedConfig>, Arc<Configurations>), CallError> {
     let others = wanted.count + wanted.pending.len();
-    let bytes = choosing_bytes(choice.measured.len(), others);
-    let _held = engine.memory().hold(bytes)?;
+    let bytes = choosing_bytes(measured.len(), others);
+    let _held = evaluator.engine.memory().hold(bytes)?;
+    let choice = Choice {
+        from: found.visited,
+        drawn: found.drawn,
+        measured,
+        predictor: evaluator.predictor,
+        unit: evaluator.model.manifest().unit(),
+    };
     let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
-    Ok(engine.pool().run(Class::Bulk, choose).await?.value)
+    let chosen = evaluator.engine.pool().run(Class::Bulk, choose);
+    Ok(chosen.await?.value)
 }
