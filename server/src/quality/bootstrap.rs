@@ -17,27 +17,33 @@ pub(super) fn intervals<const N: usize>(graphs: &[[f64; N]]) -> [[f64; 2]; N] {
     let mut means = [const { Vec::new() }; N];
     let mut state = SEED;
     for _ in pace::in_steps(1, 0..DRAWS) {
-        let mut sums = [0.0; N];
-        for _ in graphs {
-            state = state.wrapping_add(1);
-            let drawn = graphs[below(mix(state), graphs.len())];
-            sums.iter_mut()
-                .zip(drawn)
-                .for_each(|(sum, difference)| *sum += difference);
+        let drawn = drawn_means(graphs, &mut state);
+        for (means, mean) in means.iter_mut().zip(drawn) {
+            means.push(mean);
         }
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "there are far fewer than 2^53 graphs"
-        )]
-        means
-            .iter_mut()
-            .zip(sums)
-            .for_each(|(means, sum)| means.push(sum / graphs.len() as f64));
     }
     means.map(|mut means| {
         means.sort_unstable_by(f64::total_cmp);
         [TAIL, 1.0 - TAIL].map(|part| means[place(part)])
     })
+}
+
+/// The mean of each difference over as many graphs as there are, drawn with replacement.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer than 2^53 graphs"
+)]
+fn drawn_means<const N: usize>(graphs: &[[f64; N]], state: &mut u64) -> [f64; N] {
+    let mut sums = [0.0; N];
+    for _ in graphs {
+        // One number draws a graph for all differences, which are not independent of each other.
+        *state = state.wrapping_add(1);
+        let drawn = graphs[below(mix(*state), graphs.len())];
+        for (sum, difference) in sums.iter_mut().zip(drawn) {
+            *sum += difference;
+        }
+    }
+    sums.map(|sum| sum / graphs.len() as f64)
 }
 
 /// The place of a quantile among the sorted draws.

@@ -23,6 +23,7 @@ impl Budget {
     }
 
     fn rest_after(&self, spent: Duration) -> Duration {
+        // Work w and rest r have the share w / (w + r), so that r is w · (1 / share − 1).
         spent.mul_f64(1.0 / self.share - 1.0)
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     compute::Class,
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
+    store::Subject,
 };
 
 /// How two model versions rank the same measurements.
@@ -48,21 +49,40 @@ impl LiveQuality {
             if of != task || target.is_some_and(|target| target != subject.target) {
                 continue;
             }
-            let lacks = |version: &&Arc<Model>| !self.board.has(version.digest(), &subject);
-            let lacking: Vec<&Arc<Model>> = versions.into_iter().filter(lacks).collect();
-            if !lacking.is_empty() {
-                self.replay(&subject, &lacking).await?;
-            }
-            let found = versions.map(|version| self.board.get(version.digest(), &subject));
-            if let [Some(first), Some(second)] = found {
+            // Both versions count on the graphs that both can rank, or one would have the easier
+            // ones.
+            if let [Some(first), Some(second)] = self.found(versions, &subject).await? {
                 pairs.push([first, second]);
             }
         }
-        Ok(self
-            .pool()
-            .run(Class::Bulk, move |_| Comparison::of(&pairs))
-            .await?
-            .value)
+        let compare = move |_| Comparison::of(&pairs);
+        Ok(self.pool().run(Class::Bulk, compare).await?.value)
+    }
+
+    /// What is known of both versions on a graph. Replays what the board lacks.
+    async fn found(
+        &self,
+        versions: [&Arc<Model>; 2],
+        subject: &Subject,
+    ) -> Result<[Option<GraphQuality>; 2], CallError> {
+        let lacks = |version: &&Arc<Model>| !self.board.has(version.digest(), subject);
+        let lacking: Vec<&Arc<Model>> = versions.into_iter().filter(lacks).collect();
+        if !lacking.is_empty() {
+            self.replay(subject, &lacking).await?;
+        }
+        Ok(versions.map(|version| self.board.get(version.digest(), subject)))
+    }
+}
+
+impl Verdict {
+    /// Which version is better on this many graphs, given the interval of the difference of tau.
+    fn of(graphs: usize, tau: [f64; 2]) -> Self {
+        match tau {
+            _ if graphs < MIN_GRAPHS => Self::Undecided,
+            [low, _] if low > 0.0 => Self::Second,
+            [_, high] if high < 0.0 => Self::First,
+            _ => Self::Undecided,
+        }
     }
 }
 
@@ -70,33 +90,31 @@ impl Comparison {
     fn of(pairs: &[[GraphQuality; 2]]) -> Self {
         let version = |number: usize| pairs.iter().map(|pair| pair[number]).collect::<Vec<_>>();
         let versions = [0, 1].map(|number| QualitySummary::of(&version(number)));
-        let difference = |[first, second]: &[GraphQuality; 2]| {
-            [
-                second.tau - first.tau,
-                second.ordered_pairs - first.ordered_pairs,
-                second.regret - first.regret,
-            ]
-        };
+        // Versions are compared graph by graph, because graphs differ more from each other than
+        // versions do.
         let differences: Vec<[f64; 3]> = pairs.iter().map(difference).collect();
         let [tau, ordered_pairs, regret] = if pairs.is_empty() {
             [[0.0; 2]; 3]
         } else {
             intervals(&differences)
         };
-        let verdict = match tau {
-            _ if pairs.len() < MIN_GRAPHS => Verdict::Undecided,
-            [low, _] if low > 0.0 => Verdict::Second,
-            [_, high] if high < 0.0 => Verdict::First,
-            _ => Verdict::Undecided,
-        };
         Self {
             versions,
             tau,
             ordered_pairs,
             regret,
-            verdict,
+            verdict: Verdict::of(pairs.len(), tau),
         }
     }
+}
+
+/// By how much the figures of the second version exceed those of the first.
+fn difference([first, second]: &[GraphQuality; 2]) -> [f64; 3] {
+    [
+        second.tau - first.tau,
+        second.ordered_pairs - first.ordered_pairs,
+        second.regret - first.regret,
+    ]
 }
 
 #[cfg(test)]

@@ -69,9 +69,8 @@ impl LiveQuality {
         let mut all = Vec::<(Subject, Task)>::new();
         loop {
             let after = all.last().map(|(subject, _)| subject.clone());
-            let page = store
-                .subjects(after, PAGE.min(MAX_GRAPHS - all.len()))
-                .await?;
+            let count = PAGE.min(MAX_GRAPHS - all.len());
+            let page = store.subjects(after, count).await?;
             all.extend_from_slice(&page);
             if page.len() < PAGE || all.len() >= MAX_GRAPHS {
                 return Ok(all);
@@ -85,12 +84,11 @@ impl LiveQuality {
         subject: &Subject,
         models: &[&Arc<Model>],
     ) -> Result<(), CallError> {
-        let list = self
-            .stored
-            .measured_list(subject, None, MAX_REPLAYED)
-            .await?;
+        let list = self.stored.measured_list(subject, None, MAX_REPLAYED);
+        let list = list.await?;
         for model in models {
             let started = Instant::now();
+            // What cannot be ranked is noted as well, so that it is not replayed again.
             let quality = match &list {
                 Some(list) if takes(model, list) => self.quality(model, list).await,
                 _ => Ok(None),

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use hlorank_graph::Task;
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{budget::Budget, live_quality::LiveQuality};
@@ -12,7 +13,7 @@ use crate::{
     call::CallError,
     model::Model,
     registry::VersionInUse,
-    store::{Changed, MeasurementStore},
+    store::{Changed, MeasurementStore, Subject},
 };
 
 /// Replays stored measurements through the versions in use, in the background.
@@ -51,18 +52,13 @@ impl Replays {
         let mut versions = self.quality.registry().changes();
         let budget = Budget::new(self.share);
         loop {
+            // This comes before the pass looks at the versions, so that a change that the pass
+            // misses begins the next one.
             versions.mark_unchanged();
             let is_complete = self.pass(&budget).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "stored measurements were not replayed");
                 false
             });
-            let retry = async {
-                if is_complete {
-                    pending::<()>().await;
-                } else {
-                    sleep(RETRY).await;
-                }
-            };
             tokio::select! {
                 changed = self.store.changed() => self.forget(&changed),
                 alive = versions.changed() => {
@@ -70,7 +66,7 @@ impl Replays {
                         return;
                     }
                 }
-                () = retry => {}
+                () = time_to_retry(is_complete) => {}
             }
             sleep(BURST).await;
         }
@@ -91,19 +87,13 @@ impl Replays {
     async fn pass(&self, budget: &Budget) -> Result<bool, CallError> {
         let in_use = self.quality.registry().in_use();
         let subjects = self.quality.subjects().await?;
-        self.quality
-            .board
-            .retain_subjects(&subjects.iter().map(|(subject, _)| subject).collect());
+        // Graphs that were deleted, or that are not among the first any more, take no more memory.
+        let kept = subjects.iter().map(|(subject, _)| subject).collect();
+        self.quality.board.retain_subjects(&kept);
         let mut is_complete = true;
         let mut published = Instant::now();
         for (subject, task) in &subjects {
-            let of_task = in_use
-                .iter()
-                .filter(|version| version.model.manifest().task() == *task);
-            let models: Vec<Arc<Model>> =
-                of_task.map(|version| Arc::clone(&version.model)).collect();
-            let lacks = |model: &&Arc<Model>| !self.quality.board.has(model.digest(), subject);
-            let lacking: Vec<&Arc<Model>> = models.iter().filter(lacks).collect();
+            let lacking = self.lacking(&in_use, subject, *task);
             if lacking.is_empty() {
                 continue;
             }
@@ -111,6 +101,7 @@ impl Replays {
                 tracing::debug!(target = subject.target, graph = %subject.graph, %error, "a replay failed");
                 is_complete = false;
             }
+            // A pass over many graphs takes long, and the metrics show meanwhile what is known.
             if published.elapsed() >= PUBLISHED_EVERY {
                 self.publish(&in_use);
                 published = Instant::now();
@@ -118,6 +109,20 @@ impl Replays {
         }
         self.publish(&in_use);
         Ok(is_complete)
+    }
+
+    /// The models in use of a task that were not replayed on a graph.
+    fn lacking<'a>(
+        &self,
+        in_use: &'a [VersionInUse],
+        subject: &Subject,
+        task: Task,
+    ) -> Vec<&'a Arc<Model>> {
+        let board = &self.quality.board;
+        let models = in_use.iter().map(|version| &version.model);
+        models
+            .filter(|model| model.manifest().task() == task && !board.has(model.digest(), subject))
+            .collect()
     }
 
     /// Sets the metrics, and forgets versions that are not loaded any more.
@@ -135,5 +140,14 @@ impl Replays {
             )
         });
         self.quality.series().publish(graphs);
+    }
+}
+
+/// Waits until replays that failed are tried again; for ever if none did.
+async fn time_to_retry(is_complete: bool) {
+    if is_complete {
+        pending::<()>().await;
+    } else {
+        sleep(RETRY).await;
     }
 }

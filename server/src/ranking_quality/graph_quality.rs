@@ -37,11 +37,7 @@ impl GraphQuality {
         if scores.len() < MIN_MEASURED {
             return None;
         }
-        let outcome = |(&score, &run_time): (&f32, &f64)| Outcome {
-            run_time,
-            score: score.into(),
-        };
-        let outcomes: Vec<Outcome> = scores.iter().zip(seconds).map(outcome).collect();
+        let outcomes = outcomes(scores, seconds);
         let pairs = PairCounts::of(&outcomes)?;
         Some(Self {
             measured: outcomes.len(),
@@ -55,12 +51,21 @@ impl GraphQuality {
     }
 }
 
+fn outcomes(scores: &[f32], seconds: &[f64]) -> Vec<Outcome> {
+    let outcome = |(&score, &run_time): (&f32, &f64)| Outcome {
+        run_time,
+        score: score.into(),
+    };
+    scores.iter().zip(seconds).map(outcome).collect()
+}
+
 impl TimeQuality {
     /// Configurations without a score have none.
     fn of(outcomes: &[Outcome]) -> Option<Self> {
-        let logs = outcomes
-            .iter()
-            .map(|outcome| libm::log(outcome.score / outcome.run_time));
+        // Logarithms weigh half and twice the time alike, and graphs of microseconds and of
+        // seconds.
+        let outcomes = outcomes.iter();
+        let logs = outcomes.map(|outcome| libm::log(outcome.score / outcome.run_time));
         let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
         (!logs.is_empty()).then(|| Self {
             log_ratio: mean(logs.iter().copied()),
@@ -71,7 +76,8 @@ impl TimeQuality {
 
 /// The mean of some numbers; 0 of none.
 pub(super) fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0.0_f64);
+    let mut sum = 0.0;
+    let mut count = 0.0_f64;
     for number in numbers {
         sum += number;
         count += 1.0;

@@ -47,11 +47,11 @@ impl QualitySummary {
         graphs: impl IntoIterator<Item = (K, GraphQuality)>,
     ) -> BTreeMap<K, Self> {
         let mut groups = BTreeMap::<K, Vec<GraphQuality>>::new();
-        graphs
-            .into_iter()
-            .for_each(|(key, graph)| groups.entry(key).or_default().push(graph));
+        for (key, graph) in graphs {
+            groups.entry(key).or_default().push(graph);
+        }
+        let groups = groups.into_iter();
         groups
-            .into_iter()
             .map(|(key, graphs)| (key, Self::of(&graphs)))
             .collect()
     }

@@ -16,6 +16,8 @@ pub(super) fn measurement_bytes(
     measurements: usize,
 ) -> usize {
     let slot_bytes = columns.map_or(ENTRY_BYTES, |columns| columns.saturating_mul(COLUMN_BYTES));
+    // A hostile number of columns gives the largest number of bytes, which is refused, and no
+    // overflow.
     measurements.saturating_mul(
         graph
             .slots()

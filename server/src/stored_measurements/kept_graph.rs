@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, sync::Arc};
 
-use hlorank_graph::{Digest, Graph, Limits, SegmentedGraph, decode_graph};
+use hlorank_graph::{Digest, Graph, Limits, SegmentedGraph, Task, decode_graph};
 use hlorank_proto::v1;
 use prost::Message as _;
 
@@ -32,21 +32,22 @@ pub(super) fn keep(
     if message.encoded_len() > MAX_GRAPH_BYTES {
         return Ok(None);
     }
-    let message =
-        zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))?;
-    let task = graph.task();
-    let structure = graph.structure();
-    let reporter = Some(reporter);
     Ok(Some(KeptGraph {
-        task,
-        structure,
-        message,
-        reporter,
+        task: graph.task(),
+        structure: graph.structure(),
+        message: compressed(&message)?,
+        reporter: Some(reporter),
     }))
+}
+
+fn compressed(message: &v1::Graph) -> Result<Vec<u8>, CallError> {
+    zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))
 }
 
 /// Returns the message of a graph of the store.
 pub(super) fn message_of(kept: &KeptGraph, limits: &Limits) -> Result<v1::Graph, CallError> {
+    // A broken or hostile file may decompress to anything, so that no more is read than was ever
+    // kept.
     let mut message = Vec::new();
     let read = zstd::Decoder::new(&*kept.message).and_then(|decoder| {
         decoder
@@ -63,23 +64,24 @@ pub(super) fn graph_of(
     hash: Digest,
     limits: &Limits,
 ) -> Result<Arc<SegmentedGraph>, CallError> {
-    let v1::Graph {
-        source,
-        configurable_nodes,
-        ..
-    } = message_of(kept, limits)?;
-    let content = source.and_then(|source| GraphContent::of(source).ok());
-    let content = content.ok_or_else(|| failed(&"a kept graph has no content"))?;
-    let sent = SentGraph {
-        content,
-        task: kept.task,
-        configurable: configurable_nodes,
-    };
-    let source = sent.read(limits).map_err(CallError::Graph)?;
-    if source.graph.hash != hash {
+    let sent = sent_graph(kept.task, message_of(kept, limits)?)?;
+    let read = sent.read(limits).map_err(CallError::Graph)?;
+    // Measurements of another graph would be learned from as if they were of this one.
+    if read.graph.hash != hash {
         return Err(failed(&"a kept graph has another hash"));
     }
-    Ok(source.graph)
+    Ok(read.graph)
+}
+
+/// A kept graph as if a call sent it.
+fn sent_graph(task: Task, message: v1::Graph) -> Result<SentGraph, CallError> {
+    let source = message.source;
+    let content = source.and_then(|source| GraphContent::of(source).ok());
+    Ok(SentGraph {
+        content: content.ok_or_else(|| failed(&"a kept graph has no content"))?,
+        task,
+        configurable: message.configurable_nodes,
+    })
 }
 
 fn failed(detail: &dyn ToString) -> CallError {

@@ -51,6 +51,7 @@ impl StoredMeasurements {
         let chosen = Chosen::of_subject(subject).by(reporter);
         let measurements = self.read_pages(&chosen, count, |_| Ok(())).await?;
         let graph = self.kept_or_cached(kept, subject.graph).await?;
+        // Canonical configurations of a feature set have 4 bytes for each column of each node.
         let columns = measurements
             .first()
             .map(|first| first.config.len() / (4 * graph.slots().max(1)));
@@ -85,6 +86,7 @@ impl StoredMeasurements {
         let Some(kept) = self.store()?.graph(subject).await? else {
             return Ok(None);
         };
+        // How large it becomes is known only once it is decompressed, and memory is held before.
         let bytes = MAX_GRAPH_BYTES.min(RATIO * kept.message.len());
         let held = self.engine.memory().hold(bytes)?;
         let limits = self.limits;

@@ -32,28 +32,19 @@ impl StoredMeasurements {
         reporter: Reporter,
     ) -> Result<Reported, CallError> {
         let store = self.store()?;
-        let batch = sent.batch.ok_or(CallError::Configuration {
-            field: REPORT.batch,
-            source: ConfigurationError::Empty,
-        })?;
         let graph = Arc::clone(&found.graph);
         let limits = self.limits;
-        // What reading and keeping them takes is held before either begins.
-        let read_bytes = batch.read_bytes(graph.slots(), &limits);
-        let kept_bytes = measurement_bytes(&graph, batch.columns(), batch.count());
-        call.place.hold(read_bytes + kept_bytes)?;
         let subject = Subject {
-            target: sent.target,
+            target: sent.target.clone(),
             graph: graph.hash,
         };
-        let report = ReportedBatch {
-            batch,
-            outcomes: sent.outcomes,
-            ids: sent.ids,
-            reporter: reporter.clone(),
-        };
+        let report = ReportedBatch::of(sent, reporter.clone())?;
+        // What reading and keeping them takes is held before either begins.
+        call.place.hold(report.bytes(&graph, &limits))?;
         let measurements = move |_| report.read(&graph, &limits);
         let measurements = self.pool().run(Class::Bulk, measurements).await?.value?;
+        // The graph is compressed with the first report alone. Two first ones at once keep equal
+        // graphs.
         let kept = if store.has_graph(subject.clone()).await? {
             None
         } else {
@@ -78,6 +69,26 @@ impl StoredMeasurements {
 }
 
 impl ReportedBatch {
+    fn of(sent: SentMeasurements, reporter: Reporter) -> Result<Self, CallError> {
+        let batch = sent.batch.ok_or(CallError::Configuration {
+            field: REPORT.batch,
+            source: ConfigurationError::Empty,
+        })?;
+        Ok(Self {
+            batch,
+            outcomes: sent.outcomes,
+            ids: sent.ids,
+            reporter,
+        })
+    }
+
+    /// Bytes that reading and keeping it takes.
+    fn bytes(&self, graph: &SegmentedGraph, limits: &Limits) -> usize {
+        let Self { batch, .. } = self;
+        let read_bytes = batch.read_bytes(graph.slots(), limits);
+        read_bytes + measurement_bytes(graph, batch.columns(), batch.count())
+    }
+
     fn read(self, graph: &SegmentedGraph, limits: &Limits) -> Result<Vec<Measurement>, CallError> {
         let configurations = read_batch(&self.batch, graph, limits, REPORT.batch)?;
         let outcomes = self.outcomes.into_iter().zip(self.ids).enumerate();

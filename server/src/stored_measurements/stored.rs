@@ -73,8 +73,7 @@ impl StoredMeasurements {
             let left = count - stored.len();
             let page = store.list(chosen, after, left).await?;
             hold(page.measurements.len())?;
-            let measurements = page.measurements.into_iter();
-            stored.extend(measurements.map(|(_, measurement)| measurement));
+            stored.extend(page.measurements.into_iter().map(|(_, each)| each));
             after = page.next;
             if after.is_none() || stored.len() >= count {
                 return Ok(stored);
