@@ -252,6 +252,11 @@ impl Hypothesis {
         (self.slope + of_score * rise, start)
     }
 
+    /// What a measured configuration adds to the mean of those that are equal in a group.
+    fn effect(&self, group: usize, number: usize) -> f64 {
+        self.weight * self.fit.variances[group] * self.fit.weights[number]
+    }
+
     /// Mean and widened variance of the ln(seconds) of a run.
     fn predict(&self, kernel: &Kernel, point: &Point, scaled: &ScaledPoint) -> Normal {
         let related = self.fit.relate(kernel, scaled);
@@ -364,16 +369,17 @@ fn effects(kernel: &Kernel, hypotheses: &[Hypothesis]) -> Option<Effects> {
         constant += each.weight * start;
         slope += each.weight * rise;
     }
-    let of_configuration = |tensor, number: usize| {
+    let value = |tensor: usize, number: usize| {
         let group = kernel.dense() + tensor;
-        let of =
-            |each: &Hypothesis| each.weight * each.fit.variances[group] * each.fit.weights[number];
-        hypotheses.iter().map(of).sum()
+        hypotheses
+            .iter()
+            .map(|each| each.effect(group, number))
+            .sum()
     };
     Some(Effects {
         constant,
         slope,
-        tensors: kernel.by_order(of_configuration),
+        tensors: kernel.by_order(value),
     })
 }
 

@@ -133,8 +133,9 @@ impl AdaptedModel {
                 (joint.best().unwrap_or(left[0]), Reason::ExpectedImprovement)
             };
             suggestions.push(Suggestion {
+                config,
+                reason,
                 improvement: joint.improvement(config),
-                ..Suggestion::of(config, reason)
             });
             left.retain(|&other| other != config);
             joint.remove(config);

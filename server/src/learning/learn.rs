@@ -1,6 +1,6 @@
 use std::{fmt::Display, sync::Arc};
 
-use hlorank_graph::{Configurations, SegmentedGraph};
+use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
 
 use super::{
     Lesson,
@@ -125,12 +125,7 @@ impl Learning {
     ) -> Result<SentConfigs, CallError> {
         let configurations = match sent.batch {
             None => None,
-            Some(batch) => {
-                let class = learner.reader.accept_as(&batch, ADAPT.batch, 1)?;
-                let reader = learner.reader.clone();
-                let read = move |_| reader.read(&batch, ADAPT.batch, Position::default());
-                Some(self.pool().run(class, read).await?.value?)
-            }
+            Some(batch) => Some(self.read(learner, batch).await?),
         };
         Ok(SentConfigs {
             configurations,
@@ -138,6 +133,18 @@ impl Learning {
             ids: sent.ids,
             reporter: learner.call.client.reporter.clone(),
         })
+    }
+
+    /// Reads a batch of measured configurations on a worker.
+    async fn read(
+        &self,
+        learner: Learner<'_>,
+        batch: EncodedBatch,
+    ) -> Result<Configurations, CallError> {
+        let class = learner.reader.accept_as(&batch, ADAPT.batch, 1)?;
+        let reader = learner.reader.clone();
+        let read = move |_| reader.read(&batch, ADAPT.batch, Position::default());
+        self.pool().run(class, read).await?.value
     }
 
     /// Returns the stored measurements of the call's graph, at most `count`.

@@ -140,12 +140,7 @@ impl Session {
         self.call.record.scored(reuse, asked, &stages);
         self.batches += 1;
         self.reuse += reuse;
-        // The first batch, often the only one, is moved and not copied.
-        if self.scores.is_empty() {
-            self.scores = scores;
-        } else {
-            self.scores.extend(scores);
-        }
+        append(&mut self.scores, scores);
         self.hold_answer();
         ScoredBatch {
             first,
@@ -208,5 +203,14 @@ impl ScoredBatch {
     /// Time of each stage of an answer that is written now.
     pub(crate) fn timings(&self) -> Timings {
         self.stages.timings(self.asked)
+    }
+}
+
+fn append(scores: &mut Vec<f32>, next: Vec<f32>) {
+    // The first batch, often the only one, is moved and not copied.
+    if scores.is_empty() {
+        *scores = next;
+    } else {
+        scores.extend(next);
     }
 }
