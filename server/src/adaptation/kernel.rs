@@ -317,13 +317,13 @@ impl Kernel {
 
     /// The covariance of two configurations before anything is measured.
     pub(super) fn between(&self, one: &ScaledPoint, other: &ScaledPoint, variances: &[f64]) -> f64 {
-        let (dense, tensors) = variances.split_at(self.dense.len());
-        let of_coordinates = dense.get(1).map_or(0.0, |variance| {
+        let (dense, tensors) = variances.split_at(self.dense());
+        let coordinates = dense.get(1).map_or(0.0, |variance| {
             variance * matern(squared_distance(&one.coordinates, &other.coordinates))
         });
         let orders = one.orders.iter().zip(&other.orders).zip(tensors);
-        let of_orders = orders.map(|((one, other), variance)| f64::from(one == other) * variance);
-        dense[0] * one.score * other.score + of_coordinates + of_orders.sum::<f64>()
+        let orders = orders.map(|((one, other), variance)| f64::from(one == other) * variance);
+        dense[0] * one.score * other.score + coordinates + orders.sum::<f64>()
     }
 }
 

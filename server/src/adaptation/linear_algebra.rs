@@ -182,8 +182,8 @@ fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; size * size];
     // Forward substitution of all unit vectors at once: each row follows from the rows of the inverse above it.
     for row in pace::in_steps(ROWS, 0..size) {
-        let (above, from_row) = inverse.split_at_mut(row * size);
-        let target = &mut from_row[..=row];
+        let (above, rest) = inverse.split_at_mut(row * size);
+        let target = &mut rest[..=row];
         for (column, &value) in triangle[row * size..][..row].iter().enumerate() {
             add_scaled(
                 &mut target[..=column],
@@ -191,11 +191,11 @@ fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
                 -value,
             );
         }
-        let diagonal = triangle[row * size + row];
+        let pivot = triangle[row * size + row];
         for value in target.iter_mut() {
-            *value /= diagonal;
+            *value /= pivot;
         }
-        target[row] = diagonal.recip();
+        target[row] = pivot.recip();
     }
     inverse
 }

@@ -71,7 +71,7 @@ pub(crate) struct Prediction {
 /// Measurements as they teach.
 struct Teaching {
     measurements: Measurements,
-    /// As [`AdaptedModel::known`].
+    /// As in [`AdaptedModel`].
     known: Vec<(Point, f64)>,
     /// How slow times were compressed, if they were.
     slow_side: Option<SlowSide>,

@@ -80,7 +80,7 @@ impl ModelScores {
         class: Class,
     ) -> Result<Vec<f32>, CallError> {
         let batch = Arc::clone(self);
-        // Tables hold every distinct entry once, so that means of layouts need no distinct rows.
+        // The mean of a layout is a sum over tables, which is cheaper than to look for equal rows.
         match pool.run(class, move |_| batch.layout_means()).await?.value {
             Some(means) => self.means_of_layouts(pool, class, Arc::new(means)).await,
             None => self.means_of_distinct(pool, class).await,
