@@ -141,7 +141,8 @@ impl Learning {
         learner: Learner<'_>,
         batch: EncodedBatch,
     ) -> Result<Configurations, CallError> {
-        let class = learner.reader.accept_as(&batch, ADAPT.batch, 1)?;
+        // The batch is kept after the engine has scored a copy of it.
+        let class = learner.reader.accept_as(&batch, ADAPT.batch, 2)?;
         let reader = learner.reader.clone();
         let read = move |_| reader.read(&batch, ADAPT.batch, Position::default());
         self.pool().run(class, read).await?.value

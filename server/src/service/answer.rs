@@ -34,7 +34,7 @@ pub(super) fn unit_of(session: &Session) -> v1::ScoreUnit {
     if session.is_adapted() {
         v1::ScoreUnit::LogSeconds
     } else {
-        session.model().manifest().unit().into()
+        session.unit().into()
     }
 }
 

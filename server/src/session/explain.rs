@@ -22,7 +22,7 @@ impl Session {
         if self.graph.whole.program().is_none() {
             return unsupported("only fusions have kernels");
         }
-        if self.is_adapted() {
+        if self.predictor().is_some() {
             return unsupported("scores that are adapted to measurements are no sums over kernels");
         }
         Ok(())

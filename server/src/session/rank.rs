@@ -45,12 +45,10 @@ impl Session {
             waited,
         } = self.sorted(scores).await?;
         self.call.record.ranked(started + waited);
-        // Scores in seconds are run times, and adapted scores are logarithms whatever the unit is.
-        let (predicted_seconds, log_sd) = match self.model.manifest().unit() {
-            ScoreUnit::Seconds if deviations.is_empty() => {
-                (sorted.ordered_scores.clone(), Vec::new())
-            }
-            _ => run_times(&sorted, &deviations),
+        // Scores in seconds are run times, and adapted ones are their logarithms.
+        let (predicted_seconds, log_sd) = match self.unit() {
+            ScoreUnit::Seconds => (sorted.ordered_scores.clone(), Vec::new()),
+            ScoreUnit::None => run_times(&sorted, &deviations),
         };
         Ok(Ranking {
             order: sorted.order,

@@ -7,9 +7,9 @@ use crate::{
     compute::Class,
     engine::{Engine, Terms},
     graphs::Warning,
-    learning::{Adaptation, Evaluator, Learner, Lesson},
+    learning::{Adaptation, Evaluator, Learner, Lesson, Predictor},
     metrics::{Metrics, ModelSeries},
-    model::{Model, SeenList, TargetMatch},
+    model::{Model, ScoreUnit, SeenList, TargetMatch},
     outcome::{Reuse, Timings, UnscoredConfigs},
 };
 
@@ -102,7 +102,7 @@ impl Session {
             engine: Arc::clone(&self.engine),
             model: Arc::clone(&self.model),
             graph: Arc::clone(&self.graph),
-            predictor: self.lesson.as_ref().and_then(Lesson::predictor),
+            predictor: self.predictor(),
         }
     }
 
@@ -155,8 +155,23 @@ impl Session {
 
     /// Whether scores are adapted to measurements.
     pub(crate) fn is_adapted(&self) -> bool {
-        let predictor = self.lesson.as_ref().and_then(Lesson::predictor);
-        predictor.is_some_and(|predictor| predictor.adapted.is_some())
+        self.predictor()
+            .is_some_and(|predictor| predictor.adapted.is_some())
+    }
+
+    /// The unit of scores that are not adapted: what only other kernels or targets say is ln(seconds) up to a common number,
+    /// whatever the unit of the model is.
+    pub(crate) fn unit(&self) -> ScoreUnit {
+        if self.predictor().is_some() {
+            ScoreUnit::None
+        } else {
+            self.model.manifest().unit()
+        }
+    }
+
+    /// What predicts run times in place of the model, if something was learned.
+    pub(super) fn predictor(&self) -> Option<Predictor> {
+        self.lesson.as_ref().and_then(Lesson::predictor)
     }
 
     /// What predictions rest on, if the call sent measurements.

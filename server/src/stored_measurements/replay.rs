@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Digest, SegmentedGraph, pace};
+use hlorank_graph::{Configurations, Digest, SegmentedGraph, Task, pace};
 use hlorank_proto::v1;
 
 use super::{
@@ -54,6 +54,7 @@ impl StoredMeasurements {
         // Canonical configurations of a feature set have 4 bytes for each column of each node.
         let columns = measurements
             .first()
+            .filter(|_| graph.whole.task() == Task::FeatureSet)
             .map(|first| first.config.len() / (4 * graph.slots().max(1)));
         let memory = self.engine.memory();
         let held = [

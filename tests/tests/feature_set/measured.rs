@@ -85,6 +85,25 @@ async fn measurements_adapt_scores_and_suggestions() {
 }
 
 #[tokio::test]
+async fn what_only_another_target_says_has_no_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("measurements");
+    let subject = Subject::with(seconds(), &[&format!("--measurements={}", store.display())]).await;
+    let (graph, batch, times) = case(&subject.model);
+    let handle = GraphHandle::feature_graph(&graph);
+    let all = Configurations::FeatureSet(batch);
+    let sent = Adapt::new(TARGET).measured(&all, &times);
+    let reported = subject.client.report_measurements(&handle, &sent).await;
+    assert_eq!(reported.unwrap().accepted, 60);
+    let adapt = Adapt::new("another board").other_targets([TARGET]);
+    let request = RankRequest::new(&handle, &all).adapt(Some(adapt));
+    let ranking = subject.client.rank(&request).await.unwrap();
+    assert!(ranking.adaptation.unwrap().sources[0].used);
+    assert_eq!(ranking.unit, ScoreUnit::Unspecified);
+    assert!(ranking.predicted_seconds.is_empty() && ranking.log_sd.is_empty());
+}
+
+#[tokio::test]
 async fn reported_measurements_adapt_as_sent_ones_do() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!(
