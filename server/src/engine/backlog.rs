@@ -101,32 +101,42 @@ impl Backlog {
         terms: Terms,
     ) -> Result<Work, EngineError> {
         let mut state = self.state();
-        let queued_call = QueuedWork {
+        let own = QueuedWork {
             model,
             graph,
             nodes,
         };
-        if let (Some(deadline), Some(seconds)) =
-            (terms.deadline, self.until_done(&state, queued_call))
-        {
-            let estimate =
-                Duration::try_from_secs_f64(seconds / float(self.workers)).unwrap_or(Duration::MAX);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if estimate > left {
-                return Err(EngineError::DeadlineTooShort { estimate, left });
-            }
+        if let Some(deadline) = terms.deadline {
+            self.check_deadline(&state, own, deadline)?;
         }
+        // A call whose rows are all cached adds no work, so a full queue does not refuse it.
         if !terms.continues_request && nodes > 0 && !state.has_room(nodes) {
             return Err(self.queue_full(&state, Some(nodes)));
         }
-        let call = state.next;
-        state.next += 1;
-        state.calls.insert(call, queued_call);
         Ok(Work {
             backlog: Arc::clone(self),
-            call,
+            call: state.insert(own),
             model,
         })
+    }
+
+    /// Refuses a call that is unlikely to be done by its deadline. Calls of a model that was not
+    /// measured are accepted.
+    fn check_deadline(
+        &self,
+        state: &State,
+        call: QueuedWork,
+        deadline: Instant,
+    ) -> Result<(), EngineError> {
+        let Some(seconds) = self.until_done(state, call) else {
+            return Ok(());
+        };
+        let estimate = duration(seconds / float(self.workers));
+        let left = deadline.saturating_duration_since(Instant::now());
+        if estimate > left {
+            return Err(EngineError::DeadlineTooShort { estimate, left });
+        }
+        Ok(())
     }
 
     /// Refuses a call whose amount of work is not known yet if the queue is full.
@@ -142,38 +152,38 @@ impl Backlog {
     fn queue_full(&self, state: &State, nodes: Option<usize>) -> EngineError {
         let queued = state.nodes();
         let limit = state.limit;
+        // What has to be evaluated first: all of it at most, because an empty queue accepts any
+        // amount.
         let excess = queued
             .saturating_add(nodes.unwrap_or(1))
             .saturating_sub(limit)
             .min(queued);
+        // All queued nodes count as equally fast, whatever their models.
         let seconds = self.seconds(state) * float(excess) / float(queued * self.workers);
-        let room_in = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         EngineError::QueueFull {
             nodes,
             queued,
             limit,
-            room_in,
+            room_in: duration(seconds),
         }
     }
 
     /// Records a run of a model over `nodes` nodes, padding included.
     pub(super) fn ran(&self, model: Digest, nodes: usize, took: Duration) {
         let now = Instant::now();
-        let mut state = self.state();
-        let speed = state.speeds.entry(model).or_insert(Speed {
+        let unknown = Speed {
             nodes: 0.0,
             seconds: 0.0,
             runs: 0,
             last: now,
-        });
+        };
+        let mut state = self.state();
+        let speed = state.speeds.entry(model).or_insert(unknown);
         if !speed.is_valid(now) {
-            *speed = Speed {
-                nodes: 0.0,
-                seconds: 0.0,
-                runs: 0,
-                last: now,
-            };
+            *speed = unknown;
         }
+        // Both sums fade alike, so their quotient is a mean over nodes rather than over runs: a
+        // small run counts as little as it took.
         speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes + self.device.run_nodes);
         speed.seconds = speed.seconds * EARLIER_WEIGHT + took.as_secs_f64();
         speed.runs = speed.runs.saturating_add(1);
@@ -193,8 +203,7 @@ impl Backlog {
 
     /// Estimates how long half of the queued work takes; zero if that is not known.
     pub(super) fn half_done_in(&self) -> Duration {
-        let seconds = self.seconds(&self.state()) / float(2 * self.workers);
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+        duration(self.seconds(&self.state()) / float(2 * self.workers))
     }
 
     /// Time of one worker for all work whose model was measured.
@@ -221,11 +230,11 @@ impl Backlog {
     fn until_done(&self, state: &State, call: QueuedWork) -> Option<f64> {
         let own = self.seconds_of(state, call)?;
         let mut others: HashMap<Digest, f64> = HashMap::new();
-        for other in state
+        let of_other_graphs = state
             .calls
             .values()
-            .filter(|other| other.graph != call.graph)
-        {
+            .filter(|other| other.graph != call.graph);
+        for other in of_other_graphs {
             let most = others.entry(other.graph).or_default();
             *most = most.max(self.seconds_of(state, *other).unwrap_or_default().min(own));
         }
@@ -238,6 +247,14 @@ impl Backlog {
 }
 
 impl State {
+    /// Returns the number of the call.
+    fn insert(&mut self, call: QueuedWork) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.calls.insert(number, call);
+        number
+    }
+
     fn nodes(&self) -> usize {
         self.calls
             .values()
@@ -277,6 +294,11 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.backlog.state().calls.remove(&self.call);
     }
+}
+
+/// Converts an estimate. Too many seconds for a duration are the longest one.
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 #[expect(

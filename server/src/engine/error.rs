@@ -5,7 +5,7 @@ use hlorank_graph::TooManyRows;
 use crate::{
     compute::WorkerFailed,
     memory::MemoryFull,
-    model::{ModelFacts, ModelFailed},
+    model::{ModelFacts, ModelFailed, RunSizes},
 };
 
 /// The reason why there are no scores.
@@ -115,20 +115,32 @@ impl EngineError {
             model: model.name.clone(),
         }
     }
+
+    /// The smallest run over a graph of these sizes takes `bytes` bytes.
+    pub(super) fn graph_too_large(
+        model: &ModelFacts,
+        sizes: RunSizes,
+        bytes: usize,
+        limit: usize,
+    ) -> Self {
+        Self::GraphTooLarge {
+            model: model.name.clone(),
+            nodes: sizes.nodes,
+            edges: sizes.edges,
+            bytes,
+            limit,
+        }
+    }
 }
 
 /// Checks that every score is a number.
 pub(super) fn check_scores(model: &ModelFacts, scores: &[f32]) -> Result<(), EngineError> {
     match scores.iter().position(|score| !score.is_finite()) {
         None => Ok(()),
-        Some(config) => {
-            let model = model.name.clone();
-            let score = scores[config];
-            Err(EngineError::InvalidOutput {
-                model,
-                config,
-                score,
-            })
-        }
+        Some(config) => Err(EngineError::InvalidOutput {
+            model: model.name.clone(),
+            config,
+            score: scores[config],
+        }),
     }
 }

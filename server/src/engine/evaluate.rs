@@ -47,6 +47,8 @@ impl Engine {
 
     fn with_cache(pool: Arc<ComputePool>, cache: EmbeddingCache, waiting_rows: Gauge) -> Self {
         let backlog = Backlog::new(&pool);
+        // Without limits, which an engine that validates models does not need. `bounded` sets them
+        // for the engine that serves.
         let resources = Resources {
             pool,
             backlog,
@@ -62,6 +64,7 @@ impl Engine {
     #[must_use]
     pub fn bounded(self, nodes: usize, bytes: usize) -> Self {
         self.resources.backlog.set_limit(nodes);
+        // `self` is taken by value, so no call holds bytes of the memory that is replaced.
         Self {
             resources: Resources {
                 memory: Memory::new(bytes),
@@ -137,6 +140,7 @@ impl Engine {
         let part = configurations.into();
         match model.loaded() {
             LoadedModel::Segment(model) => {
+                // The memory of another cut is held until the scores are there.
                 let (graph, _held) = self.cut_for(model, graph, terms.class).await?;
                 self.segments
                     .score(&self.resources, model, &graph, part, terms)
@@ -175,30 +179,9 @@ impl Engine {
         part: BatchPart,
         terms: Terms,
     ) -> Result<Evaluation, EngineError> {
-        let evaluate = move |_| {
-            let planned = Instant::now();
-            let configurations = part.into_configurations();
-            let configs = configurations.len();
-            let reuse = Reuse {
-                configs,
-                distinct_configs: configurations.batch().distinct().first.len(),
-                ..Reuse::default()
-            };
-            let scored = Instant::now();
-            Evaluation {
-                scores: vec![0.0; configs],
-                reuse,
-                unscored: None,
-                stages: Stages {
-                    waited: Duration::ZERO,
-                    planned,
-                    encoded: planned,
-                    scored,
-                },
-            }
-        };
-        let computed = self.resources.pool.run(terms.class, evaluate).await?;
-        Ok(computed.value)
+        // Counting the distinct configurations of a large batch takes long, hence on a worker.
+        let evaluate = move |_| zeros(part);
+        Ok(self.pool().run(terms.class, evaluate).await?.value)
     }
 
     /// Returns a graph in segments of the model's size, and the memory that they take. Only a model with larger segments
@@ -213,12 +196,35 @@ impl Engine {
         if nodes == MAX_SEGMENT_NODES || graph.occurrences.len() <= 1 {
             return Ok((Arc::clone(graph), None));
         }
+        // Another cut has the same nodes in other segments, so it takes about as much memory.
         let held = self.resources.memory.hold(graph.bytes())?;
         let whole = graph.whole.clone();
-        let cut = self
-            .resources
-            .pool
-            .run(class, move |_| SegmentedGraph::cut(&whole, nodes));
-        Ok((Arc::new(cut.await?.value), Some(held)))
+        let cut = move |_| SegmentedGraph::cut(&whole, nodes);
+        let cut = self.pool().run(class, cut).await?.value;
+        Ok((Arc::new(cut), Some(held)))
+    }
+}
+
+/// The scores without a model.
+fn zeros(part: BatchPart) -> Evaluation {
+    let planned = Instant::now();
+    let configurations = part.into_configurations();
+    let configs = configurations.len();
+    let reuse = Reuse {
+        configs,
+        distinct_configs: configurations.batch().distinct().first.len(),
+        ..Reuse::default()
+    };
+    let stages = Stages {
+        waited: Duration::ZERO,
+        planned,
+        encoded: planned,
+        scored: Instant::now(),
+    };
+    Evaluation {
+        scores: vec![0.0; configs],
+        reuse,
+        unscored: None,
+        stages,
     }
 }

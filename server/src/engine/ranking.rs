@@ -13,6 +13,8 @@ pub fn rank(scores: &[f32], top_k: usize) -> Vec<u32> {
         let other_score = scores[*other as usize] + 0.0;
         one_score.total_cmp(&other_score).then(one.cmp(other))
     };
+    // Selection takes linear time, after which only `top_k` configurations are sorted. No two
+    // configurations are equal by this comparison, so unstable algorithms have one result.
     if (1..order.len()).contains(&top_k) {
         order.select_nth_unstable_by(top_k, by_score);
         order.truncate(top_k);
@@ -26,6 +28,7 @@ const SORTED: usize = 1 << 14;
 
 /// Sorts runs, and merges pairs of them until one is left.
 fn sort_in_steps(order: &mut Vec<u32>, compare: &impl Fn(&u32, &u32) -> Ordering) {
+    // A sort of the standard library cannot pause, so each is as long as a step may be.
     for run in pace::in_steps(1, order.chunks_mut(SORTED)) {
         run.sort_unstable_by(compare);
     }

@@ -46,6 +46,8 @@ impl Resources {
         + 'static,
     ) -> Result<Vec<T>, EngineError> {
         let score = Arc::new(score);
+        // The interrupt stops all chunks when this function returns, so an error of one chunk ends
+        // the runs of the others as well.
         let interrupt = StopOnDrop(Arc::new(interrupt));
         let chunks = chunks.into_iter().map(|chunk| {
             let score = Arc::clone(&score);
@@ -53,7 +55,8 @@ impl Resources {
             let scored = self.pool.run_session(class, Arc::clone(&interrupt.0), run);
             async { Ok::<_, EngineError>(scored.await??) }
         });
-        // Enough that no worker is idle.
+        // Two for each worker, so that none is idle between two runs, and a call with many chunks
+        // does not queue all of them before the work of others.
         stream::iter(chunks)
             .buffered(2 * self.pool.workers())
             .try_collect()

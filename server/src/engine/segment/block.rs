@@ -17,6 +17,7 @@ pub(super) struct Block<'a> {
 
 impl<'a> Block<'a> {
     pub(super) fn new(rows: &[PlannedRow<'a>], nodes: usize, device: &DeviceProfile) -> Self {
+        // A copy of a real row adds no segment to the block, unlike a row of zeros.
         let padded = rows.len().next_multiple_of(device.row_multiple);
         let repeated = rows.last().into_iter().cycle().take(padded - rows.len());
         let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
@@ -81,6 +82,8 @@ fn write_segment(input: &mut EncoderInput, number: usize, segment: &Segment, pad
         &mut input.features[first * FEATURES..][..segment.len() * FEATURES],
     );
     input.mask[first..][..segment.len()].fill(1.0);
+    // A dense matrix of the edges, because the encoder takes means over neighbours by matrix
+    // products. The rows and columns of padding stay 0, so they add nothing.
     let operands = &mut input.operands[first * input.nodes..][..input.nodes * input.nodes];
     for &[consumer, producer] in &segment.edges {
         operands[usize::from(consumer) * input.nodes + usize::from(producer)] = 1.0;
@@ -91,6 +94,7 @@ fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> Option<Co
     let shape = match kind.scope {
         Scope::Kernel => vec![rows.len(), kind.width],
         Scope::Nodes => vec![rows.len(), nodes, kind.width],
+        // A choice of fusions is in the kernels that it makes, which are the segments.
         Scope::Program | Scope::EveryNode => return None,
     };
     let mut values = ConfigValues::new(kind.element);

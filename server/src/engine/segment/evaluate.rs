@@ -1,8 +1,4 @@
-use std::{
-    ops::Range,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, sync::Arc, time::Instant};
 
 use hlorank_graph::{Configurations, Digest, Kernel, KernelLimits, SegmentedGraph};
 use metrics::Gauge;
@@ -15,8 +11,9 @@ use super::{
 };
 use crate::{
     compute::{Class, Computed, Worker},
+    device::DeviceProfile,
     engine::{BatchPart, EngineError, Terms, error::check_scores, resources::Resources},
-    model::SegmentModel,
+    model::{ModelFailed, SegmentModel},
     outcome::{Evaluation, KernelTime, Stages},
     runtime::Interrupt,
 };
@@ -58,11 +55,8 @@ impl SegmentEvaluator {
         terms: Terms,
     ) -> Result<Evaluation, EngineError> {
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
-        let Computed {
-            value: prepared,
-            waited,
-        } = preparation.run(resources, part, terms).await?;
-        self.evaluate(resources, prepared, waited, terms).await
+        let prepared = preparation.run(resources, part, terms).await?;
+        self.evaluate(resources, prepared, terms).await
     }
 
     /// Returns the kernels of each configuration, and their scores.
@@ -75,6 +69,8 @@ impl SegmentEvaluator {
         terms: Terms,
     ) -> Result<Vec<Vec<KernelTime>>, EngineError> {
         let whole = Arc::clone(graph);
+        // The kernels are formed twice, here and by the plan, which does not keep them: all of a
+        // batch would take much memory, and only a few configurations are explained.
         let form = move |_| {
             let configurations = part.into_configurations();
             (kernels_of(&whole, &configurations), configurations)
@@ -83,18 +79,8 @@ impl SegmentEvaluator {
         let part = BatchPart::from(configurations);
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
         let prepared = preparation.run(resources, part, terms).await?.value;
-        let PreparedBatch {
-            plan,
-            looked_up,
-            held,
-            ..
-        } = prepared;
-        let completed = self
-            .embeddings
-            .complete(model, graph, &plan, looked_up, terms)
-            .await?;
-        let seconds = score_rows(resources, model, completed.embeddings, terms.class).await?;
-        drop(held);
+        let plan = Arc::clone(&prepared.plan);
+        let seconds = self.score_rows(resources, prepared, terms).await?;
         let timed = kernels
             .iter()
             .enumerate()
@@ -102,29 +88,68 @@ impl SegmentEvaluator {
         Ok(timed.collect())
     }
 
+    /// Scores every row by itself, as if a configuration had no other.
+    async fn score_rows(
+        &self,
+        resources: &Resources,
+        prepared: PreparedBatch,
+        terms: Terms,
+    ) -> Result<Vec<f32>, EngineError> {
+        let PreparedBatch {
+            model,
+            graph,
+            plan,
+            looked_up,
+            held: _held,
+        } = prepared;
+        let completed = self
+            .embeddings
+            .complete(&model, &graph, &plan, looked_up, terms)
+            .await?;
+        let size = model.settings().embedding_size;
+        let multiple = resources.device().row_multiple * size;
+        let mut embeddings = completed.embeddings;
+        // Rows of zeros make the number of rows a multiple, so that no score depends on the number.
+        embeddings.resize(embeddings.len().next_multiple_of(multiple), 0.0);
+        let interrupt = Arc::new(model.interrupt()?);
+        let score =
+            move |worker, interrupt: &Interrupt| model.score(worker, &embeddings, interrupt);
+        let scored = resources.pool.run_session(terms.class, interrupt, score);
+        Ok(scored.await??)
+    }
+
     async fn evaluate(
         &self,
         resources: &Resources,
-        PreparedBatch {
+        prepared: Computed<PreparedBatch>,
+        terms: Terms,
+    ) -> Result<Evaluation, EngineError> {
+        let planned = Instant::now();
+        let waited = prepared.waited;
+        let PreparedBatch {
             model,
             graph,
             plan,
             looked_up,
             held,
-        }: PreparedBatch,
-        waited: Duration,
-        terms: Terms,
-    ) -> Result<Evaluation, EngineError> {
-        let planned = Instant::now();
+        } = prepared.value;
         let completed = self
             .embeddings
             .complete(&model, &graph, &plan, looked_up, terms)
             .await?;
         let encoded = Instant::now();
-        let distinct = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
+        let sums = Sums {
+            model: Arc::clone(&model),
+            plan: Arc::clone(&plan),
+            embeddings: completed.embeddings,
+            device: resources.device(),
+        };
+        let distinct = sums.score_all(resources, terms.class).await?;
+        // The embeddings are freed, which were most of it.
         drop(held);
         let reuse = plan.reuse(completed.evaluated);
         let mut scores = fan_out(resources, Arc::clone(&plan), distinct, terms.class).await?;
+        // Before any score becomes infinite on purpose.
         check_scores(model.facts(), &scores)?;
         let unscored = plan.mark_unscored(&mut scores);
         let stages = Stages {
@@ -168,64 +193,67 @@ fn kernels_of(graph: &SegmentedGraph, configurations: &Configurations) -> Vec<Ve
     (0..batch.len()).map(kernels).collect()
 }
 
-/// Scores every row by itself, as if a configuration had no other.
-async fn score_rows(
-    resources: &Resources,
-    model: &Arc<SegmentModel>,
-    mut embeddings: Vec<f32>,
-    class: Class,
-) -> Result<Vec<f32>, EngineError> {
-    let size = model.settings().embedding_size;
-    let rows = embeddings.len() / size;
-    let padded = rows.next_multiple_of(resources.device().row_multiple);
-    embeddings.resize(padded * size, 0.0);
-    let interrupt = Arc::new(model.interrupt()?);
-    let model = Arc::clone(model);
-    let score = move |worker, interrupt: &Interrupt| model.score(worker, &embeddings, interrupt);
-    Ok(resources
-        .pool
-        .run_session(class, interrupt, score)
-        .await??)
+/// The sums of the embeddings of every distinct configuration, chunk by chunk.
+struct Sums {
+    model: Arc<SegmentModel>,
+    plan: Arc<Plan>,
+    /// `[rows, D]`.
+    embeddings: Vec<f32>,
+    device: &'static DeviceProfile,
 }
 
-/// Sums the embeddings of every distinct configuration, and scores the sums.
-async fn score_sums(
-    resources: &Resources,
-    model: &Arc<SegmentModel>,
-    plan: &Arc<Plan>,
-    embeddings: Vec<f32>,
-    terms: Terms,
-) -> Result<Vec<f32>, EngineError> {
-    let model = Arc::clone(model);
-    let plan = Arc::clone(plan);
-    let device = resources.device();
-    let count = plan.distinct_configs();
-    let size = model.settings().embedding_size;
-    // A chunk reads about as many embeddings as fit the processor's cache, however many rows a configuration has.
-    let rows_per_config = (plan.rows_of_configs() / count.max(1)).max(1);
-    let at_once =
-        (device.head_embeddings / rows_per_config).clamp(device.row_multiple, device.head_configs);
-    let chunks = (0..count)
-        .step_by(at_once)
-        .map(|start| start..count.min(start + at_once))
-        .collect();
-    let interrupt = model.interrupt()?;
-    let score = move |worker: Worker, configs: Range<usize>, interrupt: &Interrupt| {
+impl Sums {
+    /// Returns the score of each sum.
+    async fn score_all(self, resources: &Resources, class: Class) -> Result<Vec<f32>, EngineError> {
+        let chunks = self.chunks();
+        let interrupt = self.model.interrupt()?;
+        let score =
+            move |worker, configs, interrupt: &Interrupt| self.score(worker, configs, interrupt);
+        let chunks = resources.score_in_chunks(chunks, class, interrupt, score);
+        Ok(chunks.await?.concat())
+    }
+
+    fn chunks(&self) -> Vec<Range<usize>> {
+        let count = self.plan.distinct_configs();
+        // A chunk reads about as many embeddings as fit the processor's cache, however many rows a
+        // configuration has.
+        let rows_per_config = (self.plan.rows_of_configs() / count.max(1)).max(1);
+        let at_once = (self.device.head_embeddings / rows_per_config)
+            .clamp(self.device.row_multiple, self.device.head_configs);
+        (0..count)
+            .step_by(at_once)
+            .map(|start| start..count.min(start + at_once))
+            .collect()
+    }
+
+    /// Sums and scores one chunk.
+    fn score(
+        &self,
+        worker: Worker,
+        configs: Range<usize>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<f32>, ModelFailed> {
         let count = configs.len();
-        let padded = configs.len().next_multiple_of(device.row_multiple);
-        let mut tree = SumTree::new(&embeddings, size);
-        let mut sums = Vec::with_capacity(padded * size);
-        plan.rows_of(configs)
-            .for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
-        sums.resize(padded * size, 0.0);
-        let mut scores = model.score(worker, &sums, interrupt)?;
+        let sums = self.padded_sums(configs);
+        let mut scores = self.model.score(worker, &sums, interrupt)?;
         scores.truncate(count);
         Ok(scores)
-    };
-    let chunks: Vec<Vec<f32>> = resources
-        .score_in_chunks(chunks, terms.class, interrupt, score)
-        .await?;
-    Ok(chunks.concat())
+    }
+
+    /// Returns the `[configs, D]` sums of configurations. Zeros follow up to a multiple of rows.
+    fn padded_sums(&self, configs: Range<usize>) -> Vec<f32> {
+        let size = self.model.settings().embedding_size;
+        let padded = configs.len().next_multiple_of(self.device.row_multiple);
+        // Each chunk has a tree of its own. The first sum of a chunk is made anew, and has the same
+        // bits as one that follows from the sum before it.
+        let mut tree = SumTree::new(&self.embeddings, size);
+        let mut sums = Vec::with_capacity(padded * size);
+        self.plan
+            .rows_of(configs)
+            .for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
+        sums.resize(padded * size, 0.0);
+        sums
+    }
 }
 
 /// Returns the score of every configuration, given those of the distinct ones.

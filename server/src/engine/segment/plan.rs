@@ -73,10 +73,7 @@ impl Planner {
             let left = self.finder.configs() - self.found.distinct.of_config.len();
             let configs = 0..left.min(CONFIGS_PER_STEP);
             for _ in pace::in_steps(self.configs_per_pause, configs) {
-                self.finder.find_next(graph, &mut self.found)?;
-                if self.ends.len() < self.found.distinct.first.len() {
-                    self.ends.push(self.found.row_of.len());
-                }
+                self.find_next(graph)?;
             }
             if left <= CONFIGS_PER_STEP {
                 return Ok(true);
@@ -85,6 +82,15 @@ impl Planner {
                 return Ok(false);
             }
         }
+    }
+
+    fn find_next(&mut self, graph: &SegmentedGraph) -> Result<(), TooManyRows> {
+        self.finder.find_next(graph, &mut self.found)?;
+        // Only a configuration that differs from all before it adds rows, and so has an end.
+        if self.ends.len() < self.found.distinct.first.len() {
+            self.ends.push(self.found.row_of.len());
+        }
+        Ok(())
     }
 
     /// Returns the plan of the configurations that were looked at.
@@ -145,6 +151,8 @@ impl Plan {
     /// Gives the configurations that get no score an infinite one. Returns their number and the first of them.
     pub(super) fn mark_unscored(&self, scores: &mut [f32]) -> Option<UnscoredConfigs> {
         let first = *self.unscored.first()?;
+        // Only the first of equal configurations is in the list, so the others are found by the
+        // number of the distinct one.
         let mut is_unscored = vec![false; self.distinct_configs()];
         for unscored in &self.unscored {
             is_unscored[self.distinct.of_config[unscored.config] as usize] = true;
@@ -172,6 +180,7 @@ impl Plan {
         kernels: &[Kernel],
         seconds: &[f32],
     ) -> Vec<KernelTime> {
+        // A configuration that gets no score has neither rows nor kernels.
         let rows = &self.row_of[self.rows_at(self.distinct.of_config[config] as usize)];
         let timed = rows.iter().zip(kernels).map(|(&row, kernel)| KernelTime {
             node: kernel.root,

@@ -68,11 +68,9 @@ impl Preparation {
         memory: &Arc<Memory>,
     ) -> Result<Self, EngineError> {
         check_pad(model, graph)?;
-        let model = Arc::clone(model);
-        let graph = Arc::clone(graph);
         Ok(Self {
-            model,
-            graph,
+            model: Arc::clone(model),
+            graph: Arc::clone(graph),
             embeddings: Arc::clone(embeddings),
             memory: Arc::clone(memory),
         })
@@ -89,61 +87,84 @@ impl Preparation {
         let backlog = Arc::clone(&resources.backlog);
         let pool = Arc::clone(&resources.pool);
         let first = resources.pool.run(terms.class, move |_| {
-            let configurations = part.into_configurations();
-            let planner = Box::new(Planner::new(&self.graph, configurations));
-            let work = self.queue_planning(&backlog, planner.configs(), terms)?;
-            Progress::Planning(self, planner, work).advance_alone(&pool)
+            self.begin(part, &backlog, terms)?.advance_alone(&pool)
         });
-        let Computed {
-            value: progress,
-            waited,
-        } = first.await?;
-        let mut progress = progress?;
-        loop {
-            if let Progress::Done(prepared) = progress {
-                return Ok(Computed {
-                    value: prepared,
-                    waited,
-                });
-            }
-            let pool = Arc::clone(&resources.pool);
-            let next = resources
-                .pool
-                .run(terms.class, move |_| progress.advance_alone(&pool));
-            progress = next.await?.value?;
-        }
+        // Only the first wait counts as such. Later ones are part of the preparation.
+        let Computed { value, waited } = first.await?;
+        let value = value?.finish(resources, terms.class).await?;
+        Ok(Computed { value, waited })
     }
 
-    /// Adds the planning of this number of configurations to the queued work.
-    fn queue_planning(
-        &self,
+    /// Takes the configurations, and adds their planning to the queued work.
+    fn begin(
+        self,
+        part: BatchPart,
         backlog: &Arc<Backlog>,
-        configs: usize,
         terms: Terms,
-    ) -> Result<Work, EngineError> {
-        let nodes = configs.saturating_mul(self.graph.rows_per_config()) / PLANNED_PER_NODE;
-        backlog.add(self.model.facts().digest, self.graph.hash, nodes, terms)
+    ) -> Result<Progress, EngineError> {
+        let planner = Box::new(Planner::new(&self.graph, part.into_configurations()));
+        // The distinct rows are not known yet, so every row of every configuration counts.
+        let rows = planner
+            .configs()
+            .saturating_mul(self.graph.rows_per_config());
+        let digest = self.model.facts().digest;
+        let work = backlog.add(digest, self.graph.hash, rows / PLANNED_PER_NODE, terms)?;
+        Ok(Progress::Planning(self, planner, work))
     }
 
+    /// Holds the memory of the embeddings of a plan, before the lookup takes it.
     fn look_up_all(self, plan: Arc<Plan>) -> Result<Progress, EngineError> {
         check_rows(&self.model, &plan)?;
         let held = self
             .memory
             .hold(plan.rows.len() * embedding_bytes(&self.model) + plan.bytes())?;
-        let model = Arc::clone(&self.model);
-        let graph = Arc::clone(&self.graph);
         let prepared = PreparedBatch {
-            model,
-            graph,
+            model: Arc::clone(&self.model),
+            graph: Arc::clone(&self.graph),
             plan,
             looked_up: CacheLookup::default(),
             held,
         };
         Ok(Progress::LookingUp(self, prepared))
     }
+
+    /// Looks up the next rows, until `until` or a little longer.
+    fn look_up(self, mut prepared: PreparedBatch, until: Instant) -> Progress {
+        let is_done = self.embeddings.look_up(
+            &prepared.model,
+            &prepared.graph,
+            &prepared.plan,
+            &mut prepared.looked_up,
+            until,
+        );
+        if is_done {
+            Progress::Done(prepared)
+        } else {
+            Progress::LookingUp(self, prepared)
+        }
+    }
 }
 
 impl Progress {
+    /// Prepares to the end, in turns with other work: each further turn waits in the queue of its
+    /// class.
+    async fn finish(
+        mut self,
+        resources: &Resources,
+        class: Class,
+    ) -> Result<PreparedBatch, EngineError> {
+        loop {
+            if let Self::Done(prepared) = self {
+                return Ok(prepared);
+            }
+            let pool = Arc::clone(&resources.pool);
+            let next = resources
+                .pool
+                .run(class, move |_| self.advance_alone(&pool));
+            self = next.await?.value?;
+        }
+    }
+
     /// Prepares turn after turn, as long as no other work waits.
     fn advance_alone(mut self, pool: &ComputePool) -> Result<Self, EngineError> {
         loop {
@@ -163,28 +184,12 @@ impl Progress {
                 if !planner.advance(&preparation.graph, until)? {
                     return Ok(Self::Planning(preparation, planner, work));
                 }
-                // Evaluation is queued on its own.
+                // What is missing is queued on its own, once the lookup has shown how much that is.
                 drop(work);
                 let plan = Arc::new(planner.finish());
                 preparation.look_up_all(plan)?.advance(until)
             }
-            Self::LookingUp(preparation, mut prepared) => {
-                let PreparedBatch {
-                    model,
-                    graph,
-                    plan,
-                    looked_up,
-                    ..
-                } = &mut prepared;
-                let done = preparation
-                    .embeddings
-                    .look_up(model, graph, plan, looked_up, until);
-                Ok(if done {
-                    Self::Done(prepared)
-                } else {
-                    Self::LookingUp(preparation, prepared)
-                })
-            }
+            Self::LookingUp(preparation, prepared) => Ok(preparation.look_up(prepared, until)),
             Self::Done(prepared) => Ok(Self::Done(prepared)),
         }
     }
@@ -192,7 +197,7 @@ impl Progress {
 
 /// Checks that the graph can be padded as the model needs it.
 pub(super) fn check_pad(model: &SegmentModel, graph: &SegmentedGraph) -> Result<(), EngineError> {
-    if can_pad(model, graph) {
+    if graph.can_pad(model.facts().pad) {
         Ok(())
     } else {
         Err(EngineError::pad_unknown(model.facts()))
@@ -205,10 +210,6 @@ pub(super) fn check_room(resources: &Resources, terms: Terms) -> Result<(), Engi
         Class::Bulk => resources.backlog.check_room(terms),
         Class::Interactive => Ok(()),
     }
-}
-
-fn can_pad(model: &SegmentModel, graph: &SegmentedGraph) -> bool {
-    graph.can_pad(model.facts().pad)
 }
 
 /// Checks that the embeddings of a plan's rows are not too much for one call.

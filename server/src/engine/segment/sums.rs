@@ -44,12 +44,24 @@ impl<'a> SumTree<'a> {
         if self.leaves.len() == rows.len() {
             self.replace(rows);
         } else {
-            self.leaves = rows.to_vec();
-            self.partial = vec![0.0; rows.len() * self.size];
-            self.stale = vec![0; rows.len().div_ceil(BITS)];
-            (1..rows.len()).for_each(|node| self.set_stale(node));
+            self.restart(rows);
         }
-        // Children have higher numbers than their parents.
+        self.refresh();
+        self.node(1)
+    }
+
+    /// Begins anew with these rows, whose number is another one.
+    fn restart(&mut self, rows: &[u32]) {
+        self.leaves = rows.to_vec();
+        self.partial = vec![0.0; rows.len() * self.size];
+        self.stale = vec![0; rows.len().div_ceil(BITS)];
+        (1..rows.len()).for_each(|node| self.set_stale(node));
+    }
+
+    /// Adds the children of every stale node, and of the nodes above it up to the root.
+    fn refresh(&mut self) {
+        // Children have higher numbers than their parents. The stale node with the highest number
+        // comes first, so each is added once, after both of its children.
         for word in (0..self.stale.len()).rev() {
             while let Some(bit) = self.stale[word].checked_ilog2() {
                 self.stale[word] &= !(1 << bit);
@@ -60,7 +72,6 @@ impl<'a> SumTree<'a> {
                 }
             }
         }
-        self.node(1)
     }
 
     fn set_stale(&mut self, node: usize) {
@@ -69,6 +80,7 @@ impl<'a> SumTree<'a> {
 
     fn replace(&mut self, rows: &[u32]) {
         let count = rows.len();
+        // Most rows are those of the configuration before, so groups of them are compared first.
         for first in (0..count).step_by(COMPARED) {
             let some = first..count.min(first + COMPARED);
             if self.leaves[some.clone()] == rows[some.clone()] {
@@ -89,12 +101,13 @@ impl<'a> SumTree<'a> {
 
     fn add_children(&mut self, node: usize) {
         let count = self.leaves.len();
-        let (up_to_node, children) = self.partial.split_at_mut((node + 1) * self.size);
+        // The children lie behind the node, so it can be written while they are read.
+        let (parents, children) = self.partial.split_at_mut((node + 1) * self.size);
         let child = |child: usize| match child.checked_sub(count) {
             Some(leaf) => embedding(self.embeddings, self.size, self.leaves[leaf]),
             None => &children[(child - node - 1) * self.size..][..self.size],
         };
-        let sums = up_to_node[node * self.size..].iter_mut();
+        let sums = parents[node * self.size..].iter_mut();
         for (sum, (left, right)) in sums.zip(child(2 * node).iter().zip(child(2 * node + 1))) {
             *sum = left + right;
         }

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use hlorank_graph::{Configurations, Distinct, Graph, Pad, Pruned, Scope, prune};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     engine::EngineError,
-    memory::Held,
+    memory::{Held, Memory},
     model::{ModelNodes, RunSizes, WholeGraphInput, WholeGraphModel, WholeGraphSettings},
     outcome::Reuse,
 };
@@ -37,35 +37,22 @@ impl Batch {
         configurations: Configurations,
         room: &Room<'_>,
     ) -> Result<Self, EngineError> {
-        let facts = model.facts();
-        let settings = model.settings();
-        let taken = taken_nodes(graph, settings.nodes);
-        if taken.nodes.is_empty() {
-            return Err(EngineError::nothing_kept(facts));
-        }
-        // Everything is counted before it is built: the inputs, the order of the passes, then the runs at one time.
-        let memory = room.memory;
-        let held = memory.hold(graph_input_bytes(graph, &taken))?;
-        let graph =
-            graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
+        // Everything is counted before it is built: the inputs, the order of the passes, then the
+        // runs at one time.
+        let (graph, held_for_graph) = counted_input(model, graph, room.memory)?;
         let distinct = configurations.batch().distinct();
         let distinct_configs = distinct.first.len();
-        let evaluated = if settings.batch_dependent {
+        // If scores depend on the whole chunk, equal configurations can get different scores.
+        let evaluated = if model.settings().batch_dependent {
             Distinct::all(configurations.len())
         } else {
             distinct
         };
         let configs = evaluated.first.len();
         let runs = Runs::plan(model, sizes(&graph, configs), room)?;
-        let settings = of_size(settings, runs.configs);
-        let held_for_passes =
-            memory.hold(Passes::scores(&settings, configs).saturating_mul(PASS_BYTES))?;
-        let passes = Passes::new(&settings, configs, room.multiple);
-        let of_run =
-            chunk_input_bytes(&configurations, &passes, room.multiple).saturating_add(runs.bytes);
-        let held_for_runs =
-            memory.hold(of_run.saturating_mul(runs.at_once.min(passes.chunks.len())))?;
-        let held = [held, held_for_passes, held_for_runs];
+        let settings = of_size(model.settings(), runs.configs);
+        let (passes, held_for_passes) = counted_passes(&settings, configs, room)?;
+        let held_for_runs = hold_runs(&configurations, &passes, runs, room)?;
         Ok(Self {
             graph,
             configurations,
@@ -73,13 +60,23 @@ impl Batch {
             passes,
             runs,
             distinct_configs,
-            _held: held,
+            _held: [held_for_graph, held_for_passes, held_for_runs],
         })
     }
 
     /// Work in nodes.
     pub(super) fn nodes(&self) -> usize {
         self.graph.nodes.saturating_mul(self.passes.order.len())
+    }
+
+    /// Returns the numbers of the configurations of a chunk, given as a range of the order. The
+    /// last one is repeated up to a multiple of `multiple`.
+    pub(super) fn padded_chunk(&self, range: Range<usize>, multiple: usize) -> Vec<usize> {
+        let chunk = &self.passes.order[range];
+        let padded = chunk.len().next_multiple_of(multiple);
+        let last = chunk.last().into_iter().cycle();
+        let all = chunk.iter().chain(last).take(padded);
+        all.map(|&config| self.evaluated.first[config]).collect()
     }
 
     pub(super) fn reuse(&self) -> Reuse {
@@ -93,14 +90,53 @@ impl Batch {
     }
 }
 
+/// Returns what the model takes of a graph, and the memory that it holds.
+fn counted_input(
+    model: &WholeGraphModel,
+    graph: &Graph,
+    memory: &Arc<Memory>,
+) -> Result<(WholeGraphInput, Held), EngineError> {
+    let facts = model.facts();
+    let taken = taken_nodes(graph, model.settings().nodes);
+    if taken.nodes.is_empty() {
+        return Err(EngineError::nothing_kept(facts));
+    }
+    let held = memory.hold(graph_input_bytes(graph, &taken))?;
+    let input =
+        graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
+    Ok((input, held))
+}
+
+/// Returns the passes over all configurations, and the memory that they hold.
+fn counted_passes(
+    settings: &WholeGraphSettings,
+    configs: usize,
+    room: &Room<'_>,
+) -> Result<(Passes, Held), EngineError> {
+    let scores = Passes::scores(settings, configs);
+    let held = room.memory.hold(scores.saturating_mul(PASS_BYTES))?;
+    Ok((Passes::new(settings, configs, room.multiple), held))
+}
+
+/// Holds the memory of the runs that are made at one time.
+fn hold_runs(
+    configurations: &Configurations,
+    passes: &Passes,
+    runs: Runs,
+    room: &Room<'_>,
+) -> Result<Held, EngineError> {
+    let of_input = chunk_input_bytes(configurations, passes, room.multiple);
+    let of_run = of_input.saturating_add(runs.bytes);
+    let at_once = runs.at_once.min(passes.chunks.len());
+    Ok(room.memory.hold(of_run.saturating_mul(at_once))?)
+}
+
 /// The sizes of a run over all configurations.
 fn sizes(graph: &WholeGraphInput, configs: usize) -> RunSizes {
-    let edges = graph.edges.len() / 2;
-    let slots = graph.configurable.len();
     RunSizes {
         nodes: graph.nodes,
-        edges,
-        slots,
+        edges: graph.edges.len() / 2,
+        slots: graph.configurable.len(),
         configs,
     }
 }
@@ -148,30 +184,41 @@ fn chunk_input_bytes(configurations: &Configurations, passes: &Passes, multiple:
 
 /// Makes the inputs for a graph; `None` if it cannot be padded as the model needs it.
 fn graph_input(graph: &Graph, taken: &Pruned, pad: Pad) -> Option<WholeGraphInput> {
-    let ends = |end: usize| taken.edges.iter().map(move |edge| i64::from(edge[end]));
+    // A graph of a feature set has no opcodes.
     let opcode = |&node: &u32| {
         graph
             .opcodes()
             .get(node as usize)
             .map(|&opcode| i64::from(opcode))
     };
-    let mut positions = vec![0; graph.len()];
-    (0..)
-        .zip(&taken.nodes)
-        .for_each(|(position, &node)| positions[node as usize] = position);
-    // Configurations of a feature set are in the order of the nodes.
-    let slots = if graph.task().kind().scope == Scope::Nodes {
-        graph.configurable()
-    } else {
-        &[]
-    };
     Some(WholeGraphInput {
         nodes: taken.nodes.len(),
         opcode: taken.nodes.iter().filter_map(opcode).collect(),
         features: graph.features_of(&taken.nodes, pad)?,
-        edges: ends(0).chain(ends(1)).collect(),
-        configurable: slots.iter().map(|&node| positions[node as usize]).collect(),
+        edges: edge_ends(taken),
+        configurable: configurable_positions(graph, taken),
     })
+}
+
+/// `[2, edges]`: consumers, then producers.
+fn edge_ends(taken: &Pruned) -> Vec<i64> {
+    let ends = |end: usize| taken.edges.iter().map(move |edge| i64::from(edge[end]));
+    ends(0).chain(ends(1)).collect()
+}
+
+/// Returns where the configurable nodes are among the nodes that the model takes, in slot order.
+fn configurable_positions(graph: &Graph, taken: &Pruned) -> Vec<i64> {
+    // Configurations of a feature set are in the order of the nodes.
+    if graph.task().kind().scope != Scope::Nodes {
+        return Vec::new();
+    }
+    // Pruning keeps every configurable node, so no position that is read stays 0 by mistake.
+    let mut positions = vec![0; graph.len()];
+    for (position, &node) in (0..).zip(&taken.nodes) {
+        positions[node as usize] = position;
+    }
+    let slots = graph.configurable().iter();
+    slots.map(|&node| positions[node as usize]).collect()
 }
 
 #[cfg(test)]

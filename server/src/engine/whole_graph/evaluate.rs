@@ -11,7 +11,7 @@ use super::{
     runs::{Room, Runs},
 };
 use crate::{
-    compute::{Class, Computed, Worker},
+    compute::{Class, Computed, Worker, WorkerFailed},
     engine::{
         BatchPart, EngineError, Terms, backlog::Work, error::check_scores, resources::Resources,
     },
@@ -62,28 +62,8 @@ pub(in crate::engine) async fn score(
     terms: Terms,
 ) -> Result<Evaluation, EngineError> {
     check(resources, model, graph)?;
-    let multiple = multiple(resources, model);
-    let workers = resources.pool.workers();
-    let prepared = {
-        let model = Arc::clone(model);
-        let graph = Arc::clone(graph);
-        let memory = Arc::clone(&resources.memory);
-        let prepare = move |_| {
-            let configurations = part.into_configurations();
-            let room = Room {
-                memory: &memory,
-                workers,
-                multiple,
-            };
-            Batch::new(&model, &graph.whole, configurations, &room)
-        };
-        resources.pool.run(terms.class, prepare)
-    };
-    let Computed {
-        value: batch,
-        waited,
-    } = prepared.await?;
-    let batch = Arc::new(batch?);
+    let planned = plan(resources, model, graph, part, terms.class).await?;
+    let batch = Arc::new(planned.value?);
     let work = resources
         .backlog
         .add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
@@ -91,9 +71,36 @@ pub(in crate::engine) async fn score(
         model: Arc::clone(model),
         batch,
         work,
-        multiple,
+        multiple: multiple(resources, model),
     };
-    chunks.evaluate(resources, waited, terms.class).await
+    chunks
+        .evaluate(resources, planned.waited, terms.class)
+        .await
+}
+
+/// Plans the batch on a worker.
+async fn plan(
+    resources: &Resources,
+    model: &Arc<WholeGraphModel>,
+    graph: &Arc<SegmentedGraph>,
+    part: BatchPart,
+    class: Class,
+) -> Result<Computed<Result<Batch, EngineError>>, WorkerFailed> {
+    let multiple = multiple(resources, model);
+    let workers = resources.pool.workers();
+    let model = Arc::clone(model);
+    let graph = Arc::clone(graph);
+    let memory = Arc::clone(&resources.memory);
+    let plan = move |_| {
+        let configurations = part.into_configurations();
+        let room = Room {
+            memory: &memory,
+            workers,
+            multiple,
+        };
+        Batch::new(&model, &graph.whole, configurations, &room)
+    };
+    resources.pool.run(class, plan).await
 }
 
 /// Refuses a graph that is too large for the model before anything is queued. How much pruning keeps is not known yet.
@@ -128,25 +135,7 @@ impl Chunks {
         let planned = Instant::now();
         let model = Arc::clone(&self.model);
         let batch = Arc::clone(&self.batch);
-        let runs = batch.runs;
-        let own = Arc::new(self);
-        // Fewer runs than there are workers are made group by group.
-        let at_once = if runs.at_once < resources.pool.workers() {
-            runs.at_once
-        } else {
-            usize::MAX
-        };
-        let mut scores = Vec::new();
-        for chunks in batch.passes.chunks.chunks(at_once) {
-            let own = Arc::clone(&own);
-            let score =
-                move |worker, range, interrupt: &Interrupt| own.score(worker, range, interrupt);
-            let interrupt = model.interrupt(runs.bytes)?;
-            let of_chunks = resources
-                .score_in_chunks(chunks.to_vec(), class, interrupt, score)
-                .await?;
-            scores.extend(of_chunks.into_iter().flatten());
-        }
+        let scores = self.score_all(resources, class).await?;
         let encoded = Instant::now();
         let reuse = batch.reuse();
         let fan_out = move |_| batch.evaluated.fan_out(&batch.passes.mean(&scores));
@@ -166,6 +155,32 @@ impl Chunks {
         })
     }
 
+    /// Scores all chunks, as many at a time as memory allows. Returns the scores in the order of
+    /// the passes.
+    async fn score_all(self, resources: &Resources, class: Class) -> Result<Vec<f32>, EngineError> {
+        let own = Arc::new(self);
+        let runs = own.batch.runs;
+        // If memory has room for fewer runs than there are workers, a group of chunks ends before
+        // the next one begins. Otherwise no worker waits for the slowest chunk of a group.
+        let at_once = if runs.at_once < resources.pool.workers() {
+            runs.at_once
+        } else {
+            usize::MAX
+        };
+        let mut scores = Vec::new();
+        for chunks in own.batch.passes.chunks.chunks(at_once) {
+            let shared = Arc::clone(&own);
+            let score =
+                move |worker, range, interrupt: &Interrupt| shared.score(worker, range, interrupt);
+            let interrupt = own.model.interrupt(runs.bytes)?;
+            let of_chunks = resources
+                .score_in_chunks(chunks.to_vec(), class, interrupt, score)
+                .await?;
+            scores.extend(of_chunks.into_iter().flatten());
+        }
+        Ok(scores)
+    }
+
     /// Scores one chunk. Its last configuration is repeated up to the next multiple.
     fn score(
         &self,
@@ -175,14 +190,11 @@ impl Chunks {
     ) -> Result<Vec<f32>, ModelFailed> {
         let batch = &self.batch;
         let count = range.len();
-        let chunk = batch.passes.order[range]
-            .iter()
-            .map(|&config| batch.evaluated.first[config]);
-        let mut chunk: Vec<usize> = chunk.collect();
-        chunk.resize(count.next_multiple_of(self.multiple), chunk[count - 1]);
+        let chunk = batch.padded_chunk(range, self.multiple);
         let config = batch.configurations.batch().input(&chunk);
         let started = Instant::now();
         let mut scores = self.model.score(worker, &batch.graph, &config, interrupt)?;
+        // Copies are work of the run, but no work that the call has queued.
         self.work.ran(batch.graph.nodes * count, started.elapsed());
         scores.truncate(count);
         Ok(scores)

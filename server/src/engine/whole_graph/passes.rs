@@ -21,17 +21,13 @@ impl Passes {
 
     /// Plans the passes over `configs` configurations, with full chunks of a multiple of `multiple` of them.
     pub(super) fn new(settings: &WholeGraphSettings, configs: usize, multiple: usize) -> Self {
-        let order: Vec<usize> = match permutations(settings, configs) {
-            Some(all) => (0..all.count)
-                .flat_map(|number| all.order(number, configs))
-                .collect(),
-            None => (0..configs).collect(),
-        };
+        let order = order(settings, configs);
         let at_once = settings
             .chunk_configs
             .min(configs)
             .max(1)
             .next_multiple_of(multiple);
+        // Every pass has the same chunks, moved to where the pass begins in the order.
         let starts = (0..order.len()).step_by(configs.max(1));
         let pass = |start| {
             let chunks = cut(settings.chunking, configs, at_once);
@@ -51,6 +47,8 @@ impl Passes {
 
     /// Returns the score of every configuration: the mean over the passes, given all scores in the order of the passes.
     pub(super) fn mean(&self, scores: &[f32]) -> Vec<f32> {
+        // In f64, a sum of up to 64 equal scores is exact, so their mean is that score to the last
+        // bit.
         let mut sums = vec![0.0; self.configs];
         self.order
             .iter()
@@ -62,6 +60,16 @@ impl Passes {
         sums.into_iter()
             .map(|sum: f64| (sum / passes) as f32)
             .collect()
+    }
+}
+
+/// The configurations in the order of all passes.
+fn order(settings: &WholeGraphSettings, configs: usize) -> Vec<usize> {
+    match permutations(settings, configs) {
+        Some(all) => (0..all.count)
+            .flat_map(|number| all.order(number, configs))
+            .collect(),
+        None => (0..configs).collect(),
     }
 }
 
@@ -79,6 +87,8 @@ fn cut(chunking: Chunking, configs: usize, at_once: usize) -> impl Iterator<Item
         Chunking::Full => (at_once, 0),
         Chunking::Even => (configs / chunks.max(1), configs % chunks.max(1)),
     };
+    // Of even chunks, the first `longer` have one configuration more. Of full ones, the last may be
+    // shorter.
     let start = move |chunk: usize| configs.min(chunk * size + chunk.min(longer));
     (0..chunks).map(move |chunk| start(chunk)..start(chunk + 1))
 }

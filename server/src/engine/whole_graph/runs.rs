@@ -41,26 +41,27 @@ impl Runs {
         let bytes = |configs| model.growth().bytes(RunSizes { configs, ..sizes });
         let limit = room.memory.largest();
         let share = limit / FRACTION;
+        let workers = room.workers.max(1);
         let mut configs = of_batch.next_multiple_of(room.multiple);
+        // Small runs on all workers are better than large ones on a few. The size is fixed for a
+        // model whose scores depend on the chunk.
         while !settings.batch_dependent
             && configs > room.multiple
-            && bytes(configs) > share / room.workers.max(1)
+            && bytes(configs) > share / workers
         {
             configs = (configs / 2).next_multiple_of(room.multiple);
         }
         let bytes = bytes(configs);
         if bytes > limit {
-            let RunSizes { nodes, edges, .. } = sizes;
-            let model = model.facts().name.clone();
-            return Err(EngineError::GraphTooLarge {
-                model,
-                nodes,
-                edges,
+            return Err(EngineError::graph_too_large(
+                model.facts(),
+                sizes,
                 bytes,
                 limit,
-            });
+            ));
         }
-        let at_once = (share / bytes.max(1)).clamp(1, room.workers.max(1));
+        // At least one run, even if it alone needs more than the share.
+        let at_once = (share / bytes.max(1)).clamp(1, workers);
         Ok(Self {
             configs,
             at_once,
@@ -74,14 +75,10 @@ impl Runs {
         sizes: RunSizes,
         room: &Room<'_>,
     ) -> Result<(), EngineError> {
-        Self::plan(
-            model,
-            RunSizes {
-                configs: 1,
-                ..sizes
-            },
-            room,
-        )
-        .map(drop)
+        let smallest = RunSizes {
+            configs: 1,
+            ..sizes
+        };
+        Self::plan(model, smallest, room).map(drop)
     }
 }

@@ -57,17 +57,24 @@ impl Lifecycle<RowKey, Arc<[f32]>> for CountEvictions {
 impl EmbeddingCache {
     /// Two empty caches of at most these sizes.
     pub(in crate::engine) fn new(bytes: CacheBytes, series: CacheSeries) -> Self {
-        let CacheBytes {
-            embeddings,
-            segments,
-        } = bytes;
-        let entries = usize::try_from(embeddings).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
+        // The numbers of entries are estimates, by which the tables are sized; the limits are in
+        // bytes.
+        let entries = usize::try_from(bytes.embeddings).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
+        let segments = usize::try_from(bytes.segments / TYPICAL_SEGMENT_BYTES);
         let hasher = DefaultHashBuilder::default();
-        let cache = Cache::with(entries, embeddings, WeightInBytes, hasher, CountEvictions);
-        let entries = usize::try_from(segments / TYPICAL_SEGMENT_BYTES).unwrap_or(usize::MAX);
         Self {
-            cache,
-            segments: Cache::with_weighter(entries, segments, WeightInBytes),
+            cache: Cache::with(
+                entries,
+                bytes.embeddings,
+                WeightInBytes,
+                hasher,
+                CountEvictions,
+            ),
+            segments: Cache::with_weighter(
+                segments.unwrap_or(usize::MAX),
+                bytes.segments,
+                WeightInBytes,
+            ),
             series,
         }
     }

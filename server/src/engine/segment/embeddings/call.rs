@@ -57,6 +57,8 @@ pub(super) struct Waiter {
 
 impl RowKey {
     pub(super) fn new(model: Digest, row: PlannedRow<'_>) -> Self {
+        // The digest of the segment has a fixed length, so no local configuration can be taken for
+        // a part of it.
         let mut hasher = blake3::Hasher::new();
         hasher.update(&row.facts().digest.0);
         row.locals.hash(row.row, &mut hasher);
@@ -68,6 +70,8 @@ impl RowKey {
 
     /// The key of what a model computes of a segment alone, padded to `nodes` nodes. No row has it.
     pub(super) fn of_segment(model: Digest, segment: Digest, nodes: usize) -> Self {
+        // The purpose keeps these digests apart from those of rows. Tensors of segments are padded,
+        // so the padded size is a part of the key.
         let mut hasher = blake3::Hasher::new_derive_key("hlorank segment tensors");
         hasher.update(&segment.0).update(&nodes.to_le_bytes());
         Self {
@@ -84,6 +88,8 @@ pub(super) const MIN_SEGMENTS: usize = 2;
 impl Queue {
     /// The bulk queue of the rows of a model that are padded to `nodes` nodes.
     pub(super) fn new(model: &SegmentModel, nodes: usize, device: &DeviceProfile) -> Self {
+        // A split encoder takes as long for a copy as for a row, because its first part has
+        // computed the segments already.
         let multiple = if model.settings().is_split {
             device.row_multiple
         } else {
@@ -101,6 +107,17 @@ impl Queue {
     pub(super) fn capacity(self, device: &DeviceProfile) -> usize {
         device.block_rows(self.nodes)
     }
+
+    /// Number of rows of the next block, if a worker's share of the queue is `share` rows.
+    pub(super) fn block_rows(self, share: usize, device: &DeviceProfile) -> usize {
+        // A run costs the same for any number of rows, so that a block of few rows is slow for
+        // each.
+        let least = (device.min_block_nodes / self.nodes).max(1);
+        share
+            .max(least)
+            .next_multiple_of(self.multiple)
+            .min(self.capacity(device))
+    }
 }
 
 impl Waiter {
@@ -109,6 +126,8 @@ impl Waiter {
         let Call {
             results, caller, ..
         } = &*self.call;
+        // A call that a worker does at once cannot close its channel while that worker is in its
+        // future, so the task that waits for the worker counts as well.
         !results.is_closed() && caller.as_ref().is_none_or(|caller| !caller.is_gone())
     }
 

@@ -1,22 +1,24 @@
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use hlorank_graph::SegmentedGraph;
 use metrics::Gauge;
+use parking_lot::MutexGuard;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
     cache::EmbeddingCache,
     call::{Call, Queue, RowKey, RowResult, Waiter},
-    parts::{CacheLookup, MissingRow, Part, parts},
+    parts::{CacheLookup, MissingRow, Part, RowsBySize, parts},
     running::{evaluate_next, queue_block},
     shared::EmbeddingState,
+    waiting::Waiting,
 };
 use crate::{
     compute::{Class, ComputePool, WorkerFailed, caller},
     engine::{
         EngineError, Terms,
         backlog::{Backlog, Work},
-        segment::plan::Plan,
+        segment::plan::{Plan, PlannedRow},
     },
     metrics::set,
     model::SegmentModel,
@@ -43,6 +45,13 @@ struct Receiver {
     nodes: usize,
     /// Rows that the call is missing.
     missing: usize,
+}
+
+/// The rows that one turn of a lookup has not found in the cache.
+struct Lookup<'a> {
+    state: &'a EmbeddingState,
+    model: &'a SegmentModel,
+    missing: RowsBySize,
 }
 
 /// Number of rows that are looked up between two looks at the clock.
@@ -87,39 +96,29 @@ impl Embeddings {
         until: Instant,
     ) -> bool {
         let size = model.settings().embedding_size;
-        let digest = model.facts().digest;
         let embeddings = &mut looked_up.embeddings;
         if embeddings.is_empty() {
             embeddings.reserve_exact(plan.rows.len() * size);
         }
+        let mut lookup = Lookup {
+            state: &self.0,
+            model,
+            missing: RowsBySize::new(),
+        };
+        // Found or not, a row takes its place in the embeddings, so their number is that of the
+        // rows that earlier turns looked up.
         let first = embeddings.len() / size;
-        let mut missing: BTreeMap<Queue, Vec<MissingRow>> = BTreeMap::new();
-        let mut misses = 0;
-        for row in (0..).take(plan.rows.len()).skip(first) {
-            let found = embeddings.len() / size - first;
-            if found > 0 && found.is_multiple_of(LOOK_UP_ROWS) && Instant::now() >= until {
+        for (done, row) in (0..).take(plan.rows.len()).skip(first).enumerate() {
+            if done > 0 && done.is_multiple_of(LOOK_UP_ROWS) && Instant::now() >= until {
                 break;
             }
-            let planned = plan.row(row, graph);
-            let key = RowKey::new(digest, planned);
-            if let Some(embedding) = self.0.cache.get(&key) {
-                embeddings.extend_from_slice(&embedding);
-                continue;
-            }
-            misses += 1;
-            // Zeros keep the place of the row until it is evaluated.
-            embeddings.resize(embeddings.len() + size, 0.0);
-            let nodes = model.settings().bucket(planned.facts().nodes);
-            let queue = Queue::new(model, nodes, self.0.device());
-            missing.entry(queue).or_default().push(MissingRow {
-                row,
-                key,
-                segment: planned.row.segment,
-            });
+            lookup.look_up(row, plan.row(row, graph), embeddings);
         }
         let end = embeddings.len() / size;
+        let misses = lookup.missing.values().map(Vec::len).sum();
         self.0.cache.looked_up(end - first, misses);
-        looked_up.parts.extend(parts(missing, self.0.device()));
+        let parts = parts(lookup.missing, self.0.device());
+        looked_up.parts.extend(parts);
         end == plan.rows.len()
     }
 
@@ -137,21 +136,18 @@ impl Embeddings {
             .0
             .backlog
             .add(model.facts().digest, graph.hash, nodes, terms)?;
+        // `evaluate` bounds the number of rows that are awaited, and so the length of the channel.
         let (results, queue) = unbounded_channel();
-        let own = Arc::clone(model);
-        let graph = Arc::clone(graph);
-        let plan = Arc::clone(plan);
         let call = Call {
-            model: own,
-            graph,
-            plan,
+            model: Arc::clone(model),
+            graph: Arc::clone(graph),
+            plan: Arc::clone(plan),
             results,
             caller: caller(),
         };
-        let size = model.settings().embedding_size;
         let receiver = Receiver {
             queue,
-            size,
+            size: model.settings().embedding_size,
             work,
             nodes,
             missing: looked_up.missing_rows(),
@@ -173,6 +169,7 @@ impl Embeddings {
         } = looked_up;
         let pool = &self.0.pool;
         let device = self.0.device();
+        // Few configurations of a new graph can miss many rows.
         let class = if receiver.nodes > device.interactive_nodes {
             Class::Bulk
         } else {
@@ -192,6 +189,8 @@ impl Embeddings {
             awaited += part.rows.len();
             evaluated += self.submit(&call, part);
         }
+        // Only waiters keep the sender of the results from here on, so the channel ends if all of
+        // them are dropped, and the call fails instead of waiting forever.
         drop(call);
         while awaited > 0 {
             awaited -= receiver.receive(&mut embeddings).await?;
@@ -218,6 +217,13 @@ impl Embeddings {
                 None => queued += usize::from(waiting.add(queue, missing.key, waiter)),
             }
         }
+        self.start(queue, queued, waiting);
+        queued
+    }
+
+    /// Starts tasks for a queue to which `queued` rows were added, or takes rows at once for a
+    /// small call.
+    fn start(&self, queue: Queue, queued: usize, mut waiting: MutexGuard<'_, Waiting>) {
         let pool = &self.0.pool;
         // Few rows wait while other small calls do, because theirs may fill the block.
         let is_full = queued * queue.nodes >= self.0.device().min_block_nodes;
@@ -235,7 +241,31 @@ impl Embeddings {
             drop(waiting);
             (0..tasks).for_each(|_| queue_block(&self.0, queue));
         }
-        queued
+    }
+}
+
+impl Lookup<'_> {
+    /// Appends the embedding of a row. If it is missing, zeros keep its place until it is
+    /// evaluated.
+    fn look_up(&mut self, row: u32, planned: PlannedRow<'_>, embeddings: &mut Vec<f32>) {
+        let key = RowKey::new(self.model.facts().digest, planned);
+        if let Some(embedding) = self.state.cache.get(&key) {
+            embeddings.extend_from_slice(&embedding);
+            return;
+        }
+        let size = self.model.settings().embedding_size;
+        embeddings.resize(embeddings.len() + size, 0.0);
+        self.add_missing(row, key, planned);
+    }
+
+    fn add_missing(&mut self, row: u32, key: RowKey, planned: PlannedRow<'_>) {
+        let nodes = self.model.settings().bucket(planned.facts().nodes);
+        let queue = Queue::new(self.model, nodes, self.state.device());
+        let segment = planned.row.segment;
+        self.missing
+            .entry(queue)
+            .or_default()
+            .push(MissingRow { row, key, segment });
     }
 }
 
@@ -252,6 +282,7 @@ impl Receiver {
             let (row, embedding) = result?;
             embeddings[row as usize * self.size..][..self.size].copy_from_slice(&embedding);
         }
+        // Rows of all sizes count as equally large: an estimate, as is all of the backlog.
         self.work.done(self.nodes * count / self.missing);
         Ok(count)
     }

@@ -31,6 +31,7 @@ impl EncoderRun<'_> {
             let tensors = self.tensors(cache, input.nodes)?;
             return model.encode_rows(worker, &tensors, &input, interrupt);
         }
+        // Of one segment alone, some matrix products would have other last bits.
         let input = match &*block.segments {
             &[only] => block.add_segments(input, &[only; MIN_SEGMENTS], model.facts()),
             segments => block.add_segments(input, segments, model.facts()),
@@ -48,23 +49,25 @@ impl EncoderRun<'_> {
         let digest = model.facts().digest;
         let mut all = Vec::with_capacity(self.block.segments.len());
         let mut missing = Vec::new();
+        let mut places = Vec::new();
         for row in &self.block.segments {
             let key = RowKey::of_segment(digest, row.facts().digest, nodes);
             let values = cache.segment(&key);
             let known = values.and_then(|values| model.known_tensors(nodes, values));
             if known.is_none() {
-                missing.push((all.len(), key, *row));
+                missing.push(*row);
+                places.push((all.len(), key));
             }
             all.push(known);
         }
         if !missing.is_empty() {
             // One run evaluates all that are missing.
-            let rows: Vec<_> = missing.iter().map(|(_, _, row)| *row).collect();
-            for ((place, key, _), tensors) in missing.into_iter().zip(self.evaluate(&rows)?) {
+            for ((place, key), tensors) in places.into_iter().zip(self.evaluate(&missing)?) {
                 cache.insert_segment(key, tensors.values());
                 all[place] = Some(tensors);
             }
         }
+        // Every place is filled by now: a run returns the tensors of each of its segments.
         Ok(all.into_iter().flatten().collect())
     }
 

@@ -13,6 +13,9 @@ pub(super) struct MissingRow {
     pub(super) segment: usize,
 }
 
+/// Missing rows by the queue of their padded size, the smallest first.
+pub(super) type RowsBySize = BTreeMap<Queue, Vec<MissingRow>>;
+
 /// Rows that a call queues at a time: at most a full block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
@@ -47,18 +50,18 @@ impl CacheLookup {
 
 /// Cuts missing rows into parts by padded size. Few rows of a size are padded to the next size in use, which saves a run of
 /// the encoder.
-pub(super) fn parts(
-    mut by_size: BTreeMap<Queue, Vec<MissingRow>>,
-    device: &DeviceProfile,
-) -> Vec<Part> {
+pub(super) fn parts(mut by_size: RowsBySize, device: &DeviceProfile) -> Vec<Part> {
     let mut parts = Vec::new();
     while let Some((queue, mut rows)) = by_size.pop_first() {
+        // The additional padding costs less than a run of its own. Merged rows can be merged again
+        // with the size after that.
         if let Some(mut larger) = by_size.first_entry()
             && rows.len() * (larger.key().nodes - queue.nodes) <= device.run_nodes
         {
             larger.get_mut().append(&mut rows);
             continue;
         }
+        // Rows of one segment share what a block computes of it, so they belong into one part.
         rows.sort_by_key(|missing| missing.segment);
         parts.extend(rows.chunks(queue.capacity(device)).map(|rows| Part {
             queue,

@@ -12,7 +12,7 @@ use crate::{
         EngineError,
         segment::{block::Block, plan::PlannedRow},
     },
-    model::ModelFailed,
+    model::{ModelFailed, SegmentModel},
     runtime::Interrupt,
 };
 
@@ -35,6 +35,7 @@ pub(super) fn evaluate_next(shared: &Arc<EmbeddingState>, queue: Queue, worker: 
         .waiting()
         .take(queue, shared.takers(queue.class), is_small);
     drop(cancelled);
+    // Queued before this block runs, so that another worker can take the rest meanwhile.
     if more {
         queue_block(shared, queue);
     }
@@ -73,6 +74,7 @@ impl RunningBlock {
 
     /// Sorts the rows by segment, and returns their embeddings. The run is stopped if no call waits for them any more.
     fn evaluate(&mut self, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
+        // Equal segments become neighbours, even of different calls, and the block has each once.
         self.rows
             .sort_by_key(|(_, waiter)| waiter.planned_row().facts().digest);
         let rows: Vec<PlannedRow<'_>> = self
@@ -80,32 +82,41 @@ impl RunningBlock {
             .iter()
             .map(|(_, waiter)| waiter.planned_row())
             .collect();
+        // All rows of a queue are of one model.
         let model = &self.rows[0].1.call.model;
-        let nodes = self.queue.nodes;
         let started = Instant::now();
-        let block = Block::new(&rows, nodes, self.shared.device());
-        let interrupt = Arc::new(model.interrupt()?);
-        let watched = self.watch(worker, Arc::clone(&interrupt));
-        let run = EncoderRun {
-            model,
-            block: &block,
-            worker,
-            interrupt: &interrupt,
-        };
-        let embeddings = run.embeddings(&self.shared.cache);
-        // A failed run is over, too, so nothing watches it any more.
-        drop(watched);
-        let embeddings = embeddings?;
-        let padded = rows.len().next_multiple_of(self.queue.multiple) * nodes;
+        let embeddings = self.encode(&rows, model, worker)?;
+        let queue = &self.queue;
+        let padded = rows.len().next_multiple_of(queue.multiple) * queue.nodes;
         self.shared
             .backlog
-            .ran(self.queue.model, padded, started.elapsed());
+            .ran(queue.model, padded, started.elapsed());
         let size = model.settings().embedding_size;
         Ok(embeddings
             .chunks_exact(size)
             .take(rows.len())
             .map(Arc::from)
             .collect())
+    }
+
+    /// Returns `[rows, D]` embeddings of rows, and of the copies that pad their block.
+    fn encode(
+        &self,
+        rows: &[PlannedRow<'_>],
+        model: &SegmentModel,
+        worker: Worker,
+    ) -> Result<Vec<f32>, ModelFailed> {
+        let block = Block::new(rows, self.queue.nodes, self.shared.device());
+        let interrupt = Arc::new(model.interrupt()?);
+        // Watched until it has ended, whether it fails or not.
+        let _watched = self.watch(worker, Arc::clone(&interrupt));
+        let run = EncoderRun {
+            model,
+            block: &block,
+            worker,
+            interrupt: &interrupt,
+        };
+        run.embeddings(&self.shared.cache)
     }
 
     /// Watches the run of these rows. If it hangs, the calls that wait for them fail.
@@ -165,6 +176,7 @@ impl RunningBlock {
             .partition(|(key, _)| waiting.is_awaited(key));
         let finished = waiting.finish(unneeded.iter().map(|(key, _)| *key));
         drop(waiting);
+        // Only after the lock is released: the last waiter of a call frees its plan.
         drop((finished, unneeded));
         if !rows.is_empty() {
             self.spawn(rows);

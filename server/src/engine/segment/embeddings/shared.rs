@@ -44,6 +44,7 @@ impl EmbeddingState {
     /// other work to take.
     pub(super) fn takers(&self, class: Class) -> usize {
         let workers = self.pool.workers();
+        // Blocks that nobody is free to take gain nothing, and each costs another run.
         if class == Class::Interactive && self.pool.queued() >= workers {
             1
         } else {

@@ -50,6 +50,7 @@ impl Waiting {
     pub(super) fn add(&mut self, queue: Queue, key: RowKey, waiter: Waiter) -> bool {
         let waiters = self.waiters.entry(key).or_default();
         waiters.push(waiter);
+        // A row that a call waits for already is queued or being evaluated.
         if waiters.len() > 1 {
             return false;
         }
@@ -84,31 +85,23 @@ impl Waiting {
         let Some(queued) = self.queues.get_mut(&queue) else {
             return taken;
         };
-        // A run costs the same for any number of rows, so that a block of few rows is slow for each. Beyond that, an even share
-        // keeps all workers busy, and a small block lets interactive calls in between.
-        let least = self.device.min_block_nodes / queue.nodes;
+        // The least share makes the smallest block that is worth a run.
         let share = if is_small {
-            least
+            0
         } else {
-            queued.rows.len().div_ceil(workers).max(least)
+            queued.rows.len().div_ceil(workers)
         };
-        let count = share
-            .max(1)
-            .next_multiple_of(queue.multiple)
-            .min(queue.capacity(self.device));
+        let count = queue.block_rows(share, self.device);
         while taken.rows.len() < count
             && let Some(key) = queued.rows.pop_front()
         {
             // A row that only cancelled calls wait for is dropped here, because they cannot find it in the queue.
-            let waiting = self
-                .waiters
-                .get(&key)
-                .and_then(|all| all.iter().find(|waiter| waiter.is_waiting()));
-            match waiting {
+            match first_waiting(&self.waiters, &key) {
                 Some(waiter) => taken.rows.push((key, waiter.clone())),
                 None => taken.cancelled.extend(self.waiters.remove(&key)),
             }
         }
+        // While rows are left, the task stays one of the queue's, and the caller queues it again.
         taken.more = !queued.rows.is_empty();
         queued.tasks -= usize::from(!taken.more);
         if queued.tasks == 0 {
@@ -137,9 +130,7 @@ impl Waiting {
 
     /// Whether a call waits for a row.
     pub(super) fn is_awaited(&self, key: &RowKey) -> bool {
-        self.waiters
-            .get(key)
-            .is_some_and(|all| all.iter().any(Waiter::is_waiting))
+        first_waiting(&self.waiters, key).is_some()
     }
 
     /// Removes rows that were evaluated or failed. Returns the calls that wait for each of them.
@@ -147,4 +138,9 @@ impl Waiting {
         rows.map(|key| self.waiters.remove(&key).unwrap_or_default())
             .collect()
     }
+}
+
+/// Returns the call that has waited longest for a row, of those that still wait.
+fn first_waiting<'a>(waiters: &'a HashMap<RowKey, Waiters>, key: &RowKey) -> Option<&'a Waiter> {
+    waiters.get(key)?.iter().find(|waiter| waiter.is_waiting())
 }
