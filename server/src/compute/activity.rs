@@ -34,6 +34,7 @@ impl Activity {
     /// Records that an interactive call is in flight now.
     pub(super) fn note_interactive(&self) {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // 0 stands for none, so a call in the first millisecond counts as one in the second.
         self.last_interactive.store(now.max(1), Ordering::Relaxed);
     }
 

@@ -47,6 +47,7 @@ pub(super) fn work_for<T>(
         until: Instant::now() + AT_ONCE,
         caller,
     };
+    // Set back even if the work panics: the thread continues if it cannot be replaced.
     let _before = Before(SMALL_CALL.replace(Some(call)));
     work()
 }
@@ -59,6 +60,7 @@ pub(super) fn worker(pool: usize) -> Option<Worker> {
 
 /// Queues whatever the current thread does from now on for its small call, because the thread is no worker any more.
 pub(super) fn end_small_call() {
+    // The caller stays, so that the work still stops when the call is dropped.
     SMALL_CALL.with_borrow_mut(|call| {
         if let Some(call) = call {
             call.until = Instant::now();

@@ -64,17 +64,16 @@ impl ComputePool {
     }
 
     fn without_threads(workers: usize, watch: Arc<RunWatch>, is_background: bool) -> Self {
-        let ((interactive, receiver), (bulk, bulk_receiver)) = (unbounded(), unbounded());
-        let threads = Threads::new(
-            WorkQueue::new(receiver, bulk_receiver),
-            watch,
-            is_background,
-        );
+        // Without bounds: the callers of the pool limit what they queue, and a worker that had to
+        // wait for room in its own queue could wait forever.
+        let (interactive, interactive_work) = unbounded();
+        let (bulk, bulk_work) = unbounded();
+        let queue = WorkQueue::new(interactive_work, bulk_work);
         Self {
             interactive,
             bulk,
             workers,
-            threads,
+            threads: Threads::new(queue, watch, is_background),
         }
     }
 
@@ -167,25 +166,21 @@ impl ComputePool {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let (reply, receiver) = Reply::new();
-        let (submitted, call, pool) = (Instant::now(), Span::current(), self.number());
-        self.spawn(Class::Interactive, move |worker| {
-            if !reply.is_awaited() {
-                return;
-            }
-            let _entered = call.enter();
-            let (waited, mut future) = (submitted.elapsed(), Box::pin(future));
-            let advance = || {
-                future
-                    .as_mut()
-                    .poll(&mut Context::from_waker(Waker::noop()))
-            };
+        let submitted = Instant::now();
+        let pool = self.number();
+        let sent = self.answer(Class::Interactive, move |worker, reply: Reply<_>| {
+            let waited = submitted.elapsed();
+            let mut future = Box::pin(future);
+            // Nothing has to be woken: the worker polls once, and the calling task polls again as
+            // soon as it gets the future back, with a waker of its own.
+            let mut context = Context::from_waker(Waker::noop());
+            let advance = || future.as_mut().poll(&mut context);
             match at_once::work_for(pool, worker, Arc::new(reply.clone()), advance) {
                 Poll::Ready(value) => reply.send(Ok(Computed { value, waited })),
                 Poll::Pending => reply.send(Err((future, waited))),
             }
         });
-        match receiver.await.map_err(|_| WorkerFailed)? {
+        match sent.await? {
             Ok(computed) => Ok(computed),
             Err((future, waited)) => Ok(Computed {
                 value: future.await,
@@ -202,29 +197,20 @@ impl ComputePool {
         class: Class,
         work: impl FnOnce(Worker) -> T + Send + 'static,
     ) -> Result<Computed<T>, WorkerFailed> {
-        let (reply, receiver) = Reply::new();
-        let (submitted, call) = (Instant::now(), Span::current());
+        let submitted = Instant::now();
         let threads = Arc::clone(&self.threads);
         let queues = Queues {
             first: self.sender(class).clone(),
             later: self.bulk.clone(),
         };
-        self.spawn(class, move |worker| {
-            let _entered = call.enter();
-            if !reply.is_awaited() {
-                return;
-            }
+        let answer = self.answer(class, move |worker, reply| {
             let waited = submitted.elapsed();
-            let (awaited, caller) = (reply.clone(), at_once::caller());
-            let is_gone = move || caller.as_ref().is_some_and(|caller| caller.is_gone());
-            let turns = Turns::new(threads, queues, worker, move || {
-                awaited.is_awaited() && !is_gone()
-            });
+            let turns = Turns::new(threads, queues, worker, is_needed(&reply));
             if let Some(value) = turns.run(|| work(worker)) {
                 reply.send(Computed { value, waited });
             }
         });
-        receiver.await.map_err(|_| WorkerFailed)
+        answer.await
     }
 
     /// Runs a session on a worker, as [`Self::run`] does. If the run hangs, its thread is left behind and this fails.
@@ -256,26 +242,41 @@ impl ComputePool {
         max: Option<Duration>,
         run: impl FnOnce(Worker, &Interrupt) -> T + Send + 'static,
     ) -> Result<T, WorkerFailed> {
-        let (reply, receiver) = Reply::new();
-        let (threads, call) = (Arc::clone(&self.threads), Span::current());
-        self.spawn(class, move |worker| {
-            let _entered = call.enter();
-            if !reply.is_awaited() {
-                return;
-            }
-            let (awaited, waiting, caller) = (reply.clone(), reply.clone(), at_once::caller());
-            let is_gone = move || caller.as_ref().is_some_and(|caller| caller.is_gone());
+        let threads = Arc::clone(&self.threads);
+        let answer = self.answer(class, move |worker, reply: Reply<T>| {
+            let waiting = reply.clone();
             let run_of_caller = Run {
                 interrupt: Arc::clone(&interrupt),
-                is_needed: Box::new(move || awaited.is_awaited() && !is_gone()),
+                is_needed: Box::new(is_needed(&reply)),
                 abandon: Box::new(move || waiting.abandon()),
                 max,
             };
             let watched = threads.watch_run(worker, run_of_caller);
             let value = run(worker, &interrupt);
+            // Before the result is sent: after that nobody needs the run, so the watch would stop
+            // the interrupt, which other runs of the call may share.
             drop(watched);
             reply.send(value);
         });
+        answer.await
+    }
+
+    /// Queues work in the span of the calling task, and waits for what the work sends. Work that
+    /// nobody waits for any more is not started.
+    async fn answer<T: Send + 'static>(
+        &self,
+        class: Class,
+        work: impl FnOnce(Worker, Reply<T>) + Send + 'static,
+    ) -> Result<T, WorkerFailed> {
+        let (reply, receiver) = Reply::new();
+        let call = Span::current();
+        self.spawn(class, move |worker| {
+            if reply.is_awaited() {
+                let _entered = call.enter();
+                work(worker, reply);
+            }
+        });
+        // If the work panics, its reply is dropped while the stack unwinds.
         receiver.await.map_err(|_| WorkerFailed)
     }
 
@@ -288,22 +289,28 @@ impl ComputePool {
         is_needed: impl Fn() -> bool + Send + 'static,
         abandon: impl FnOnce() + Send + 'static,
     ) -> WatchedRun {
-        let (is_needed, abandon) = (Box::new(is_needed), Box::new(abandon));
-        self.threads.watch_run(
-            worker,
-            Run {
-                interrupt,
-                is_needed,
-                abandon,
-                max: None,
-            },
-        )
+        let run = Run {
+            interrupt,
+            is_needed: Box::new(is_needed),
+            abandon: Box::new(abandon),
+            max: None,
+        };
+        self.threads.watch_run(worker, run)
     }
 
     /// Tells it from other pools.
     fn number(&self) -> usize {
         Arc::as_ptr(&self.threads).addr()
     }
+}
+
+/// Returns a function that returns whether a task waits for a result of the calling thread's work.
+fn is_needed<T: Send + 'static>(reply: &Reply<T>) -> impl Fn() -> bool + Send + use<T> {
+    let reply = reply.clone();
+    // A small call that is dropped cannot drop its receivers while this thread polls its future, so
+    // the task that waits for the call has to wait as well.
+    let caller = at_once::caller();
+    move || reply.is_awaited() && !caller.as_ref().is_some_and(|caller| caller.is_gone())
 }
 
 #[cfg(test)]

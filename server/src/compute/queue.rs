@@ -72,6 +72,7 @@ impl WorkQueue {
         if !self.is_turn_of_bulk()
             && let Ok(work) = self.interactive.try_recv()
         {
+            // Only pieces that bulk work has to wait for count.
             self.in_a_row = if self.bulk.is_empty() {
                 0
             } else {
@@ -84,21 +85,37 @@ impl WorkQueue {
         if is_interactive() {
             thread::yield_now();
         }
-        while self.bulk_time >= VERY_LONG && is_interactive() && !self.begin_long() {
-            if let Ok(work) = self.interactive.recv_timeout(LOOK) {
-                return self.taken(Class::Interactive, Some(work));
-            }
+        if let Some(work) = self.leave_long(is_interactive) {
+            return self.taken(Class::Interactive, Some(work));
         }
         if let Ok(work) = self.bulk.try_recv() {
             return self.taken(Class::Bulk, Some(work));
         }
+        // A worker that sleeps does no long work.
         self.end_long();
+        let (class, work) = self.wait();
+        self.taken(class, work)
+    }
+
+    /// While another worker does long work beside small calls, leaves such work to it. Returns
+    /// interactive work that comes meanwhile.
+    fn leave_long(&mut self, is_interactive: impl Fn() -> bool) -> Option<Work> {
+        // The duration of the next piece is not known; that of the last one is its estimate.
+        while self.bulk_time >= VERY_LONG && is_interactive() && !self.begin_long() {
+            if let Ok(work) = self.interactive.recv_timeout(LOOK) {
+                return Some(work);
+            }
+        }
+        None
+    }
+
+    /// Waits for work of either class.
+    fn wait(&self) -> (Class, Option<Work>) {
         // If one queue is closed, so is the other, which may still hold work.
-        let (class, work) = select! {
+        select! {
             recv(self.interactive) -> work => (Class::Interactive, work.or_else(|_| self.bulk.recv()).ok()),
             recv(self.bulk) -> work => (Class::Bulk, work.or_else(|_| self.interactive.recv()).ok()),
-        };
-        self.taken(class, work)
+        }
     }
 
     /// Takes the right to do long work beside small calls; returns whether no other worker has it.
@@ -119,6 +136,8 @@ impl WorkQueue {
     }
 
     fn is_turn_of_bulk(&self) -> bool {
+        // After a long bulk piece, interactive work first gets seven times the time of that piece,
+        // however many pieces that takes.
         let share = BULK_SHARE - 1;
         let is_fair = self.bulk_time < LONG || self.interactive_time >= share * self.bulk_time;
         self.in_a_row >= share && is_fair

@@ -31,6 +31,7 @@ impl<T> Reply<T> {
     }
 
     pub(super) fn send(&self, value: T) {
+        // The lock is released before the value is sent, which may drop a large value here.
         let sender = self.0.lock().take();
         // An error means that the caller no longer waits.
         let _ = sender.map(|sender| sender.send(value));

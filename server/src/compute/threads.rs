@@ -65,14 +65,12 @@ impl Thread {
 
 impl Threads {
     pub(super) fn new(queue: WorkQueue, watch: Arc<RunWatch>, is_background: bool) -> Arc<Self> {
-        let (activity, current) = (Activity::new(), Mutex::default());
-        let displaced = AtomicUsize::new(0);
         Arc::new(Self {
             queue,
             watch,
-            activity,
-            current,
-            displaced,
+            activity: Activity::new(),
+            current: Mutex::default(),
+            displaced: AtomicUsize::new(0),
             is_background,
         })
     }
@@ -80,6 +78,7 @@ impl Threads {
     /// Starts the thread of a worker.
     pub(super) fn start(self: &Arc<Self>, worker: Worker, name: String) -> io::Result<()> {
         let thread = Thread::named(name);
+        // Known before it runs, so that its first piece of work can be handed over.
         self.current.lock().insert(worker.0, thread.clone());
         self.start_thread(worker, thread, false)
     }
@@ -113,6 +112,8 @@ impl Threads {
         while let Some(work) = queue.next(|| self.activity.is_interactive()) {
             // The panic is printed already, and the caller receives `WorkerFailed`.
             let panicked = catch_unwind(AssertUnwindSafe(|| work(worker))).is_err();
+            // With either flag, this thread is not the worker any more, so it needs no replacement
+            // even after a panic.
             if thread.left_behind.load(Ordering::Acquire) {
                 return self.watch.ended();
             }
@@ -152,6 +153,8 @@ impl Threads {
             tracing::warn!(%error, "a long computation does not take turns: no thread can be started");
             return false;
         }
+        // Only after the new thread has started: otherwise the worker would be lost with this
+        // thread.
         before.handed_over.store(true, Ordering::Release);
         current.insert(worker.0, thread);
         true
@@ -173,8 +176,11 @@ impl Threads {
 
     /// Watches a run of a worker. If it hangs, the thread is replaced, and then who waits for it is told.
     pub(super) fn watch_run(self: &Arc<Self>, worker: Worker, run: Run) -> WatchedRun {
-        let (threads, caller, abandon) = (Arc::clone(self), at_once::caller(), run.abandon);
+        let threads = Arc::clone(self);
+        let caller = at_once::caller();
+        let abandon = run.abandon;
         let abandon = Box::new(move || {
+            // The replacement first, so that a worker is there when the calls that fail queue more.
             threads.replace(worker);
             abandon();
             if let Some(caller) = caller {
@@ -196,6 +202,7 @@ impl Threads {
             );
             return;
         }
+        // Before the new thread starts, so that at no time both take work.
         before.left_behind.store(true, Ordering::Release);
         let thread = Thread::named(before.name);
         current.insert(worker.0, thread.clone());

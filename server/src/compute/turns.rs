@@ -110,6 +110,8 @@ impl Turns {
         let holder = Arc::clone(&self.holder);
         let weak = Arc::downgrade(&holder);
         holder.threads.watch.watch_turns(weak);
+        // The place is left even after a panic, so that no worker waits for a computation that
+        // ended.
         let outcome = catch_unwind(AssertUnwindSafe(|| pace::paced(move || self.pause(), work)));
         // The thread is the worker afterwards only if the watch has not taken it away.
         holder.give_up();
@@ -130,6 +132,7 @@ impl Turns {
             self.wait_for_turn();
             self.check_needed();
         } else {
+            // Nobody waits, so the next turn follows at once. The watch measures its steps anew.
             self.holder.held.lock().since = Instant::now();
         }
         self.began.set(Instant::now());
@@ -157,6 +160,8 @@ impl Turns {
         }
         at_once::end_small_call();
         let (wake, woken) = bounded(1);
+        // What a worker does when the turn comes: it hands the computation one end of a channel,
+        // and waits until that end is dropped.
         let next = move |_| {
             let (turn, over) = bounded(0);
             if wake.send(turn).is_ok() {
@@ -165,6 +170,7 @@ impl Turns {
             }
         };
         // Neither sending nor receiving fails: the workers receive as long as this sender exists.
+        // Queued before the place is left, so that what comes meanwhile is behind it.
         let _ = self.next_queue().send(Box::new(next));
         self.holder.give_up();
         if let Ok(turn) = woken.recv() {
@@ -181,6 +187,7 @@ impl TakesTurns for TurnHolder {
     /// the workers than there are workers, so that many of them do not take the processor from small calls.
     fn check(&self) {
         let mut held = self.held.lock();
+        // A turn counts from its beginning or its last pause, whichever was later.
         let is_late = held.since.elapsed() >= LONGEST_STEP && self.threads.has_work();
         if !is_late
             || matches!(held.place, Place::Displaced | Place::None)
@@ -189,6 +196,7 @@ impl TakesTurns for TurnHolder {
             return;
         }
         if matches!(held.place, Place::Worker) && !self.threads.hand_over(self.worker) {
+            // Without a thread to hand the worker to, everything stays as it was.
             self.threads.end_displaced();
             return;
         }

@@ -145,6 +145,7 @@ impl RunWatch {
             running.extend(found);
             is_running
         });
+        // Without the lock, because a check may start a thread.
         for computation in running {
             computation.check();
         }
@@ -158,15 +159,10 @@ impl RunWatch {
             let hang = runs.active.extract_if(|_, active| active.hangs(max));
             hang.map(|(_, active)| active).collect()
         };
-        for Active {
-            run: Run {
-                interrupt, abandon, ..
-            },
-            ..
-        } in abandoned
-        {
-            abandon();
-            interrupt.abandoned();
+        // Without the lock, because this starts threads and drops what calls hold.
+        for Active { run, .. } in abandoned {
+            (run.abandon)();
+            run.interrupt.abandoned();
         }
     }
 }
@@ -174,7 +170,8 @@ impl RunWatch {
 impl Active {
     /// Stops the run if it should end. Returns whether it should have ended already.
     fn hangs(&mut self, max: Duration) -> bool {
-        let (took, max) = (self.started.elapsed(), self.run.max.unwrap_or(max));
+        let took = self.started.elapsed();
+        let max = self.run.max.unwrap_or(max);
         if took >= max {
             self.run.interrupt.expire();
         } else if took >= FIRST_CHECK && !(self.run.is_needed)() {
@@ -182,6 +179,8 @@ impl Active {
         } else {
             return false;
         }
+        // A stopped run ends at its next operator, which can be long. A background pool does not
+        // wait for that until the maximum duration, since it has no other thread.
         let stopped = *self.stopped.get_or_insert_with(Instant::now);
         stopped.elapsed() >= GRACE && (took >= max + GRACE || self.is_background)
     }
@@ -199,6 +198,7 @@ fn check_until_dropped(watch: &Weak<RunWatch>) {
     while let Some(watch) = watch.upgrade() {
         watch.check();
         watch.check_turns();
+        // Not held during the sleep, so that the last pool can drop it.
         drop(watch);
         thread::sleep(INTERVAL);
     }
