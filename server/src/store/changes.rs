@@ -40,6 +40,7 @@ impl Changes {
             }
         }
         drop(waiting);
+        // Remembered if nobody waits yet, so that no change between two calls of `next` is missed.
         self.notify.notify_one();
     }
 
@@ -51,6 +52,7 @@ impl Changes {
     pub(super) async fn next(&self) -> Changed {
         loop {
             let changed = mem::take(&mut *self.waiting());
+            // A remembered notification can be about changes that were taken already.
             if changed != Changed::default() {
                 return changed;
             }

@@ -55,6 +55,7 @@ impl Chosen {
 
     pub(super) fn keys(&self) -> ChosenKeys {
         let prefix = match (&self.target, self.graph) {
+            // Keys begin with the target, so a graph without one has no prefix; calls refuse it.
             (None, _) => Vec::new(),
             (Some(target), None) => target_prefix(target),
             (Some(target), Some(graph)) => Subject {

@@ -32,6 +32,8 @@ impl Embedded {
             set(&series.measurements, totals.measurements);
             set(&series.bytes, totals.bytes);
         }
+        // One thread writes, because the file has one writer at a time and a commit waits for the
+        // disk.
         let (sender, commands) = mpsc::channel(MAX_WAITING);
         let writer = Writer {
             file: Arc::clone(&file),
@@ -76,6 +78,7 @@ impl Embedded {
     ) -> Result<T, StoreError> {
         match self.read_once(read.clone()).await {
             Err(StoreError::Failed(_)) => {
+                // The writer opens it, because it also closes and opens the file between commits.
                 self.ask(Command::Reopen).await?;
                 self.read_once(read).await
             }
@@ -112,6 +115,7 @@ impl Embedded {
             .send(command(answer))
             .await
             .map_err(|_| closed())?;
+        // The writer drops what it has not answered when it ends.
         answered.await.unwrap_or_else(|_| Err(closed()))
     }
 }

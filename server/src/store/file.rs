@@ -1,5 +1,6 @@
 use std::{
     fs::File,
+    io,
     ops::Bound,
     panic::{self, AssertUnwindSafe, UnwindSafe},
     path::{Path, PathBuf},
@@ -137,6 +138,8 @@ impl StoreFile {
         let opened = opened
             .as_ref()
             .ok_or_else(|| failed(&"the file is not open"))?;
+        // What a transaction has not committed is not in the file, so a panic leaves that as it
+        // was.
         let done = panic::catch_unwind(AssertUnwindSafe(|| work(&opened.database)));
         Ok(done.map_err(|_| StoreError::Failed("the file is damaged".to_owned()))??)
     }
@@ -165,6 +168,8 @@ impl StoreFile {
         self.with(|database| {
             let table = database.begin_read()?.open_table(MEASUREMENTS)?;
             let prefix = chosen.prefix.as_slice();
+            // A key before the chosen ones is no place among them, so the page begins with the
+            // first.
             let after = after.filter(|after| *after >= prefix);
             let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
             let mut page = Page::default();
@@ -172,10 +177,14 @@ impl StoreFile {
             let mut bytes = 0;
             for (scanned, entry) in table.range::<&[u8]>((start, Bound::Unbounded))?.enumerate() {
                 let (key, record) = entry?;
-                let (key, record) = (key.value(), record.value());
+                let key = key.value();
+                let record = record.value();
                 if !key.starts_with(prefix) {
                     return Ok(page);
                 }
+                // Only another key shows that a page is not the last one, so the check comes after
+                // it. The next page begins behind the last key of this one, whether that was chosen
+                // or not.
                 let is_full = page.measurements.len() >= count || bytes >= MAX_PAGE_BYTES;
                 if is_full || scanned >= MAX_SCANNED {
                     page.next = last;
@@ -199,13 +208,13 @@ impl StoreFile {
         self.with(|database| {
             let key = subject.prefix();
             let read = database.begin_read()?;
-            let subjects = read.open_table(SUBJECTS)?;
+            let kinds = read.open_table(SUBJECTS)?;
             let graphs = read.open_table(GRAPHS)?;
-            let Some(kind) = subjects.get(key.as_slice())? else {
+            let Some(kind) = kinds.get(&key[..])? else {
                 return Ok(None);
             };
             let kind = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
-            let message = graphs.get(key.as_slice())?.ok_or_else(unreadable)?;
+            let message = graphs.get(&key[..])?.ok_or_else(unreadable)?;
             Ok(Some(kind.with_message(message.value().to_vec())))
         })
     }
@@ -233,14 +242,7 @@ impl StoreFile {
                 .take(count);
             let read = some.map(|entry| {
                 let (key, kind) = entry?;
-                let (subject, kind) = (
-                    Subject::of_prefix(key.value()),
-                    Kind::of_record(kind.value()),
-                );
-                Ok((
-                    subject.ok_or_else(unreadable)?,
-                    kind.ok_or_else(unreadable)?.task,
-                ))
+                kept_subject(key.value(), kind.value())
             });
             read.collect()
         })
@@ -256,7 +258,8 @@ impl StoreFile {
     ) -> Result<Vec<Subject>, StoreError> {
         self.with(|database| {
             let structures = database.begin_read()?.open_table(STRUCTURES)?;
-            let (prefix, mut alike) = (subject.structure_prefix(structure), Vec::new());
+            let prefix = subject.structure_prefix(structure);
+            let mut alike = Vec::new();
             for entry in structures.range::<&[u8]>(prefix.as_slice()..)? {
                 let (key, _) = entry?;
                 let Some(graph) = key.value().strip_prefix(prefix.as_slice()) else {
@@ -276,6 +279,19 @@ impl StoreFile {
             Ok(alike)
         })
     }
+}
+
+fn kept_subject(key: &[u8], kind: &[u8]) -> Result<(Subject, Task), redb::Error> {
+    let subject = Subject::of_prefix(key).ok_or_else(unreadable)?;
+    let kind = Kind::of_record(kind).ok_or_else(unreadable)?;
+    Ok((subject, kind.task))
+}
+
+/// Returns the bytes of all keys, records and graphs, in a transaction that may change them.
+pub(super) fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {
+    let facts = write.open_table(FACTS)?;
+    let bytes = facts.get(BYTES)?;
+    Ok(bytes.map_or(0, |bytes| bytes.value()))
 }
 
 pub(super) fn unreadable() -> redb::Error {
@@ -311,21 +327,25 @@ fn unless_panicking(
 fn open(path: &Path) -> Result<Database, Unusable> {
     let is_new = !path.exists();
     let mut database = Builder::new().set_cache_size(CACHE_BYTES).create(path)?;
+    // Reads every page, so that damage shows at the start rather than in a call.
     if !database.check_integrity()? {
         tracing::warn!(path = %path.display(), "the file of measurements was not closed properly, and was repaired");
     }
     check_format(&database)?;
     if is_new {
         // Otherwise a power cut could lose the name of the file.
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(Unusable::Io)?;
+        sync_folder(path).map_err(Unusable::Io)?;
     }
     Ok(database)
+}
+
+/// Writes the names in the folder of a file to the disk.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
 /// Checks the format of a file, or sets that of an empty one.
@@ -351,6 +371,8 @@ fn format(database: &Database) -> Result<Option<u64>, Unusable> {
                 .map(Some)
                 .ok_or_else(|| Unusable::Damaged("it has no format".to_owned()))
         }
+        // A file without any table is new. One with other tables is of another program, and is left
+        // alone.
         Err(TableError::TableDoesNotExist(_)) if read.list_tables()?.next().is_none() => Ok(None),
         Err(error) => Err(redb::Error::from(error).into()),
     }
@@ -369,6 +391,7 @@ fn begin_graphs(database: &Database) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
     write.delete_table(GRAPHS)?;
     write.delete_table(SUBJECTS)?;
+    // The measurements alone are left, so their bytes are the new sum.
     let mut bytes = 0;
     for entry in write.open_table(MEASUREMENTS)?.iter()? {
         let (key, record) = entry?;

@@ -6,6 +6,12 @@ use super::{
     graph::{Kind, bytes_of_graph},
 };
 
+/// Bytes that something took which was removed, and who reported or brought it.
+pub(super) struct Freed {
+    pub(super) reporter: Option<Reporter>,
+    pub(super) bytes: u64,
+}
+
 /// The tables of graphs, while they are written.
 pub(super) struct GraphTables<'a> {
     messages: Table<'a, &'static [u8], &'static [u8]>,
@@ -41,33 +47,21 @@ impl<'a> GraphTables<'a> {
         Ok(())
     }
 
-    /// Removes the first graphs whose keys have this prefix. Returns who brought each, and its bytes.
-    pub(super) fn remove(
-        &mut self,
-        prefix: &[u8],
-        count: usize,
-    ) -> Result<Vec<(Option<Reporter>, u64)>, redb::Error> {
-        let mut removed = Vec::new();
-        for entry in self.kinds.range(prefix..)?.take(count) {
-            let (key, kind) = entry?;
-            if !key.value().starts_with(prefix) {
-                break;
-            }
-            let kind = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
-            let subject = Subject::of_prefix(key.value()).ok_or_else(unreadable)?;
-            removed.push((subject, kind));
-        }
-        let mut freed = Vec::new();
-        for (subject, kind) in removed {
-            let key = subject.prefix();
-            let structure = subject.structure_key(kind.structure);
-            let message = self.messages.remove(&key[..])?;
-            let message_bytes = message.map_or(0, |message| message.value().len());
-            self.kinds.remove(&key[..])?;
-            self.structures.remove(&structure[..])?;
-            let bytes = bytes_of_graph(&subject, &kind, message_bytes);
-            freed.push((kind.reporter, bytes));
-        }
-        Ok(freed)
+    /// Removes the graph of a subject, if it is kept.
+    pub(super) fn remove(&mut self, subject: &Subject) -> Result<Option<Freed>, redb::Error> {
+        let key = subject.prefix();
+        let Some(record) = self.kinds.remove(&key[..])? else {
+            return Ok(None);
+        };
+        let kind = Kind::of_record(record.value()).ok_or_else(unreadable)?;
+        // The key in the table of structures begins with the structure, which only the kind knows.
+        let structure = subject.structure_key(kind.structure);
+        self.structures.remove(&structure[..])?;
+        let message = self.messages.remove(&key[..])?;
+        let length = message.map_or(0, |message| message.value().len());
+        Ok(Some(Freed {
+            bytes: bytes_of_graph(subject, &kind, length),
+            reporter: kind.reporter,
+        }))
     }
 }

@@ -42,6 +42,7 @@ impl Subject {
     /// known.
     pub(super) fn key(&self, config: &[u8], id: &[u8], reporter: Option<&Reporter>) -> Vec<u8> {
         let mut key = self.prefix();
+        // A digest, because configurations can be long. Its fixed length separates it from the id.
         key.extend(Digest::of_parts(CONFIGURATION, [config]).0);
         key.extend(id);
         key.extend(reporter.map(Reporter::tag).iter().flatten());
@@ -78,6 +79,7 @@ impl Subject {
 
 /// What the keys of all measurements of a target begin with.
 pub(super) fn target_prefix(target: &str) -> Vec<u8> {
+    // With its length first, no target is the beginning of another one.
     let length = u16::try_from(target.len()).unwrap_or(u16::MAX);
     let mut prefix = length.to_be_bytes().to_vec();
     prefix.extend(&target.as_bytes()[..length.into()]);
@@ -86,6 +88,7 @@ pub(super) fn target_prefix(target: &str) -> Vec<u8> {
 
 /// The first key after all that begin with a prefix; `None` if there is none.
 pub(super) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    // 255 has no successor, so the byte before it counts up, as in a sum with a carry.
     let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;

@@ -69,6 +69,7 @@ impl Outcome {
             failure,
         } = self;
         let parts: [&[u8]; 3] = [
+            // The bits, so that the same outcome has the same id wherever it is computed.
             &seconds.to_bits().to_le_bytes(),
             &repeats.to_le_bytes(),
             &failure.to_le_bytes(),
@@ -90,20 +91,14 @@ impl Measurement {
             repeats,
             failure,
         } = self.outcome;
-        let (task, config) = (i32::from(self.task.kind().number()), self.config.clone());
-        let reporter = self
-            .reporter
-            .as_ref()
-            .map(Reporter::name)
-            .unwrap_or_default()
-            .to_owned();
+        let reporter = self.reporter.as_ref().map(Reporter::name);
         Record {
-            task,
-            config,
+            task: self.task.kind().number().into(),
+            config: self.config.clone(),
             seconds,
             repeats,
             failure,
-            reporter,
+            reporter: reporter.unwrap_or_default().to_owned(),
         }
         .encode_to_vec()
     }
@@ -122,28 +117,25 @@ impl Measurement {
         let task = Task::ALL
             .into_iter()
             .find(|known| i32::from(known.kind().number()) == task)?;
-        let (reporter, outcome) = (
-            Reporter::named(&reporter),
-            Outcome {
-                seconds,
-                repeats,
-                failure,
-            },
-        );
+        let reporter = Reporter::named(&reporter);
+        // The key alone does not tell an id from a tag: ids have no fixed length.
         let id = match &reporter {
             Some(reporter) => rest.strip_suffix(&reporter.tag())?,
             None => rest,
         };
-        Some((
-            subject,
-            Self {
-                task,
-                config,
-                id: id.to_vec(),
-                outcome,
-                reporter,
-            },
-        ))
+        let outcome = Outcome {
+            seconds,
+            repeats,
+            failure,
+        };
+        let measurement = Self {
+            task,
+            config,
+            id: id.to_vec(),
+            outcome,
+            reporter,
+        };
+        Some((subject, measurement))
     }
 
     /// The reporter of a record; `None` if it is not known.

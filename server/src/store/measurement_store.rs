@@ -151,6 +151,7 @@ impl MeasurementStore {
         match &self.kept {
             Kept::File(file) => {
                 let deleted = file.delete(chosen).await;
+                // Even if it failed: some of its commits may have succeeded.
                 self.changes.add_all();
                 deleted
             }

@@ -14,6 +14,7 @@
 
 mod changes;
 mod chosen;
+mod deletion;
 mod embedded;
 mod error;
 mod file;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{Measurement, StoreError, Subject};
+use super::{Measurement, Reported, StoreError, Subject};
 
 /// A key and its record.
 pub(super) type Record = (Vec<u8>, Vec<u8>);
@@ -22,6 +22,8 @@ pub(super) fn new_records<E>(
     report: &[Record],
     mut is_kept_as: impl FnMut(&[u8], &[u8]) -> Result<Option<bool>, E>,
 ) -> Result<Result<Records<'_>, StoreError>, E> {
+    // A report may have a measurement twice, so a record is also compared with the new ones before
+    // it.
     let mut new = Records::new();
     for (index, (key, record)) in report.iter().enumerate() {
         let is_same = match is_kept_as(key, record)? {
@@ -33,6 +35,15 @@ pub(super) fn new_records<E>(
         }
     }
     Ok(Ok(new))
+}
+
+/// Returns how many records of a report are new, and how many are kept already.
+pub(super) fn counts(report: &[Record], new: &Records<'_>) -> Reported {
+    let accepted = new.len() as u64;
+    Reported {
+        accepted,
+        known: report.len() as u64 - accepted,
+    }
 }
 
 /// Bytes of records.

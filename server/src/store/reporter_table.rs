@@ -43,10 +43,8 @@ impl<'a> ReporterTable<'a> {
         let Some(reporter) = reporter else {
             return Ok(());
         };
-        let (name, left) = (
-            reporter.name().as_bytes(),
-            self.bytes(reporter)?.saturating_sub(bytes),
-        );
+        let name = reporter.name().as_bytes();
+        let left = self.bytes(reporter)?.saturating_sub(bytes);
         if left == 0 {
             self.0.remove(name)?;
         } else {

@@ -26,9 +26,12 @@ impl Room<'_> {
                 limit,
             });
         };
+        // Without a name there is no share to count in.
         let Some((reporter, of_reporter)) = self.reporter else {
             return Ok(());
         };
+        // What remains free after the report decides the share, so it shrinks while the store fills
+        // up.
         let found = of_reporter.saturating_add(needed);
         let allowed = free.saturating_mul(MAX_CLIENT_TIMES_FREE);
         if found <= allowed {

@@ -43,7 +43,9 @@ impl StoredView {
     /// Reads a block of the file. What lies behind its end is zero.
     fn block(&self, number: u64) -> io::Result<Box<Block>> {
         let mut block = Box::new([0; BLOCK_BYTES]);
-        let (start, mut read) = (number * BLOCK_BYTES as u64, 0);
+        let start = number * BLOCK_BYTES as u64;
+        let mut read = 0;
+        // One read may return fewer bytes than were asked for.
         while read < BLOCK_BYTES {
             match self.file.read_at(&mut block[read..], start + read as u64) {
                 Ok(0) => break,
@@ -81,6 +83,7 @@ impl StorageBackend for StoredView {
         }
         for (number, within, length) in pieces(offset, out.len()) {
             let (piece, rest) = out.split_at_mut(length);
+            // A block that was written has all bytes of the block, so only one of the two is read.
             match changed.blocks.get(&number) {
                 Some(block) => piece.copy_from_slice(&block[within..][..length]),
                 None => piece.copy_from_slice(&self.block(number)?[within..][..length]),
@@ -96,6 +99,7 @@ impl StorageBackend for StoredView {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        // Nothing is to survive the view.
         Ok(())
     }
 
@@ -103,6 +107,7 @@ impl StorageBackend for StoredView {
         let mut changed = self.changed();
         for (number, within, length) in pieces(offset, data.len()) {
             let (piece, rest) = data.split_at(length);
+            // The first write to a block copies the rest of it from the file.
             let mut block = match changed.blocks.remove(&number) {
                 Some(block) => block,
                 None => self.block(number)?,

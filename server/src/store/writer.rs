@@ -1,15 +1,15 @@
-use std::{collections::BTreeSet, ops::Bound, sync::Arc};
+use std::sync::Arc;
 
-use redb::{Database, ReadableTable as _, Table, WriteTransaction};
+use redb::{Database, ReadableTable as _, Table};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
     chosen::ChosenKeys,
-    file::{BYTES, FACTS, MEASUREMENTS, StoreFile, unreadable},
+    deletion::delete_some,
+    file::{BYTES, FACTS, MEASUREMENTS, StoreFile, held},
     graph_tables::GraphTables,
-    page::MAX_SCANNED,
-    report::{Record, Records, bytes_of, new_records, records},
+    report::{Record, Records, bytes_of, counts, new_records, records},
     reporter_table::ReporterTable,
     room::Room,
 };
@@ -58,9 +58,6 @@ pub(super) struct Writer {
 /// Maximum number of reports of one commit.
 const MAX_GROUP: usize = 256;
 
-/// Maximum number of measurements that one commit deletes.
-const DELETED_AT_ONCE: usize = 10_000;
-
 impl Writer {
     /// Writes until the store is closed or dropped.
     pub(super) fn run(mut self) {
@@ -68,6 +65,8 @@ impl Writer {
         while let Some(command) = next.take().or_else(|| self.commands.blocking_recv()) {
             match command {
                 Command::Report(first) => {
+                    // Reports that came while the last commit waited for the disk share the next
+                    // one.
                     let mut group = vec![first];
                     next = self.collect(&mut group);
                     self.report(group);
@@ -114,6 +113,7 @@ impl Writer {
         let (added, answers): (Vec<_>, Vec<_>) = group.into_iter().map(Report::added).unzip();
         let results = self.write(|database| add(database, &added, self.limit));
         self.sample();
+        // A commit that fails has added nothing, so all of its reports fail.
         let results = results.unwrap_or_else(|error| vec![Err(error); added.len()]);
         for (answer, result) in answers.into_iter().zip(results) {
             if let Ok(Reported { accepted, known }) = &result {
@@ -125,6 +125,7 @@ impl Writer {
     }
 
     fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
+        // In several commits, so that one neither holds the writer for long nor needs much memory.
         let mut deleted = 0;
         let mut after = None;
         loop {
@@ -139,6 +140,7 @@ impl Writer {
 
     /// Opens the file to be read, if it is not open, or cannot be read any more.
     fn reopen_to_read(&self) -> Result<(), StoreError> {
+        // redb refuses all uses of a database after a failed write, so it has to be opened anew.
         if self.file.totals().is_err() {
             self.file.close();
         }
@@ -168,6 +170,7 @@ impl Report {
             graph,
             answer,
         } = self;
+        // One call sends a report, so all of its measurements have one reporter.
         let first = measurements.first();
         let added = Added {
             reporter: first.and_then(|first| first.reporter.clone()),
@@ -224,15 +227,12 @@ impl Tables<'_> {
             Ok(records) => records,
             Err(refused) => return Ok(Err(refused)),
         };
-        let accepted = records.len() as u64;
-        let counts = Reported {
-            accepted,
-            known: report.measurements.len() as u64 - accepted,
-        };
+        let counts = counts(&report.measurements, &records);
         let graph = self.missing_graph(report)?;
         let of_graph = graph.map_or(0, |(subject, graph)| graph.bytes_for(subject));
         let needed = of_graph + bytes_of(&records);
         let reporter = report.reporter.as_ref();
+        // Earlier reports of the same commit count, too, although it is not on disk yet.
         let room = self.room(limit, *held, reporter)?;
         match room.check(needed) {
             Err(refused) if !records.is_empty() => return Ok(Err(refused)),
@@ -289,115 +289,4 @@ impl Tables<'_> {
             reporter,
         })
     }
-}
-
-/// What one commit deleted.
-struct Deleted {
-    measurements: u64,
-    /// The key after which the next commit goes on; `None` if nothing is left.
-    next: Option<Vec<u8>>,
-}
-
-/// What is removed of each reporter.
-type Freed = Vec<(Option<Reporter>, u64)>;
-
-/// Deletes the first of the chosen measurements after a key, and the graphs that have none left.
-fn delete_some(
-    database: &Database,
-    chosen: &ChosenKeys,
-    after: Option<&[u8]>,
-) -> Result<Deleted, redb::Error> {
-    let write = database.begin_write()?;
-    let mut measurements = write.open_table(MEASUREMENTS)?;
-    let mut graphs = GraphTables::open(&write)?;
-    let removed = remove(&mut measurements, chosen, after)?;
-    let mut freed = removed.freed;
-    for subject in &removed.subjects {
-        if !has_measurements(&measurements, subject)? {
-            freed.extend(graphs.remove(&subject.prefix(), 1)?);
-        }
-    }
-    drop((measurements, graphs));
-    let mut reporters = ReporterTable::open(&write)?;
-    let mut held = held(&write)?;
-    for (reporter, bytes) in &freed {
-        reporters.subtract(reporter.as_ref(), *bytes)?;
-        held = held.saturating_sub(*bytes);
-    }
-    drop(reporters);
-    write.open_table(FACTS)?.insert(BYTES, held)?;
-    write.commit()?;
-    Ok(Deleted {
-        measurements: removed.count,
-        next: removed.next,
-    })
-}
-
-/// What was removed from the table of measurements.
-#[derive(Default)]
-struct Removed {
-    count: u64,
-    freed: Freed,
-    subjects: BTreeSet<Subject>,
-    next: Option<Vec<u8>>,
-}
-
-impl Removed {
-    /// Counts a record for its reporter and its graph.
-    fn add(&mut self, key: &[u8], record: &[u8]) -> Result<(), redb::Error> {
-        let (subject, _) = Subject::of_key(key).ok_or_else(unreadable)?;
-        self.subjects.insert(subject);
-        let bytes = (key.len() + record.len()) as u64;
-        self.freed.push((Measurement::reporter_of(record), bytes));
-        self.count += 1;
-        Ok(())
-    }
-}
-
-/// Removes the first of the chosen records after a key.
-fn remove(
-    table: &mut Table<'_, &'static [u8], &'static [u8]>,
-    chosen: &ChosenKeys,
-    after: Option<&[u8]>,
-) -> Result<Removed, redb::Error> {
-    let mut removed = Removed::default();
-    let mut keys = Vec::new();
-    let start = after.map_or(Bound::Included(chosen.prefix.as_slice()), Bound::Excluded);
-    for (scanned, entry) in table.range::<&[u8]>((start, Bound::Unbounded))?.enumerate() {
-        let (key, record) = entry?;
-        let key = key.value();
-        if !key.starts_with(&chosen.prefix) {
-            break;
-        }
-        if chosen.has_tag_of(key) {
-            removed.add(key, record.value())?;
-            keys.push(key.to_vec());
-        }
-        if keys.len() == DELETED_AT_ONCE || scanned == MAX_SCANNED {
-            removed.next = Some(key.to_vec());
-            break;
-        }
-    }
-    // Only now, because the table cannot change while it is read.
-    for key in &keys {
-        table.remove(key.as_slice())?;
-    }
-    Ok(removed)
-}
-
-fn has_measurements(
-    table: &Table<'_, &'static [u8], &'static [u8]>,
-    subject: &Subject,
-) -> Result<bool, redb::Error> {
-    let prefix = subject.prefix();
-    match table.range(prefix.as_slice()..)?.next() {
-        Some(entry) => Ok(entry?.0.value().starts_with(&prefix)),
-        None => Ok(false),
-    }
-}
-
-fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {
-    let facts = write.open_table(FACTS)?;
-    let bytes = facts.get(BYTES)?;
-    Ok(bytes.map_or(0, |bytes| bytes.value()))
 }

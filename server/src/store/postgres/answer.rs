@@ -34,6 +34,7 @@ pub(super) async fn within<T>(
 
 impl From<Error> for LinkError {
     fn from(error: Error) -> Self {
+        // The message of the error itself names only its kind, such as "db error".
         let cause = error
             .source()
             .map(|cause| format!(": {cause}"))

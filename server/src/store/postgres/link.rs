@@ -2,11 +2,12 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, RootCertStore};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     sync::{MappedMutexGuard, Mutex, MutexGuard, mpsc::Sender},
     time::timeout,
 };
 use tokio_postgres::{
-    AsyncMessage, Client, Config,
+    AsyncMessage, Client, Config, Connection,
     config::{Host, SslMode},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -67,20 +68,28 @@ impl Database {
         let connecting = timeout(MAX_CONNECT, self.config.connect(self.tls.clone()));
         let late =
             |_| LinkError::Failed(format!("no connection within {} s", MAX_CONNECT.as_secs()));
-        let (mut client, mut connection) = connecting.await.map_err(late)??;
-        tokio::spawn(async move {
-            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
-            {
-                if let (AsyncMessage::Notification(note), Some(notes)) = (message, &notes)
-                    && notes.send(note.payload().to_owned()).await.is_err()
-                {
-                    return;
-                }
-            }
-        });
+        let (mut client, connection) = connecting.await.map_err(late)??;
+        // The client only writes to a channel; the connection does the work while it is polled.
+        tokio::spawn(pass_on(connection, notes));
         within(client.batch_execute(SETTINGS)).await?;
         schema::prepare(&mut client).await?;
         Ok(client)
+    }
+}
+
+/// Polls a connection until it ends, and passes on what it is notified of. Ends if nobody takes
+/// that any more.
+async fn pass_on<S, T>(mut connection: Connection<S, T>, notes: Option<Sender<String>>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+        if let (AsyncMessage::Notification(note), Some(notes)) = (message, &notes)
+            && notes.send(note.payload().to_owned()).await.is_err()
+        {
+            return;
+        }
     }
 }
 
@@ -112,6 +121,8 @@ impl Link {
     /// Returns the connection once nobody else uses it.
     pub(super) async fn client(&self) -> Result<MappedMutexGuard<'_, Client>, LinkError> {
         let mut client = self.client.lock().await;
+        // An empty query costs a round trip, but a connection that was lost shows only in use, and
+        // a transaction must not be sent twice.
         let answers = match &*client {
             Some(client) => within(client.simple_query("")).await.is_ok(),
             None => false,

@@ -26,6 +26,7 @@ const RETRY: Duration = Duration::from_secs(5);
 pub(super) async fn listen(database: Arc<Database>, changes: Arc<Changes>) {
     loop {
         if let Ok((_client, mut notes)) = connect(&database).await {
+            // Only once the connection listens, so that no change falls between the two.
             changes.add_all();
             while let Some(note) = notes.recv().await {
                 match subject_of(&note) {

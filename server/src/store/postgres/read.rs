@@ -3,7 +3,7 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{answer::within, shared::Shared};
 use crate::store::{
-    KeptGraph, Measurement, Page, StoreError, Subject, chosen::ChosenKeys, graph::Kind,
+    KeptGraph, Measurement, Page, Reporter, StoreError, Subject, chosen::ChosenKeys, graph::Kind,
     key::end_of_prefix, page::MAX_PAGE_BYTES,
 };
 
@@ -33,7 +33,7 @@ impl Shared {
         count: usize,
     ) -> Result<Page, StoreError> {
         let prefix = chosen.prefix.as_slice();
-        // The key that follows directly.
+        // The key that follows directly: no other lies between a key and the key with a zero added.
         let next = after
             .filter(|after| *after >= prefix)
             .map(|after| [after, &[0]].concat());
@@ -42,22 +42,13 @@ impl Shared {
         // One more than asked for shows whether there are more.
         let limit = number(count.saturating_add(1));
         let bytes = number(MAX_PAGE_BYTES);
-        let reporter = chosen.reporter.as_ref();
-        let reporter = reporter.map(|reporter| reporter.name().as_bytes());
+        let reporter = name_of(chosen.reporter.as_ref());
         let client = self.reader.client().await?;
         let values: [&(dyn ToSql + Sync); 5] = [&start, &end, &limit, &bytes, &reporter];
         let rows = within(client.query(PAGE, &values)).await?;
+        // Another call can use the connection while the records are read.
         drop(client);
-        let some = &rows[..rows.len().min(count)];
-        let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
-        let has_more = available > number(some.len());
-        let measurements = some
-            .iter()
-            .map(|row| measurement(row).ok_or_else(unreadable));
-        Ok(Page {
-            measurements: measurements.collect::<Result<_, _>>()?,
-            next: some.last().filter(|_| has_more).map(|row| row.get("key")),
-        })
+        page_of(&rows, count)
     }
 
     /// Returns the graph of a subject, if it is kept.
@@ -90,15 +81,12 @@ impl Shared {
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
         let client = self.reader.client().await?;
+        // The empty key is before all others.
         let after = after.map(Subject::prefix).unwrap_or_default();
         let some = "SELECT key, kind FROM hlorank_graphs WHERE key > $1 ORDER BY key LIMIT $2";
         let rows = within(client.query(some, &[&after, &number(count)])).await?;
-        let subject = |row: &Row| {
-            let kind = Kind::of_record(row.get("kind"))?;
-            Some((Subject::of_prefix(row.get("key"))?, kind.task))
-        };
         rows.iter()
-            .map(|row| subject(row).ok_or_else(unreadable))
+            .map(|row| kept_subject(row).ok_or_else(unreadable))
             .collect()
     }
 
@@ -121,12 +109,37 @@ impl Shared {
     }
 }
 
+/// Makes a page of at most `count` measurements of the rows of [`PAGE`].
+fn page_of(rows: &[Row], count: usize) -> Result<Page, StoreError> {
+    let some = &rows[..rows.len().min(count)];
+    // The same in every row. It also counts rows that are left out because the page is full.
+    let available = rows.first().map_or(0, |row| row.get::<_, i64>("available"));
+    let has_more = available > number(some.len());
+    let measurements = some
+        .iter()
+        .map(|row| measurement(row).ok_or_else(unreadable));
+    Ok(Page {
+        measurements: measurements.collect::<Result<_, _>>()?,
+        next: some.last().filter(|_| has_more).map(|row| row.get("key")),
+    })
+}
+
+fn kept_subject(row: &Row) -> Option<(Subject, Task)> {
+    let kind = Kind::of_record(row.get("kind"))?;
+    Some((Subject::of_prefix(row.get("key"))?, kind.task))
+}
+
 fn measurement(row: &Row) -> Option<(Subject, Measurement)> {
     Measurement::read(row.get("key"), row.get("record"))
 }
 
 fn unreadable() -> StoreError {
     StoreError::Failed("a record of the database is unreadable".to_owned())
+}
+
+/// The name of a reporter as the database takes it.
+pub(super) fn name_of(reporter: Option<&Reporter>) -> Option<&[u8]> {
+    reporter.map(|reporter| reporter.name().as_bytes())
 }
 
 /// A number as the database takes it.

@@ -1,4 +1,4 @@
-use tokio_postgres::{Client, Error, Transaction};
+use tokio_postgres::{Client, Error, Row, Transaction};
 
 use super::answer::{LinkError, within};
 
@@ -46,26 +46,28 @@ const REPORTERS: &str = "
 
 /// Creates the tables if they are missing, and checks their format.
 pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
-    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
-    if !within(client.query_one(exists, &[]))
-        .await?
-        .get::<_, bool>(0)
-    {
+    // Asked first, so that a role without the right to create tables can use existing ones.
+    if !within(exists(client)).await? {
         within(change(client, TABLES)).await?;
     }
     let mut format = within(read_format(client)).await?;
     if format == FORMAT_WITHOUT_REPORTERS {
         within(change(client, REPORTERS)).await?;
+        // Read again: another server may have changed the tables to a later format meanwhile.
         format = within(read_format(client)).await?;
     }
     if format == FORMAT {
         return Ok(());
     }
-    let number = |format: i64| format.unsigned_abs();
     Err(LinkError::OtherFormat {
-        found: number(format),
-        known: number(FORMAT),
+        found: format.unsigned_abs(),
+        known: FORMAT.unsigned_abs(),
     })
+}
+
+async fn exists(client: &Client) -> Result<bool, Error> {
+    let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
+    Ok(client.query_one(exists, &[]).await?.get(0))
 }
 
 async fn read_format(client: &Client) -> Result<i64, Error> {
@@ -88,10 +90,7 @@ impl Totals {
         let row = client
             .query_one("SELECT measurements, bytes FROM hlorank_store", &[])
             .await?;
-        Ok(Self {
-            measurements: row.get(0),
-            bytes: row.get(1),
-        })
+        Ok(Self::of(&row))
     }
 
     /// Reads them, and keeps other writers waiting until the transaction ends.
@@ -102,10 +101,14 @@ impl Totals {
                 &[],
             )
             .await?;
-        Ok(Self {
+        Ok(Self::of(&row))
+    }
+
+    fn of(row: &Row) -> Self {
+        Self {
             measurements: row.get(0),
             bytes: row.get(1),
-        })
+        }
     }
 
     pub(super) async fn write(self, transaction: &Transaction<'_>) -> Result<(), Error> {
@@ -117,6 +120,6 @@ impl Totals {
         transaction
             .execute(update, &[&measurements, &bytes])
             .await
-            .map(|_| ())
+            .map(drop)
     }
 }

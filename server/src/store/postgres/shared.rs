@@ -41,6 +41,7 @@ impl Shared {
         if let Err(error) = writer.client().await {
             refuse_other_format(&database, error)?;
         }
+        // A connection of its own, since it waits for as long as the server runs.
         let listening = tokio::spawn(listen(database, changes));
         let shared = Self {
             reader,

@@ -1,11 +1,11 @@
 use std::{collections::HashMap, convert::Infallible};
 
-use tokio_postgres::{Client, Error, Row, Transaction, types::ToSql};
+use tokio_postgres::{Client, Error, Transaction, types::ToSql};
 
 use super::{
     answer::within,
     listen::{CHANNEL, note_of},
-    read::number,
+    read::{name_of, number},
     schema::Totals,
     shared::Shared,
 };
@@ -13,7 +13,7 @@ use crate::store::{
     KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
     chosen::ChosenKeys,
     key::end_of_prefix,
-    report::{Record, Records, bytes_of, new_records, records},
+    report::{Record, Records, bytes_of, counts, new_records, records},
     room::Room,
 };
 
@@ -66,6 +66,11 @@ const ADD_TO_REPORTER: &str = "
     INSERT INTO hlorank_reporters VALUES ($1, $2)
     ON CONFLICT (reporter) DO UPDATE SET bytes = hlorank_reporters.bytes + excluded.bytes";
 
+const SUBTRACT_FROM_REPORTER: &str =
+    "UPDATE hlorank_reporters SET bytes = bytes - $2 WHERE reporter = $1";
+
+const DELETE_REPORTERS: &str = "DELETE FROM hlorank_reporters WHERE bytes <= 0";
+
 impl Shared {
     /// Adds measurements, all or none, and the graph that they are of. Returns once they are on disk.
     pub(in crate::store) async fn report(
@@ -83,6 +88,8 @@ impl Shared {
             graph: graph.as_ref(),
         };
         let mut client = self.writer.client().await?;
+        // An answer that is late may still be a commit. A client that reports again then finds its
+        // measurements known.
         let added = within(add(&mut client, &added, self.limit)).await?;
         drop(client);
         let counts = added?;
@@ -95,6 +102,7 @@ impl Shared {
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
     pub(in crate::store) async fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
         let mut client = self.writer.client().await?;
+        // In several transactions, because each locks the totals, for which reports wait.
         let mut deleted = 0;
         loop {
             let [measurements, graphs] = within(delete_some(&mut client, chosen)).await?;
@@ -121,20 +129,19 @@ async fn add(
         Ok(new) => new,
         Err(refused) => return Ok(Err(refused)),
     };
-    let reported = Reported {
-        accepted: new.records.len() as u64,
-        known: (added.report.len() - new.records.len()) as u64,
-    };
-    let room = room(&transaction, (&totals, limit), added.reporter).await?;
+    let counts = counts(added.report, &new.records);
+    let held = totals.bytes.unsigned_abs();
+    let room = room(&transaction, held, limit, added.reporter).await?;
     match room.check(new.bytes) {
         Err(refused) if !new.records.is_empty() => return Ok(Err(refused)),
         // A report without new measurements is not refused for its graph.
-        Err(_) => return Ok(Ok(reported)),
+        Err(_) => return Ok(Ok(counts)),
         Ok(()) => {}
     }
     added.insert(&transaction, &new, totals).await?;
+    // A transaction that is dropped before is rolled back.
     transaction.commit().await?;
-    Ok(Ok(reported))
+    Ok(Ok(counts))
 }
 
 impl Added<'_> {
@@ -175,21 +182,32 @@ impl Added<'_> {
         if let Some(graph) = new.graph {
             insert_graph(transaction, self.subject, graph).await?;
         }
+        self.count(transaction, new, totals).await?;
+        // The other servers hear of it when the transaction is committed.
+        if !new.records.is_empty() {
+            notify(transaction, &note_of(self.subject)).await?;
+        }
+        Ok(())
+    }
+
+    async fn count(
+        &self,
+        transaction: &Transaction<'_>,
+        new: &New<'_>,
+        totals: Totals,
+    ) -> Result<(), Error> {
         let bytes = i64::try_from(new.bytes).unwrap_or(i64::MAX);
         let totals = Totals {
             measurements: totals.measurements + number(new.records.len()),
             bytes: totals.bytes + bytes,
         };
         totals.write(transaction).await?;
+        // A reporter without bytes has no row, as in the file.
         if let Some(reporter) = self.reporter.filter(|_| new.bytes > 0) {
             let name = reporter.name().as_bytes();
             transaction
                 .execute(ADD_TO_REPORTER, &[&name, &bytes])
                 .await?;
-        }
-        // The other servers hear of it when the transaction is committed.
-        if !new.records.is_empty() {
-            notify(transaction, &note_of(self.subject)).await?;
         }
         Ok(())
     }
@@ -198,7 +216,8 @@ impl Added<'_> {
 /// Returns how much of the database is taken.
 async fn room<'a>(
     transaction: &Transaction<'_>,
-    (totals, limit): (&Totals, u64),
+    held: u64,
+    limit: u64,
     reporter: Option<&'a Reporter>,
 ) -> Result<Room<'a>, Error> {
     let reporter = match reporter {
@@ -207,7 +226,7 @@ async fn room<'a>(
     };
     Ok(Room {
         limit,
-        held: totals.bytes.unsigned_abs(),
+        held,
         reporter,
     })
 }
@@ -247,9 +266,8 @@ async fn insert(
     let (keys, records): (Vec<&[u8]>, Vec<&[u8]>) = new.iter().unzip();
     let insert = "INSERT INTO hlorank_measurements (key, record, reporter)
         SELECT key, record, $3::bytea FROM unnest($1::bytea[], $2::bytea[]) AS new (key, record)";
-    let reporter = reporter.map(|reporter| reporter.name().as_bytes());
-    let values: [&(dyn ToSql + Sync); 3] = [&keys, &records, &reporter];
-    transaction.execute(insert, &values).await.map(|_| ())
+    let values: [&(dyn ToSql + Sync); 3] = [&keys, &records, &name_of(reporter)];
+    transaction.execute(insert, &values).await.map(drop)
 }
 
 async fn insert_graph(
@@ -262,12 +280,11 @@ async fn insert_graph(
     let structure = subject.structure_key(graph.structure);
     let message = &graph.message;
     let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
-    let reporter = graph.reporter.as_ref();
-    let reporter = reporter.map(|reporter| reporter.name().as_bytes());
+    let reporter = name_of(graph.reporter.as_ref());
     let insert = "INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter)
         VALUES ($1, $2, $3, $4, $5, $6)";
     let values: [&(dyn ToSql + Sync); 6] = [&key, &kind, &structure, message, &bytes, &reporter];
-    transaction.execute(insert, &values).await.map(|_| ())
+    transaction.execute(insert, &values).await.map(drop)
 }
 
 /// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
@@ -275,19 +292,20 @@ async fn delete_some(client: &mut Client, chosen: &ChosenKeys) -> Result<[i64; 2
     let start = &chosen.prefix;
     let end = end_of_prefix(start);
     let some = number(DELETED_AT_ONCE);
-    let reporter = chosen.reporter.as_ref();
-    let reporter = reporter.map(|reporter| reporter.name().as_bytes());
+    let reporter = name_of(chosen.reporter.as_ref());
     let transaction = client.transaction().await?;
     let mut totals = Totals::lock(&transaction).await?;
     let values: [&(dyn ToSql + Sync); 4] = [start, &end, &some, &reporter];
-    let rows = transaction.query(DELETE_MEASUREMENTS, &values).await?;
-    let measurements = totals.subtract(&transaction, &rows).await?;
+    let measurements = totals
+        .delete(&transaction, DELETE_MEASUREMENTS, &values)
+        .await?;
     totals.measurements -= measurements;
     let mut graphs = 0;
     // A graph is deleted only once all of its measurements are.
     if measurements < some {
-        let rows = transaction.query(DELETE_GRAPHS, &values[..3]).await?;
-        graphs = totals.subtract(&transaction, &rows).await?;
+        graphs = totals
+            .delete(&transaction, DELETE_GRAPHS, &values[..3])
+            .await?;
     }
     totals.write(&transaction).await?;
     notify(&transaction, "").await?;
@@ -296,25 +314,27 @@ async fn delete_some(client: &mut Client, chosen: &ChosenKeys) -> Result<[i64; 2
 }
 
 impl Totals {
-    /// Subtracts the bytes of what was deleted, which each row has of one reporter. Returns how many there were.
-    async fn subtract(
+    /// Runs a statement that deletes, and subtracts the bytes of what it deleted. Returns how many
+    /// there were.
+    async fn delete(
         &mut self,
         transaction: &Transaction<'_>,
-        rows: &[Row],
+        statement: &str,
+        values: &[&(dyn ToSql + Sync)],
     ) -> Result<i64, Error> {
         let mut deleted = 0;
-        for row in rows {
+        // A row for each reporter.
+        for row in transaction.query(statement, values).await? {
             let reporter: Option<&[u8]> = row.get(0);
             let count: i64 = row.get(1);
             let bytes: i64 = row.get(2);
-            let update = "UPDATE hlorank_reporters SET bytes = bytes - $2 WHERE reporter = $1";
-            transaction.execute(update, &[&reporter, &bytes]).await?;
+            transaction
+                .execute(SUBTRACT_FROM_REPORTER, &[&reporter, &bytes])
+                .await?;
             self.bytes -= bytes;
             deleted += count;
         }
-        transaction
-            .execute("DELETE FROM hlorank_reporters WHERE bytes <= 0", &[])
-            .await?;
+        transaction.execute(DELETE_REPORTERS, &[]).await?;
         Ok(deleted)
     }
 }
@@ -324,5 +344,5 @@ async fn notify(transaction: &Transaction<'_>, note: &str) -> Result<(), Error> 
     transaction
         .execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &note])
         .await
-        .map(|_| ())
+        .map(drop)
 }
