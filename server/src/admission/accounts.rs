@@ -21,6 +21,8 @@ impl Accounts {
         if let Some(account) = accounts.get(caller).and_then(Weak::upgrade) {
             return account;
         }
+        // The table grows only here, after the accounts of clients that have gone are removed, so
+        // it is never larger than the number of clients that had calls at one time.
         accounts.retain(|_, account| account.strong_count() > 0);
         let account = Arc::default();
         accounts.insert(caller.clone(), Arc::downgrade(&account));

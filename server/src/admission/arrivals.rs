@@ -54,6 +54,7 @@ impl Arrivals {
 
     /// Adds a call. If a limit is reached, a call of the same client makes room, or one of the client that has the most.
     pub(crate) fn add(&self, caller: Caller) -> Arrival {
+        // One counter numbers the calls and orders their messages, so no clock has to be read.
         let number = self.now();
         let (sender, displaced) = oneshot::channel();
         let moved = Arc::new(AtomicU64::new(number));
@@ -86,6 +87,7 @@ impl Arrivals {
         } else if calls.values().map(HashMap::len).sum::<usize>() >= self.limit as usize
             && let Some((most, _)) = calls.iter().max_by_key(|(_, calls)| calls.len())
         {
+            // Not the slowest call of all: a client that opens many would push out those of others.
             displace(calls, &most.clone(), AdmissionLimit::Server(self.limit));
         }
     }
@@ -116,6 +118,7 @@ fn displace(calls: &mut Calls, caller: &Caller, limit: AdmissionLimit) {
 }
 
 fn remove(calls: &mut Calls, caller: &Caller, number: u64) -> Option<Waiting> {
+    // A call that was displaced is removed already when it is dropped.
     let own = calls.get_mut(caller)?;
     let waiting = own.remove(&number);
     if own.is_empty() {

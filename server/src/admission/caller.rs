@@ -24,6 +24,7 @@ impl Caller {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Token(TokenName(name)) => name.to_string(),
+            // A socket for both families shows an IPv4 client as an IPv6 address that maps it.
             Self::Address(address) => address.to_canonical().to_string(),
             Self::Unknown => "unknown".to_owned(),
         }

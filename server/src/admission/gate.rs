@@ -52,6 +52,7 @@ impl Admission {
         let memory = self.engine.memory();
         let client = self.accounts.of(caller);
         let mut held = memory.hold_nothing(&client);
+        // In a hold of its own, so that a release of what the call has read never touches it.
         held.add(window)?;
         Ok(Place::new(memory.hold_nothing(&client), held))
     }

@@ -38,6 +38,7 @@ impl RequestLimits {
 
     /// Admits a request, or rejects it immediately if a limit is reached.
     pub(super) fn admit(&self, caller: Caller) -> Result<AdmittedRequest, AdmissionLimit> {
+        // One lock over the check and the count, so that two calls cannot share the last place.
         let mut in_flight = self.in_flight.lock();
         let of_caller = self.of_caller(&in_flight, &caller)?;
         in_flight.requests += 1;
@@ -77,6 +78,7 @@ impl Drop for AdmittedRequest {
         in_flight.requests -= 1;
         if let Some(count) = in_flight.callers.get_mut(&self.caller) {
             *count -= 1;
+            // A table of all clients that ever called would grow without limit.
             if *count == 0 {
                 in_flight.callers.remove(&self.caller);
             }

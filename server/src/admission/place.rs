@@ -26,6 +26,7 @@ impl Place {
 
     /// Counts the call as in flight. Only the first call of this function has an effect.
     pub(crate) fn admit(&self, admitted: AdmittedRequest) {
+        // A second request is dropped here, and so stops counting at once.
         let _ = self.admitted.set(admitted);
     }
 

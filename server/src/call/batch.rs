@@ -74,16 +74,22 @@ impl BatchReader {
         field: &'static str,
         copies: usize,
     ) -> Result<Class, CallError> {
-        if let (Some(found), Some(expected)) = (batch.columns(), self.columns)
-            && found != expected
-        {
-            let source = ConfigurationError::WrongColumns { found, expected };
-            return Err(CallError::Configuration { field, source });
-        }
+        self.check_columns(batch, field)?;
+        // The rows of each configuration in a plan, as 32-bit numbers.
         let planned = self.graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
         let bytes = copies * self.bytes(batch) + batch.count() * planned;
         self.place.hold(bytes)?;
         Ok(class_of(batch.count()))
+    }
+
+    fn check_columns(&self, batch: &EncodedBatch, field: &'static str) -> Result<(), CallError> {
+        match (batch.columns(), self.columns) {
+            (Some(found), Some(expected)) if found != expected => {
+                let source = ConfigurationError::WrongColumns { found, expected };
+                Err(CallError::Configuration { field, source })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Bytes of a batch once it is read.

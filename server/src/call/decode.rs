@@ -69,6 +69,7 @@ impl Decoder {
         bytes: usize,
         work: impl FnOnce() -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, CallError> {
+        // A small part would wait for a busy worker longer than it takes to decode.
         if bytes <= SMALL_PART_BYTES {
             return work();
         }

@@ -4,7 +4,7 @@ use hlorank_graph::{ConfigurationError, Digest, GraphError};
 
 use super::{
     MeasurementError,
-    limit::{Limit, configuration_limit, graph_limit, hint},
+    limit::{Limit, configuration_limit, engine_limit, graph_limit, hint, store_limit},
 };
 use crate::{
     compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError,
@@ -119,32 +119,11 @@ impl CallError {
             Self::Measurement(MeasurementError::TooMany { found, limit, .. }) => {
                 Some(Limit::fixed(Some(*found), *limit))
             }
-            Self::Store(StoreError::Full {
-                held,
-                needed,
-                limit,
-            }) => of(
-                "--max-measurements-bytes",
-                Some(bytes(held.saturating_add(*needed))),
-                bytes(*limit),
-            ),
-            Self::Store(StoreError::ShareFull { found, allowed, .. }) => of(
-                "--max-measurements-bytes",
-                Some(bytes(*found)),
-                bytes(*allowed),
-            ),
+            Self::Store(error) => store_limit(error),
             Self::StreamTooLong { found, limit, .. } => {
                 of("--max-stream-configs", Some(*found), *limit)
             }
-            Self::Engine(EngineError::QueueFull { limit, .. }) => {
-                of("--max-queued-nodes", None, *limit)
-            }
-            Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {
-                of("--max-call-bytes", None, *limit)
-            }
-            Self::Engine(EngineError::GraphTooLarge { bytes, limit, .. }) => {
-                of("--max-call-bytes", Some(*bytes), *limit)
-            }
+            Self::Engine(error) => engine_limit(error),
             _ => None,
         }
     }
@@ -164,10 +143,6 @@ impl CallError {
         }
         self
     }
-}
-
-fn bytes(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@ use std::collections::HashMap;
 
 use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
 
+use crate::{engine::EngineError, memory::MemoryFull, store::StoreError};
+
 /// A limit that a request exceeds.
 pub(crate) struct Limit {
     /// The setting that raises it, if one does.
@@ -97,6 +99,35 @@ pub(super) fn configuration_limit(error: &ConfigurationError) -> Option<Limit> {
         }
         ConfigurationError::TooLong { found, limit, .. } => {
             Some(Limit::fixed(Some(*found), *limit))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn store_limit(error: &StoreError) -> Option<Limit> {
+    let (found, allowed) = match error {
+        StoreError::Full {
+            held,
+            needed,
+            limit,
+        } => (held.saturating_add(*needed), *limit),
+        StoreError::ShareFull { found, allowed, .. } => (*found, *allowed),
+        _ => return None,
+    };
+    let bytes = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let setting = "--max-measurements-bytes";
+    Some(Limit::of(setting, Some(bytes(found)), bytes(allowed)))
+}
+
+pub(super) fn engine_limit(error: &EngineError) -> Option<Limit> {
+    match error {
+        // What the call needs was not counted to its end, or is a part of what all calls take.
+        EngineError::QueueFull { limit, .. } => Some(Limit::of("--max-queued-nodes", None, *limit)),
+        EngineError::MemoryFull(MemoryFull { limit, .. }) => {
+            Some(Limit::of("--max-call-bytes", None, *limit))
+        }
+        EngineError::GraphTooLarge { bytes, limit, .. } => {
+            Some(Limit::of("--max-call-bytes", Some(*bytes), *limit))
         }
         _ => None,
     }

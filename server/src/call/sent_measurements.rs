@@ -135,6 +135,7 @@ impl SentMeasurements {
             hint,
             ..
         } = fields;
+        // The number first: it bounds the work of all other checks.
         if count > limit {
             return Err(MeasurementError::TooMany {
                 field,
@@ -144,6 +145,7 @@ impl SentMeasurements {
             });
         }
         let outcomes = times.outcomes(fields, count)?;
+        // After the outcomes, because ids that the client left out are made of them.
         let ids = times.ids(fields, &outcomes)?;
         Ok(Self {
             target,
@@ -160,29 +162,32 @@ impl SentTimes {
         fields: &MeasurementFields,
         count: usize,
     ) -> Result<Vec<Outcome>, MeasurementError> {
-        let Self {
-            seconds,
-            repeats,
-            failures,
-            ..
-        } = self;
-        check_count(fields.seconds, seconds.len(), count)?;
-        if !repeats.is_empty() {
-            check_count(fields.repeats, repeats.len(), count)?;
+        check_count(fields.seconds, self.seconds.len(), count)?;
+        if !self.repeats.is_empty() {
+            check_count(fields.repeats, self.repeats.len(), count)?;
         }
-        if !failures.is_empty() {
-            check_count(fields.failures, failures.len(), count)?;
+        if !self.failures.is_empty() {
+            check_count(fields.failures, self.failures.len(), count)?;
         }
-        let outcome = |index| {
-            let failure = failures.get(index).copied().unwrap_or_default();
-            let repeats = repeats.get(index).copied().unwrap_or(1);
-            Ok(Outcome {
-                seconds: check_seconds(fields.seconds, index, seconds[index], failure != 0)?,
-                repeats: check_repeats(fields.repeats, index, repeats)?,
-                failure,
-            })
-        };
-        (0..count).map(outcome).collect()
+        (0..count)
+            .map(|index| self.outcome(fields, index))
+            .collect()
+    }
+
+    fn outcome(
+        &self,
+        fields: &MeasurementFields,
+        index: usize,
+    ) -> Result<Outcome, MeasurementError> {
+        let seconds = self.seconds[index];
+        // The lists are complete or empty, and an empty one stands for default values.
+        let failure = self.failures.get(index).copied().unwrap_or_default();
+        let repeats = self.repeats.get(index).copied().unwrap_or(1);
+        Ok(Outcome {
+            seconds: check_seconds(fields.seconds, index, seconds, failure != 0)?,
+            repeats: check_repeats(fields.repeats, index, repeats)?,
+            failure,
+        })
     }
 
     fn ids(
@@ -194,22 +199,9 @@ impl SentTimes {
             return Ok(outcomes.iter().map(Outcome::id).collect());
         }
         check_count(fields.ids, self.ids.len(), outcomes.len())?;
-        let wrong = self
-            .ids
-            .iter()
-            .position(|id| !(1..=MAX_ID_BYTES).contains(&id.len()));
-        if let Some(index) = wrong {
-            let found = format!("{} bytes long", self.ids[index].len());
-            let field = fields.ids;
-            let expected = "1 to 64 bytes";
-            return Err(MeasurementError::OutOfRange {
-                field,
-                index,
-                found,
-                expected,
-            });
-        }
-        Ok(self.ids.iter().map(|id| id.to_vec()).collect())
+        let ids = self.ids.iter().enumerate();
+        ids.map(|(index, id)| check_id(fields.ids, index, id))
+            .collect()
     }
 }
 
@@ -248,19 +240,27 @@ fn check_seconds(
 }
 
 fn check_repeats(field: &'static str, index: usize, repeats: u32) -> Result<u32, MeasurementError> {
-    let found = repeats.to_string();
-    let expected = "from 1 to 1000000";
-    let refused = MeasurementError::OutOfRange {
+    if (1..=MAX_REPEATS).contains(&repeats) {
+        return Ok(repeats);
+    }
+    Err(MeasurementError::OutOfRange {
         field,
         index,
-        found,
-        expected,
-    };
-    if (1..=MAX_REPEATS).contains(&repeats) {
-        Ok(repeats)
-    } else {
-        Err(refused)
+        found: repeats.to_string(),
+        expected: "from 1 to 1000000",
+    })
+}
+
+fn check_id(field: &'static str, index: usize, id: &[u8]) -> Result<Vec<u8>, MeasurementError> {
+    if (1..=MAX_ID_BYTES).contains(&id.len()) {
+        return Ok(id.to_vec());
     }
+    Err(MeasurementError::OutOfRange {
+        field,
+        index,
+        found: format!("{} bytes long", id.len()),
+        expected: "1 to 64 bytes",
+    })
 }
 
 #[cfg(test)]

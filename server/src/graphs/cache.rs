@@ -44,24 +44,12 @@ impl GraphCache {
     /// A cache of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: u64, metrics: &Metrics) -> Self {
-        // Least recently used, so that a graph is still there when the hash follows that was just returned.
-        let lru = EvictionPolicy::lru;
-        let by_hash = Cache::builder()
-            .max_capacity(bytes / 2)
-            .eviction_policy(lru());
-        let by_source = Cache::builder()
-            .max_capacity(bytes / 2)
-            .eviction_policy(lru());
-        let by_hash = by_hash.weigher(|_, source: &Arc<Source>| weight(source.bytes()));
-        let by_source = by_source.weigher(|_, source: &Arc<Source>| weight(source.bytes()));
         let series = metrics.graph_cache.clone();
+        // A graph in both halves is held once but counts in each, so they never take more than
+        // `bytes`.
         Self {
-            by_hash: by_hash
-                .eviction_listener(count_evictions(&series.by_hash))
-                .build(),
-            by_source: by_source
-                .eviction_listener(count_evictions(&series.by_source))
-                .build(),
+            by_hash: half(bytes / 2, &series.by_hash),
+            by_source: half(bytes / 2, &series.by_source),
             series,
         }
     }
@@ -100,6 +88,8 @@ impl GraphCache {
         let source = self.by_source.try_get_with(digest, read).await;
         self.series.by_source.count(found);
         let source = source?;
+        // The one that is there stays: two sources of one graph may have different names, and calls
+        // by hash need none.
         self.by_hash
             .entry(source.graph.hash)
             .or_insert_with(async { Arc::clone(&source) })
@@ -119,6 +109,18 @@ impl Source {
             .map_or(0, |program| program.encoded_len());
         self.graph.bytes() + self.nodes.iter().map(node).sum::<usize>() + program
     }
+}
+
+/// A cache of `bytes` bytes.
+fn half(bytes: u64, series: &CacheSeries) -> Cache<Digest, Arc<Source>> {
+    Cache::builder()
+        .max_capacity(bytes)
+        // Least recently used, so that a graph is still there when the hash follows that was just
+        // returned.
+        .eviction_policy(EvictionPolicy::lru())
+        .weigher(|_, source: &Arc<Source>| weight(source.bytes()))
+        .eviction_listener(count_evictions(series))
+        .build()
 }
 
 /// Counts evicted entries.

@@ -63,20 +63,14 @@ impl Graphs {
             GraphOrigin::Hash(hash) => {
                 let cached = self.cache.get(hash).await;
                 let source = cached.ok_or(CallError::GraphNotCached { hash })?;
-                FoundGraph {
-                    graph: Arc::clone(&source.graph),
-                    warnings: Vec::new(),
-                    program: source.program.clone(),
-                    featurize: Duration::ZERO,
-                }
+                FoundGraph::of(&source)
             }
             GraphOrigin::Sent(graph) => {
                 let (source, featurize) = self.read(graph).await?;
                 FoundGraph {
-                    graph: Arc::clone(&source.graph),
                     warnings: source.warnings.clone(),
-                    program: source.program.clone(),
                     featurize,
+                    ..FoundGraph::of(&source)
                 }
             }
         };
@@ -97,14 +91,8 @@ impl Graphs {
         graph.check(&self.bounds)?;
         let class = graph.class();
         let limits = self.bounds.limits;
-        let (digest, graph) = match class {
-            // Too little to hand to a worker, which may be in the middle of a run.
-            Class::Interactive => (graph.digest(), graph),
-            Class::Bulk => {
-                let digest = move |_| (graph.digest(), graph);
-                self.pool.run(class, digest).await?.value
-            }
-        };
+        let (digest, graph) = self.digest(graph).await?;
+        // Stays zero if the cache has the graph, or another call reads it at the same time.
         let mut featurize = Duration::ZERO;
         let read = async {
             let read = self.pool.run(class, move |_| {
@@ -117,6 +105,32 @@ impl Graphs {
             source.map_err(CallError::Graph)
         };
         let source = self.cache.get_or_read(digest, read).await;
+        // All calls that wait for one read share its error.
         Ok((source.map_err(|error| error.as_ref().clone())?, featurize))
+    }
+
+    /// Returns the digest of a graph, and the graph.
+    async fn digest(&self, graph: SentGraph) -> Result<(Digest, SentGraph), CallError> {
+        let class = graph.class();
+        match class {
+            // Too little to hand to a worker, which may be in the middle of a run.
+            Class::Interactive => Ok((graph.digest(), graph)),
+            Class::Bulk => {
+                let digest = move |_| (graph.digest(), graph);
+                Ok(self.pool.run(class, digest).await?.value)
+            }
+        }
+    }
+}
+
+impl FoundGraph {
+    /// The graph of a source that was cached. Only the client that sends a graph gets its warnings.
+    fn of(source: &Source) -> Self {
+        Self {
+            graph: Arc::clone(&source.graph),
+            warnings: Vec::new(),
+            program: source.program.clone(),
+            featurize: Duration::ZERO,
+        }
     }
 }

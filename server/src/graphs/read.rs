@@ -18,17 +18,9 @@ pub(super) fn read_module(
 ) -> Result<Source, GraphError> {
     let configurable = configurable_or_default(task, configurable, &module.arrays);
     let names: Vec<&str> = module.unknown_opcodes.keys().map(String::as_str).collect();
-    let mut warnings = unknown_opcodes(module.unknown_opcodes.values().sum(), &names);
+    let warnings = unknown_opcodes(module.unknown_opcodes.values().sum(), &names);
     let (graph, nodes) = module.into_described_graph(task, configurable)?;
-    graph.check_range()?;
-    warnings.extend(unusual_nodes(&graph));
-    warnings.extend(optimized_module(&graph));
-    Ok(Source {
-        graph: Arc::new(SegmentedGraph::new(&graph)),
-        nodes,
-        warnings,
-        program: None,
-    })
+    source_of(&graph, nodes, warnings)
 }
 
 /// Makes the graph of arrays.
@@ -41,10 +33,12 @@ pub(super) fn read_features(
     let arrays = GraphArrays::of_message(features, limits)?;
     let configurable = configurable_or_default(task, configurable, &arrays);
     let graph = Graph::new(task, arrays, configurable)?;
-    graph.check_range()?;
-    let mut warnings = unknown_opcodes(graph.unknown_opcodes(), &[]);
-    warnings.extend(unusual_nodes(&graph));
-    warnings.extend(optimized_module(&graph));
+    let warnings = unknown_opcodes(graph.unknown_opcodes(), &[]);
+    source_of(&graph, describe(&graph), warnings)
+}
+
+/// Describes the configurable nodes of arrays, which have neither names nor shapes.
+fn describe(graph: &Graph) -> Vec<NodeDescription> {
     let node = |&node: &u32| NodeDescription {
         node,
         name: String::new(),
@@ -52,9 +46,20 @@ pub(super) fn read_features(
         dimensions: Vec::new(),
         tensor_ranks: Vec::new(),
     };
-    let nodes = graph.configurable().iter().map(node).collect();
+    graph.configurable().iter().map(node).collect()
+}
+
+/// Checks and cuts a graph of HLO, and adds to the warnings about it.
+fn source_of(
+    graph: &Graph,
+    nodes: Vec<NodeDescription>,
+    mut warnings: Vec<Warning>,
+) -> Result<Source, GraphError> {
+    graph.check_range()?;
+    warnings.extend(unusual_nodes(graph));
+    warnings.extend(optimized_module(graph));
     Ok(Source {
-        graph: Arc::new(SegmentedGraph::new(&graph)),
+        graph: Arc::new(SegmentedGraph::new(graph)),
         nodes,
         warnings,
         program: None,
@@ -91,6 +96,7 @@ fn unknown_opcodes(nodes: usize, names: &[&str]) -> Vec<Warning> {
     if nodes == 0 {
         return Vec::new();
     }
+    // A client chooses the names, so the message has few of them.
     let shown: Vec<&str> = names.iter().copied().take(8).collect();
     let names = if shown.is_empty() {
         String::new()

@@ -79,14 +79,16 @@ impl SentGraph {
     /// Checks its size before anything is copied.
     pub(crate) fn check(&self, bounds: &Bounds) -> Result<(), CallError> {
         let limit = bounds.graph_bytes;
-        let (field, found) = match &self.content {
-            GraphContent::Module(bytes) => ("graph.hlo_module", bytes.len()),
-            GraphContent::Text(text) => ("graph.hlo_text", text.len()),
+        let check_sizes = |nodes, edge_ends: usize| {
+            let checked = GraphArrays::check_sizes(nodes, edge_ends / 2, &bounds.limits);
+            checked.map_err(CallError::Graph)
+        };
+        match &self.content {
+            // How many nodes a module has shows only when it is read, so its bytes are limited.
+            GraphContent::Module(bytes) => check_bytes("graph.hlo_module", bytes.len(), limit),
+            GraphContent::Text(text) => check_bytes("graph.hlo_text", text.len(), limit),
             GraphContent::Features(features) => {
-                let nodes = features.node_opcode.len();
-                let edges = features.edge_index.len() / 2;
-                return GraphArrays::check_sizes(nodes, edges, &bounds.limits)
-                    .map_err(CallError::Graph);
+                check_sizes(features.node_opcode.len(), features.edge_index.len())
             }
             GraphContent::FeatureGraph(graph) => {
                 // A flat space need not say that it has one node.
@@ -94,19 +96,8 @@ impl SentGraph {
                     0 if graph.node_features.is_empty() => 1,
                     nodes => nodes,
                 };
-                let edges = graph.edges.len() / 2;
-                return GraphArrays::check_sizes(nodes, edges, &bounds.limits)
-                    .map_err(CallError::Graph);
+                check_sizes(nodes, graph.edges.len())
             }
-        };
-        if found > limit {
-            Err(CallError::GraphBytes {
-                field,
-                found,
-                limit,
-            })
-        } else {
-            Ok(())
         }
     }
 
@@ -120,6 +111,7 @@ impl SentGraph {
             }
             GraphContent::FeatureGraph(graph) => graph.node_features.len() + 4 * graph.edges.len(),
         };
+        // Opcodes do not count: each is one byte, beside some hundred bytes of features.
         if bytes > INTERACTIVE_GRAPH_BYTES {
             Class::Bulk
         } else {
@@ -130,55 +122,45 @@ impl SentGraph {
     /// Returns a digest of the bytes of the graph and of all that is sent with them.
     pub(super) fn digest(&self) -> Digest {
         let task = self.task.to_string();
-        let configurable: Vec<u8> = self
-            .configurable
-            .iter()
-            .flat_map(|node| node.to_le_bytes())
-            .collect();
-        let mut parts: Vec<&[u8]> = vec![task.as_bytes(), &configurable];
-        let (rest, pad);
+        let configurable = bytes_of(&self.configurable);
+        let sent_with = [task.as_bytes(), &configurable];
+        let digest = |content: &[&[u8]]| {
+            let parts = sent_with.into_iter().chain(content.iter().copied());
+            Digest::of_parts("hlorank 2026 graph source", parts)
+        };
         match &self.content {
-            GraphContent::Module(bytes) => parts.push(bytes),
+            GraphContent::Module(bytes) => digest(&[bytes]),
             // Two parts, so that it is not the digest of a module of these bytes.
-            GraphContent::Text(text) => parts.extend([&b"text"[..], text.as_bytes()]),
+            GraphContent::Text(text) => digest(&[b"text", text.as_bytes()]),
             GraphContent::Features(features) => {
-                rest = features
-                    .edge_index
-                    .iter()
-                    .flat_map(|node| node.to_le_bytes())
-                    .collect::<Vec<u8>>();
-                pad = features.pad_value.to_le_bytes();
-                parts.extend([&features.node_opcode[..], &features.node_feat, &rest, &pad]);
+                let edges = bytes_of(&features.edge_index);
+                let pad = features.pad_value.to_le_bytes();
+                digest(&[&features.node_opcode, &features.node_feat, &edges, &pad])
             }
-            GraphContent::FeatureGraph(graph) => {
-                // The whole message, so that no field is forgotten.
-                rest = graph.encode_to_vec();
-                parts.extend([&b"set"[..], &rest]);
-            }
+            // The whole message, so that no field is forgotten.
+            GraphContent::FeatureGraph(graph) => digest(&[b"set", &graph.encode_to_vec()]),
         }
-        Digest::of_parts("hlorank 2026 graph source", parts)
     }
 
     /// Reads, featurizes, prunes and cuts the graph.
     pub(crate) fn read(self, limits: &Limits) -> Result<Source, GraphError> {
-        let source = match &self.content {
-            GraphContent::Module(bytes) => read_module(
-                HloModule::read(bytes, limits)?,
-                self.task,
-                self.configurable,
-            ),
-            GraphContent::Text(text) => read_module(
-                HloModule::read_text(text, limits)?,
-                self.task,
-                self.configurable,
-            ),
-            GraphContent::Features(features) => {
-                read_features(features, self.task, self.configurable, limits)
+        let Self {
+            content,
+            task,
+            configurable,
+        } = self;
+        let source = match &content {
+            GraphContent::Module(bytes) => {
+                read_module(HloModule::read(bytes, limits)?, task, configurable)
             }
-            GraphContent::FeatureGraph(graph) => read_feature_graph(graph, self.task, limits),
+            GraphContent::Text(text) => {
+                read_module(HloModule::read_text(text, limits)?, task, configurable)
+            }
+            GraphContent::Features(features) => read_features(features, task, configurable, limits),
+            GraphContent::FeatureGraph(graph) => read_feature_graph(graph, task, limits),
         }?;
-        let program = if self.task == Task::Fusion {
-            self.content.into_program()
+        let program = if task == Task::Fusion {
+            content.into_program()
         } else {
             None
         };
@@ -187,4 +169,19 @@ impl SentGraph {
             ..source
         })
     }
+}
+
+fn check_bytes(field: &'static str, found: usize, limit: usize) -> Result<(), CallError> {
+    if found > limit {
+        return Err(CallError::GraphBytes {
+            field,
+            found,
+            limit,
+        });
+    }
+    Ok(())
+}
+
+fn bytes_of(nodes: &[u32]) -> Vec<u8> {
+    nodes.iter().flat_map(|node| node.to_le_bytes()).collect()
 }
