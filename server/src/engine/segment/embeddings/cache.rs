@@ -83,7 +83,7 @@ impl EmbeddingCache {
         self.cache.get(key)
     }
 
-    /// What [`Self::insert_segments`] inserted.
+    /// What [`Self::insert_segment`] inserted.
     pub(super) fn segment(&self, key: &RowKey) -> Option<Arc<[f32]>> {
         self.segments.get(key)
     }
