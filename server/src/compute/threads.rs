@@ -114,7 +114,7 @@ impl Threads {
             let panicked = catch_unwind(AssertUnwindSafe(|| work(worker))).is_err();
             // With either flag, this thread is not the worker any more, so it needs no replacement
             // even after a panic.
-            if thread.left_behind.load(Ordering::Acquire) {
+            if thread.left_behind.swap(false, Ordering::AcqRel) {
                 return self.watch.ended();
             }
             if thread.handed_over.load(Ordering::Acquire) {
@@ -204,12 +204,19 @@ impl Threads {
         }
         // Before the new thread starts, so that at no time both take work.
         before.left_behind.store(true, Ordering::Release);
-        let thread = Thread::named(before.name);
-        current.insert(worker.0, thread.clone());
-        drop(current);
-        match self.start_thread(worker, thread, self.is_background) {
-            Ok(()) => tracing::error!("a run hangs: its thread was left behind and replaced"),
-            Err(error) => tracing::error!(%error, "a run hangs, and its thread cannot be replaced"),
+        let thread = Thread::named(before.name.clone());
+        match self.start_thread(worker, thread.clone(), self.is_background) {
+            Ok(()) => {
+                current.insert(worker.0, thread);
+                tracing::error!("a run hangs: its thread was left behind and replaced");
+            }
+            Err(error) => {
+                // The thread stays the worker, and goes on if its run ends after all.
+                if before.left_behind.swap(false, Ordering::AcqRel) {
+                    self.watch.ended();
+                }
+                tracing::error!(%error, "a run hangs, and its thread cannot be replaced");
+            }
         }
     }
 }
