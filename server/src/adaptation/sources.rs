@@ -99,8 +99,7 @@ impl StudiedSources {
 
     /// Returns what the sources say that neither the others nor the target's own measurements speak against.
     pub(crate) fn given(&self, own: &Measurements) -> (Option<Arc<Sources>>, Vec<SourceBasis>) {
-        let sources = self.sources.iter();
-        let bases: Vec<SourceBasis> = sources.map(|each| each.given(self.prior, own)).collect();
+        let bases: Vec<SourceBasis> = self.sources.iter().map(|each| each.given(own)).collect();
         let used: Vec<bool> = bases.iter().map(|basis| basis.refusal.is_none()).collect();
         let sources = used.contains(&true).then(|| self.used(used));
         (sources, bases)
@@ -181,13 +180,14 @@ impl StudiedSource {
     }
 
     /// What it says, given the target's own measurements.
-    fn given(&self, prior: Prior, own: &Measurements) -> SourceBasis {
+    fn given(&self, own: &Measurements) -> SourceBasis {
         if self.basis.refusal.is_some() || own.measured() < ENOUGH {
             return self.basis;
         }
         let predicted = self.trees.predict(&all_features(&own.points));
-        // Its trees predict what the model does not explain.
-        let agreement = tau(&own.beside_scores(prior.slope), &predicted);
+        // Whole times, though its trees predict what the model does not explain of them: many own
+        // measurements teach more than a source that adds little to the model, which so is refused.
+        let agreement = tau(&own.times, &predicted);
         let contradicts = contradicts(agreement, own.measured());
         SourceBasis {
             agreement,
