@@ -127,9 +127,10 @@ async fn a_batch_of_two_forms_is_named_by_its_field() {
     let channel = server.channel().await;
     let field = |key: u8, value: &[u8]| [&[key, value.len().try_into().unwrap()], value].concat();
     let two_forms = field(0x12, &[0x22, 0, 0x2a, 0]); // `batch`, with both kinds of tiles
-    let request = RankConfigsRequest {
+    let request = rank_request(kernel(), tiles(3));
+    let without_batch = RankConfigsRequest {
         batch: None,
-        ..rank_request(kernel(), tiles(3))
+        ..request.clone()
     };
     let adapt = Adapt {
         target: "a board".to_owned(),
@@ -137,9 +138,9 @@ async fn a_batch_of_two_forms_is_named_by_its_field() {
         ..Adapt::default()
     };
     let measured = [prost::Message::encode_to_vec(&adapt), two_forms.clone()].concat();
-    for (named, sent) in [
-        ("batch", two_forms),
-        ("adapt.batch", field(0x3a, &measured)),
+    for (named, request, sent) in [
+        ("batch", without_batch, two_forms),
+        ("adapt.batch", request, field(0x3a, &measured)),
     ] {
         let message = [prost::Message::encode_to_vec(&request), sent].concat();
         let status = refused(&channel, "identity", framed(0, &message)).await;
