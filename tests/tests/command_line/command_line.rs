@@ -14,6 +14,9 @@ use tempfile::TempDir;
 /// Address without a server.
 pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
 
+/// A time limit for a call that the client would retry until the default one, half a minute.
+pub(crate) const SHORT: &str = "--timeout=5s";
+
 /// Environment variables of credentials.
 const CREDENTIALS: [&str; 5] = [
     "HLORANK_CA",

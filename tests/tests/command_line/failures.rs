@@ -8,7 +8,7 @@ use hlorank_tests::{AnsweringServer, Answers, TestServer, valid_ranking};
 use serde_json::{Value, json};
 
 use crate::{
-    command_line::{CommandLine, NO_SERVER},
+    command_line::{CommandLine, NO_SERVER, SHORT},
     measured_file::{MeasuredFile, measurements},
 };
 
@@ -153,7 +153,8 @@ fn a_connection_that_breaks_exits_with_four() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let hangs_up = thread::spawn(move || drop(listener.accept()));
-    let (code, message) = CommandLine::calling(&endpoint, NO_SERVER).failure(&["models"]);
+    let command_line = CommandLine::calling(&endpoint, NO_SERVER);
+    let (code, message) = command_line.failure(&["models", SHORT]);
     assert_eq!(code, Some(4), "{message}");
     hangs_up.join().unwrap();
 }
@@ -167,7 +168,8 @@ async fn a_server_that_is_busy_exits_with_four() {
         .rank_stream(&StreamRequest::new(&graph))
         .await
         .unwrap();
-    let (code, message) = CommandLine::of(&server).failure(&["rank", "--graph", file.argument()]);
+    let rank = ["rank", SHORT, "--graph", file.argument()];
+    let (code, message) = CommandLine::of(&server).failure(&rank);
     assert!(
         code == Some(4) && message.contains("OVERLOADED, try again in"),
         "{message}"

@@ -8,7 +8,7 @@ use hlorank_tests::{
 };
 
 use crate::{
-    command_line::{CommandLine, NO_SERVER},
+    command_line::{CommandLine, NO_SERVER, SHORT},
     measured_file::MeasuredFile,
     table::rows,
 };
@@ -163,7 +163,7 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one() {
         flag("--key", &key),
     );
     command_line.text(&["models", &ca, &certificate, &key]);
-    let (code, message) = command_line.failure(&["models", &ca]);
+    let (code, message) = command_line.failure(&["models", SHORT, &ca]);
     let start = format!("error: no connection to {}: ", over_tls(server.endpoint()));
     assert!(code == Some(4) && message.starts_with(&start), "{message}");
     assert_eq!(

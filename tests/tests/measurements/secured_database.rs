@@ -27,9 +27,12 @@ fn command(database: &str, authorities: &Path) -> std::process::Command {
 
 async fn start(database: &str, authorities: &Path) -> (ServerProcess, Client) {
     let server = ServerProcess::run(command(database, authorities));
-    let client = Client::connect(&server.endpoint, Connection::default())
-        .await
-        .unwrap();
+    // A database that is refused stays refused, so that retries would only use up the deadline.
+    let connection = Connection {
+        retries: 0,
+        ..Connection::default()
+    };
+    let client = Client::connect(&server.endpoint, connection).await.unwrap();
     (server, client)
 }
 
