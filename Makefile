@@ -63,7 +63,7 @@ export HLORANK_ONNXRUNTIME
 # Turns off the telemetry of ONNX Runtime.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup fetch setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-tuners test-wheel test-image lint lint-rust lint-deny \
+.PHONY: help setup fetch setup-prometheus setup-proxies build programs test test-rust test-doc test-python test-iree test-tuners test-wheel test-image lint lint-rust lint-deny \
 	lint-proto lint-python profile fuzz fuzz-replay cargo-fuzz demo serve wheel wheel-arm64 man release docs image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
@@ -88,7 +88,7 @@ setup-proxies: ## fetch Envoy and HAProxy, for the tests that use them
 build: ## build the server and the command line, optimized
 	cargo build --release --workspace --bins $(LOCKED)
 
-test: test-rust test-python ## run every test
+test: test-rust test-doc test-python ## run every test
 
 # With the tests, so that both share the dependencies that they are built of.
 programs: ## build the server and the command line for the tests that run them
@@ -96,6 +96,8 @@ programs: ## build the server and the command line for the tests that run them
 
 test-rust: setup programs ## run the Rust tests
 	cargo test --workspace --tests $(LOCKED)
+
+test-doc: programs ## run the examples in the documentation of the Rust code
 	cargo test --workspace --doc $(LOCKED)
 
 # A target for each folder, so that `make --jobs` runs them side by side.
