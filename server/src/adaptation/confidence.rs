@@ -82,9 +82,9 @@ fn expected(signs: &Signs<'_>) -> Option<ExpectedTau> {
         return before;
     };
     let before = before.unwrap_or(ExpectedTau::UNKNOWN);
-    // Of two independent estimates of a number, the best mean weights each with the reciprocal of
-    // its variance, and the precisions add up. What is measured varies as the tau of two random
-    // orders.
+    // Two independent estimates of a number are best combined by a mean that weights each of them
+    // with its precision, the reciprocal of its variance. The precision of the mean is their sum.
+    // The variance of the measured tau is taken to be that of two random orders.
     let precision = 1.0 / (before.deviation * before.deviation);
     let measured = 1.0 / variance_by_chance(basis.learned);
     let sum = precision + measured;

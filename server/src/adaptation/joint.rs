@@ -150,8 +150,9 @@ impl Posterior {
     /// Lowers the variance by what a believed configuration tells, given the covariance with it and
     /// the deviation of its run.
     fn hear(&mut self, covariance: f64, other: &Self, deviation: f64) {
-        // What both heard from the configurations before is told already: `told` is a row of a
-        // Cholesky factor, which grows by a column for each believed configuration.
+        // The configurations that were believed before explain a part of the covariance, which is
+        // subtracted. `told` is a row of a Cholesky factor, which grows by a column for each believed
+        // configuration.
         let left = covariance - dot(&self.told[..other.told.len()], &other.told);
         let told = left / deviation;
         self.told.push(told);

@@ -133,7 +133,8 @@ impl Choice {
 
     /// The distinct configurations that were not measured, by ascending predicted time.
     fn ranking(&self) -> Vec<usize> {
-        // Of equal configurations the first is suggested alone, because measuring one measures all.
+        // Only the first of several equal configurations is suggested, because its run time is that
+        // of all of them.
         let mut may_be: Vec<bool> = vec![false; self.from.scores.len()];
         for first in self.from.configurations.batch().distinct().first {
             may_be[first] = true;

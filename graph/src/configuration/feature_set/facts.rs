@@ -126,7 +126,7 @@ struct NodeFeatureRows {
 impl FeatureRows<NodeFeatureBatch> for NodeFeatureRows {
     fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
         self.columns = row.len() / self.nodes.max(1);
-        // All rows of a file have one length, so the values so far are so many rows.
+        // All rows of a file have the same length, so the number of rows follows from the values.
         let configs = self.values.len() / row.len().max(1) + 1;
         check_size(configs, row.len(), &self.limits)?;
         self.values.extend_from_slice(row);

@@ -63,8 +63,9 @@ impl TileBatch {
     ) -> Result<(), ConfigurationError> {
         let lists: Vec<Vec<i64>> = features.chunks_exact(8).map(bounds_of_features).collect();
         let tile = TileConfiguration::of([0, 1, 2].map(|list| lists[list].as_slice()));
-        // Features show at most six bounds of a list. A longer list has another sum or product than
-        // the bounds shown, and cannot be told from its features.
+        // The features of a list have at most six bounds, and the sum and the product of all. If the
+        // six bounds have another sum or product, the list is longer, and its other bounds are
+        // unknown.
         if tile.features() != features {
             return Err(ConfigurationError::NotBounds { config: self.len() });
         }

@@ -87,8 +87,8 @@ fn cut(chunking: Chunking, configs: usize, at_once: usize) -> impl Iterator<Item
         Chunking::Full => (at_once, 0),
         Chunking::Even => (configs / chunks.max(1), configs % chunks.max(1)),
     };
-    // Of even chunks, the first `longer` have one configuration more. Of full ones, the last may be
-    // shorter.
+    // If chunks are even, the first `longer` ones have one more configuration than the others. If
+    // they are full, the last one may be shorter.
     let start = move |chunk: usize| configs.min(chunk * size + chunk.min(longer));
     (0..chunks).map(move |chunk| start(chunk)..start(chunk + 1))
 }

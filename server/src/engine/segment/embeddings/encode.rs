@@ -31,7 +31,8 @@ impl EncoderRun<'_> {
             let tensors = self.tensors(cache, input.nodes)?;
             return model.encode_rows(worker, &tensors, &input, interrupt);
         }
-        // Of one segment alone, some matrix products would have other last bits.
+        // A lone segment is sent several times: in a run of one segment, some matrix products round
+        // differently.
         let input = match &*block.segments {
             &[only] => block.add_segments(input, &[only; MIN_SEGMENTS], model.facts()),
             segments => block.add_segments(input, segments, model.facts()),
