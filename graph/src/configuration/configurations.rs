@@ -37,8 +37,7 @@ impl Configurations {
     /// Number of columns of a slot or node in a [row](Self::feature_row); 1 if its values mean the same.
     #[must_use]
     pub fn row_columns(&self) -> usize {
-        let width = self.task().kind().width;
-        self.columns().unwrap_or(width).max(1)
+        self.task().kind().row_columns(self.columns())
     }
 
     /// The row of one configuration in an npz file: the columns of one slot or node after the other.

@@ -3,6 +3,12 @@
 use crate::{Kind, Scope, program::row_bytes};
 
 impl Kind {
+    /// Number of columns of a slot or node in a row, given those of its feature set; 1 if the values of a row mean the same.
+    #[must_use]
+    pub fn row_columns(&self, of_set: Option<usize>) -> usize {
+        of_set.unwrap_or(self.width).max(1)
+    }
+
     /// Number of values per configuration in an array of this shape, for a graph with this many slots; `None` if the array
     /// has another shape.
     pub(crate) fn row_length(&self, slots: usize, shape: &[usize]) -> Option<usize> {

@@ -188,8 +188,8 @@ impl Manifest {
 
     /// Number of columns of a slot or node in a configuration; 1 if its values mean the same.
     pub(super) fn config_columns(&self) -> usize {
-        let width = self.task().kind().width;
-        self.features.config_features().unwrap_or(width).max(1)
+        let named = self.features.config_features();
+        self.task().kind().row_columns(named)
     }
 
     /// The value that pads the sequence features.
