@@ -204,6 +204,20 @@ impl TestServer {
             .expect("the server accepts connections")
     }
 
+    /// Returns a client that makes every call once, for calls that fail as long as they are made.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn client_without_retries(&self) -> Client {
+        let connection = Connection {
+            retries: 0,
+            ..Connection::default()
+        };
+        Client::connect(&self.endpoint, connection)
+            .await
+            .expect("the server accepts connections")
+    }
+
     /// Opens a gRPC channel.
     ///
     /// # Panics

@@ -18,13 +18,7 @@ fn tiles(count: i64) -> Configurations {
 
 /// Returns a client without retries, and a graph that the server has cached.
 async fn client(server: &TestServer, nodes: u8) -> (Client, GraphHandle) {
-    let connection = Connection {
-        retries: 0,
-        ..Connection::default()
-    };
-    let client = Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap();
+    let client = server.client_without_retries().await;
     let graph = GraphHandle::features(&kernel_of(nodes));
     client.put_graph(&graph).await.unwrap();
     (client, graph)

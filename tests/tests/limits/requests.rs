@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
+use hlorank_client::{ClientError, GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
 use hlorank_tests::{TestServer, grid_tiles, kernel_of, rank_request};
 use tonic::Code;
@@ -15,13 +15,7 @@ use crate::{
 #[tokio::test]
 async fn requests_in_progress() {
     let server = TestServer::start_with(&["--max-requests=3"]).await;
-    let connection = Connection {
-        retries: 0,
-        ..Connection::default()
-    };
-    let client = Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap();
+    let client = server.client_without_retries().await;
     let graph = GraphHandle::features(&kernel_of(3));
     let tiles_of_client = Configurations::Tile(grid_tiles(4));
     let rank = async || {

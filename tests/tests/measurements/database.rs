@@ -1,6 +1,6 @@
 //! Servers share measurements in a PostgreSQL database, and rank without it while it is away.
 
-use hlorank_client::{ClientError, Connection, MeasurementsOf, Ranking};
+use hlorank_client::{ClientError, MeasurementsOf, Ranking};
 use hlorank_tests::Postgres;
 
 use super::*;
@@ -140,12 +140,7 @@ async fn ranking_goes_on_while_the_database_is_away() {
         .collect();
     assert!(unused.contains(&"STORED_MEASUREMENTS_UNUSED"), "{unused:?}");
     assert_eq!(without.adaptation.unwrap().stored_measurements, 0);
-    // Retries would go on to the deadline.
-    let once = Connection {
-        retries: 0,
-        ..Connection::default()
-    };
-    let once = Client::connect(server.endpoint(), once).await.unwrap();
+    let once = server.client_without_retries().await;
     let refused = once.report_measurements(&other.handle, &adapt(other)).await;
     let refused = refused.unwrap_err();
     assert_eq!(reason(&refused), Some("MEASUREMENTS_FAILED"), "{refused}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest, StreamRequest};
+use hlorank_client::{Client, GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsStreamRequest};
 use hlorank_tests::{
@@ -185,11 +185,7 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
 #[tokio::test]
 async fn a_refusal_for_load_is_counted_beside_what_is_in_progress() {
     let server = TestServer::start_with(&["--max-requests=1"]).await;
-    let once = Connection {
-        retries: 0,
-        ..Connection::default()
-    };
-    let client = Client::connect(server.endpoint(), once).await.unwrap();
+    let client = server.client_without_retries().await;
     let graph = GraphHandle::features(&kernel_of(3));
     let stream = client
         .rank_stream(&StreamRequest::new(&graph))

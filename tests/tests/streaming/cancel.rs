@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankStream, StreamRequest};
+use hlorank_client::{ClientError, GraphHandle, RankStream, StreamRequest};
 use hlorank_graph::{Configurations, Task};
 use hlorank_tests::{TestServer, grid_tiles, module::two_dots, stream_batch};
 
@@ -13,11 +13,7 @@ const ONE_REQUEST: [&str; 1] = ["--max-requests=1"];
 async fn open(server: &TestServer) -> Result<RankStream, ClientError> {
     let graph = GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]);
     // A client that retries would hide for half a minute that there is no place.
-    let connection = Connection {
-        retries: 0,
-        ..Connection::default()
-    };
-    let client = Client::connect(server.endpoint(), connection).await?;
+    let client = server.client_without_retries().await;
     client.rank_stream(&StreamRequest::new(&graph)).await
 }
 
