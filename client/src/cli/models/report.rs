@@ -335,6 +335,7 @@ impl ModelReport {
 fn columns(names: &[String]) -> String {
     const NAMED: usize = 12;
     match names {
+        [] => "no columns".to_owned(),
         [first, .., last] if names.len() > NAMED => {
             format!("{} columns, {first} to {last}", names.len())
         }
@@ -350,6 +351,7 @@ mod tests {
     fn many_columns_are_counted() {
         let names: Vec<String> = (0..40).map(|number| format!("c{number}")).collect();
         assert_eq!(columns(&names[..3]), "c0, c1, c2");
+        assert_eq!(columns(&[]), "no columns");
         assert_eq!(columns(&names), "40 columns, c0 to c39");
     }
 
