@@ -35,8 +35,6 @@ NOT_RUN = {
     "kubectl ": "needs a cluster",
     "helm install ": "needs a cluster",
     "hlorank demo": "a command of the wheel: test_wheel.py",
-    "tar -czf models.tar.gz ": "packs what the next command publishes",
-    "hlorank models pull ": "a command of the wheel: test_pull.py",
     "hlorank serve": "a command of the wheel: test_wheel.py",
     "hlorank-tune ": "measures for minutes: test_wheel.py runs a shorter one",
     "iree-compile ": "stands for the reader's own command",

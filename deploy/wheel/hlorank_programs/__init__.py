@@ -27,16 +27,12 @@ _START_SECONDS = 60.0
 
 
 def command_line() -> NoReturn:
-    """Runs ``hlorank``, which has three more commands here."""
+    """Runs ``hlorank``, which has two more commands here."""
     match sys.argv[1:]:
         case ["serve", *arguments]:
             _become("hlorank-server", arguments)
         case ["demo"]:
             sys.exit(_demo())
-        case ["models", "pull", *arguments]:
-            from hlorank_programs.pull import command
-
-            sys.exit(command(arguments))
         case arguments:
             _become("hlorank", arguments)
 
