@@ -51,9 +51,11 @@ BASELINES_PROTOS := $(patsubst proto/%,%,$(wildcard proto/hlorank/v1/*.proto))
 CLIENT_MESSAGES := client/python/hlorank/messages.binpb
 CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto hlorank/v1/trace.proto tpu_graphs/tuning.proto
 # The fields of HLO that measuring reads or edits, with TpuGraphs' messages around them.
-MEASURE := client/python/hlorank/measure
+MEASURE := client/tuner/hlorank_tune/measure
+# The client and the tuner, as tests import them.
+CLIENT_PATH := $(abspath client/python):$(abspath client/tuner)
 # Folders with Python code.
-PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml $(RESEARCH)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
+PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml $(RESEARCH)/pyproject.toml client/python/pyproject.toml client/tuner/pyproject.toml tests/baselines/pyproject.toml \
 	deploy/pyproject.toml)
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
@@ -108,11 +110,11 @@ test-python: $(PYTHON_TESTS) ## run the Python tests that need neither torch nor
 
 $(PYTHON_TESTS): pytest/%: programs $(PYTHON_READY)
 	@echo "pytest $*"
-	@cd $* && PYTHONPATH=.:$(abspath $(TRAINING)):$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q
+	@cd $* && PYTHONPATH=.:$(abspath $(TRAINING)):$(CLIENT_PATH) $(abspath $(PYTHON)) -m pytest -q
 
 # An environment of its own, since jax and IREE are large.
 test-iree: programs $(IREE_READY) ## run the tests that compile with IREE
-	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(IREE)/bin/python) -m pytest -q tests/iree tests/tune/iree
+	cd client/tuner && PYTHONPATH=$(CLIENT_PATH) $(abspath $(IREE)/bin/python) -m pytest -q tests/iree
 
 # An environment of its own, since these packages are large.
 test-tuners: programs $(TUNERS_READY) ## run the tests of the adapters with the tuners that they are for
@@ -147,7 +149,7 @@ lint-python: $(PYTHON_READY) ## run ruff, and check that imports and folders hav
 		$(PYTHON) -m ruff check --quiet "$$folder" && $(PYTHON) -m ruff format --quiet --check "$$folder" || exit 1; \
 		grep -q 'tool.importlinter' "$$folder/pyproject.toml" || continue; \
 		echo "import-linter $$folder"; \
-		(cd "$$folder" && PYTHONPATH=.:$(abspath $(TRAINING)):$(abspath client/python) $(abspath target/python/bin/lint-imports) --no-logo --no-cache) || exit 1; \
+		(cd "$$folder" && PYTHONPATH=.:$(abspath $(TRAINING)):$(CLIENT_PATH) $(abspath target/python/bin/lint-imports) --no-logo --no-cache) || exit 1; \
 	done
 
 # Without a sanitizer, which the safe code of this project does not need, stable Rust can build the targets.
@@ -177,7 +179,7 @@ demo: setup build ## start a server, rank measured configurations, stop the serv
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
 	cargo run --release --bin hlorank-server $(LOCKED) -- $(ARGS)
 
-wheel: build $(WHEEL_READY) ## build the Python wheel with the programs and the default models, into target/wheel
+wheel: build $(WHEEL_READY) ## build the Python wheels, of which one has the programs and the default models, into target/wheel
 	@rm -f target/wheel/*.whl
 	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel
 
@@ -202,10 +204,10 @@ release: wheel setup ## write the files of a release into target/release-files: 
 	$(WHEEL_PYTHON) deploy/release/release.py target/release-files
 
 # With the programs of the tests, which are built already.
-test-wheel: programs $(WHEEL_READY) $(PYTHON_READY) ## build the wheel, and install and use it without Rust
+test-wheel: programs $(WHEEL_READY) $(PYTHON_READY) ## build the wheels, and install and use them without Rust
 	@rm -f target/wheel/*.whl
 	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel target/debug
-	cd deploy && WHEEL=$$(ls $(abspath target/wheel)/*.whl) $(abspath $(PYTHON)) -m pytest -q tests/test_wheel.py
+	cd deploy && WHEEL=$$(ls $(abspath target/wheel)/hlorank-*.whl) $(abspath $(PYTHON)) -m pytest -q tests/test_wheel.py
 
 # Takes long, since the Dockerfile builds everything anew, so CI does not run it.
 test-image: setup $(PYTHON_READY) ## build the Dockerfile with buildah in a chroot (Debian, as root), and test the image
@@ -241,7 +243,7 @@ figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures
 
 train-setup: ## install the dependencies of training (about 5 GB)
-	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune,iree,helion]' -e '.[dev]'
+	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[helion]' -e '../../client/tuner[iree]' -e '.[dev]'
 
 # The shipped models, and the options in which they differ.
 MODEL ?= layout-xla-cpu layout-xla-cpu-sage tile-iree-cpu fusion-xla-cpu
@@ -263,7 +265,8 @@ train-model-%: build
 
 train-test: ## run the tests of training and of the tuner, with torch and jax
 	cd $(TRAINING) && $(TRAINING_PYTHON) -m pytest -q
-	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q tests/tune tests/tuners
+	cd client/tuner && PYTHONPATH=$(CLIENT_PATH) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q --ignore=tests/iree
+	cd client/python && PYTHONPATH=$(CLIENT_PATH) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q tests/tuners
 
 # With the environment of training, whose tests share some files.
 research-test: ## run the tests of research on models: the papers' architectures, comparisons, studies and fixtures
@@ -300,10 +303,10 @@ $(SITE_READY): deploy/site/requirements.txt
 	$(SITE_PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-$(IREE_READY): client/python/pyproject.toml
+$(IREE_READY): client/python/pyproject.toml client/tuner/pyproject.toml
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	python3 -m venv $(IREE)
-	$(IREE)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[tune,iree]' pytest==9.2.0 nbclient==0.11.0 ipykernel==7.4.0
+	$(IREE)/bin/python -m pip install --quiet --disable-pip-version-check client/python 'client/tuner[iree]' pytest==9.2.0 nbclient==0.11.0 ipykernel==7.4.0
 	@touch $@
 
 $(TUNERS_READY): client/python/pyproject.toml

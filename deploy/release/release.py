@@ -1,6 +1,6 @@
 """Writes the files of a release.
 
-Usage: release.py OUT: a folder that exists. The wheel is in ``target/wheel``, the programs in
+Usage: release.py OUT: a folder that exists. The wheels are in ``target/wheel``, the programs in
 ``target/release``, and the root file system of the image in ``target/image``.
 """
 
@@ -22,8 +22,9 @@ PROGRAMS = ("hlorank", "hlorank-server")
 def release(out: Path) -> None:
     """Writes all files into a folder."""
     name, time = f"hlorank-{version()}", commit_time()
-    (wheel,) = (REPOSITORY / "target/wheel").glob(f"hlorank-{version()}-*.whl")
-    shutil.copy(wheel, out)
+    for package in ("hlorank", "hlorank_tune"):
+        (wheel,) = (REPOSITORY / "target/wheel").glob(f"{package}-{version()}-*.whl")
+        shutil.copy(wheel, out)
     with TemporaryDirectory() as folder:
         staged = Path(folder)
         stage(staged)

@@ -9,6 +9,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 _PLACES = {
     "client/python/pyproject.toml": r'^version = "(.*)"$',
+    "client/tuner/pyproject.toml": r'^(?:version = |    "hlorank==)"?([\d.]+)"',
     "deploy/helm/hlorank/Chart.yaml": r"^(?:version|appVersion): (.*)$",
     "deploy/kubernetes/kustomization.yaml": r"newTag: (.*)$",
     "deploy/kubernetes/deployment.yaml": r'image: "hlorank:(.*)"$',

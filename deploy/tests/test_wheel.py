@@ -21,20 +21,22 @@ def wheel() -> Path:
     return Path(os.environ["WHEEL"])
 
 
-def environment(folder: Path, *options: str, extra: str = "") -> Path:
+def environment(folder: Path, *options: str, with_tuner: bool = False) -> Path:
     """Returns the folder of the programs of a new environment with the wheel.
 
-    The packages of an extra may come from the environment of `make test-iree`: jax is large.
+    The packages of the tuner may come from the environment of `make test-iree`: jax is large.
     """
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    if extra:
+    wheels = [wheel()]
+    if with_tuner:
+        wheels += wheel().parent.glob("hlorank_tune-*.whl")
         installed = (REPOSITORY / "target/iree" / packages.relative_to(folder)).glob("*")
         for package in installed:
             own = packages / package.name
             if not package.name.startswith("hlorank") and not own.exists():
                 own.symlink_to(package)
-    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", *options, f"{wheel()}{extra}"]
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", *options, *wheels]
     subprocess.run([*pip, "--disable-pip-version-check"], check=True)
     return folder / "bin"
 
@@ -97,11 +99,11 @@ def test_the_server_answers_the_command_line_and_the_client(programs, tmp_path):
         assert ranked.stdout.strip() == "41", ranked.stderr
 
 
-def test_the_extra_brings_the_tuner(tmp_path):
-    tuner = environment(tmp_path / "environment", extra="[tune]")
-    program = f"{REPOSITORY}/client/python/examples/tune_diffusion.py:program"
+def test_the_wheel_of_the_tuner_tunes_with_a_server(tmp_path):
+    tuner = environment(tmp_path / "environment", with_tuner=True)
+    program = f"{REPOSITORY}/client/tuner/examples/tune_diffusion.py:program"
     with serving(tuner, tmp_path / "log") as address:
-        options = [f"--server={address}", f"--out={tmp_path / 'tuned'}", "--measurements=2"]
+        options = [f"--endpoint={address}", f"--out={tmp_path / 'tuned'}", "--measurements=2"]
         # Fusions are measured by processor time, and wait for no quiet machine.
         tuned = run(tuner, "hlorank-tune", "xla", "--fusion", program, *options)
     assert tuned.returncode == 0, tuned.stderr
@@ -111,7 +113,7 @@ def test_the_extra_brings_the_tuner(tmp_path):
 
 def test_shells_find_completions_and_man_finds_pages_of_every_program(programs):
     share = programs.parent / "share"
-    for program in ("hlorank", "hlorank-server", "hlorank-tune"):
+    for program in ("hlorank", "hlorank-server"):
         page = (share / f"man/man1/{program}.1").read_text()
         assert ".SH NAME" in page and "\\-\\-" in page, page
         for completions in (
@@ -126,9 +128,6 @@ def test_what_is_missing_is_said_in_one_sentence(programs, tmp_path):
     alone = environment(tmp_path / "environment", "--no-deps")
     version = run(alone, "hlorank", "--version")
     assert version.stdout.startswith("hlorank "), "the command line needs no Python package"
-    assert run(programs, "hlorank-tune", "--help").returncode == 0
-    tuner = run(programs, "hlorank-tune", "report", ".")
-    assert tuner.returncode == 1 and "pip install 'hlorank[tune]'" in tuner.stderr, tuner.stderr
     missing = run(alone, "hlorank", "serve")
     assert missing.returncode == 1
     assert "ONNX Runtime is missing; run `pip install" in missing.stderr, missing.stderr

@@ -1,9 +1,10 @@
-"""Builds the wheel: the Python client, both programs, the default models, and what the demo ranks.
+"""Builds the wheels: that of the Python client, with both programs, the default models and what
+the demo ranks, and that of the tuner.
 
 Manual pages and completions of all programs lie where shells and `man` look for them in the
 folder of an environment, such as `~/.local`.
 
-Usage: build.py OUT [PROGRAMS [NATIVE]]: the folder of the wheel, that of the built programs
+Usage: build.py OUT [PROGRAMS [NATIVE]]: the folder of the wheels, that of the built programs
 (target/release by default), and, if those are for another processor, that of the same programs
 for this one, which write the manual. The tag of the platform is what auditwheel finds the
 programs to need.
@@ -21,6 +22,7 @@ from tempfile import TemporaryDirectory
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 CLIENT = REPOSITORY / "client" / "python"
+TUNER = REPOSITORY / "client" / "tuner"
 PACKAGE = "hlorank_programs"
 PROGRAMS = ("hlorank", "hlorank-server")
 DEMO = (
@@ -40,7 +42,7 @@ MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
 def build(out: Path, programs: Path, native: Path) -> Path:
-    """Returns the wheel."""
+    """Returns the wheel of the client; that of the tuner lies beside it."""
     with TemporaryDirectory() as folder:
         source = Path(folder, "source")
         stage(source, programs, native)
@@ -50,6 +52,11 @@ def build(out: Path, programs: Path, native: Path) -> Path:
         tag = f"--platform-tag=linux_{machine(programs / PROGRAMS[0])}"
         tagged = run("wheel", "tags", "--python-tag=py3", tag, str(built))
         run("auditwheel", "repair", "--wheel-dir", str(out), str(wheels / tagged.strip()))
+        # Of a copy, because setuptools leaves its work beside the sources.
+        tuner = Path(folder, "tuner")
+        ignored = shutil.ignore_patterns("tests", "examples", "build", "*.egg-info", "__pycache__")
+        shutil.copytree(TUNER, tuner, ignore=ignored)
+        run("pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(tuner))
     (wheel,) = out.glob("hlorank-*.whl")
     size = wheel.stat().st_size
     if size > MOST_BYTES:
@@ -103,11 +110,10 @@ def project(shared: list[str]) -> str:
     """
     text = (CLIENT / "pyproject.toml").read_text()
     text = text.replace("dependencies = [\n", f'dependencies = [\n    "{ONNXRUNTIME}",\n', 1)
-    text = text.replace("[project.scripts]\n", f"[project.scripts]\n{SCRIPTS}", 1)
     data = "[tool.setuptools.package-data]\n"
     text = text.replace(data, f'{data}{PACKAGE} = ["installed/**"]\n', 1)
     folders = sorted({str(Path(file).parent) for file in shared})
-    text += "\n[tool.setuptools.data-files]\n"
+    text += f"\n[project.scripts]\n{SCRIPTS}\n[tool.setuptools.data-files]\n"
     text += "".join(f'"{folder}" = ["{folder}/*"]\n' for folder in folders)
     read = tomllib.loads(text)
     workspace = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
-from conftest import DATA
+from servers import DATA
 
 import hlorank
 from hlorank import (

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import DATA
+from servers import DATA
 
 from hlorank import GraphFileError, read_graphs
 

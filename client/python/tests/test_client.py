@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
-from conftest import DATA, run_server
+from servers import DATA, run_server
 
 from hlorank import (
     AsyncClient,

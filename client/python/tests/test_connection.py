@@ -6,8 +6,8 @@ import re
 
 import grpc
 import pytest
-from conftest import DATA
 from recording_server import recording_server
+from servers import DATA
 
 from hlorank import ArgumentError, AsyncClient, Client, RefusedError, UnavailableError
 from hlorank.address import host_and_port

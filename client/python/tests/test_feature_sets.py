@@ -3,8 +3,8 @@ import asyncio
 import grpc
 import numpy as np
 import pytest
-from conftest import DATA, run_server
 from recording_server import answering_server, recording_server
+from servers import DATA, run_server
 
 from hlorank import (
     Adapt,

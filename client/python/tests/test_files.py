@@ -2,7 +2,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import DATA
+from servers import DATA
 
 from hlorank import Graph, GraphFileError, Layouts, Tiles, read_graphs
 from hlorank.messages import ModuleTuningData

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from conftest import DATA
+from servers import DATA
 
 from hlorank import Graph, GraphFileError
 from hlorank.messages import HloModuleProto, HloProto

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, run_server
 from page_commands import commands, partition
+from servers import REPOSITORY, run_server
 
 PAGE = REPOSITORY / "docs/learn-from-nothing.md"
 EXAMPLE = REPOSITORY / "client/python/examples/c_kernel"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import run_server
+from servers import run_server
 
 from hlorank import (
     Adapt,

@@ -3,8 +3,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import REPOSITORY
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from servers import REPOSITORY
 
 from hlorank import messages
 

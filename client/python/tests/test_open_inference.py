@@ -8,8 +8,8 @@ from http.client import HTTPConnection
 
 import numpy as np
 import pytest
-from conftest import DATA, REPOSITORY, run_server
 from google.protobuf.json_format import MessageToDict
+from servers import DATA, REPOSITORY, run_server
 
 from hlorank import Client, Fusions, Graph, Layouts, Tiles, read_graphs
 

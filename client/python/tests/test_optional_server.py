@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from conftest import run_process
+from servers import run_process
 
 from hlorank import ArgumentError, Client, optional_server
 from hlorank.optional_server import OptionalServer

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import DATA, REPOSITORY, command_line, run_server
 from page_commands import commands, partition
+from servers import DATA, REPOSITORY, command_line, run_server
 
 PAGE = REPOSITORY / "docs/bring-your-own-compiler.md"
 ARTIFACT = DATA / "loop_nests/registry"
@@ -59,7 +59,7 @@ def test_every_command_of_the_page_works_from_an_empty_folder(shell, tmp_path):
         printed = {}
         for command in after:
             more = SHORTER.get(command, "")
-            more += f" --server {address}" if command.startswith("python tune.py") else ""
+            more += f" --endpoint {address}" if command.startswith("python tune.py") else ""
             printed[command] = shell(command + more, **known)
     assert "loop-nests" in printed["hlorank models"]
     assert len(printed["python tune.py compare"].splitlines()) == 2 + 2 + 1

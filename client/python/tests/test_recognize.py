@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import DATA
+from servers import DATA
 
 from hlorank import GraphFileError
 from hlorank.graph_file import file_graphs

@@ -5,12 +5,12 @@ import time
 
 import grpc
 import pytest
-from conftest import run_server, server_program
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from recording_server import recording_server
+from servers import run_server, server_program
 
 from hlorank import (
     AsyncClient,

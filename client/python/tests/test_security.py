@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from conftest import run_server
+from servers import run_server
 
 from hlorank import AsyncClient, Client, RefusedError, UnavailableError
 

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
-from conftest import run_server
 from recording_server import answering_server, recording_server
+from servers import run_server
 
 from hlorank import (
     Adapt,

@@ -5,7 +5,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import command_line, run_server
+from servers import command_line, run_server
 
 from hlorank import Adapt, Client, Space
 

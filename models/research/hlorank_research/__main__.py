@@ -152,7 +152,6 @@ def _add_study(subparsers: Any) -> None:
     _add_tuner_study(add_kind(kinds, "layout", commands.study))
     _add_iree_study(add_kind(kinds, "iree", commands.study_iree))
     _add_fusion_study(add_kind(kinds, "fusion", commands.study_fusion))
-    _add_halide_study(add_kind(kinds, "halide", commands.study_halide))
     _add_trust_study(add_kind(kinds, "trust", commands.study_trust))
 
 
@@ -184,20 +183,6 @@ def _add_fusion_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes-without", type=float, default=10, help="without it (default: %(default)s)"
     )
-
-
-def _add_halide_study(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, required=True, help="folder of the measured graphs")
-    parser.add_argument(
-        "--pipelines",
-        nargs="+",
-        required=True,
-        metavar="NAME",
-        help="graphs that the model was not trained on",
-    )
-    _add_server(parser)
-    parser.add_argument("--model", help="model that ranks (default: that of the feature set)")
-    parser.add_argument("--out", type=Path, required=True, help="file of the results")
 
 
 def _add_trust_study(parser: argparse.ArgumentParser) -> None:

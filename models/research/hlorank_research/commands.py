@@ -46,7 +46,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 def _print_quality(judged: Any, folder: Path) -> None:
     """Prints the quality, and for tiles Kaufman's errors by application, which it also writes."""
-    from hlorank.measure.atomic_files import write_json
+    from hlorank_tune.measure.atomic_files import write_json
 
     from hlorank_research.comparisons.applications import application_errors, applications_table
     from hlorank_research.papers.losses import predicted_nanoseconds
@@ -177,19 +177,6 @@ def study_fusion(arguments: argparse.Namespace) -> None:
 
     limits = arguments.minutes, arguments.minutes_without
     print(run(arguments.programs, arguments.server, arguments.out, *limits))
-
-
-def study_halide(arguments: argparse.Namespace) -> None:
-    """Compare a few schedules that a server's model ranks first with all measured ones."""
-    from hlorank_research.studies.halide import study_halide as run
-
-    try:
-        table = run(
-            arguments.data, arguments.pipelines, arguments.server, arguments.out, arguments.model
-        )
-    except ValueError as error:
-        raise SystemExit(f"--data: {error}") from None
-    print(table)
 
 
 def study_trust(arguments: argparse.Namespace) -> None:

@@ -51,13 +51,12 @@ def test_the_command_names_the_folder_that_is_wrong(tmp_path, monkeypatch):
 
 def test_the_shipped_cost_model_predicts_what_halide_prints():
     pytest.importorskip("halide", reason="halide is not installed")
-    from hlorank.halide.adams2019 import apply_schedule
-    from hlorank.halide.features import FEATURE_SET
-    from hlorank.halide.schedule import Draw
-
     from hlorank_research.comparisons.halide_cost import HalideCostModel, trained_again
     from hlorank_training.data.feature_graphs import FeatureGraph
+    from hlorank_training.measuring.halide.adams2019 import apply_schedule
+    from hlorank_training.measuring.halide.features import FEATURE_SET
     from hlorank_training.measuring.halide.random_pipelines import random_pipeline
+    from hlorank_training.measuring.halide.schedule import Draw
 
     found = [apply_schedule(random_pipeline(6), Draw(0, beam=beam)) for beam in (1, 2, 4)]
     printed = [schedule.predicted_milliseconds for schedule in found]

@@ -15,7 +15,7 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank.measure.schema import HloModuleProto  # noqa: E402
+from hlorank_tune.measure.schema import HloModuleProto  # noqa: E402
 from jaxlib import _hlo  # noqa: E402
 
 from hlorank_research.fixtures.text_check import (  # noqa: E402

@@ -3,12 +3,12 @@ import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
-from hlorank.measure.fusion.builder import Builder
-from hlorank.measure.fusion.graph import FusionGraph
-from hlorank.measure.fusion.kernels import configuration
-from hlorank.measure.fusion.limits import UNLIMITED
-from hlorank.measure.fusion.write import lone_kernel
-from hlorank.measure.schema import ModuleTuningData, ShapeProto
+from hlorank_tune.measure.fusion.builder import Builder
+from hlorank_tune.measure.fusion.graph import FusionGraph
+from hlorank_tune.measure.fusion.kernels import configuration
+from hlorank_tune.measure.fusion.limits import UNLIMITED
+from hlorank_tune.measure.fusion.write import lone_kernel
+from hlorank_tune.measure.schema import ModuleTuningData, ShapeProto
 
 from hlorank_research.comparisons.fusions import fusion_tables, held_out_predictions
 from hlorank_research.comparisons.kernel_sums import kernel_sums

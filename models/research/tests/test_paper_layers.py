@@ -11,7 +11,7 @@ from pathlib import Path  # noqa: E402
 
 import architecture_checks as checks  # noqa: E402
 import numpy as np  # noqa: E402
-from hlorank.measure.schema import TuningData  # noqa: E402
+from hlorank_tune.measure.schema import TuningData  # noqa: E402
 
 from hlorank_research.papers.kaufman import Kaufman, KaufmanSettings  # noqa: E402
 from hlorank_research.papers.kaufman_layers import (  # noqa: E402

@@ -32,9 +32,8 @@ def collect(arguments: argparse.Namespace) -> None:
 
         collect_tvm(arguments.out, arguments.minutes, Protocol(), CandidateLimits())
     elif arguments.task == "feature-set":
-        from hlorank.halide.schedules import PROTOCOL
-
         from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
+        from hlorank_training.measuring.halide.schedules import PROTOCOL
 
         collect_halide(arguments.out, arguments.minutes, PROTOCOL, ScheduleLimits())
     elif arguments.task == "fusion":
@@ -55,7 +54,7 @@ def collect(arguments: argparse.Namespace) -> None:
 
         collect_triton(arguments.out, arguments.minutes, PROTOCOL)
     else:
-        from hlorank.measure.rounds import Protocol
+        from hlorank_tune.measure.rounds import Protocol
 
         from hlorank_training.measuring.choose_tiles import TileLimits
         from hlorank_training.measuring.collect_tile import collect_tile

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hlorank.measure.atomic_files import read_json, write_json
+from hlorank_tune.measure.atomic_files import read_json, write_json
 
 from hlorank_training.data.kernels import KernelData, family_folds, read_kernels
 from hlorank_training.judging.fusions import FusionQuality, ceiling, fusion_quality, passes_tau

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hlorank.measure.atomic_files import read_json, write_json
+from hlorank_tune.measure.atomic_files import read_json, write_json
 from torch import nn
 
 from hlorank_training.data.dataset import Measured

@@ -1,7 +1,7 @@
 """Measured graphs of a feature set whose run times follow a rule."""
 
 import numpy as np
-from hlorank.measure.atomic_files import write_json
+from hlorank_tune.measure.atomic_files import write_json
 
 
 def write_graph(folder, number, **changed):

@@ -9,14 +9,14 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank.measure.fusion import draw  # noqa: E402
-from hlorank.measure.fusion.graph import FusionGraph  # noqa: E402
-from hlorank.measure.fusion.proof import compiled_kernels, wanted_kernels  # noqa: E402
-from hlorank.measure.fusion.write import fused_program  # noqa: E402
-from hlorank.measure.lower import flat_arguments, lower  # noqa: E402
-from hlorank.measure.rounds import Protocol  # noqa: E402
-from hlorank.measure.schema import HloModuleProto, ModuleTuningData, TuningData  # noqa: E402
-from hlorank.measure.workers import Worker  # noqa: E402
+from hlorank_tune.measure.fusion import draw  # noqa: E402
+from hlorank_tune.measure.fusion.graph import FusionGraph  # noqa: E402
+from hlorank_tune.measure.fusion.proof import compiled_kernels, wanted_kernels  # noqa: E402
+from hlorank_tune.measure.fusion.write import fused_program  # noqa: E402
+from hlorank_tune.measure.lower import flat_arguments, lower  # noqa: E402
+from hlorank_tune.measure.rounds import Protocol  # noqa: E402
+from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData, TuningData  # noqa: E402
+from hlorank_tune.measure.workers import Worker  # noqa: E402
 from jaxlib import _hlo  # noqa: E402
 
 from hlorank_training.measuring import collect_fusion as module  # noqa: E402

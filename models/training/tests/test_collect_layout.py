@@ -7,10 +7,10 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank.measure.constrain import configurable_nodes  # noqa: E402
-from hlorank.measure.execute import Executable  # noqa: E402
-from hlorank.measure.rounds import Protocol  # noqa: E402
-from hlorank.measure.schema import ModuleTuningData  # noqa: E402
+from hlorank_tune.measure.constrain import configurable_nodes  # noqa: E402
+from hlorank_tune.measure.execute import Executable  # noqa: E402
+from hlorank_tune.measure.rounds import Protocol  # noqa: E402
+from hlorank_tune.measure.schema import ModuleTuningData  # noqa: E402
 
 from hlorank_training.measuring import collect_layout as module  # noqa: E402
 from hlorank_training.measuring.collect_layout import COLLECTIONS, LayoutLimits, collect_layout  # noqa: E402

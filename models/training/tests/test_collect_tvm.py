@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("tvm", reason="tvm is not installed")
 
-from hlorank.measure.atomic_files import read_json
 from hlorank.tvm_trace import COLUMNS, FEATURE_SET
+from hlorank_tune.measure.atomic_files import read_json
 
 from hlorank_training.measuring.tvm.candidates import tasks_of
 from hlorank_training.measuring.tvm.collect import (

@@ -7,17 +7,17 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
 
-from hlorank.measure.constrain import (  # noqa: E402
+from hlorank_tune.measure.constrain import (  # noqa: E402
     CONFIGURABLE_OPCODES,
     UNCHANGED,
     configurable_nodes,
     constrained,
 )
-from hlorank.measure.execute import Executable  # noqa: E402
-from hlorank.measure.lower import lower  # noqa: E402
-from hlorank.measure.results import largest_difference  # noqa: E402
-from hlorank.measure.schema import HloInstructionProto, HloModuleProto  # noqa: E402
-from hlorank.measure.tuning_data import layout_tuning_data  # noqa: E402
+from hlorank_tune.measure.execute import Executable  # noqa: E402
+from hlorank_tune.measure.lower import lower  # noqa: E402
+from hlorank_tune.measure.results import largest_difference  # noqa: E402
+from hlorank_tune.measure.schema import HloInstructionProto, HloModuleProto  # noqa: E402
+from hlorank_tune.measure.tuning_data import layout_tuning_data  # noqa: E402
 
 from hlorank_training.measuring.draw_layouts import offspring, random_configuration  # noqa: E402
 from hlorank_training.measuring.layers import attention  # noqa: E402

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from hlorank.measure.atomic_files import write_atomically, write_json
-from hlorank.measure.schema import HloModuleProto, TuningData
-from hlorank.measure.tuning_data import Tile, layout_tuning_data, tile_tuning_data
+from hlorank_tune.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.schema import HloModuleProto, TuningData
+from hlorank_tune.measure.tuning_data import Tile, layout_tuning_data, tile_tuning_data
 
 from hlorank_training.measuring.describe import describe
 from hlorank_training.reports.plots import plot_curves

@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from hlorank.measure.atomic_files import write_json
+from hlorank_tune.measure.atomic_files import write_json
 
 from hlorank_training.measuring.describe_kernels import describe_kernels
 from hlorank_training.measuring.kernel_times import label

@@ -10,7 +10,7 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 from feature_set_examples import write_graph  # noqa: E402
-from hlorank.measure.atomic_files import read_json, write_json  # noqa: E402
+from hlorank_tune.measure.atomic_files import read_json, write_json  # noqa: E402
 
 from hlorank_training.__main__ import main  # noqa: E402
 from hlorank_training.data.feature_graphs import held_out_folds, read_feature_graphs  # noqa: E402

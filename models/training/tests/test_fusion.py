@@ -7,19 +7,19 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
-from hlorank.measure.execute import Executable, on_device  # noqa: E402
-from hlorank.measure.fusion import draw  # noqa: E402
-from hlorank.measure.fusion.loop import looped  # noqa: E402
-from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, LOOPED  # noqa: E402
-from hlorank.measure.fusion.prepare import prepare  # noqa: E402
-from hlorank.measure.fusion.proof import (  # noqa: E402
+from hlorank_tune.measure.execute import Executable, on_device  # noqa: E402
+from hlorank_tune.measure.fusion import draw  # noqa: E402
+from hlorank_tune.measure.fusion.loop import looped  # noqa: E402
+from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, LOOPED  # noqa: E402
+from hlorank_tune.measure.fusion.prepare import prepare  # noqa: E402
+from hlorank_tune.measure.fusion.proof import (  # noqa: E402
     compiled_kernels,
     difference,
     wanted_kernels,
 )
-from hlorank.measure.fusion.write import fused_program, lone_kernel  # noqa: E402
-from hlorank.measure.lower import flat_arguments, lower  # noqa: E402
-from hlorank.measure.results import largest_difference  # noqa: E402
+from hlorank_tune.measure.fusion.write import fused_program, lone_kernel  # noqa: E402
+from hlorank_tune.measure.lower import flat_arguments, lower  # noqa: E402
+from hlorank_tune.measure.results import largest_difference  # noqa: E402
 
 from hlorank_training.measuring import light_programs as light  # noqa: E402
 from hlorank_training.measuring.fusion_zoo import fusion_programs  # noqa: E402

@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("halide", reason="halide is not installed")
 
-from hlorank.measure.atomic_files import read_json
-from hlorank.measure.results import largest_difference
-from hlorank.measure.rounds import Protocol
+from hlorank_tune.measure.atomic_files import read_json
+from hlorank_tune.measure.results import largest_difference
+from hlorank_tune.measure.rounds import Protocol
 
 from hlorank_training.measuring import kernels as families
 from hlorank_training.measuring.choose_tiles import TileLimits, choose_tiles

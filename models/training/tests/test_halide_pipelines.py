@@ -9,22 +9,21 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("halide", reason="halide is not installed")
 
 import halide as hl
-from hlorank.halide.adams2019 import apply_schedule
-from hlorank.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
-from hlorank.halide.generators import pipeline_of_generator
-from hlorank.halide.messages import Compile, Compiled, Failed, Search
-from hlorank.halide.pipeline import Pipeline, PipelineError
-from hlorank.halide.schedule import Draw
-from hlorank.halide.stages import stage_graph
-from hlorank.halide.weights import shipped_weights
-from hlorank.halide.worker import Programs, serve
-from hlorank.measure.atomic_files import read_json
-from hlorank.measure.rounds import Protocol
-from hlorank.measure.workers import Worker
+from hlorank_tune.measure.atomic_files import read_json
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.measure.workers import Worker
 
 from hlorank_training.measuring.halide import collect
+from hlorank_training.measuring.halide.adams2019 import apply_schedule
 from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
+from hlorank_training.measuring.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
+from hlorank_training.measuring.halide.messages import Compile, Compiled, Failed, Search
+from hlorank_training.measuring.halide.pipeline import Pipeline, PipelineError
 from hlorank_training.measuring.halide.random_pipelines import RandomPipeline, random_pipeline
+from hlorank_training.measuring.halide.schedule import Draw
+from hlorank_training.measuring.halide.stages import stage_graph
+from hlorank_training.measuring.halide.weights import shipped_weights
+from hlorank_training.measuring.halide.worker import Programs, serve
 
 TEN = 6
 """A pipeline of ten stages."""
@@ -203,50 +202,11 @@ def test_results_of_every_type_are_compared_and_nan_is_equal_to_nan(kind, functi
 
 def test_an_error_of_the_harness_says_nothing_of_the_schedule(monkeypatch):
     programs = Programs(lambda: one_input(hl.Float(32), hl.sqrt))
-    monkeypatch.setattr("hlorank.halide.worker._current", programs)
+    monkeypatch.setattr("hlorank_training.measuring.halide.worker._current", programs)
     monkeypatch.setattr(programs, "_results", lambda: 1 / 0)
     sent = []
     serve(SimpleNamespace(send=sent.append), Compile(Draw(0), 10.0))
     assert sent[0] == Failed("ZeroDivisionError: division by zero", None)
-
-
-class Scaled(hl.Generator):
-    factor = hl.GeneratorParam(2)
-    fast = hl.GeneratorParam(True)
-    taken = hl.InputBuffer(None, 1)
-    gain = hl.InputScalar(hl.Float(32))
-    given = hl.OutputBuffer(hl.Float(32), 1)
-
-    def generate(self):
-        assert self.using_autoscheduler()
-        self.given[u] = hl.cast(hl.Float(32), self.taken[u]) * self.factor * self.gain
-        self.taken.set_estimates([(0, 512)])
-        self.gain.set_estimate(2.0)
-        if self.fast:
-            self.given.set_estimates([(0, 512)])
-
-
-def test_a_generator_class_is_a_pipeline():
-    values = {"taken.type": "uint8", "factor": "3"}
-    programs = Programs(lambda: pipeline_of_generator(Scaled, values))
-    assert isinstance(programs.compile(Draw(0), slowest=10.0), Compiled)
-    taken, gain = programs._inputs
-    assert np.array_equal(programs._expected[0], np.array(taken) * 6.0) and gain == 2.0
-
-
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ({}, "Scaled cannot be built: No type has been specified for taken"),
-        ({"taken.type": "uint8", "speed": "1"}, "no GeneratorParam speed, only factor, fast"),
-        ({"taken.type": "uint8", "factor": "two"}, "factor of Scaled is 'two', expected a value"),
-        ({"taken.type": "uint8", "fast": "maybe"}, "fast of Scaled is 'maybe'"),
-        ({"taken.type": "uint8", "fast": "false"}, r"output given\S* has no estimates"),
-    ],
-)
-def test_a_generator_that_cannot_be_built_says_why(values, reason):
-    with pytest.raises(PipelineError, match=reason):
-        pipeline_of_generator(Scaled, values)
 
 
 def test_a_pipeline_that_cannot_be_run_says_why_before_it_is_compiled():

@@ -3,7 +3,7 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
-from hlorank.measure.results import largest_difference  # noqa: E402
+from hlorank_tune.measure.results import largest_difference  # noqa: E402
 
 from hlorank_training.measuring import kernels as families  # noqa: E402
 from hlorank_training.measuring.choose_tiles import (  # noqa: E402

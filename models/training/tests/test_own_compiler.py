@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from hlorank.measure.atomic_files import read_json
+from hlorank_tune.measure.atomic_files import read_json
 
 from hlorank_training.__main__ import main
 

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank.measure.atomic_files import write_json
+from hlorank_tune.measure.atomic_files import write_json
 
 from hlorank_training.data.prepare import Prepared, prepare, split_sources
 from hlorank_training.data.sources import Source

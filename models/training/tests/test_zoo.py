@@ -8,7 +8,7 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
-from hlorank.measure.results import largest_difference  # noqa: E402
+from hlorank_tune.measure.results import largest_difference  # noqa: E402
 
 from hlorank_training.measuring.layers import attention  # noqa: E402
 from hlorank_training.measuring.networks import mixer, plain_convnet  # noqa: E402

@@ -191,11 +191,11 @@ def main() -> None:
         count = 2000 if command is optimizing else 32
         command.add_argument("--schedules", type=int, default=count, help="(default: %(default)s)")
     for command in (comparing, optimizing):
-        command.add_argument("--server", default="127.0.0.1:7070", help="(default: %(default)s)")
+        command.add_argument("--endpoint", default="127.0.0.1:7070", help="(default: %(default)s)")
     given = parser.parse_args()
     if given.command == "measure":
         return collect(given.folder, given.programs, given.schedules)
-    with Client(given.server) as client:
+    with Client(given.endpoint) as client:
         if given.command == "compare":
             compare(client, given.programs, given.schedules)
         else:

@@ -1,4 +1,4 @@
-"""What the adapter of another tuner needs; it imports neither a compiler nor ``hlorank.tune``.
+"""What the adapter of another tuner needs; it imports neither a compiler nor ``hlorank_tune``.
 
 * ``connection.connect`` returns a client of a server that answers
 * ``experience.Experience`` predicts candidates, learns from what was measured, and suggests what to

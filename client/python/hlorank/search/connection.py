@@ -17,7 +17,7 @@ def server_error(error: HlorankError) -> ServerError:
     what = "no server answers" if is_absent else "the server does not rank this program"
     return ServerError(
         f"{what}: {error}; start a server or choose another "
-        "with --server ADDRESS, or search by measurements alone with --without-model"
+        "with --endpoint ADDRESS, or search by measurements alone with --without-model"
     )
 
 

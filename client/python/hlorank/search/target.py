@@ -1,6 +1,6 @@
 """The name of what run times are measured on."""
 
-from hlorank.measure.processor import processor
+import platform
 
 TARGET_BYTES = 256
 """Maximum length of a target."""
@@ -14,3 +14,15 @@ def default_target(compiler: str, threads: int = 1) -> str:
     counted = {0: "all threads", 1: "1 thread"}.get(threads, f"{threads} threads")
     name = f"{processor()}, {compiler}, {counted}"
     return name.encode()[:TARGET_BYTES].decode(errors="ignore")
+
+
+def processor() -> str:
+    """Returns the processor's model name, or its architecture if the name is unknown."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = [
+                line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+            ]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or platform.machine()

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from conftest import DATA, run_server
+from servers import DATA, run_server
 
 from hlorank import Adapt, Client, Tiles, read_graphs
 from hlorank.errors import HlorankError, UnavailableError

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from conftest import run_empty_server
+from servers import run_empty_server
 
 from hlorank import Client
 

@@ -4,7 +4,7 @@ import warnings
 from itertools import product
 
 import pytest
-from conftest import run_empty_server
+from servers import run_empty_server
 
 from hlorank import Client
 

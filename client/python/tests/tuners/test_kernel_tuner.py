@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY, run_empty_server
+from servers import REPOSITORY, run_empty_server
 
 from hlorank import ArgumentError, Client
 

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from conftest import run_empty_server
+from servers import run_empty_server
 
 from hlorank import ArgumentError, Client
 

@@ -4,7 +4,7 @@ import re
 import runpy
 
 import pytest
-from conftest import REPOSITORY
+from servers import REPOSITORY
 
 PAGE = "docs/in-your-tuner.md"
 

@@ -10,7 +10,7 @@ import warnings
 from statistics import median
 
 import pytest
-from conftest import run_empty_server
+from servers import run_empty_server
 
 from hlorank import Client
 

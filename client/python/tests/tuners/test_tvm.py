@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import run_empty_server, run_process
+from servers import run_empty_server, run_process
 
 pytest.importorskip("tvm", reason="tvm is not installed")
 

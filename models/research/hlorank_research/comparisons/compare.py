@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from hlorank.measure.atomic_files import write_json
+from hlorank_tune.measure.atomic_files import write_json
 from tqdm import tqdm
 
 from hlorank_research.comparisons.applications import application_errors, table_mean

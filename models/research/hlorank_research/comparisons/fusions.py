@@ -7,7 +7,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from hlorank.measure.atomic_files import read_json, write_json
+from hlorank_tune.measure.atomic_files import read_json, write_json
 
 from hlorank_research.comparisons.kernel_trees import KernelTrees
 from hlorank_research.papers.reduced_kernel_time import (

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from hlorank.halide.features import CONFIG_FEATURES
-from hlorank.halide.weights import shipped_weights
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from hlorank_training.data.feature_graphs import FeatureGraph
+from hlorank_training.measuring.halide.features import CONFIG_FEATURES
+from hlorank_training.measuring.halide.weights import shipped_weights
 
 _FLAGS = 7
 """First columns of the nodes, which the cost model does not read."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hlorank.measure.fusion.graph import FusionGraph
-from hlorank.measure.fusion.inline import inlined
-from hlorank.measure.fusion.limits import Evaluations
-from hlorank.measure.fusion.opcodes import EXPENSIVE, FREE
+from hlorank_tune.measure.fusion.graph import FusionGraph
+from hlorank_tune.measure.fusion.inline import inlined
+from hlorank_tune.measure.fusion.limits import Evaluations
+from hlorank_tune.measure.fusion.opcodes import EXPENSIVE, FREE
 
 _GROUPS = {
     "divide": {"divide", "remainder", "rsqrt", "sqrt"},

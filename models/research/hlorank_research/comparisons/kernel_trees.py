@@ -1,7 +1,7 @@
 """The floor for a model of kernels: boosted trees on sums over nodes."""
 
 import numpy as np
-from hlorank.measure.schema import ModuleTuningData
+from hlorank_tune.measure.schema import ModuleTuningData
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 

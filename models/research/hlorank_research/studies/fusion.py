@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hlorank.measure.atomic_files import read_json, write_json
-from hlorank.measure.rounds import Protocol
-from hlorank.tune import Run, Settings
-from hlorank.tune.xla import FusionProgram, side_by_side, tune
+from hlorank_tune import Run, Settings
+from hlorank_tune.measure.atomic_files import read_json, write_json
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.xla import FusionProgram, side_by_side, tune
 
 from hlorank_training.measuring.fusion_zoo import fusion_programs
 from hlorank_training.measuring.zoo import Network

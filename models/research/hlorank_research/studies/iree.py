@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hlorank.iree.measure import measure_modules, measuring_worker
-from hlorank.iree.runtime import ProgramSubject
-from hlorank.measure.atomic_files import read_json, write_json
-from hlorank.measure.rounds import Protocol
-from hlorank.tune import Run, Settings, search
-from hlorank.tune.iree import SPEC_FILE, IreeCompiler, StablehloProgram, program_modules
-from hlorank.tune.xla import Program
+from hlorank_tune import Run, Settings, search
+from hlorank_tune.iree import SPEC_FILE, IreeCompiler, StablehloProgram, program_modules
+from hlorank_tune.iree.measure import measure_modules, measuring_worker
+from hlorank_tune.iree.runtime import ProgramSubject
+from hlorank_tune.measure.atomic_files import read_json, write_json
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.xla import Program
 from rich.console import Console
 
 from hlorank_research.reports.plots import plot_gains

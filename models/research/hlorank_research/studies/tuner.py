@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from hlorank.measure.lower import lower
-from hlorank.tune import RESULTS_FILE, Run, Settings, read_run
-from hlorank.tune.report import plot_curves
-from hlorank.tune.xla import Program, tune
+from hlorank_tune import RESULTS_FILE, Run, Settings, read_run
+from hlorank_tune.measure.lower import lower
+from hlorank_tune.report import plot_curves
+from hlorank_tune.xla import Program, tune
 from tqdm import tqdm
 
 from hlorank_training.data.prepare import Prepared

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hlorank.measure.atomic_files import read_json
+from hlorank_tune.measure.atomic_files import read_json
 
 from hlorank_training.data.split import shuffled
 from hlorank_training.metrics.ranking import kendall_tau

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from hlorank.measure.atomic_files import read_json
-from hlorank.measure.schema import ModuleTuningData
+from hlorank_tune.measure.atomic_files import read_json
+from hlorank_tune.measure.schema import ModuleTuningData
 from tqdm import tqdm
 
 from hlorank_training.data.featurize import feature_digest, run

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlorank.measure.atomic_files import read_json
+from hlorank_tune.measure.atomic_files import read_json
 
 from hlorank_training.data.featurize import run
 

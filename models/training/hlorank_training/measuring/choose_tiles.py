@@ -6,7 +6,7 @@ from itertools import product
 from zlib import crc32
 
 import numpy as np
-from hlorank.measure.tuning_data import Tile
+from hlorank_tune.measure.tuning_data import Tile
 
 from hlorank_training.measuring.kernel import Kernel
 

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hlorank.measure.atomic_files import write_atomically, write_json
-from hlorank.measure.execute import backend
-from hlorank.measure.fusion.graph import packed
-from hlorank.measure.rounds import Protocol
-from hlorank.measure.schema import ModuleTuningData, TuningData
-from hlorank.measure.workers import Worker, WorkerError
+from hlorank_tune.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.execute import backend
+from hlorank_tune.measure.fusion.graph import packed
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.measure.schema import ModuleTuningData, TuningData
+from hlorank_tune.measure.workers import Worker, WorkerError
 from tqdm import tqdm
 
 from hlorank_training.measuring.draw_fusions import FusionLimits

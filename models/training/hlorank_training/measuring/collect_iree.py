@@ -19,19 +19,19 @@ from zlib import crc32
 import jax
 import numpy as np
 from hlorank.errors import UnsupportedDispatch
-from hlorank.iree.compile_worker import Compiler
-from hlorank.iree.compiler import STABLEHLO_FLAGS, CompileError
-from hlorank.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
-from hlorank.iree.harness import harness
-from hlorank.iree.hlo import kernel_hlo
-from hlorank.iree.measure import Measured, measure_modules, measuring_worker
-from hlorank.iree.runtime import DispatchSubject
-from hlorank.iree.tiles import TileSizes
-from hlorank.measure.atomic_files import read_json, write_atomically
-from hlorank.measure.rounds import Protocol, Timing
-from hlorank.measure.schema import HloModuleProto, TuningData
-from hlorank.measure.tuning_data import Tile, tile_tuning_data
-from hlorank.measure.workers import Worker, WorkerError
+from hlorank_tune.iree.compile_worker import Compiler
+from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError
+from hlorank_tune.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
+from hlorank_tune.iree.harness import harness
+from hlorank_tune.iree.hlo import kernel_hlo
+from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
+from hlorank_tune.iree.runtime import DispatchSubject
+from hlorank_tune.iree.tiles import TileSizes
+from hlorank_tune.measure.atomic_files import read_json, write_atomically
+from hlorank_tune.measure.rounds import Protocol, Timing
+from hlorank_tune.measure.schema import HloModuleProto, TuningData
+from hlorank_tune.measure.tuning_data import Tile, tile_tuning_data
+from hlorank_tune.measure.workers import Worker, WorkerError
 from jaxlib import _hlo
 from tqdm import tqdm
 
@@ -42,6 +42,7 @@ from hlorank_training.measuring.random_kernels import RandomKernel, random_kerne
 PROTOCOL = Protocol(warmups=1, rounds=8, most_rounds=48, seconds=0.4, tries=20)
 MICROSECONDS = (3.0, 30_000.0)
 """Run times of the default between which a dispatch is measured."""
+COMPILE_WORKER = "hlorank_tune.iree.compile_worker"
 SECONDS = 4.0
 """How long a tile may compile. A tile that takes longer is a row without a run time."""
 _LATE = 3
@@ -155,7 +156,7 @@ def collect_iree(folder: Path, minutes: float, protocol: Protocol) -> None:
         measuring = measurer.processors
         others = sorted(os.sched_getaffinity(0) - set(measuring))
         here, *there = (
-            Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker", where)), SECONDS)
+            Compiler(stack.enter_context(Worker(COMPILE_WORKER, where)), SECONDS)
             for where in (measuring, others)
             if where
         )

@@ -13,13 +13,13 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from hlorank.measure.atomic_files import write_atomically
-from hlorank.measure.constrain import UNCHANGED, Configuration, configurable_nodes, constrained
-from hlorank.measure.execute import Executable, backend
-from hlorank.measure.lower import lower
-from hlorank.measure.results import largest_difference
-from hlorank.measure.rounds import Protocol, Timing, measure
-from hlorank.measure.tuning_data import layout_tuning_data
+from hlorank_tune.measure.atomic_files import write_atomically
+from hlorank_tune.measure.constrain import UNCHANGED, Configuration, configurable_nodes, constrained
+from hlorank_tune.measure.execute import Executable, backend
+from hlorank_tune.measure.lower import lower
+from hlorank_tune.measure.results import largest_difference
+from hlorank_tune.measure.rounds import Protocol, Timing, measure
+from hlorank_tune.measure.tuning_data import layout_tuning_data
 from tqdm import tqdm
 
 from hlorank_training.measuring.draw_layouts import offspring, random_configuration

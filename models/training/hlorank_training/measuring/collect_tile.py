@@ -8,13 +8,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from hlorank.measure.atomic_files import write_atomically
-from hlorank.measure.execute import backend
-from hlorank.measure.lower import lower
-from hlorank.measure.results import largest_difference
-from hlorank.measure.rounds import Protocol, measure
-from hlorank.measure.schema import TuningData
-from hlorank.measure.tuning_data import Tile, tile_tuning_data
+from hlorank_tune.measure.atomic_files import write_atomically
+from hlorank_tune.measure.execute import backend
+from hlorank_tune.measure.lower import lower
+from hlorank_tune.measure.results import largest_difference
+from hlorank_tune.measure.rounds import Protocol, measure
+from hlorank_tune.measure.schema import TuningData
+from hlorank_tune.measure.tuning_data import Tile, tile_tuning_data
 from tqdm import tqdm
 
 from hlorank_training.measuring.choose_tiles import TileLimits, measured_tiles

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hlorank.measure.atomic_files import read_json
+from hlorank_tune.measure.atomic_files import read_json
 
 from hlorank_training.measuring.kernel_times import label
 from hlorank_training.metrics.ranking import kendall_tau

@@ -5,9 +5,9 @@ from functools import partial
 from zlib import crc32
 
 import numpy as np
-from hlorank.measure.fusion import draw
-from hlorank.measure.fusion.kernels import Configuration, Kernel
-from hlorank.measure.fusion.prepare import Prepared
+from hlorank_tune.measure.fusion import draw
+from hlorank_tune.measure.fusion.kernels import Configuration, Kernel
+from hlorank_tune.measure.fusion.prepare import Prepared
 
 _FLIPS = (1, 2, 4, 8, 16)
 _TRIES = 4

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from hlorank.measure.constrain import (
+from hlorank_tune.measure.constrain import (
     MAX_RANK,
     UNCHANGED,
     ConfigurableNode,

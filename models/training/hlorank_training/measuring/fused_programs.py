@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlorank.measure.fusion.graph import FusionGraph
-from hlorank.measure.fusion.prepare import Prepared
-from hlorank.measure.fusion.proof import wanted_kernels
-from hlorank.measure.fusion.write import fused_program
-from hlorank.measure.lower import flat_arguments, lower
-from hlorank.measure.rounds import Protocol, Timing
-from hlorank.measure.schema import HloModuleProto
-from hlorank.measure.workers import Worker, WorkerError
+from hlorank_tune.measure.fusion.graph import FusionGraph
+from hlorank_tune.measure.fusion.prepare import Prepared
+from hlorank_tune.measure.fusion.proof import wanted_kernels
+from hlorank_tune.measure.fusion.write import fused_program
+from hlorank_tune.measure.lower import flat_arguments, lower
+from hlorank_tune.measure.rounds import Protocol, Timing
+from hlorank_tune.measure.schema import HloModuleProto
+from hlorank_tune.measure.workers import Worker, WorkerError
 
 from hlorank_training.measuring.draw_fusions import Drawn, FusionLimits, drawn_fusions
 from hlorank_training.measuring.fusion_worker import Add, Begin, Begun, Failed, Measure

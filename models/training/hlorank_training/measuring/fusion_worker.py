@@ -10,13 +10,13 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from hlorank.measure.execute import Executable, on_device
-from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, OWN_FUSION
-from hlorank.measure.fusion.prepare import from_compiled
-from hlorank.measure.fusion.proof import KernelSet, compiled_kernels, difference
-from hlorank.measure.results import largest_difference
-from hlorank.measure.rounds import Protocol, Timing, measure
-from hlorank.measure.schema import HloModuleProto
+from hlorank_tune.measure.execute import Executable, on_device
+from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, OWN_FUSION
+from hlorank_tune.measure.fusion.prepare import from_compiled
+from hlorank_tune.measure.fusion.proof import KernelSet, compiled_kernels, difference
+from hlorank_tune.measure.results import largest_difference
+from hlorank_tune.measure.rounds import Protocol, Timing, measure
+from hlorank_tune.measure.schema import HloModuleProto
 
 from hlorank_training.measuring.lone_kernels import LoneTimes, empty_program, time_kernel
 

@@ -7,7 +7,7 @@ from math import pi, sqrt
 from typing import Any
 
 import numpy as np
-from hlorank.measure.tuning_data import Tile
+from hlorank_tune.measure.tuning_data import Tile
 
 from hlorank_training.measuring.kernel import Kernel
 from hlorank_training.measuring.loop_nest import LARGEST, SUM, Array, LoopNest, hl

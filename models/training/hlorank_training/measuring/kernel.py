@@ -11,7 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from hlorank.measure.tuning_data import Tile
+from hlorank_tune.measure.tuning_data import Tile
 from jax import lax
 
 Shape = tuple[int, ...]

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hlorank.measure.fusion.graph import FusionGraph, unpacked
-from hlorank.measure.fusion.kernels import Kernel, configuration
-from hlorank.measure.fusion.limits import UNLIMITED
-from hlorank.measure.fusion.write import digest, lone_kernel, plain_kernel
+from hlorank_tune.measure.fusion.graph import FusionGraph, unpacked
+from hlorank_tune.measure.fusion.kernels import Kernel, configuration
+from hlorank_tune.measure.fusion.limits import UNLIMITED
+from hlorank_tune.measure.fusion.write import digest, lone_kernel, plain_kernel
 
 TIMES = "times.jsonl"
 """Name of the file in a collection's folder ``kernels``."""

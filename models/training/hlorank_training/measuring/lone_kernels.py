@@ -12,11 +12,11 @@ from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
-from hlorank.measure.execute import Executable, on_device
-from hlorank.measure.fusion.builder import Builder
-from hlorank.measure.fusion.loop import looped
-from hlorank.measure.fusion.passes import CHOSEN_FUSION, LOOPED
-from hlorank.measure.schema import ShapeProto
+from hlorank_tune.measure.execute import Executable, on_device
+from hlorank_tune.measure.fusion.builder import Builder
+from hlorank_tune.measure.fusion.loop import looped
+from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, LOOPED
+from hlorank_tune.measure.schema import ShapeProto
 
 PASSES = 2
 ROUNDS = 5

@@ -12,7 +12,7 @@ from functools import reduce
 from math import gcd
 from typing import Any
 
-from hlorank.measure.tuning_data import Tile
+from hlorank_tune.measure.tuning_data import Tile
 
 from hlorank_training.measuring.kernel import Kernel
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hlorank.measure.atomic_files import read_json
-from hlorank.measure.schema import ModuleTuningData, TuningData
+from hlorank_tune.measure.atomic_files import read_json
+from hlorank_tune.measure.schema import ModuleTuningData, TuningData
 
 _MODULES: dict[str, Callable[[bytes], Sequence[Any]]] = {
     "fusion": lambda content: [ModuleTuningData.FromString(content)],

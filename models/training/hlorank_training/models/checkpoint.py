@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from hlorank.measure.atomic_files import write_atomically
+from hlorank_tune.measure.atomic_files import write_atomically
 from torch import nn
 
 from hlorank_training.models.architecture import Registry

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from hlorank.measure.atomic_files import write_atomically
+from hlorank_tune.measure.atomic_files import write_atomically
 
 from hlorank_training.models.kernel_time import KernelTimeModel, KernelTimeSettings
 

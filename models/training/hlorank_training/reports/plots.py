@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from hlorank.measure.atomic_files import write_atomically
+from hlorank_tune.measure.atomic_files import write_atomically
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hlorank.measure.atomic_files import write_atomically
+from hlorank_tune.measure.atomic_files import write_atomically
 
 from hlorank_training.metrics.ranking import kendall_tau
 from hlorank_training.shipping.golden import Score

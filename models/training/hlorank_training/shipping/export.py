@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hlorank.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.atomic_files import write_atomically, write_json
 from torch import nn
 
 from hlorank_training.data.batch import BUCKETS, make_batch

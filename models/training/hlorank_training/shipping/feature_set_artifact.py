@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from blake3 import blake3
-from hlorank.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.atomic_files import write_atomically, write_json
 from torch import Tensor, nn
 from torch.export import Dim
 

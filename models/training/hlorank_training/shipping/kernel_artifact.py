@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from hlorank.measure.atomic_files import write_atomically, write_json
-from hlorank.measure.schema import ModuleTuningData
+from hlorank_tune.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.schema import ModuleTuningData
 from torch.export import Dim
 
 from hlorank_training.data.batch import BUCKETS

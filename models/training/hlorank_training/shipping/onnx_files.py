@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 import onnxruntime
 import torch
-from hlorank.measure.atomic_files import write_atomically
+from hlorank_tune.measure.atomic_files import write_atomically
 
 OPSET = 23
 

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import halide as hl
 import numpy as np
-from hlorank.halide.drawing import GREEDY, draws_after_greedy
-from hlorank.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
-from hlorank.halide.messages import Compiled, Failed, Searched
-from hlorank.halide.schedule import Draw
-from hlorank.halide.schedules import WORKER, ScheduleError, Schedules
-from hlorank.measure.atomic_files import write_atomically, write_json
-from hlorank.measure.rounds import Protocol, Timing
-from hlorank.measure.workers import Worker
+from hlorank_tune.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.rounds import Protocol, Timing
+from hlorank_tune.measure.workers import Worker
 from tqdm import tqdm
 
+from hlorank_training.measuring.halide.drawing import GREEDY, draws_after_greedy
+from hlorank_training.measuring.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
+from hlorank_training.measuring.halide.messages import Compiled, Failed, Searched
 from hlorank_training.measuring.halide.products import PRODUCTS
 from hlorank_training.measuring.halide.random_pipelines import SMALL, RandomPipeline
+from hlorank_training.measuring.halide.schedule import Draw
+from hlorank_training.measuring.halide.schedules import WORKER, ScheduleError, Schedules
 from hlorank_training.measuring.provenance import Collection, record
 
 _LARGE_EVERY = 6

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from random import Random
 
-from hlorank.halide.pipeline import Pipeline
-
 from hlorank_training.measuring.halide.canvas import Canvas, Tensor
 from hlorank_training.measuring.halide.operations import MAX_ELEMENTS, MIN_ELEMENTS, OPERATIONS
+from hlorank_training.measuring.halide.pipeline import Pipeline
 
 _EXTENTS = (48, 64, 96, 128, 192)
 _CHANNELS = (4, 8, 16, 32)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from hlorank.measure.atomic_files import write_atomically
-from hlorank.measure.rounds import Protocol, Timing
-from hlorank.measure.schema import HloModuleProto, TuningData
-from hlorank.measure.tuning_data import tile_tuning_data
+from hlorank_tune.measure.atomic_files import write_atomically
+from hlorank_tune.measure.rounds import Protocol, Timing
+from hlorank_tune.measure.schema import HloModuleProto, TuningData
+from hlorank_tune.measure.tuning_data import tile_tuning_data
 from tqdm import tqdm
 from triton.errors import TritonError
 

@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from hlorank.measure.tuning_data import Tile
+from hlorank_tune.measure.tuning_data import Tile
 
 Shape = tuple[int, ...]
 Constants = Mapping[str, Any]

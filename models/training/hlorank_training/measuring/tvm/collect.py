@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import tvm
-from hlorank.measure.atomic_files import write_atomically, write_json
-from hlorank.measure.rounds import Timing
 from hlorank.tvm_trace import COLUMNS, FEATURE_SET, columns_of, kind_of
+from hlorank_tune.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.rounds import Timing
 from tqdm import tqdm
 
 from hlorank_training.measuring.provenance import Collection, record

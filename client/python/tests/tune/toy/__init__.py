@@ -1,1 +1,0 @@
-"""A compiler for tests: it is this folder, and a line of ``hlorank.tune.compilers``."""

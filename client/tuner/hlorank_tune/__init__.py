@@ -1,0 +1,32 @@
+"""Tunes programs: asks a hlorank server which candidates are fast, and measures the best.
+
+``hlorank_tune.xla`` and ``hlorank_tune.iree`` are the compilers. What they have in common is here:
+``compiler.Compiler`` says what a compiler provides, ``search`` tunes with it, ``journal`` keeps
+every measurement, and ``report``, which needs matplotlib, writes a page.
+"""
+
+from hlorank.search import ServerError
+from hlorank_tune.compiler import Compiler
+from hlorank_tune.journal import RESULTS_FILE, JournalError
+from hlorank_tune.outcome import Outcome
+from hlorank_tune.run import Measurement, Run, read_run
+from hlorank_tune.settings import Settings
+from hlorank_tune.subject import InOrder, Strategy, Subject
+from hlorank_tune.tuning import search, side_by_side
+
+__all__ = [
+    "RESULTS_FILE",
+    "Compiler",
+    "InOrder",
+    "JournalError",
+    "Measurement",
+    "Outcome",
+    "Run",
+    "ServerError",
+    "Settings",
+    "Strategy",
+    "Subject",
+    "read_run",
+    "search",
+    "side_by_side",
+]

@@ -1,0 +1,102 @@
+"""The end of a search: the best candidates are measured again, and one of them wins."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hlorank_tune.budget import CONFIRMED, PARTS
+from hlorank_tune.compiler import Compiler
+from hlorank_tune.measuring import Measuring
+from hlorank_tune.outcome import Outcome
+from hlorank_tune.progress import Progress
+from hlorank_tune.run import Measurement
+from hlorank_tune.subject import Subject
+
+
+class Confirmation:
+    """Measures what a search found again, and chooses the winner."""
+
+    def __init__(self, compiler: Compiler[Any], progress: Progress, measuring: Measuring):
+        self._compiler = compiler
+        self._progress = progress
+        self._measuring = measuring
+
+    def run(self) -> None:
+        """Measures the fastest, the reference and the default again; chooses the winner.
+
+        Stops early if the time is over, but not before the first part. The reference wins if the
+        difference is within the noise.
+        """
+        run = self._progress.run
+        whole = self._compiler.whole
+        # A search that was stopped here has measured the whole program already.
+        if not run.of():
+            combined = list(self._compiler.combined(run, self._progress.phase))
+            self._progress.leave_alone(self._compiler.left_alone())
+            self._measure_combined(combined)
+        finalists = self._finalists()
+        if len(finalists) > 1:
+            # Parts that are spread over time tell drift of the machine from a gain.
+            took = 0.0
+            while len(run.parts) < self._compiler.parts and (
+                not run.parts or self._measuring.budget.left() > took
+            ):
+                begin = self._measuring.budget.spent()
+                self._confirm_part(whole, finalists)
+                took = self._measuring.budget.spent() - begin
+        self._choose()
+        self._progress.phase("")
+
+    def _measure_combined(self, combined: list[Any]) -> None:
+        """Measures the whole program without and with what was found of its parts."""
+        if not combined:
+            return
+        whole = self._compiler.whole
+        outcomes = self._measuring.confirm(whole, combined, "confirming: ")
+        for candidate, outcome in zip(combined, outcomes, strict=True):
+            self._progress.add(whole, candidate, outcome)
+
+    def _choose(self) -> None:
+        """Writes the winner, which is the reference if there is no other candidate."""
+        run = self._progress.run
+        measured = {m.number if m.candidate else 0: m.outcome for m in run.of()}
+        best, noise = winner(run.confirmed or measured)
+        candidate = run.measurements[best].candidate if best else {}
+        row = {"best": candidate, "noise": noise}
+        reason = "" if best else self._compiler.reason()
+        self._progress.write(row | ({"reason": reason} if reason else {}))
+
+    def _finalists(self) -> list[Measurement]:
+        """Returns the reference, the default, and the fastest candidates."""
+        run = self._progress.run
+        if run.parts:
+            return [run.measurements[number] for number in run.parts[0]]
+        working = [m for m in run.fastest() if m.candidate]
+        default = [m for m in working if m.candidate == run.default]
+        chosen = {m.number: m for m in [*run.of()[:1], *default, *working[:CONFIRMED]]}
+        return list(chosen.values())
+
+    def _confirm_part(self, whole: Subject[Any], finalists: Sequence[Measurement]) -> None:
+        part = f"confirming, part {len(self._progress.run.parts) + 1} of {PARTS}: "
+        candidates = [whole.read(measurement.candidate) for measurement in finalists]
+        outcomes = self._measuring.confirm(whole, candidates, part)
+        confirmed = [
+            {"candidate": measurement.candidate, **asdict(outcome)}
+            for measurement, outcome in zip(finalists, outcomes, strict=True)
+        ]
+        self._progress.write({"confirmed": confirmed})
+
+
+def winner(confirmed: dict[int, Outcome]) -> tuple[int, float]:
+    """Returns the number of the winner, and the noise; 0, the reference, wins within it."""
+    working = {n: o for n, o in confirmed.items() if o.nanoseconds}
+    if not working:
+        return 0, 0.0
+    best = min(working, key=lambda n: (working[n].ratio, working[n].nanoseconds))
+    own = confirmed.get(0)
+    if own is None or not own.nanoseconds:
+        # There is nothing to compare with.
+        return best, 0.0
+    # The reference was measured against itself, so its ratio differs from 1 by noise alone.
+    noise = max(own.noise or 0.0, abs(own.ratio - 1))
+    return (best if working[best].ratio < 1 - noise else 0), noise

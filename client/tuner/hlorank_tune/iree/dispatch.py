@@ -1,0 +1,302 @@
+"""Finds the dispatches of a program, and the tiles that IREE gives them by default."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from hlorank_tune.iree.compiler import CONFIGURATIONS, FLAGS, SOURCES, lower_text
+from hlorank_tune.iree.result import loop_of, result_dimensions
+from hlorank_tune.iree.tiles import Loop, TileSizes, TileSpace
+
+_COPIES_AND_SCALARS = ("Default", "BufferOpsTileAndVectorize")
+"""Pipelines that a tuning spec does not reach."""
+_KEEPS_ONES = ("ConvTileAndDecomposeExpert",)
+_MAX_BOUNDS = 6
+"""Dimensions of an output, and reductions, that a tile configuration can describe."""
+_LEVELS = {"distribution", "cache_parallel", "vector_common_parallel", "vector_reduction"}
+_CONFIG = "lowering_config"
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A buffer that a dispatch reads or writes."""
+
+    bytes: int
+    element: str
+    """Element type of its contents, such as ``f32``."""
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """A kernel that IREE forms of a program. All texts are MLIR."""
+
+    name: str
+    """Name of its function, such as ``main_dispatch_3_matmul_64x512x64_f32``."""
+    source: str
+    """The executable after phase ``executable-sources``."""
+    configured: str
+    """The executable after phase ``executable-configurations``, with the default tile."""
+    device: str
+    """The global of the program that holds the target device."""
+    bindings: tuple[Binding, ...]
+    constants: tuple[tuple[int, str], ...]
+    """Numbers that the first call passes, such as offsets in buffers, with their types."""
+    calls: int
+    """How many calls the program contains."""
+    pipeline: str
+    space: TileSpace | None
+    """Its tiles; None if no tile can be set, for the reason in ``untunable``."""
+    untunable: str = ""
+
+    @property
+    def key(self) -> str:
+        """A digest of the work and of the default tile, which names do not change."""
+        return sha256(re.sub(r"@\w+", "@", self.configured).encode()).hexdigest()[:16]
+
+
+def find_dispatches(program: str, flags: Sequence[str] = FLAGS) -> list[Dispatch]:
+    """Compiles a program up to its dispatches, and returns the distinct ones.
+
+    Raises:
+        CompileError: if IREE cannot compile the program.
+    """
+    source = lower_text(program, SOURCES, flags)
+    configured = lower_text(source, CONFIGURATIONS, flags, begin=SOURCES)
+    before = parse(source)
+    after = parse(configured)
+    globals_ = (o for o in before.body.operations if o.operation.name == "util.global")
+    device = next(globals_, "")
+    calls = _calls(before.operation)
+    executables = zip(_executables(before), _executables(after), strict=True)
+    found = (_dispatch(one, other, str(device), calls) for one, other in executables)
+    return [dispatch for dispatch in found if dispatch is not None]
+
+
+def parse(text: str) -> Any:
+    """Parses MLIR into an ``iree.compiler.ir.Module``."""
+    from iree.compiler import ir
+
+    return ir.Module.parse(text, ir.Context())
+
+
+@contextmanager
+def function_of(executable: str) -> Iterator[Any]:
+    """Yields the function of an executable, which only lives as long as its module."""
+    module = parse(f"module {{\n{executable}\n}}")
+    yield _function(module.operation)
+
+
+def operations(operation: Any) -> Iterator[Any]:
+    """Yields an operation and all inside it, in order."""
+    yield operation
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from operations(inner.operation)
+
+
+def root_of(operation: Any) -> Any | None:
+    """Returns the operation inside whose ``lowering_config`` distributes work; None without one."""
+    for inner in operations(operation):
+        if _CONFIG in inner.attributes and "distribution" in str(inner.attributes[_CONFIG]):
+            return inner
+    return None
+
+
+def lowering_config(sizes: TileSizes) -> str:
+    """Returns IREE's attribute of a tile."""
+    levels = [
+        ("distribution", sizes.distribution),
+        ("vector_common_parallel", sizes.vector),
+        ("vector_reduction", sizes.reduction),
+    ]
+    texts = [f"{name} = {list(numbers)}" for name, numbers in levels if any(numbers)]
+    return f"#iree_cpu.lowering_config<{', '.join(texts)}>"
+
+
+def with_tile(dispatch: Dispatch, sizes: TileSizes) -> str:
+    """Returns the configured executable with a tile at its root, as a tuning spec sets it.
+
+    A spec sets nothing at other operations: they follow the root.
+    """
+    from iree.compiler import ir
+
+    module = parse(f"module {{\n{dispatch.device}\n{dispatch.configured}\n}}")
+    root = root_of(module.operation)
+    for operation in operations(module.operation):
+        if _CONFIG in operation.attributes:
+            del operation.attributes[_CONFIG]
+    root.attributes[_CONFIG] = ir.Attribute.parse(lowering_config(sizes), module.context)
+    return str(next(_executables(module)))
+
+
+def _executables(module: Any) -> Iterator[Any]:
+    for operation in module.body.operations:
+        if operation.operation.name == "hal.executable":
+            yield operation.operation
+
+
+def _calls(module: Any) -> dict[str, list[Any]]:
+    """Maps names of executables to their calls."""
+    calls: dict[str, list[Any]] = {}
+    for operation in operations(module):
+        if operation.name == "stream.cmd.dispatch":
+            name = re.match(r'\[@"?([^:"]+)', str(operation.attributes["entry_points"]))
+            calls.setdefault(name[1], []).append(operation)
+    return calls
+
+
+def _dispatch(
+    source: Any, configured: Any, device: str, calls: dict[str, list[Any]]
+) -> Dispatch | None:
+    """Returns the dispatch of an executable; None if the program does not call it."""
+    executable = _text(source.attributes["sym_name"])
+    called = calls.get(executable)
+    if not called:
+        return None
+    function = _function(configured)
+    name = _text(function.attributes["sym_name"])
+    lengths = _lengths(called[0])
+    space, reason = _space(function, _function(source))
+    if lengths is None:
+        space = None
+        reason = "its buffers have dynamic sizes"
+        lengths = []
+    return Dispatch(
+        name,
+        str(source),
+        str(configured),
+        device,
+        _bindings(configured, lengths),
+        tuple(map(_constant, _segment(called[0], 1))),
+        len(called),
+        _pipeline(function),
+        space,
+        reason,
+    )
+
+
+def _text(attribute: Any) -> str:
+    return str(attribute).strip('"')
+
+
+def _segment(call: Any, number: int) -> list[Any]:
+    """Returns operands of a call: 1 for its numbers, 5 for the lengths of its buffers."""
+    sizes = list(call.attributes["operandSegmentSizes"])
+    begin = sum(sizes[:number])
+    return list(call.operands)[begin : begin + sizes[number]]
+
+
+def _lengths(call: Any) -> list[int] | None:
+    lengths = [_value(operand) for operand in _segment(call, 5)]
+    return None if None in lengths else lengths
+
+
+def _constant(operand: Any) -> tuple[int, str]:
+    # What a program computes while it runs counts as 0; no loop depends on it.
+    return _value(operand) or 0, str(operand.type)
+
+
+def _value(operand: Any) -> int | None:
+    """Returns the number of a constant; None for other values."""
+    owner = operand.owner
+    if getattr(owner, "name", "") != "arith.constant":
+        return None
+    return int(str(owner.attributes["value"]).split(":")[0])
+
+
+def _bindings(executable: Any, lengths: Sequence[int]) -> tuple[Binding, ...]:
+    elements: dict[int, str] = {}
+    for operation in operations(executable):
+        if operation.name == "hal.interface.binding.subspan":
+            number = int(str(operation.attributes["binding"]).split(":")[0])
+            elements.setdefault(number, _element(str(operation.results[0].type)))
+    return tuple(Binding(size, elements.get(i, "f32")) for i, size in enumerate(lengths))
+
+
+def _element(kind: str) -> str:
+    """Returns the element type of a tensor or memref type."""
+    inner = re.search(r"(?:tensor|memref)<(?:\d+x)*([a-z]+\d+)", kind.split(":")[-1])
+    return inner[1] if inner else "f32"
+
+
+def _pipeline(function: Any) -> str:
+    found = re.search(r"pipeline = (?:#iree_cpu.pipeline<)?(\w+)", str(function))
+    return found[1] if found else "none"
+
+
+def _work(function: Any) -> int:
+    """Returns the number of operations that compute with elements."""
+    linalg = [o.name for o in operations(function) if o.name.startswith("linalg.")]
+    return sum(name not in ("linalg.fill", "linalg.yield") for name in linalg)
+
+
+def _function(executable: Any) -> Any:
+    return next(o for o in operations(executable) if o.name == "func.func")
+
+
+def _space(function: Any, source: Any) -> tuple[TileSpace | None, str]:
+    root = root_of(function)
+    if root is None:
+        return None, "no operation has a tile"
+    if (pipeline := _pipeline(function)) in _COPIES_AND_SCALARS:
+        return None, f"pipeline {pipeline} is for copies and scalars"
+    from iree.compiler.dialects import linalg
+
+    maps = linalg.get_indexing_maps(root) if root.name.startswith("linalg.") else None
+    if not maps:
+        return None, f"root {root.name} has no loops"
+    levels = _levels(str(root.attributes[_CONFIG]))
+    # On processors without AVX-512, IREE names a level for the cache, which cuts nothing if it
+    # equals the distribution. A tile has no such level.
+    distribution = levels["distribution"]
+    is_cut_for_cache = levels.get("cache_parallel", distribution) != distribution
+    if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels or is_cut_for_cache:
+        return None, f"tiling levels are {', '.join(levels)}"
+    return _space_of_root(function, source, root, [m.value for m in maps], levels)
+
+
+def _levels(config: str) -> dict[str, tuple[int, ...]]:
+    found = re.findall(r"(\w+) = \[([^\]]*)\]", config)
+    return {
+        name: tuple(int(n.strip(" []")) for n in text.split(",") if n.strip())
+        for name, text in found
+    }
+
+
+def _space_of_root(
+    function: Any, source: Any, root: Any, maps: list[Any], levels: dict[str, tuple[int, ...]]
+) -> tuple[TileSpace | None, str]:
+    extents = _extents(root, maps)
+    if extents is None:
+        return None, "it has dynamic shapes"
+    output = [loop_of(expression) for expression in maps[-1].results]
+    if None in output:
+        return None, "its output is not indexed by loops"
+    loops = tuple(Loop(extent, i not in output) for i, extent in enumerate(extents))
+    if max(len(output), len(loops) - len(output)) > _MAX_BOUNDS:
+        return None, f"it has more than {_MAX_BOUNDS} dimensions or reductions"
+    none = (0,) * len(loops)
+    sizes = TileSizes(
+        levels["distribution"],
+        levels["vector_common_parallel"],
+        levels.get("vector_reduction", none),
+    )
+    result = result_dimensions(function, root, output, source)
+    return TileSpace(loops, result, sizes, _pipeline(function) in _KEEPS_ONES, _work(function)), ""
+
+
+def _extents(root: Any, maps: Sequence[Any]) -> list[int] | None:
+    """Returns the extent of every loop; None if one is dynamic."""
+    extents: dict[int, int] = {}
+    for operand, indices in zip(root.operands, maps, strict=True):
+        shape = getattr(operand.type, "shape", [])
+        for size, expression in zip(shape, indices.results, strict=True):
+            if (loop := loop_of(expression)) is not None:
+                extents.setdefault(loop, size)
+    if len(extents) != maps[0].n_dims or min(extents.values(), default=1) < 1:
+        return None
+    return [extents[i] for i in range(maps[0].n_dims)]

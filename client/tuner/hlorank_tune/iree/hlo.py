@@ -1,0 +1,191 @@
+"""The dispatches of IREE as HLO modules, which servers featurize as the graphs of kernels."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iree.compiler import ir, passmanager
+
+from hlorank.errors import UnsupportedDispatch
+from hlorank_tune.iree.hlo_loops import Loops, reducer
+from hlorank_tune.iree.hlo_scalars import element_of, scalar_node
+from hlorank_tune.iree.hlo_text import Node, Writer, braces
+
+_LOAD = "iree_tensor_ext.dispatch.tensor.load"
+_STORE = "iree_tensor_ext.dispatch.tensor.store"
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+def kernel_hlo(function: ir.Operation, name: str) -> str:
+    """Converts one dispatch to an HLO module.
+
+    Args:
+        function: the ``func.func`` of an executable in the phase ``executable-sources``; the
+            arrays that it loads are the parameters, and those that it stores are the result.
+        name: the name of the module.
+
+    Raises:
+        UnsupportedDispatch: for an operation that has no counterpart in HLO.
+    """
+    function = function.operation.clone()
+    with function.context:
+        passes = passmanager.PassManager.parse("func.func(linalg-generalize-named-ops)")
+        passes.run(function)
+        return _Dispatch(list(function.regions[0].blocks[0].operations)).hlo(name)
+
+
+class _Dispatch:
+    """Converts operations from the stores backwards, so that offsets are not converted."""
+
+    def __init__(self, operations: Sequence[Any]):
+        self._write = Writer()
+        self._nodes: dict[Any, Node] = {}
+        self._stores = [o.operation for o in operations if o.operation.name == _STORE]
+        for operation in operations:
+            if operation.operation.name == _LOAD:
+                self._nodes[operation.operation.results[0]] = self._parameter(operation.operation)
+
+    def hlo(self, name: str) -> str:
+        roots = [self._node(store.operands[0]) for store in self._stores]
+        if not roots:
+            raise UnsupportedDispatch("func.func", "the dispatch stores nothing")
+        root = roots[0] if len(roots) == 1 else self._write.tuple_of(roots)
+        if root.opcode == "parameter":
+            root = self._write.like("copy", [root])
+        return self._write.module(
+            "kernel_" + "".join(c if c.isalnum() else "_" for c in name), root
+        )
+
+    def _parameter(self, operation: Any) -> Node:
+        element, shape = _kind(operation.results[0])
+        return self._write.parameter(element, shape)
+
+    def _node(self, value: Any) -> Node:
+        if value not in self._nodes:
+            operation = value.owner.operation
+            nodes = self._converted(operation)
+            self._nodes.update(zip(operation.results, nodes, strict=True))
+        return self._nodes[value]
+
+    def _converted(self, operation: Any) -> list[Node]:
+        if operation.name == "linalg.generic":
+            return Loops(self._write, operation, self._node).results()
+        if operation.name in _CONVERSIONS:
+            return _CONVERSIONS[operation.name](self._write, operation, self._node)
+        if not operation.name.startswith(("arith.", "math.")):
+            raise UnsupportedDispatch(operation.name, "the operation has no counterpart in HLO")
+        operands = [self._node(operand) for operand in operation.operands]
+        return [scalar_node(self._write, operation, operands)]
+
+
+NodeOf = Callable[[Any], Node]
+
+
+def _kind(value: Any) -> tuple[str, tuple[int, ...]]:
+    """Returns the element type and the shape of a tensor or a scalar."""
+    kind = value.type
+    if not hasattr(kind, "shape"):
+        return element_of(kind), ()
+    if not kind.has_static_shape:
+        raise UnsupportedDispatch(str(kind), "the shape is not static")
+    return element_of(kind.element_type), tuple(kind.shape)
+
+
+def _constant(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    element, shape = _kind(operation.results[0])
+    value = operation.attributes["value"]
+    if isinstance(value, ir.DenseElementsAttr):
+        if not value.is_splat:
+            raise UnsupportedDispatch(operation.name, "the array is not one repeated value")
+        value = value.get_splat_value()
+    return [write.broadcast(write.constant(element, value.value), shape)]
+
+
+def _push_constant(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    return [write.parameter(*_kind(operation.results[0]))]
+
+
+def _zeros(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    element, shape = _kind(operation.results[0])
+    return [write.broadcast(write.constant(element, 0), shape)]
+
+
+def _reshape(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    return [write.reshape(node_of(operation.operands[0]), _kind(operation.results[0])[1])]
+
+
+def _static(operation: Any, name: str) -> list[int]:
+    numbers = list(ir.DenseI64ArrayAttr(operation.attributes[name]))
+    if _DYNAMIC in numbers:
+        raise UnsupportedDispatch(operation.name, f"the attribute {name} is not static")
+    return numbers
+
+
+def _slice(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    parts = [_static(operation, f"static_{part}") for part in ("offsets", "sizes", "strides")]
+    bounds = [(o, o + (n - 1) * s + 1, s) for o, n, s in zip(*parts, strict=True)]
+    part = write.slice(node_of(operation.operands[0]), bounds)
+    return [write.reshape(part, _kind(operation.results[0])[1])]
+
+
+def _insert(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    if set(_static(operation, "static_strides")) - {1}:
+        raise UnsupportedDispatch(operation.name, "the strides are not 1")
+    part = write.reshape(node_of(operation.operands[0]), _static(operation, "static_sizes"))
+    whole = node_of(operation.operands[1])
+    starts = [write.constant("s32", n) for n in _static(operation, "static_offsets")]
+    result = (whole.element, whole.shape)
+    return [write.add("dynamic-update-slice", result, [whole, part, *starts])]
+
+
+def _pad(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    low = _static(operation, "static_low")
+    high = _static(operation, "static_high")
+    fill = node_of(list(operation.regions[0].blocks[0].operations)[-1].operands[0])
+    text = ", padding=" + "x".join(f"{a}_{b}" for a, b in zip(low, high, strict=True))
+    return [
+        write.add("pad", _kind(operation.results[0]), [node_of(operation.operands[0]), fill], text)
+    ]
+
+
+def _concatenate(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    parts = [node_of(operand) for operand in operation.operands]
+    text = f", dimensions={{{operation.attributes['dim'].value}}}"
+    return [write.add("concatenate", _kind(operation.results[0]), parts, text)]
+
+
+def _extract(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    if len(operation.operands) > 1:
+        raise UnsupportedDispatch(operation.name, "a single element of an array is read")
+    return [node_of(operation.operands[0])]
+
+
+def _softmax(write: Writer, operation: Any, node_of: NodeOf) -> list[Node]:
+    node = node_of(operation.operands[0])
+    dimension = operation.attributes["dimension"].value
+    largest = _over_dimension(write, node, dimension, "maximum")
+    powers = write.like("exponential", [write.like("subtract", [node, largest])])
+    return [write.like("divide", [powers, _over_dimension(write, powers, dimension, "add")])]
+
+
+def _over_dimension(write: Writer, node: Node, dimension: int, opcode: str) -> Node:
+    """Reduces a dimension, and repeats the result along it."""
+    start = write.constant(node.element, 0 if opcode == "add" else float("-inf"))
+    kept = [i for i in range(len(node.shape)) if i != dimension]
+    text = f", dimensions={braces([dimension])}, to_apply={reducer(write, opcode, node.element)}"
+    result = (node.element, [node.shape[i] for i in kept])
+    return write.broadcast(write.add("reduce", result, [node, start], text), node.shape, kept)
+
+
+_CONVERSIONS: dict[str, Callable[[Writer, Any, NodeOf], list[Node]]] = {
+    "arith.constant": _constant,
+    "hal.interface.constant.load": _push_constant,
+    "tensor.empty": _zeros,
+    "tensor.expand_shape": _reshape,
+    "tensor.collapse_shape": _reshape,
+    "tensor.extract_slice": _slice,
+    "tensor.insert_slice": _insert,
+    "tensor.pad": _pad,
+    "tensor.concat": _concatenate,
+    "tensor.extract": _extract,
+    "linalg.softmax": _softmax,
+}

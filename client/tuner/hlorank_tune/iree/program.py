@@ -1,0 +1,105 @@
+"""Programs that IREE compiles: StableHLO with arguments."""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from hlorank.errors import GraphFileError
+from hlorank.paths import file_path
+from hlorank_tune.xla.program import Program
+
+MLIR_SUFFIXES = (".mlir", ".stablehlo")
+_TYPES = {"f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8"}
+_TYPES |= {"ui8": "u1", "ui16": "u2", "ui32": "u4", "ui64": "u8", "i1": "?", "bf16": "bfloat16"}
+_BYTECODE = b"ML\xefR"
+"""Begins a module that MLIR wrote as bytecode."""
+
+
+@dataclass(frozen=True, eq=False)
+class StablehloProgram:
+    """A program as StableHLO, with the arguments of its function ``main``."""
+
+    name: str
+    text: str
+    arguments: tuple[np.ndarray, ...]
+
+    @property
+    def identity(self) -> str:
+        """A digest of the program."""
+        return sha256(self.text.encode()).hexdigest()
+
+    @classmethod
+    def from_program(cls, program: Program) -> "StablehloProgram":
+        """Converts the HLO module of a program."""
+        from jax._src.interpreters.mlir import make_ir_context
+        from jaxlib import _jax
+        from jaxlib.mlir import ir
+
+        try:
+            module = _jax.mlir.hlo_to_stablehlo(program.module.SerializeToString())
+        except Exception as error:  # jaxlib raises its own types
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise GraphFileError(
+                f"'{program.name}' cannot be converted to StableHLO for IREE: {reason}"
+            ) from error
+        with make_ir_context():
+            text = str(ir.Module.parse(module))
+        arguments = tuple(np.asarray(argument) for argument in program.arguments)
+        return cls(program.name, text, arguments)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> "StablehloProgram":
+        """Reads StableHLO text, and draws arguments.
+
+        Raises:
+            GraphFileError: if the function ``main`` is missing, or takes something else than
+                arrays of fixed shapes.
+        """
+        text = _text_of(file_path(path, "program"))
+        found = re.search(
+            r"func\.func (?:public )?@main\((.*?)\)\s*(?:->|attributes|\{)", text, re.S
+        )
+        if found is None:
+            raise GraphFileError(f"{path}: contains no function main, which is what IREE runs")
+        random = np.random.default_rng(0)
+        types = re.findall(r"%\w+: (\S+?)(?:,|\s|$)", found[1] + " ")
+        return cls(Path(path).stem, text, tuple(_drawn(path, kind, random) for kind in types))
+
+
+def _text_of(path: Path) -> str:
+    content = path.read_bytes()
+    if content.startswith(_BYTECODE):
+        raise GraphFileError(
+            f"{path}: is MLIR bytecode, expected text: save str(lowered.compiler_ir()), or convert "
+            "it with stablehlo-opt"
+        )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise GraphFileError(f"{path}: is not text in UTF-8: {error}") from error
+
+
+def _drawn(path: str | PathLike[str], kind: str, random: np.random.Generator) -> np.ndarray:
+    found = re.fullmatch(r"tensor<((?:\d+x)*)([a-z]\w*)>", kind)
+    if found is None:
+        raise GraphFileError(f"{path}: main takes {kind}, expected arrays of fixed shapes")
+    if found[2] not in _TYPES:
+        known = ", ".join(_TYPES)
+        raise GraphFileError(f"{path}: main takes {kind}, expected elements of type {known}")
+    shape = [int(size) for size in found[1].split("x")[:-1]]
+    dtype = _dtype(_TYPES[found[2]])
+    if dtype.kind in "fV":  # NumPy knows bfloat16 as void
+        return np.asarray(0.1 * random.standard_normal(shape)).astype(dtype)
+    return np.asarray(random.integers(0, 2, shape)).astype(dtype)
+
+
+def _dtype(name: str) -> np.dtype:
+    if name != "bfloat16":
+        return np.dtype(name)
+    import ml_dtypes  # a dependency of jax
+
+    return np.dtype(ml_dtypes.bfloat16)

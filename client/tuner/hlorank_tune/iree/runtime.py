@@ -1,0 +1,210 @@
+"""Runs dispatches and programs with IREE's runtime, on the calling thread."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hlorank_tune.iree.dispatch import Binding
+from hlorank_tune.iree.harness import FUNCTION
+
+_SECONDS = 1e-3
+"""Shortest duration of one timed call; what is faster runs several times in it."""
+_MOST = 1000
+_TYPES = {
+    "f64": "f8",
+    "f32": "f4",
+    "f16": "f2",
+    "bf16": "u2",
+    "i64": "i8",
+    "i32": "i4",
+    "i16": "i2",
+}
+"""NumPy types by element type; of others, the bytes are 0 or 1."""
+
+
+class Run(ABC):
+    """A compiled module with what it runs on."""
+
+    def __init__(self, module: bytes, function: str):
+        from iree.runtime import VmContext, VmModule
+
+        instance, _, hal = _device()
+        self._module = VmModule.copy_buffer(instance, module)
+        self._context = VmContext(instance, [hal, self._module])
+        self._function = self._module.lookup_function(function)
+        self.count = 1
+        """How often one call runs the module."""
+
+    @abstractmethod
+    def results(self) -> list[np.ndarray]:
+        """Runs once, and returns what there is to compare."""
+
+    @abstractmethod
+    def run(self, count: int) -> None:
+        """Runs ``count`` times."""
+
+    def calibrate(self) -> float:
+        """Returns the seconds of one run, and decides how many runs a timed call makes."""
+        begin = time.perf_counter()
+        self.run(1)
+        seconds = time.perf_counter() - begin
+        self.count = int(np.clip(_SECONDS / max(seconds, 1e-9), 1, _MOST))
+        return seconds
+
+    def __call__(self) -> None:
+        """Runs ``count`` times."""
+        self.run(self.count)
+
+    def _invoke(self, views: Sequence[Any], *numbers: int) -> Any:
+        from iree.runtime import VmVariantList
+
+        arguments = VmVariantList(len(views) + len(numbers))
+        results = VmVariantList(1)
+        for view in views:
+            arguments.push_ref(view)
+        for number in numbers:
+            arguments.push_int(number)
+        self._context.invoke(self._function, arguments, results)
+        return results
+
+
+@dataclass(frozen=True)
+class DispatchSubject:
+    """A dispatch on buffers whose contents are the same in every process."""
+
+    bindings: tuple[Binding, ...]
+
+    def runs(self, modules: Sequence[bytes]) -> "Sequence[Run | Exception]":
+        """Loads modules with the function of a harness."""
+        contents = [_contents(binding, seed) for seed, binding in enumerate(self.bindings)]
+        views = [_view(content) for content in contents]
+        elements = [binding.element for binding in self.bindings]
+        return [_loaded(_DispatchRun, module, contents, views, elements) for module in modules]
+
+
+@dataclass(frozen=True)
+class ProgramSubject:
+    """A program on its arguments."""
+
+    arguments: tuple[np.ndarray, ...]
+
+    def runs(self, modules: Sequence[bytes]) -> "Sequence[Run | Exception]":
+        """Loads modules with the function ``main``."""
+        views = [_array_view(argument) for argument in self.arguments]
+        return [_loaded(_ProgramRun, module, views) for module in modules]
+
+
+def _loaded(kind: type[Run], *arguments: Any) -> "Run | Exception":
+    try:
+        return kind(*arguments)
+    except ValueError as error:  # what the runtime raises
+        return error
+
+
+class _DispatchRun(Run):
+    def __init__(
+        self, module: bytes, contents: list[np.ndarray], views: list[Any], elements: list[str]
+    ):
+        super().__init__(module, FUNCTION)
+        self._contents = contents
+        self._views = views
+        self._elements = elements
+
+    def results(self) -> list[np.ndarray]:
+        # On fresh contents, since a dispatch may write where it reads.
+        views = [_view(content) for content in self._contents]
+        self._invoke(views, 1)
+        read = [_numbers(v, c.shape, c.dtype) for v, c in zip(views, self._contents, strict=True)]
+        named = zip(read, self._elements, strict=True)
+        return [_widened(array) if element == "bf16" else array for array, element in named]
+
+    def run(self, count: int) -> None:
+        self._invoke(self._views, count)
+
+
+class _ProgramRun(Run):
+    def __init__(self, module: bytes, views: list[Any]):
+        super().__init__(module, "main")
+        self._views = views
+
+    def results(self) -> list[np.ndarray]:
+        from iree.runtime import HalBufferView, HalElementType
+
+        results = self._invoke(self._views)
+        found = []
+        for number in range(results.size):
+            view = results.get_as_object(number, HalBufferView)
+            element = HalElementType(view.element_type)
+            if element == HalElementType.BFLOAT_16:
+                found.append(_widened(_numbers(view, view.shape, np.dtype("u2"))))
+            else:
+                kind = HalElementType.map_to_dtype(element)
+                found.append(_numbers(view, view.shape, kind))
+        return found
+
+    def run(self, count: int) -> None:
+        for _ in range(count):
+            self._invoke(self._views)
+
+
+@cache
+def _device() -> tuple[Any, Any, Any]:
+    """Returns the instance, the device that runs on the calling thread, and its module."""
+    from iree.runtime import VmInstance, create_hal_module, get_device
+
+    instance = VmInstance()
+    device = get_device("local-sync")
+    return instance, device, create_hal_module(instance, device)
+
+
+def _contents(binding: Binding, seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    kind = _TYPES.get(binding.element, "u1")
+    size = -(-binding.bytes // np.dtype(kind).itemsize)
+    if kind.startswith("f"):
+        return (0.1 * random.standard_normal(size)).astype(kind)
+    if binding.element == "bf16":
+        # The upper half of a float.
+        floats = (0.1 * random.standard_normal(size)).astype("f4")
+        return (floats.view("u4") >> 16).astype("u2")
+    return random.integers(0, 2, size).astype(kind)
+
+
+def _numbers(view: Any, shape: Sequence[int], kind: Any) -> np.ndarray:
+    """Copies an array from the device."""
+    return view.map().asarray(shape, kind).copy()
+
+
+def _widened(array: np.ndarray) -> np.ndarray:
+    """Returns the values of bfloat16, given as their bits, as f32."""
+    return (array.astype("u4") << 16).view("f4")
+
+
+def _view(content: np.ndarray) -> Any:
+    from iree.runtime import HalElementType
+
+    return _allocate(content.view("u1"), HalElementType.UINT_8)
+
+
+def _array_view(array: np.ndarray) -> Any:
+    from iree.runtime.array_interop import map_dtype_to_element_type
+
+    return _allocate(np.ascontiguousarray(array), map_dtype_to_element_type(array.dtype))
+
+
+def _allocate(content: np.ndarray, element: Any) -> Any:
+    from iree.runtime import BufferUsage, MemoryType
+
+    _, device, _ = _device()
+    return device.allocator.allocate_buffer_copy(
+        memory_type=MemoryType.DEVICE_LOCAL | MemoryType.HOST_VISIBLE,
+        allowed_usage=BufferUsage.DEFAULT | BufferUsage.MAPPING,
+        device=device,
+        buffer=content,
+        element_type=element,
+    )

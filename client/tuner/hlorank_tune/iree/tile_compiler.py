@@ -1,0 +1,324 @@
+"""IREE as a compiler of the tuner: tiles of every dispatch, and a tuning spec for the program."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank.errors import HlorankError
+from hlorank.search import default_target
+from hlorank_tune.compiler import Compiler, Report
+from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, compiler_version
+from hlorank_tune.iree.dispatch import find_dispatches, with_tile
+from hlorank_tune.iree.dispatches import Choices, TunedDispatch, WholeProgram
+from hlorank_tune.iree.harness import harness
+from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
+from hlorank_tune.iree.modules import Compilers, program_module, spec_file, spec_text, unreached
+from hlorank_tune.iree.program import StablehloProgram
+from hlorank_tune.iree.runtime import DispatchSubject, ProgramSubject
+from hlorank_tune.iree.tiles import TileSizes
+from hlorank_tune.measure.atomic_files import write_atomically
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.measure.workers import Worker, WorkerError
+from hlorank_tune.outcome import MEASURED, Outcome, failed
+from hlorank_tune.predictor import Predictor
+from hlorank_tune.run import Measurement, Run
+from hlorank_tune.settings import Settings
+from hlorank_tune.subject import Subject
+
+SPEC_FILE = "spec.mlir"
+_GAIN = 0.02
+"""Smallest gain of a tile that is taken into the spec."""
+_ROUNDS = 4
+"""Rounds in which the tiles that the model puts first are compiled, until one does."""
+_UNREACHED = "a tuning spec does not reach it"
+
+
+class TuneError(HlorankError):
+    """A program that IREE cannot compile, or that does not run."""
+
+
+class IreeCompiler(Compiler[TileSizes | None]):
+    """IREE with a program, whose dispatches it tunes one by one."""
+
+    task = "tile"
+    strategies = ("drawn",)
+    model = "tile-iree-cpu"
+    reference = "your program as IREE compiles it"
+    parts = 0
+    search = Protocol(warmups=1, rounds=6, most_rounds=40, seconds=0.2, tries=20)
+    confirm = Protocol(rounds=12, seconds=1.0, tries=60)
+
+    def __init__(self, program: StablehloProgram):
+        self.program = program.name
+        self.whole = WholeProgram()
+        self._program = program
+        self._subjects: list[TunedDispatch] = []
+        self._left: dict[str, str] = {}
+        self._reason = ""
+        self._stack = ExitStack()
+        self._worker: Worker | None = None
+        self._compilers: Compilers | None = None
+
+    @classmethod
+    def settings(cls) -> Settings:
+        """Returns the settings: 8 tiles of every dispatch beside the compiler's choice."""
+        return Settings(cls.strategies[0], measurements=8)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        self._stack.close()
+        self._worker = None
+        self._compilers = None
+
+    def identity(self) -> dict[str, Any]:
+        """Returns the digest of the program, and the version of IREE."""
+        return {"compiler": f"iree {compiler_version()}", "identity": self._program.identity}
+
+    def target(self) -> str:
+        """Names the target of IREE's programs on this machine, which run on one thread."""
+        return default_target(f"IREE {compiler_version()}")
+
+    def subjects(self, report: Report) -> Sequence[TunedDispatch]:
+        """Returns the dispatches whose tiles a tuning spec can set.
+
+        Raises:
+            TuneError: if IREE cannot compile the program, or makes no dispatches of it.
+        """
+        report("finding the dispatches")
+        try:
+            found = find_dispatches(self._program.text, STABLEHLO_FLAGS)
+        except CompileError as error:
+            raise TuneError(f"IREE cannot compile '{self.program}': {error}") from error
+        if not found:
+            raise TuneError(self._nothing_to_tune())
+        self._left |= {one.name: one.untunable for one in found if one.space is None}
+        self._subjects = [TunedDispatch(one) for one in found if one.space is not None]
+        self._leave_unreached()
+        return self._subjects
+
+    def _nothing_to_tune(self) -> str:
+        """Says why a program has no dispatches."""
+        name = f"IREE makes no dispatches of '{self.program}'"
+        if not self._program.arguments:
+            return (
+                f"{name}: its function main has no arguments, so that IREE computes all of it "
+                "while it compiles; pass what varies as arguments of main"
+            )
+        return (
+            f"{name}: nothing that it computes depends on its arguments, so that IREE computes it "
+            "while it compiles, or only copies them"
+        )
+
+    def _leave_unreached(self) -> None:
+        """Leaves alone the dispatches whose root IREE rewrites after it reads a spec."""
+        random = np.random.default_rng(0)
+        drawn = {subject.name: subject.space.draw(random, 1) for subject in self._subjects}
+        tiles = {name: tiles[0] for name, tiles in drawn.items() if tiles}
+        try:
+            lost = unreached(self._program, self._subjects, tiles)
+        except CompileError:
+            lost = []  # A tile is refused; the spec of the fastest tiles is checked later.
+        self._subjects = [subject for subject in self._subjects if subject.name not in lost]
+        self._left |= dict.fromkeys(lost, _UNREACHED)
+
+    def left_alone(self) -> Mapping[str, str]:
+        """Returns the dispatches that have no tile to set, with the reason."""
+        return self._left
+
+    def counts(self, measurement: Measurement) -> bool:
+        """Returns whether a tile was measured, and not the compiler's choice."""
+        return bool(measurement.candidate)
+
+    def measure(
+        self,
+        subject: Subject[Any],
+        candidates: Sequence[Any],
+        protocol: Protocol,
+        seconds: float,
+        report: Report,
+    ) -> list[Outcome]:
+        """Measures tiles of a dispatch, or the program with the tiles of a spec."""
+        if isinstance(subject, TunedDispatch):
+            return self._measure_tiles(subject, candidates, protocol, report)
+        return self._measure_programs(candidates, protocol, report)
+
+    def _measure_tiles(
+        self,
+        subject: TunedDispatch,
+        candidates: Sequence[TileSizes | None],
+        protocol: Protocol,
+        report: Report,
+    ) -> list[Outcome]:
+        """Measures tiles in the same rounds as the compiler's choice."""
+        dispatch = subject.dispatch
+        tiles = [tile for tile in candidates if tile is not None]
+        report(f"compiling {subject.name}")
+        texts = [dispatch.configured, *(with_tile(dispatch, tile) for tile in tiles)]
+        modules = self._compiled([harness(dispatch, text) for text in texts])
+        if not isinstance(modules[0], bytes):
+            raise TuneError(f"{subject.name} does not compile alone: {modules[0]}")
+        report(f"measuring {subject.name}")
+        measured = self._measured(DispatchSubject(dispatch.bindings), modules, protocol)
+        outcomes = _outcomes(measured, modules, float(np.nanmedian(_differences(measured))))
+        # The reference is measured in any case, whether it is a candidate of this batch or not.
+        own = [outcomes[0]] * (len(candidates) - len(tiles))
+        return [*own, *outcomes[1:]]
+
+    def _measure_programs(
+        self, candidates: Sequence[Choices], protocol: Protocol, report: Report
+    ) -> list[Outcome]:
+        """Measures the program with the tiles of each candidate, the first of which has none."""
+        report("compiling the program with the spec")
+        try:
+            modules = [self._module(choices) for choices in candidates]
+        except CompileError as error:
+            raise TuneError(f"the spec does not compile: {error}") from error
+        report("measuring the program without and with the spec")
+        measured = self._measured(ProgramSubject(self._program.arguments), modules, protocol)
+        return _outcomes(measured, modules, float(np.nanmax(_differences(measured))))
+
+    def _module(self, choices: Choices) -> bytes:
+        if not choices:
+            return program_module(self._program, None)
+        with spec_file(self._found(), choices) as spec:
+            return program_module(self._program, spec)
+
+    def _found(self) -> Sequence[TunedDispatch]:
+        """Returns the dispatches, which need not have been asked for."""
+        return self._subjects or self.subjects(lambda _: None)
+
+    def _compiled(self, texts: Sequence[str]) -> list[bytes | CompileError]:
+        if self._compilers is None:
+            self._compilers = Compilers(self._stack)
+        return self._compilers.compiled(texts)
+
+    def _measured(self, subject: Any, modules: Sequence[Any], protocol: Protocol) -> Measured:
+        if self._worker is None:
+            self._worker = self._stack.enter_context(measuring_worker())
+        given = [module if isinstance(module, bytes) else str(module) for module in modules]
+        try:
+            return measure_modules(self._worker, subject, given, protocol)
+        except WorkerError as error:
+            raise TuneError(f"'{self.program}' does not run: it {error}") from error
+
+    def combined(self, run: Run, report: Report) -> Sequence[Choices]:
+        """Returns the program as it is, and with the fastest tile of every dispatch that gains."""
+        chosen = {name: tile for name in run.subjects if (tile := self._gaining(run, name))}
+        if not chosen:
+            self._reason = (
+                "no tile is faster than the compiler's choice"
+                if run.subjects
+                else "none of its dispatches has tiles to set; the report says why"
+            )
+            return ()
+        report("compiling the program with the spec")
+        try:
+            lost = unreached(self._program, self._found(), chosen)
+        except CompileError as error:
+            raise TuneError(f"the spec does not compile: {error}") from error
+        self._left |= dict.fromkeys(lost, _UNREACHED)
+        reached = {name: tile for name, tile in chosen.items() if name not in lost}
+        if not reached:
+            self._reason = "a spec reaches none of the dispatches that gain"
+            return ()
+        self._reason = "the whole program is not faster with the tiles"
+        return [{}, reached]
+
+    def _gaining(self, run: Run, name: str) -> TileSizes | None:
+        """Returns the fastest tile of a dispatch, if it gains enough."""
+        (subject,) = (one for one in self._found() if one.name == name)
+        fastest = [m for m in run.fastest(name) if m.candidate]
+        gains = bool(fastest) and fastest[0].outcome.ratio < 1 - _GAIN
+        return subject.read(fastest[0].candidate) if gains else None
+
+    def reason(self) -> str:
+        """Says why the program is not faster."""
+        return self._reason
+
+    def unmeasured(
+        self,
+        guide: Callable[[Subject[Any]], Predictor[Any]],
+        settings: Settings,
+        report: Report,
+    ) -> dict[str, Any]:
+        """Returns the tile that the model puts first, of those that compile, for every dispatch."""
+        random = np.random.default_rng(settings.seed)
+        ranked = [subject for subject in self.subjects(report) if subject.graph is not None]
+        self._left |= {one.name: one.unranked for one in self._subjects if one.unranked}
+        if ranked:
+            guide(ranked[0]).check()
+        chosen: dict[str, TileSizes] = {}
+        for subject in ranked:
+            report(f"predicting tiles of {subject.name}")
+            tiles = [subject.default, *subject.drawn(random, settings.predictions, [])]
+            first = self._first_that_compiles(subject, guide(subject), tiles, report)
+            if first is not None:
+                chosen[subject.name] = first
+        if not chosen:
+            self._reason = (
+                "IREE compiles none of the tiles that the model puts first"
+                if ranked
+                else "none of its dispatches has tiles that the model ranks; the report says why"
+            )
+        return self.whole.written(chosen)
+
+    def _first_that_compiles(
+        self,
+        subject: TunedDispatch,
+        predictor: Predictor[Any],
+        tiles: Sequence[TileSizes],
+        report: Report,
+    ) -> TileSizes | None:
+        """Returns the first tile that compiles; None if several rounds of them do not."""
+        if self._compilers is None:
+            self._compilers = Compilers(self._stack)
+        count = self._compilers.count
+        ordered = predictor.choose(tiles, _ROUNDS * count).candidates
+        report(f"compiling {subject.name}")
+        for begin in range(0, len(ordered), count):
+            some = ordered[begin : begin + count]
+            texts = [with_tile(subject.dispatch, tile) for tile in some]
+            modules = self._compiled([harness(subject.dispatch, text) for text in texts])
+            for tile, module in zip(some, modules, strict=True):
+                if isinstance(module, bytes):
+                    return tile
+        return None
+
+    def write(self, run: Run, folder: Path) -> None:
+        """Writes the tuning spec, if the program is faster with it or nothing was measured."""
+        winner = run.winner.candidate if run.winner else run.unmeasured
+        path = folder / SPEC_FILE
+        if winner and not path.exists():
+            choices = self.whole.read(winner)
+            write_atomically(path, spec_text(self._found(), choices).encode())
+
+    def use(self, run: Run, folder: Path) -> str:
+        """Says how to compile with the spec."""
+        path = folder / SPEC_FILE
+        command = f"iree-compile --iree-codegen-tuning-spec-path={path} ..."
+        return f"use it: {command}" if path.exists() else ""
+
+
+def _differences(measured: Measured) -> np.ndarray:
+    """Returns the relative differences of the two passes."""
+    shortest = np.minimum(measured.first, measured.second)
+    return np.abs(measured.first - measured.second) / shortest
+
+
+def _outcomes(measured: Measured, modules: Sequence[Any], noise: float) -> list[Outcome]:
+    """Returns the outcomes of modules, of which the first is the reference."""
+    times = measured.nanoseconds
+    reference = round(float(times[0]), 1)
+    outcomes = []
+    for i, module in enumerate(modules):
+        error = measured.errors[i]
+        if not error and np.isfinite(times[i]):
+            own = round(float(times[i]), 1)
+            outcomes.append(Outcome(MEASURED, own, reference, noise))
+            continue
+        failure = measured.failures[i] or getattr(module, "failure", None)
+        outcomes.append(failed(error, failure, reference))
+    return outcomes

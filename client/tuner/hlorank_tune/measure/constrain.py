@@ -1,0 +1,104 @@
+"""Layout configurations of a module: its configurable nodes, and modules with fixed layouts."""
+
+from dataclasses import dataclass
+
+from hlorank_tune.measure.schema import HloInstructionProto, HloModuleProto
+
+CONFIGURABLE_OPCODES = frozenset({"convolution", "dot", "reshape"})
+MAX_RANK = 6
+
+Permutation = tuple[int, ...]
+"""Minor-to-major dimensions; empty leaves the choice to the compiler."""
+Entry = tuple[Permutation, Permutation, Permutation]
+"""The layouts of one node's output, first and second input."""
+Configuration = tuple[Entry, ...]
+"""One entry per configurable node, in node order."""
+
+UNCHANGED: Entry = ((), (), ())
+
+
+@dataclass(frozen=True)
+class ConfigurableNode:
+    """A node of the entry computation whose layouts the tuner chooses."""
+
+    number: int
+    """Position in the flattened instruction list over all computations, in proto order."""
+    identity: int
+    """Id of the instruction."""
+    ranks: tuple[int, int, int]
+    """Ranks of output, first and second input; 0 if the tensor does not exist."""
+
+
+def configurable_nodes(module) -> list[ConfigurableNode]:
+    """Returns convolutions, dots and reshapes of the entry computation, by node number."""
+    nodes = []
+    number = 0
+    for computation in module.computations:
+        entry = computation.id == module.entry_computation_id
+        ranks = {i.id: len(i.shape.dimensions) for i in computation.instructions}
+        for instruction in computation.instructions:
+            if entry and instruction.opcode in CONFIGURABLE_OPCODES:
+                nodes.append(_node(instruction, number, ranks))
+            number += 1
+    return [node for node in nodes if 2 <= max(node.ranks) <= MAX_RANK]
+
+
+def _node(instruction, number: int, ranks: dict[int, int]) -> ConfigurableNode:
+    operands = [ranks[identity] for identity in instruction.operand_ids[:2]]
+    tensors = [len(instruction.shape.dimensions), *operands, 0][:3]
+    return ConfigurableNode(number, instruction.id, tuple(tensors))
+
+
+def constrained(module, nodes: list[ConfigurableNode], configuration: Configuration):
+    """Returns a copy of ``module`` whose LayoutConstraint calls fix the layouts."""
+    edited = HloModuleProto.FromString(module.SerializeToString())
+    entry = next(c for c in edited.computations if c.id == edited.entry_computation_id)
+    entries = {node.identity: e for node, e in zip(nodes, configuration, strict=True)}
+    editor = _Editor(entry)
+    editor.apply(entries)
+    return edited
+
+
+class _Editor:
+    """Rewrites one computation in instruction order, so that operands stay before users."""
+
+    def __init__(self, computation):
+        self._computation = computation
+        self._shapes = {i.id: i.shape for i in computation.instructions}
+        self._next = max(i.id for i in computation.instructions) + 1
+        self._renamed: dict[int, int] = {}
+        self._written: list = []
+
+    def apply(self, entries: dict[int, Entry]) -> None:
+        for instruction in list(self._computation.instructions):
+            self._rewrite(instruction, entries.get(instruction.id, UNCHANGED))
+        root = self._computation.root_id
+        del self._computation.instructions[:]
+        self._computation.instructions.extend(self._written)
+        self._computation.root_id = self._renamed.get(root, root)
+
+    def _rewrite(self, instruction, entry: Entry) -> None:
+        copy = HloInstructionProto()
+        copy.CopyFrom(instruction)
+        originals = list(instruction.operand_ids)
+        operands = [self._renamed.get(identity, identity) for identity in originals]
+        for slot, order in enumerate(entry[1:][: len(operands)]):
+            if order:
+                operands[slot] = self._constraint(operands[slot], originals[slot], order)
+        copy.operand_ids[:] = operands
+        self._written.append(copy)
+        if entry[0]:
+            self._renamed[copy.id] = self._constraint(copy.id, copy.id, entry[0])
+
+    def _constraint(self, operand: int, shaped_like: int, order: Permutation) -> int:
+        call = HloInstructionProto(opcode="custom-call", custom_call_target="LayoutConstraint")
+        call.id = self._next
+        call.name = f"layout_constraint.{self._next & 0xFFFFFFFF}"
+        call.operand_ids.append(operand)
+        call.shape.CopyFrom(self._shapes[shaped_like])
+        call.shape.layout.minor_to_major[:] = order
+        call.constrain_layout = True
+        call.operand_shapes_with_layout.add().CopyFrom(call.shape)
+        self._written.append(call)
+        self._next += 1
+        return call.id

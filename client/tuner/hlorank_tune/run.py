@@ -1,0 +1,285 @@
+"""The state of a search, read from its results file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank_tune.budget import PARTS
+from hlorank_tune.duration import duration
+from hlorank_tune.journal import RESULTS_FILE, JournalError, read_rows
+from hlorank_tune.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A candidate that was measured, or failed."""
+
+    number: int
+    """Position in the order of measurements."""
+    candidate: Any
+    """The candidate as JSON; ``{}`` is the reference."""
+    outcome: Outcome
+    score: float | None
+    """The model's score; None without a prediction."""
+    seconds: float
+    """Time since the search began."""
+    unit: str | None = None
+    """``seconds`` if the score is a predicted run time; None if scores only order candidates."""
+    subject: str = ""
+    """The part of the program that it is about; empty for the whole program."""
+    calls: int = 1
+    """How often the program runs that part."""
+
+
+@dataclass
+class Run:
+    """One search and its results."""
+
+    program: str
+    task: str
+    strategy: str
+    with_model: bool
+    reference: str = "your program"
+    """What the user calls the reference, beside which candidates are measured."""
+    default: Any = field(default_factory=dict)
+    """The default's candidate; ``{}`` if it is the reference."""
+    default_name: str = "the default takes"
+    """The default and its verb, as the beginning of a sentence about its time."""
+    phase: str = field(default="", compare=False)
+    """What the search does now."""
+    measurements: list[Measurement] = field(default_factory=list)
+    predictions: int = 0
+    errors: list[str] = field(default_factory=list)
+    """Errors of the steps that ran without the model."""
+    is_lost: bool = False
+    """Whether the last predictions failed."""
+    best: int | None = None
+    """Number of the winner, once it is known; 0 if nothing is faster than the reference."""
+    unmeasured: Any = None
+    """The candidate that the model puts first, if nothing is measured."""
+    left_alone: dict[str, str] = field(default_factory=dict)
+    """What was not tuned, with the reason."""
+    reason: str = ""
+    """Why nothing is faster, if there is something to say."""
+    noise: float | None = None
+    """Relative difference of two measurements of one program, at the end."""
+    parts: list[dict[int, Outcome]] = field(default_factory=list)
+    """The parts of the confirmation: measurements at the end, by number."""
+    kernels: list[dict[str, Any]] | None = None
+    """Candidates with their kernels and predicted times, the longest first: of fusions, the default
+    and the winner if the server answered; None until they are known."""
+    seconds: float = 0.0
+    """Time that the search has taken until now."""
+    kept: str = field(default="", compare=False)
+    """What became of the measurements at the server; empty without a server."""
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Adds a row of the results file."""
+        self.seconds = row.get("seconds", self.seconds)
+        if "candidate" in row:
+            self.measurements.append(_measurement(len(self.measurements), row))
+        elif "predictions" in row:
+            self.predictions += row["predictions"]
+            self.errors += [row["error"]] if "error" in row else []
+            self.is_lost = "error" in row
+        elif "best" in row:
+            self.best = self._number(row["best"])
+            self.noise = row["noise"]
+            self.reason = row.get("reason", "")
+        elif "unmeasured" in row:
+            self.unmeasured = row["unmeasured"]
+        elif "left_alone" in row:
+            self.left_alone |= row["left_alone"]
+        elif "kernels" in row:
+            self.kernels = row["kernels"]
+        elif "confirmed" in row:
+            self.parts.append({self._number(o["candidate"]): _outcome(o) for o in row["confirmed"]})
+
+    def _number(self, candidate: Any) -> int:
+        if not candidate:
+            return 0
+        return next(m.number for m in self.of() if m.candidate == candidate)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the result is known."""
+        return self.best is not None or self.unmeasured is not None
+
+    @property
+    def subjects(self) -> list[str]:
+        """The parts of the program that were measured, in the order of their first measurements."""
+        names = dict.fromkeys(m.subject for m in self.measurements)
+        return [name for name in names if name]
+
+    def of(self, subject: str = "") -> list[Measurement]:
+        """Returns the measurements of a part; of the whole program by default."""
+        return [m for m in self.measurements if m.subject == subject]
+
+    def fastest(self, subject: str = "") -> list[Measurement]:
+        """Returns the measurements of candidates that work, the fastest first.
+
+        They are ordered by the ratio to the reference, or by their times if that does not work.
+        """
+        working = [m for m in self.of(subject) if m.outcome.nanoseconds]
+        return sorted(working, key=lambda m: (m.outcome.ratio, m.outcome.nanoseconds))
+
+    def curve(self) -> np.ndarray:
+        """Returns the best ratio to the reference so far: f64 [measurements].
+
+        It never exceeds 1, since the reference itself is always available. The ratio of a program
+        of several parts is that of their times, each as often as the program runs it.
+        """
+        parts = self.subjects or [""]
+        weights = {part: self._weight(part) for part in parts}
+        total = sum(weights.values()) or 1.0
+        best = dict.fromkeys(parts, 1.0)
+        curve = [1.0]
+        for measurement in (m for m in self.measurements if m.subject in best):
+            if measurement.candidate:
+                part = measurement.subject
+                best[part] = min(best[part], measurement.outcome.ratio)
+                curve.append(sum(weights[p] / total * best[p] for p in parts))
+        return np.array(curve)
+
+    def _weight(self, part: str) -> float:
+        """Returns the time that the program spends in a part with the reference."""
+        times = [m.calls * m.outcome.reference for m in self.of(part) if m.outcome.reference]
+        return float(times[0]) if times else 1.0
+
+    @property
+    def confirmed(self) -> dict[int, Outcome]:
+        """The minima of all parts of the confirmation, by number."""
+        reference = min(
+            (o.reference for p in self.parts for o in p.values() if o.reference), default=0
+        )
+        return {number: self._minimum(number, reference) for p in self.parts[:1] for number in p}
+
+    def _minimum(self, number: int, reference: int) -> Outcome:
+        outcomes = [part[number] for part in self.parts]
+        failed = [outcome for outcome in outcomes if not np.isfinite(outcome.ratio)]
+        if failed:
+            return failed[0]
+        noise = float(np.median([outcome.noise or 0.0 for outcome in outcomes]))
+        fastest = min(outcomes, key=lambda outcome: outcome.nanoseconds)
+        return replace(fastest, reference=reference, noise=noise)
+
+    @property
+    def default_outcome(self) -> Outcome | None:
+        """The default's last measurement; None if the default is the reference."""
+        if not self.default:
+            return None
+        found = (m for m in self.of() if m.candidate == self.default)
+        measured = next(found, None)
+        return measured and self.confirmed.get(measured.number, measured.outcome)
+
+    @property
+    def server_problem(self) -> str:
+        """Describes how predictions failed; empty if none did."""
+        if not self.errors:
+            return ""
+        if self.is_lost:
+            return (
+                f"the server stopped answering after {self.predictions:,} predictions; the rest "
+                "was searched without the model"
+            )
+        return (
+            f"{len(self.errors)} rounds of predictions failed, and were searched without the model"
+        )
+
+    def __str__(self) -> str:
+        """Summarizes the run in one line."""
+        parts = [f"{self.program}: {self.verdict}"]
+        if self.default_outcome and self.default_outcome.reference:
+            ratio = self.default_outcome.ratio
+            parts += [f"{self.default_name} {ratio:.2f} times the time of {self.reference}"]
+        return "; ".join([*parts, *filter(None, [self.server_problem])])
+
+    @property
+    def verdict(self) -> str:
+        """What the run found, as a sentence without a full stop."""
+        if self.unmeasured is not None:
+            return f"the model alone chose {len(self.unmeasured)} candidates, which nobody measured"
+        spent = f"after {len(self.measurements)} measurements"
+        if self.best is None:
+            return f"still searching {spent}"
+        if self.reason:
+            return f"nothing is faster than {self.reference} {spent} ({self.reason})"
+        working = self.fastest()
+        if all(not m.candidate for m in working):
+            return f"no candidate that works was measured, so the winner is {self.reference}"
+        if not np.isfinite(working[0].outcome.ratio):
+            fastest = duration(working[0].outcome.nanoseconds)
+            return f"the fastest candidate takes {fastest} {spent}; {self.reference} does not work"
+        based = f"noise {self.noise:.1%}{self._shortened()}"
+        if not self.best:
+            return f"nothing is faster than {self.reference} {spent} ({based})"
+        return f"{1 / self.final_ratio:.2f} times as fast as {self.reference} {spent} ({based})"
+
+    def _shortened(self) -> str:
+        """Says that the confirmation has fewer parts than usual; empty if it has all."""
+        if len(self.parts) in (0, PARTS):
+            return ""
+        return f", measured again {len(self.parts)} of {PARTS} times for lack of time"
+
+    @property
+    def winner(self) -> Measurement | None:
+        """The measurement of the winner; None until it is known, or if nothing was measured."""
+        if self.best is None:
+            return None
+        if self.best:
+            return self.measurements[self.best]
+        return next((m for m in self.of() if not m.candidate), None)
+
+    @property
+    def final(self) -> Outcome | None:
+        """The winner's last measurement, in the confirmation if there is one."""
+        if self.best is None or self.winner is None:
+            return None
+        return self.confirmed.get(self.best, self.winner.outcome)
+
+    @property
+    def final_ratio(self) -> float:
+        """The winner's time divided by the reference's; 1 if the reference is the winner."""
+        return self.final.ratio if self.best and self.final else 1.0
+
+
+Listener = Callable[[Run], None]
+"""Called with the state of the run after every change, and in every phase."""
+
+
+def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
+    """Reads the description and the results of the run in a folder.
+
+    Raises:
+        JournalError: if the results are missing or broken.
+    """
+    rows = read_rows(folder / RESULTS_FILE)
+    try:
+        head = next(rows)["run"]
+        run = Run(**{name: head[name] for name in ("program", "task", "strategy", "with_model")})
+        for name in ("reference", "default", "default_name"):
+            # Results of earlier versions may lack them.
+            setattr(run, name, head.get(name, getattr(run, name)))
+        for row in rows:
+            run.add(row)
+    except (StopIteration, KeyError, TypeError) as error:
+        raise JournalError(f"{folder / RESULTS_FILE} contains no results of a run") from error
+    return head, run
+
+
+def _measurement(number: int, row: dict[str, Any]) -> Measurement:
+    # A compiler with several subjects writes these; the others have one, which runs once.
+    part = {"subject": row.get("subject", ""), "calls": row.get("calls", 1)}
+    score = {"score": row.get("score"), "unit": row.get("unit")}
+    return Measurement(
+        number, row["candidate"], _outcome(row), seconds=row["seconds"], **score, **part
+    )
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    # Results of earlier versions do not say whose failure it is.
+    known = {"failure": None} | row
+    return Outcome(**{f.name: known[f.name] for f in fields(Outcome)})

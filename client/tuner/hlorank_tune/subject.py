@@ -1,0 +1,102 @@
+"""What is tuned by itself, and how its candidates are proposed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from hlorank.configurations import Configurations
+from hlorank.graph import Graph
+from hlorank_tune.settings import Settings
+
+C = TypeVar("C")
+
+
+class Strategy(Protocol[C]):
+    """Proposes the candidates of one search.
+
+    Costs are predictions if a model scores, and ratios of measured times without a model. Lower is
+    better; the cost of a candidate that does not work is infinite.
+    """
+
+    def ask(self) -> Sequence[C]:
+        """Returns the next candidates to evaluate; none if the space is exhausted."""
+        ...
+
+    def update(self, candidates: Sequence[C], costs: np.ndarray) -> None:
+        """Takes the costs [candidates] of candidates that ``ask`` returned."""
+        ...
+
+
+class InOrder(Generic[C]):
+    """The strategy that proposes given candidates one after the other."""
+
+    def __init__(self, candidates: list[C], batch: int):
+        """``batch`` is how many ``ask`` returns."""
+        self._left = candidates
+        self._batch = batch
+
+    def ask(self) -> list[C]:
+        """Returns the next candidates."""
+        batch = self._left[: self._batch]
+        self._left = self._left[self._batch :]
+        return batch
+
+    def update(self, candidates: Sequence[C], costs: np.ndarray) -> None:
+        """Ignores the costs."""
+
+
+class Subject(ABC, Generic[C]):
+    """What is tuned by itself: a program, or a part of one, with its candidates."""
+
+    name: str = ""
+    """Of a part; empty for the whole program."""
+    graph: Graph | None
+    """What a model ranks candidates of; None for a subject that is searched without one."""
+    reference: C
+    """The candidate beside which all others are measured."""
+    default: C
+    """The candidate of the compiler's own choices; may be the reference."""
+    calls: int = 1
+    """How often the program runs it."""
+    predicted_at_once: int = 64
+    """Candidates that a strategy proposes to the model in a step."""
+
+    @abstractmethod
+    def strategy(
+        self, settings: Settings, random: np.random.Generator, batch: int, steps: int, start: list
+    ) -> Strategy[C]:
+        """Returns a new strategy.
+
+        Args:
+            settings: Of the search; ``settings.strategy`` is one of ``Compiler.strategies``.
+            random: Source of random choices.
+            batch: Candidates that ``ask`` should return.
+            steps: How often it is expected to be called.
+            start: The reference and the fastest measured candidates.
+        """
+
+    @abstractmethod
+    def configurations(self, candidates: Sequence[C]) -> Configurations:
+        """Converts candidates to the configurations that the model ranks."""
+
+    def candidates(self, configurations: Configurations) -> Sequence[C]:
+        """Converts configurations of the graph back; may leave out those that it cannot."""
+        return ()
+
+    def is_ranked(self, candidate: C) -> bool:
+        """Returns whether a candidate is a configuration that a model can rank."""
+        return True
+
+    @abstractmethod
+    def key(self, candidate: C) -> Hashable:
+        """Returns what equal candidates have in common."""
+
+    @abstractmethod
+    def written(self, candidate: C) -> Any:
+        """Converts a candidate to JSON, for people and for ``read``; ``{}`` is the reference."""
+
+    @abstractmethod
+    def read(self, written: Any) -> C:
+        """Converts a candidate back from JSON."""

@@ -1,0 +1,171 @@
+"""Tunes a program in one call."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hlorank.client import Client
+from hlorank.errors import HlorankError
+from hlorank.model import model_reference
+from hlorank.search import Kept, connect
+from hlorank.search.target import processor
+from hlorank_tune.compiler import Compiler
+from hlorank_tune.journal import Journal, JournalError
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.outcome import Outcome
+from hlorank_tune.predictor import Predictors, Server
+from hlorank_tune.progress import begun
+from hlorank_tune.run import Listener, Run, read_run
+from hlorank_tune.search import Search
+from hlorank_tune.settings import Settings
+from hlorank_tune.trace import Trace
+
+
+def search(
+    compiler: Compiler[Any],
+    server: str | Client | None,
+    out: str | PathLike[str],
+    settings: Settings | None = None,
+    *,
+    model: str | None = None,
+    target: str | None = None,
+    measure: bool = True,
+    record: str | PathLike[str] | None = None,
+    listener: Listener = lambda _: None,
+) -> Run:
+    """Searches for a faster configuration of a compiler's program, and writes it into ``out``.
+
+    Args:
+        compiler: The compiler with the program. Its processes are ended.
+        server: An address such as ``127.0.0.1:7070``, or a client, for example with credentials;
+            None searches without a model, by measurements alone.
+        out: Folder of the results. The same call continues a search that was stopped.
+        settings: Strategy and limits; None for the compiler's defaults.
+        model: For example ``layout-xla-cpu@3``; None for the compiler's, or the server's default.
+        target: The name of hardware, compiler and flags under which the server keeps what is
+            measured, and learns from it in later searches; None for ``compiler.target()``.
+        measure: Whether to measure; without it, the model alone decides.
+        record: New file for a trace of the calls, which ``hlorank bench --trace`` replays.
+        listener: Called with the state of the run after every change, and in every phase.
+
+    Raises:
+        FileExistsError: if ``record`` exists.
+        JournalError: if the folder contains another run.
+        ServerError: if the server does not rank the program, before anything is measured.
+        HlorankError: if the program does not run as it is, or has no candidates.
+        ValueError: if ``model`` is not a valid model reference.
+    """
+    model = model or compiler.model
+    if model is not None:
+        model_reference(model)
+    settings = replace(settings or compiler.settings(), with_model=server is not None)
+    folder = Path(out)
+    head = describe(compiler, settings, model) | ({} if measure else {"measure": False})
+    with (
+        closing(Journal(folder, head)) as journal,
+        _recording(record, compiler) as trace,
+        compiler,
+        _connected(server) as client,
+    ):
+        # Only now, when the folder is known to be ours and a server answers, processes may start.
+        compiler.open(folder)
+        kept = Kept(target or compiler.target())
+        guide = Predictors(Server(client, kept, model, settings.seed, trace)) if client else None
+        progress = begun(compiler, settings, journal, listener)
+        searching = Search(compiler, guide, settings, progress)
+        run = searching.run() if measure else searching.run_unmeasured()
+        run.kept = str(kept)
+        if guide and run.best is not None and run.kernels is None:
+            _explain(compiler, guide, run, journal)
+        compiler.write(run, folder)
+    return run
+
+
+def _explain(compiler: Compiler[Any], guide: Predictors, run: Run, journal: Journal) -> None:
+    """Writes what the model says of the winner."""
+    if compiler.whole.graph is None:
+        return
+    row = compiler.explained(run, guide(compiler.whole))
+    if row is not None:
+        journal.write(row)
+        run.add(row)
+
+
+def _recording(
+    record: str | PathLike[str] | None, compiler: Compiler[Any]
+) -> AbstractContextManager[Trace | None]:
+    """Returns the trace of calls about a program, or None without a file."""
+    if record is None:
+        return nullcontext()
+    if compiler.whole.graph is None:
+        raise HlorankError("calls about several graphs are not recorded: omit the record")
+    return closing(Trace(Path(record), compiler.whole.graph))
+
+
+def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:
+    """Connects to a server; a client that the caller passed stays open."""
+    return connect(server) if isinstance(server, str) else nullcontext(server)
+
+
+def describe(compiler: Compiler[Any], settings: Settings, model: str | None) -> dict[str, Any]:
+    """Returns everything that distinguishes one run from another."""
+    return {
+        "program": compiler.program,
+        "task": compiler.task,
+        "reference": compiler.reference,
+        "default": compiler.whole.written(compiler.whole.default),
+        "default_name": compiler.default_name,
+        **compiler.identity(),
+        **asdict(settings),
+        "model": model,
+        "processor": processor(),
+    }
+
+
+def side_by_side(
+    compiler: Compiler[Any],
+    folders: dict[str, str | PathLike[str]],
+    *,
+    protocol: Protocol | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> dict[str, Outcome]:
+    """Measures the program, the default and the winners of folders in the same rounds.
+
+    Returns outcomes by name: ``program``, ``default`` if it differs, and the names of the folders.
+    A winner that is the program itself is measured as that.
+
+    Raises:
+        JournalError: if a folder contains no completed run of this program.
+        HlorankError: if the program does not run as it is.
+    """
+    whole = compiler.whole
+    candidates = {"program": whole.reference}
+    if whole.written(whole.default):
+        candidates["default"] = whole.default
+    for name, folder in folders.items():
+        candidates[name] = winning_candidate(compiler, Path(folder))
+    distinct = {whole.key(candidate): candidate for candidate in candidates.values()}
+    with compiler:
+        compiler.open(Path(next(iter(folders.values()))))
+        outcomes: Sequence[Outcome] = compiler.measure(
+            whole, list(distinct.values()), protocol or compiler.confirm, float("inf"), report
+        )
+    by_key = dict(zip(distinct, outcomes, strict=True))
+    return {name: by_key[whole.key(candidate)] for name, candidate in candidates.items()}
+
+
+def winning_candidate(compiler: Compiler[Any], folder: Path) -> Any:
+    """Returns the winner of a completed search of the compiler's program.
+
+    Raises:
+        JournalError: if the folder contains another run, or one that is not completed.
+    """
+    head, run = read_run(folder)
+    if head.get("identity") != compiler.identity()["identity"]:
+        raise JournalError(f"{folder} contains a run of another program, '{run.program}'")
+    if run.best is None:
+        raise JournalError(f"{folder} contains a run that is not completed; continue it first")
+    return compiler.whole.read(run.winner.candidate if run.winner else {})

@@ -1,0 +1,78 @@
+"""Values of the flags of ``hlorank-tune``.
+
+What cannot be read is an error that names the flag, the value and what is expected.
+"""
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from hlorank.address import host_and_port as read_address
+from hlorank.errors import ArgumentError
+from hlorank.model import model_reference
+from hlorank.search.target import TARGET_BYTES
+from hlorank.units import duration
+
+T = TypeVar("T")
+
+_LARGEST = 10**9
+"""Largest number of a flag."""
+
+
+def count(text: str) -> int:
+    """Reads a whole number from 1."""
+    return _whole_number(text, 1)
+
+
+def natural(text: str) -> int:
+    """Reads a whole number from 0."""
+    return _whole_number(text, 0)
+
+
+def _whole_number(text: str, least: int) -> int:
+    number = int(text) if re.fullmatch(r"[0-9]{1,10}", text) else -1
+    if not least <= number <= _LARGEST:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a whole number from {least} to {_LARGEST}"
+        )
+    return number
+
+
+def minutes(text: str) -> float:
+    """Reads minutes, or a duration with a unit, and returns minutes."""
+    return _checked(lambda: duration(text, bare="min")) / 60
+
+
+def address(text: str) -> str:
+    """Reads the address of a server."""
+    _checked(lambda: read_address(text))
+    return text
+
+
+def model(text: str) -> str:
+    """Reads the name of a model."""
+    _checked(lambda: model_reference(text))
+    return text
+
+
+def target(text: str) -> str:
+    """Reads the name of what run times are measured on."""
+    size = len(text.encode(errors="surrogateescape"))
+    if not 1 <= size <= TARGET_BYTES:
+        raise argparse.ArgumentTypeError(f"has {size} bytes, expected 1 to {TARGET_BYTES}")
+    return text
+
+
+def path_text(text: str) -> str:
+    """Reads a path, which is not empty."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a path")
+    return text
+
+
+def _checked(read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,0 +1,103 @@
+"""The options of ``hlorank-tune xla``."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlorank.errors import HlorankError
+from hlorank_tune import values
+from hlorank_tune.measure.script import load_module
+from hlorank_tune.settings import Settings
+
+if TYPE_CHECKING:
+    from hlorank_tune.xla.compiler import XlaCompiler
+    from hlorank_tune.xla.program import Program
+
+SUMMARY = "tunes the layouts of an XLA program, or what XLA:CPU computes in one kernel"
+FILE = (
+    "an HLO module before optimization (text, HloModuleProto, HloProto or ModuleTuningData), or a "
+    "hlorank_tune.xla.Program as FILE.py:NAME or MODULE:NAME"
+)
+MEASUREMENTS = "24, the program included"
+EXAMPLES = (
+    ("xla step.hlo", "layouts of a dumped module"),
+    ("xla model.py:program --fusion", "what XLA:CPU computes in one kernel"),
+    ("xla step.hlo --without-model", "measurements alone"),
+    ("xla step.hlo --replay tuned/step", "measure the winner again"),
+)
+EXTRA = ""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of XLA."""
+    parser.add_argument(
+        "--fusion", action="store_true", help="tune the fusions of XLA:CPU in place of layouts"
+    )
+    parser.add_argument(
+        "--strategy",
+        choices=["genetic", "annealing", "random"],
+        help="how candidates are proposed (default: genetic for layouts, annealing for fusions)",
+    )
+    parser.add_argument(
+        "--predictions",
+        type=values.count,
+        default=Settings.predictions,
+        metavar="N",
+        help="candidates that the model ranks before each round of measurements "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=values.natural,
+        default=1,
+        metavar="N",
+        help="threads of the program; 0 for as many as XLA uses (default: %(default)s, as in the "
+        "training data)",
+    )
+    parser.add_argument(
+        "--record",
+        type=lambda text: Path(values.path_text(text)),
+        metavar="FILE",
+        help="record the calls to the server as a trace for `hlorank bench --trace`",
+    )
+
+
+def settings_of(given: argparse.Namespace, settings: Settings) -> Settings:
+    """Returns the settings with those of these options."""
+    strategy = given.strategy or settings.strategy
+    return replace(settings, strategy=strategy, predictions=given.predictions)
+
+
+def compiler_of(given: argparse.Namespace) -> "XlaCompiler":
+    """Returns XLA with the program that the command line names.
+
+    Raises:
+        HlorankError: if it does not exist, or has nothing to choose.
+    """
+    from hlorank_tune.xla.compiler import compiler_for
+    from hlorank_tune.xla.program import FusionProgram
+
+    program = load(given.file)
+    return compiler_for(FusionProgram.of(program) if given.fusion else program, given.threads)
+
+
+def load(name: str) -> "Program":
+    """Loads the program that the command line names.
+
+    Raises:
+        HlorankError: if it does not exist.
+    """
+    from hlorank_tune.xla.program import Program
+
+    place, colon, attribute = name.rpartition(":")
+    if not colon or Path(name).exists():
+        if name.endswith(".py"):
+            raise HlorankError(f"add the name of the program in the script, as in {name}:NAME")
+        return Program.from_file(name)
+    module = load_module(place)
+    found = getattr(module, attribute, None)
+    if not isinstance(found, Program):
+        what = f"a {type(found).__name__}" if found is not None else "not defined"
+        raise HlorankError(f"{name} is {what}, expected a hlorank_tune.xla.Program")
+    return found

@@ -1,0 +1,148 @@
+"""XLA as a compiler of the tuner: its layouts, and on a CPU its fusions."""
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank.errors import HlorankError
+from hlorank.search import default_target
+from hlorank_tune.compiler import Compiler, Report
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.outcome import Outcome
+from hlorank_tune.predictor import Predictor
+from hlorank_tune.run import Run
+from hlorank_tune.subject import Subject
+from hlorank_tune.xla.explain import explained
+from hlorank_tune.xla.fusions import FusionProblem
+from hlorank_tune.xla.hardware import CONFIRM, SEARCH, Hardware, by_clock
+from hlorank_tune.xla.layouts import LayoutProblem
+from hlorank_tune.xla.problem import Problem
+from hlorank_tune.xla.program import FusionProgram, Program
+from hlorank_tune.xla.worker import Setting, first_line
+
+TOLERANCE = 1e-3
+"""Maximum difference of results: a convolution in another layout adds in another order."""
+SLOW = 3.0
+"""Programs slower than the user's by more than this factor are not measured in rounds."""
+
+
+class XlaCompiler(Compiler[np.ndarray]):
+    """XLA with a program, which it compiles and runs in a process of its own."""
+
+    search = SEARCH
+    confirm = CONFIRM
+    whole: Problem
+
+    def __init__(self, program: Program, problem: Problem, threads: int = 1):
+        """``threads`` of the program; 0 for as many as XLA uses."""
+        self.program = program.name
+        self.whole = problem
+        self._threads = threads
+        self._hardware: Hardware | None = None
+
+    def open(self, folder: Path) -> None:
+        """Prepares the process, whose output goes to a log in the folder."""
+        whole = self.whole
+        setting = Setting(whole.compiler, whole.reference_program, whole.arguments, TOLERANCE, SLOW)
+        self._hardware = Hardware(setting, folder / "worker.log", threads=self._threads)
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._hardware is not None:
+            self._hardware.close()
+
+    def identity(self) -> dict[str, Any]:
+        """Returns the digest of the program, the threads and the version of jax."""
+        return {
+            "compiler": "xla",
+            "identity": self.whole.identity(),
+            "threads": self._threads,
+            "jax": version("jax"),
+        }
+
+    def target(self) -> str:
+        """Names the target of XLA's programs on this machine."""
+        return default_target(f"XLA of jax {version('jax')}", self._threads)
+
+    def measure(
+        self,
+        subject: Subject[np.ndarray],
+        candidates: Sequence[np.ndarray],
+        protocol: Protocol,
+        seconds: float,
+        report: Report,
+    ) -> list[Outcome]:
+        """Lowers, compiles, checks and measures candidates beside the program itself."""
+        assert self._hardware is not None
+        programs: dict[int, bytes] = {}
+        outcomes: dict[int, Outcome] = {}
+        for i, candidate in enumerate(candidates):
+            report(f"compiling: lowers candidate {i + 1} of {len(candidates)}")
+            try:
+                programs[i] = self.whole.program(candidate)
+            # What writes the program of a candidate may raise anything.
+            except Exception as error:
+                outcomes[i] = Outcome("lowering failed", message=first_line(error))
+        if programs:
+            timed = by_clock(protocol, self.whole.clock)
+            measured = self._hardware.measure(list(programs.values()), timed, seconds, report)
+            outcomes |= dict(zip(programs, measured, strict=True))
+        return [outcomes[i] for i in range(len(candidates))]
+
+    def write(self, run: Run, folder: Path) -> None:
+        """Writes nothing beside the results, of which ``executable`` makes the program."""
+
+    def executable(self, candidate: np.ndarray) -> Callable[[], list]:
+        """Compiles a candidate in this process, and binds the arguments."""
+        return self.whole.compiler(self.whole.arguments).compile(self.whole.program(candidate))
+
+
+class LayoutCompiler(XlaCompiler):
+    """Tunes the layouts of a program."""
+
+    task = "layout"
+    strategies = ("genetic", "annealing", "random")
+
+    def __init__(self, program: Program, threads: int = 1):
+        super().__init__(program, LayoutProblem(program), threads)
+
+
+class FusionsCompiler(XlaCompiler):
+    """Tunes the fusions of a program on XLA:CPU."""
+
+    task = "fusion"
+    strategies = ("annealing", "genetic", "random")
+    default_name = "the compiler's own fusions, written out, take"
+    whole: FusionProblem
+
+    def __init__(self, program: FusionProgram, threads: int = 1):
+        """Raises an HlorankError if the program should use several threads."""
+        if threads != 1:
+            raise HlorankError(
+                "chosen fusions run on one thread, so they are compared to a program on one "
+                f"thread; --threads is {threads}"
+            )
+        super().__init__(program, FusionProblem(program), threads)
+
+    def explained(self, run: Run, predictor: Predictor[np.ndarray]) -> dict[str, Any]:
+        """Returns the kernels of the default and of the winner with their predicted times."""
+        return explained(self.whole, predictor, run)
+
+    def write(self, run: Run, folder: Path) -> None:
+        """Writes what ``hlorank_tune.measure.fusion.saved.load`` compiles and runs."""
+        if run.best and run.winner:
+            self.whole.save(self.whole.read(run.winner.candidate), folder)
+
+    def use(self, run: Run, folder: Path) -> str:
+        """Says how to load the winner."""
+        return f"use it: hlorank_tune.measure.fusion.saved.load('{folder}')" if run.best else ""
+
+
+def compiler_for(program: Program, threads: int = 1) -> XlaCompiler:
+    """Returns the compiler of a program: of fusions if it is a ``FusionProgram``."""
+    if isinstance(program, FusionProgram):
+        return FusionsCompiler(program, threads)
+    return LayoutCompiler(program, threads)

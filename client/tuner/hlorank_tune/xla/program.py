@@ -1,0 +1,128 @@
+"""Programs with their arguments."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from hlorank.errors import GraphFileError
+from hlorank.graph import Graph
+from hlorank_tune.measure.schema import HloModuleProto
+
+_FLOATS = {10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"}
+_INTEGERS = {2: "int8", 3: "int16", 4: "int32", 5: "int64"}
+_INTEGERS |= {6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64"}
+_BOOLEAN = 1
+"""Values of xla.PrimitiveType."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program whose layouts are tuned: its HLO module before optimization, and arguments."""
+
+    name: str
+    module: Any
+    """HloModuleProto; layouts are chosen for the nodes of its entry computation"""
+    arguments: Sequence[np.ndarray]
+    """In the order of the entry computation's parameters."""
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[..., Any], *arguments: Any, name: str | None = None
+    ) -> "Program":
+        """Lowers a function that JAX can trace; arguments are arrays or trees of arrays."""
+        from hlorank_tune.measure.lower import flat_arguments, lower
+
+        name = name or getattr(function, "__name__", "program")
+        return cls(name, lower(name, function, arguments), flat_arguments(arguments))
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> "Program":
+        """Reads a program from a file, and generates random arguments.
+
+        The file holds an HLO module before optimization: a serialized ``HloModuleProto`` or
+        ``HloProto``, HLO text, or TpuGraphs' ``ModuleTuningData``.
+
+        Raises:
+            GraphFileError: for other formats, and for parameters that are not arrays of numbers.
+        """
+        graph = Graph.from_file(path).whole()
+        match graph.WhichOneof("source"):
+            case "hlo_module":
+                module = repeatable(HloModuleProto.FromString(graph.hlo_module))
+            case "hlo_text":
+                module = _module_of_text(path, graph.hlo_text)
+            case _:
+                raise GraphFileError(f"{path}: contains features, not a program")
+        try:
+            arguments = random_arguments(module)
+        except GraphFileError as error:
+            raise GraphFileError(f"{path}: {error}") from error
+        return cls(module.name, module, arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class FusionProgram(Program):
+    """A program of which XLA:CPU's fusions are tuned, in place of its layouts."""
+
+    @classmethod
+    def of(cls, program: Program) -> "FusionProgram":
+        """Takes a program whose layouts could be tuned."""
+        return cls(program.name, program.module, program.arguments)
+
+
+def random_arguments(module: Any) -> list[np.ndarray]:
+    """Draws arguments for the parameters of a module: the same at every call."""
+    random = np.random.default_rng(0)
+    entry = next((c for c in module.computations if c.id == module.entry_computation_id), None)
+    if entry is None:
+        raise GraphFileError(f"the module has no computation {module.entry_computation_id}")
+    parameters = [i for i in entry.instructions if i.opcode == "parameter"]
+    parameters.sort(key=lambda parameter: parameter.parameter_number)
+    return [_argument(parameter, random) for parameter in parameters]
+
+
+def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
+    shape = list(parameter.shape.dimensions)
+    kind = parameter.shape.element_type
+    if kind in _FLOATS:
+        import ml_dtypes  # adds bfloat16 to numpy; a dependency of jax
+
+        drawn = np.asarray(0.1 * random.standard_normal(shape))
+        return drawn.astype(_dtype(_FLOATS[kind], ml_dtypes))
+    if kind in _INTEGERS:
+        # Small enough for an index into most arrays.
+        return np.asarray(random.integers(0, 2, shape)).astype(_INTEGERS[kind])
+    if kind == _BOOLEAN:
+        return np.asarray(random.random(shape) < 0.5)
+    raise GraphFileError(
+        f"parameter '{parameter.name}' is not an array of floats, integers or booleans "
+        f"(xla.PrimitiveType {kind}); such a program is only tuned from Python"
+    )
+
+
+def _dtype(name: str, ml_dtypes: Any) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def _module_of_text(path: str | PathLike[str], text: str) -> Any:
+    from jaxlib import _hlo
+
+    try:
+        parsed = _hlo.hlo_module_from_text(text)
+    except Exception as error:  # jaxlib raises its own types
+        raise GraphFileError(f"{path}: XLA cannot parse the text: {error}") from error
+    return repeatable(HloModuleProto.FromString(parsed.as_serialized_hlo_module_proto()))
+
+
+def repeatable(module: Any) -> Any:
+    """Returns a copy that is equal in every process and can run repeatedly on its arguments."""
+    copy = HloModuleProto.FromString(module.SerializeToString())
+    # Prevents results from reusing the memory of arguments.
+    copy.ClearField("input_output_alias")
+    copy.ClearField("buffer_donor")
+    # The id is a counter of the process.
+    copy.ClearField("id")
+    return copy

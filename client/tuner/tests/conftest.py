@@ -1,0 +1,19 @@
+"""Fixtures of the tests of the tuner."""
+
+from collections.abc import Iterator
+
+import pytest
+from servers import DATA, run_server
+
+from hlorank import MeasuredGraph, read_graphs
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    with run_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def layout_graph() -> MeasuredGraph:
+    return read_graphs(DATA / "measured/layout_random_window_reversed.pb")[0]

@@ -1,0 +1,262 @@
+"""Whole searches for the tiles of a tiny program."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="jax is not installed")
+pytest.importorskip("rich", reason="rich is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
+pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
+
+from servers import run_server
+
+from hlorank import Client
+from hlorank.adapt import FAILURES
+from hlorank_tune.command import main
+from hlorank_tune.iree import IreeCompiler, StablehloProgram
+from hlorank_tune.iree import tile_compiler as own
+from hlorank_tune.iree.modules import Compilers
+from hlorank_tune.journal import RESULTS_FILE, Journal
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.predictor import Chosen
+from hlorank_tune.progress import begun
+from hlorank_tune.search import Search
+from hlorank_tune.settings import Settings
+
+HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
+TEXT = """
+func.func @main(%x: tensor<16x24xf32>, %y: tensor<24x32xf32>) -> tensor<16x32xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<16x24xf32>, tensor<24x32xf32>) -> tensor<16x32xf32>
+  return %0 : tensor<16x32xf32>
+}
+"""
+# IREE adds the dimension of a single image again after it has read a spec.
+IMAGE = """
+func.func @main(%x: tensor<1x8x8x4xf32>, %w: tensor<3x3x4x16xf32>) -> tensor<1x6x6x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x8x8x4xf32>, tensor<3x3x4x16xf32>) -> tensor<1x6x6x16xf32>
+  return %0 : tensor<1x6x6x16xf32>
+}
+"""
+NAME = "main_dispatch_0_matmul_16x32x24_f32"
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch, tmp_path):
+    for name in ("search", "confirm"):
+        monkeypatch.setattr(IreeCompiler, name, HASTE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("tiny.mlir").write_text(TEXT)
+
+
+def run(capsys, *arguments):
+    code = main(["iree", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def rows(folder):
+    lines = (Path(folder) / RESULTS_FILE).read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+class SmallestFirst:
+    """Prefers tiles with small workgroups; keeps what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, subject):
+        self.subject = subject
+        return self
+
+    def check(self):
+        self.asked.append((self.subject.name, 1))
+
+    def choose(self, tiles, count):
+        self.asked.append((self.subject.name, len(tiles)))
+        scores = [float(np.prod(self.subject.bounds(tile).output)) for tile in tiles]
+        order = np.argsort(scores, kind="stable")[:count]
+        return Chosen([tiles[place] for place in order], np.sort(scores)[:count], None)
+
+
+def unmeasured(folder, predictor):
+    """What the predictor puts first, and the compiler that was asked."""
+    compiler = IreeCompiler(StablehloProgram.from_file("tiny.mlir"))
+    journal = Journal(folder, {"settings": {}})
+    with compiler:
+        settings = Settings("drawn", predictions=50)
+        progress = begun(compiler, settings, journal, lambda _: None)
+        run = Search(compiler, predictor, settings, progress).run_unmeasured()
+        compiler.write(run, folder)
+    return run, compiler
+
+
+def test_a_search_ends_with_a_verdict_and_measures_nothing_again(capsys):
+    arguments = ("tiny.mlir", "--without-model", "--measurements=2", "--out=out")
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    assert ("tiny: " in out and "after 5 measurements" in out) or "after 3 measurements" in out
+    assert "out/report.md" in out
+    before = rows("out")
+    measured = [row for row in before if "subject" in row]
+    assert [row["subject"] for row in measured] == [NAME] * 3
+    assert measured[0]["candidate"] == {} and all(row["nanoseconds"] for row in measured)
+    report = Path("out/report.md").read_text()
+    assert NAME in report and Path("out/tiny.svg").exists()
+    assert run(capsys, *arguments)[0] == 0
+    assert rows("out") == before, "the search is complete"
+
+
+@pytest.mark.parametrize("is_faster", [True, False])
+def test_a_spec_is_kept_only_if_the_whole_program_is_faster(capsys, monkeypatch, is_faster):
+    measure = own.measure_modules
+
+    def decided(worker, subject, modules, protocol):
+        """Tiles take half the time; the program does so or takes as long."""
+        found = measure(worker, subject, modules, protocol)
+        is_program = isinstance(subject, own.ProgramSubject)
+        gains = 1.0 if is_program and not is_faster else 0.5
+        for times in (found.first, found.second):
+            times[:] = [1000, *[1000 * gains] * (len(modules) - 1)]
+        return found
+
+    monkeypatch.setattr(own, "measure_modules", decided)
+    code, out, _ = run(
+        capsys, "tiny.mlir", "--without-model", "--measurements=2", "--top-k=2", "--out=out"
+    )
+    assert code == 0 and Path("out/spec.mlir").exists() is is_faster
+    if not is_faster:
+        assert "the whole program is not faster with the tiles" in out
+        return
+    assert "2.00 times as fast as your program as IREE compiles it" in out
+    assert "iree-compile --iree-codegen-tuning-spec-path=out/spec.mlir" in out
+    code, out, err = run(capsys, "tiny.mlir", "--replay=out")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ["program", "winner"]
+
+
+def test_a_dispatch_that_a_spec_does_not_reach_is_not_measured(capsys):
+    Path("image.mlir").write_text(IMAGE)
+    code, out, _ = run(capsys, "image.mlir", "--without-model", "--measurements=1", "--out=out")
+    assert code == 0 and "after 0 measurements" in out
+    assert sorted(path.name for path in Path("out").glob("*.mlir")) == []
+    left = Path("out/report.md").read_text().split("Left as they are:")[1]
+    assert "_conv_" in left and "a tuning spec does not reach it" in left
+
+
+def test_a_tile_that_does_not_compile_leaves_its_place_to_the_next(tmp_path, monkeypatch):
+    compiled, refused = Compilers.compiled, []
+
+    def refusing(compilers, texts):
+        modules = compiled(compilers, texts)
+        if not refused:
+            refused.append(texts[0])
+            modules[0] = "the vectors are too large"
+        return modules
+
+    def chosen(folder):
+        return unmeasured(tmp_path / folder, SmallestFirst())[0].unmeasured[NAME]
+
+    best = chosen("all")
+    monkeypatch.setattr(Compilers, "compiled", refusing)
+    assert chosen("refusing") != best and len(refused) == 1
+
+
+def test_without_measuring_the_spec_has_the_best_predicted_tile(tmp_path):
+    predictor, folder = SmallestFirst(), tmp_path / "out"
+    found, compiler = unmeasured(folder, predictor)
+    assert found.measurements == [] and list(found.unmeasured) == [NAME]
+    assert predictor.asked[0] == (NAME, 1) and predictor.asked[1][1] > 40
+    (subject,) = compiler.subjects(lambda _: None)
+    tile = subject.read(found.unmeasured[NAME])
+    assert subject.space.workgroups(tile) > subject.space.workgroups(subject.default)
+    assert NAME in (folder / "spec.mlir").read_text()
+    assert not any("candidate" in row for row in rows(folder))
+
+
+def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(capsys):
+    code, _, err = run(capsys, "tiny.mlir", "--endpoint=127.0.0.1:1", "--out=out")
+    assert code == 1 and "no server answers" in err and "127.0.0.1:1" in err
+    assert not Path("out/report.md").exists()
+    assert not any("candidate" in row for row in rows("out"))
+
+
+def test_what_is_measured_is_kept_by_a_server_with_a_store(capsys, tmp_path):
+    with run_server(f"--measurements={tmp_path / 'measurements'}") as address:
+        arguments = "--target=a board", "--measurements=4", "--top-k=2", "--predictions=64"
+        code, out, err = run(capsys, "tiny.mlir", f"--endpoint={address}", *arguments, "--out=out")
+        with Client(address) as client:
+            (kept,) = client.list_measurements("a board").graphs
+    assert (code, err) == (0, "")
+    tiles = [row for row in rows("out") if row.get("subject") and row["candidate"]]
+    assert f"{len(tiles)} measurements are kept for later searches on 'a board'" in out
+    times = sorted(row["nanoseconds"] or 0 for row in tiles)
+    assert sorted(kept.seconds * 1e9) == pytest.approx(times)
+    assert {row["failure"] for row in tiles if not row["nanoseconds"]} <= set(FAILURES)
+
+
+def test_a_program_that_iree_cannot_compile_is_an_error(capsys):
+    Path("bad.mlir").write_text(TEXT.replace("contracting_dims", "contracting"))
+    code, _, err = run(capsys, "bad.mlir", "--without-model", "--out=out")
+    assert code == 1 and err.startswith("error: IREE cannot compile 'bad': source.mlir:3:")
+
+
+FOLDED = """
+func.func @main() -> tensor<16x24xf32> {
+  %0 = stablehlo.constant dense<0.5> : tensor<16x24xf32>
+  %1 = stablehlo.add %0, %0 : tensor<16x24xf32>
+  return %1 : tensor<16x24xf32>
+}
+"""
+COPIED = (
+    "func.func @main(%x: tensor<16x24xf32>) -> tensor<16x24xf32> { return %x : tensor<16x24xf32> }"
+)
+
+
+@pytest.mark.parametrize("option", ["--without-model", "--no-measure"])
+@pytest.mark.parametrize(
+    ("text", "reason"), [(FOLDED, "its function main has no arguments"), (COPIED, "only copies")]
+)
+def test_a_program_without_dispatches_says_why(capsys, server, text, reason, option):
+    Path("folded.mlir").write_text(text)
+    given = [option] if option == "--without-model" else [option, f"--endpoint={server}"]
+    code, _, err = run(capsys, "folded.mlir", *given, "--out=out")
+    assert code == 1 and err.startswith("error: IREE makes no dispatches of 'folded': ")
+    assert reason in err and len(err) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("module {}", "contains no function main"),
+        (TEXT.replace("16x", "?x"), "fixed shapes"),
+        (TEXT.replace("f32", "f8E4M3FN"), "main takes .*, expected elements of type f16, f32"),
+        (TEXT.replace("f32", "i4"), "expected elements of type"),
+        (TEXT.replace("f32", "complex<f32>"), "expected arrays of fixed shapes"),
+        ("ML\udcefR", "is MLIR bytecode, expected text"),
+        ("\udcff", "is not text in UTF-8"),
+    ],
+)
+def test_a_file_without_arrays_of_fixed_shapes_is_an_error(capsys, text, reason):
+    Path("bad.mlir").write_bytes(text.encode(errors="surrogateescape"))
+    code, _, err = run(capsys, "bad.mlir", "--without-model")
+    assert code == 1 and re.search(reason, err) and "bad.mlir" in err
+    code, _, err = run(capsys, "none.mlir", "--without-model")
+    assert code == 1 and err == "error: none.mlir cannot be read: No such file or directory\n"
+
+
+def test_options_that_do_not_apply_are_errors(capsys):
+    code, _, err = run(capsys, "tiny.mlir", "--no-measure", "--without-model")
+    assert code == 1 and "omit --without-model" in err
+    with pytest.raises(SystemExit):
+        run(capsys, "tiny.mlir", "--strategy=random")
+    assert "unrecognized arguments: --strategy=random" in capsys.readouterr().err

@@ -1,0 +1,86 @@
+"""Small programs, and searches of them that do not wait for a quiet machine."""
+
+from dataclasses import replace
+from functools import cache
+
+import jax
+import numpy as np
+from tiled_kernel import TiledKernel
+
+from hlorank import Client
+from hlorank.search import connection
+from hlorank_tune import Settings
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.measure.tuning_data import Tile
+from hlorank_tune.xla import FusionProgram, Program
+from hlorank_tune.xla.compiler import XlaCompiler
+
+HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
+"""Short measurements, which are worth as much."""
+
+
+def hurry(monkeypatch):
+    """Searches measure in haste, and ask a server that is gone once."""
+    for name in ("search", "confirm"):
+        monkeypatch.setattr(XlaCompiler, name, HASTE)
+    monkeypatch.setattr(connection, "Client", lambda address: Client(address, retries=0))
+
+
+def short(strategy="genetic", **changes):
+    """Settings of a search that is short."""
+    return replace(Settings(strategy, measurements=6, predictions=128, top_k=2), **changes)
+
+
+@cache
+def convnet():
+    """Two convolutions and a dot."""
+
+    def network(image, first, second, weights):
+        for kernel in (first, second):
+            dimensions = ("NHWC", "HWIO", "NHWC")
+            image = jax.lax.conv_general_dilated(
+                image, kernel, (1, 1), "SAME", dimension_numbers=dimensions
+            )
+            image = jax.nn.relu(image)
+        return image.reshape(image.shape[0], -1) @ weights
+
+    shapes = ((2, 8, 8, 4), (3, 3, 4, 8), (3, 3, 8, 8), (512, 16))
+    return Program.from_function(network, *_arrays(*shapes), name="convnet")
+
+
+@cache
+def product():
+    """A single dot, with few layouts to choose."""
+    return Program.from_function(lambda x, y: x @ y, *_arrays((6, 8), (8, 5)), name="product")
+
+
+@cache
+def rows():
+    """A sum over rows that runs in tiles of rows."""
+
+    def tiled(tile):
+        def run(matrix):
+            parts = matrix.reshape(-1, tile.output[0], 32)
+            return jax.lax.map(lambda part: part.sum(1), parts).reshape(64)
+
+        return run
+
+    tiles = [Tile((count,), (32,)) for count in (64, 32, 16, 8, 4, 2, 1)]
+    return TiledKernel("rows", lambda matrix: matrix.sum(1), tiled, _arrays((64, 32)), tiles)
+
+
+def _arrays(*shapes):
+    random = np.random.default_rng(0)
+    return [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+@cache
+def smoothing():
+    """Shifted sums, a sigmoid and a reduction: two results and no dot."""
+
+    def smooth(image, scale):
+        shifted = sum(jax.numpy.roll(image, step, 1) for step in (-1, 1))
+        mask = jax.nn.sigmoid((image - shifted) * scale)
+        return mask * shifted + (1 - mask) * image, jax.numpy.exp(-shifted).sum(1)
+
+    return FusionProgram.from_function(smooth, *_arrays((16, 24), (1,)))

@@ -1,0 +1,236 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jax", reason="jax is not installed")
+pytest.importorskip("rich", reason="rich is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+from programs import hurry
+from servers import DATA
+
+from hlorank_tune.command import main
+from hlorank_tune.journal import RESULTS_FILE
+from hlorank_tune.run import read_run
+from hlorank_tune.xla.command import load
+
+NOWHERE = "--endpoint=127.0.0.1:1"
+TEXT = DATA / "hlo/mlp_train.before_opt.hlo.txt"
+MODULE = DATA / "hlo/mlp_train.before_opt.hlo_module.pb"
+SCRIPT = """
+import sys
+sys.path.insert(0, {here!r})
+from programs import convnet, product
+network, matmul, number = convnet(), product(), 7
+"""
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch, tmp_path):
+    hurry(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "programs_to_tune.py"
+    path.write_text(SCRIPT.format(here=os.path.dirname(__file__)))
+    return path
+
+
+def run(capsys, *arguments):
+    """The exit code, and what was printed."""
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code
+    return code, *capsys.readouterr()
+
+
+def measured_rows(out):
+    """The lines about measurements: a busy machine adds lines about phases."""
+    return [line for line in out.splitlines() if line.split()[0].isdigit()]
+
+
+@pytest.mark.parametrize("file", [TEXT, MODULE], ids=["text", "protobuf"])
+def test_the_layouts_of_a_dumped_module_are_tuned(server, capsys, file):
+    code, out, err = run(
+        capsys,
+        *("xla", file, "--endpoint", server, "--measurements=3", "--predictions=64", "--out=out"),
+    )
+    assert (code, err) == (0, "")
+    assert [row.split()[0] for row in measured_rows(out)] == ["0", "1", "2"]
+    assert "out/report.md" in out.splitlines()[-1]
+    found = read_run(Path("out"))[1]
+    assert found.with_model and found.predictions == 64 and found.errors == []
+    assert {m.outcome.status for m in found.measurements} == {"measured"}
+
+
+def test_results_lie_where_the_program_says_and_the_report_beside_them(script, capsys):
+    arguments = ("xla", f"{script}:matmul", "--without-model", "--measurements=2")
+    code, out, _ = run(capsys, *arguments)
+    folder = Path("tuned/product")
+    assert code == 0 and f"{folder / 'report.md'}" in out
+    files = {path.name for path in folder.iterdir()}
+    assert files == {RESULTS_FILE, "report.md", "product.svg", "worker.log"}
+    again = run(capsys, *arguments)
+    assert again[0] == 0 and measured_rows(again[1]) == measured_rows(out), (
+        "an ended search is shown again"
+    )
+
+
+def test_the_winner_is_measured_again(script, capsys):
+    arguments = ("xla", f"{script}:matmul")
+    code, out, _ = run(capsys, *arguments, "--without-model", "--measurements=4", "--out=out")
+    assert code == 0 and len(measured_rows(out)) == 4
+    assert "your program" in out.splitlines()[-1]
+    code, out, err = run(capsys, *arguments, "--replay=out")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ["program", "winner"]
+
+
+def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(script, capsys):
+    code, _, err = run(capsys, "xla", f"{script}:matmul", "--measurements=2", "--out=out", NOWHERE)
+    assert code == 1 and err.startswith("error: ") and "Traceback" not in err
+    for words in ("no server answers", "127.0.0.1:1", "start a server", "--without-model"):
+        assert words in err
+    assert read_run(Path("out"))[1].measurements == []
+    assert not Path("out/worker.log").exists() and not Path("out/report.md").exists()
+    again = ("xla", f"{script}:matmul", "--measurements=2", "--out=out", "--without-model")
+    assert run(capsys, *again)[0] == 0, "what failed left nothing that is in the way"
+
+
+def test_a_module_is_named_as_python_names_it(script, monkeypatch):
+    monkeypatch.syspath_prepend(script.parent)
+    assert load("programs_to_tune:matmul").name == "product"
+
+
+def test_two_folders_make_one_report(script, capsys):
+    for way in ("a", "b"):
+        seed = f"--seed={ord(way)}"
+        run(
+            capsys,
+            "xla",
+            f"{script}:matmul",
+            "--without-model",
+            "--measurements=2",
+            seed,
+            "--out",
+            way,
+        )
+    code, out, _ = run(capsys, "report", "a", "b", "--out=both")
+    assert (code, out) == (0, "both/report.md\n")
+    assert {path.name for path in Path("both").iterdir()} == {"report.md", "product.svg"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.hlo"], "missing.hlo"),
+        (["missing.py:step"], "missing.py cannot be imported"),
+        (["no_such_module:step"], "no_such_module cannot be imported"),
+        (["SCRIPT"], "programs_to_tune.py:NAME"),
+        (["SCRIPT:nothing"], "nothing is not defined, expected"),
+        (["SCRIPT:number"], "number is a int, expected"),
+        ([DATA / "hlo/mlp_train.before_opt.features.npz"], "contains features, not a program"),
+        ([DATA / "hlo/scalar_identity.before_opt.hlo_module.pb"], "no configurable layouts"),
+        ([DATA / "README.md"], "text without an HLO module"),
+        ([DATA], "directory"),
+        (["broken.py:step"], "cannot be imported: SyntaxError"),
+        (["raises.py:step"], "cannot be imported: ZeroDivisionError"),
+        (["broken.hlo"], "XLA cannot parse the text"),
+        (["report", "nowhere"], "nowhere/results.jsonl cannot be read"),
+        (["SCRIPT:matmul", "--replay=nowhere"], "nowhere/results.jsonl cannot be read"),
+        (["SCRIPT:matmul", "--without-model", "--out=SCRIPT"], "programs_to_tune.py"),
+        (["SCRIPT:matmul", "--without-model", "--out=/proc/tuned"], "/proc/tuned"),
+    ],
+)
+def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, words):
+    Path("broken.py").write_text("this is no Python")
+    Path("raises.py").write_text("1 / 0")
+    Path("broken.hlo").write_text("HloModule broken\n\nENTRY main { what }\n")
+    given = [str(argument).replace("SCRIPT", str(script)) for argument in arguments]
+    given = given if given[0] == "report" else ["xla", *given]
+    code, out, err = run(capsys, *given)
+    assert code == 1 and out == ""
+    assert err.startswith("error: ") and words in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["xla", "x.hlo", "--measurements=0"],
+        ["xla", "x.hlo", "--minutes=-1"],
+        ["xla", "x.hlo", "--minutes=nan"],
+        ["xla", "x.hlo", "--seed=-1"],
+        ["xla", "x.hlo", "--threads=-1"],
+        ["xla", "x.hlo", "--strategy=luck"],
+        ["xla", "x.hlo", "--model=layout-xla-cpu@0"],
+    ],
+)
+def test_wrong_arguments_end_with_2(capsys, arguments):
+    code, _, err = run(capsys, *arguments)
+    assert code == 2 and "usage: hlorank-tune" in err
+
+
+def test_a_folder_of_another_search_is_left_alone(script, capsys):
+    arguments = ("xla", f"{script}:matmul", "--without-model", "--measurements=2", "--out=out")
+    run(capsys, *arguments)
+    before = Path("out", RESULTS_FILE).read_bytes()
+    code, _, err = run(capsys, *arguments, "--seed=1")
+    assert code == 1 and "seed 0, not 1" in err
+    assert Path("out", RESULTS_FILE).read_bytes() == before
+
+
+def test_names_that_are_paths_stay_inside_the_folder(capsys):
+    module = load(str(MODULE)).module
+    module.name = "../../a step"
+    Path("step.pb").write_bytes(module.SerializeToString())
+    assert run(capsys, "xla", "step.pb", "--without-model", "--measurements=1")[0] == 0
+    assert [path.name for path in Path("tuned").iterdir()] == ["a-step"]
+    assert Path("tuned/a-step/a-step.svg").exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_command_that_was_stopped_goes_on(script, capsys, how):
+    arguments = ["xla", f"{script}:network", "--without-model", "--measurements=3", "--out=out"]
+    command = [sys.executable, "-m", "hlorank_tune", *arguments]
+    results = Path("out", RESULTS_FILE)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while process.poll() is None:
+            if results.exists() and b'"candidate"' in results.read_bytes():
+                break
+            time.sleep(0.01)
+        process.send_signal(how)
+        _, err = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130 and b"the same command continues" in err
+    before = [line for line in results.read_text().splitlines() if '"candidate"' in line]
+    assert run(capsys, *arguments)[0] == 0
+    after = [line for line in results.read_text().splitlines() if '"candidate": ' in line]
+    assert after[: len(before)] == before
+    rows = [json.loads(line) for line in after]
+    assert len([row for row in rows if "confirmed" not in row]) == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("control_flow_mix.before_opt", ""),
+        ("control_flow_mix.cpu_after_opt", "no configurable layouts"),
+        ("mlp_train.cpu_after_opt", "does not run as it is: INTERNAL"),
+        ("fuzz_all_columns", "the module has no computation 0"),
+    ],
+)
+def test_a_module_is_a_program_or_says_what_is_missing(capsys, file, words):
+    path = DATA / f"hlo/{file}.hlo_module.pb"
+    code, _, err = run(capsys, "xla", path, "--without-model", "--measurements=1", "--out=out")
+    assert (code, err) == (0, "") if not words else (code == 1 and words in err)

@@ -1,0 +1,80 @@
+"""What a server keeps of failures: only what a candidate did, never what befell the harness."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from hlorank import Graph, Tiles
+from hlorank.search import Experience, Kept, Result
+from hlorank_tune.measure.workers import Worker, WorkerError
+from hlorank_tune.outcome import Outcome
+from hlorank_tune.predictor import _result_of
+from hlorank_tune.xla.worker import _is_of_compiler
+
+DYING = """
+import os, signal
+def serve(connection, request):
+    if request == "exit":
+        os._exit(1)
+    if request == "raise":
+        raise ValueError("a mistake of the harness")
+    os.kill(os.getpid(), getattr(signal, request))
+"""
+
+
+class Recording:
+    """A client that keeps the failures that are reported."""
+
+    def __init__(self):
+        self.failures = []
+
+    def report_measurements(self, graph, measurements, timeout):
+        self.failures += measurements.failures
+        return SimpleNamespace(accepted=len(measurements.seconds), known=0)
+
+
+def test_a_failure_of_the_harness_is_neither_learned_from_nor_reported():
+    client = Recording()
+    graph = Graph.from_hlo_text("HloModule m", task="tile")
+    experience = Experience(client, graph, lambda tiles: Tiles(output_bounds=tiles), Kept("a"))
+    results = [Result(0.5), Result(), Result(failure="wrong_result"), Result(failure=None)]
+    experience.add([[1], [2], [3], [4]], results)
+    assert client.failures == [None, "wrong_result"]
+    assert len(experience.lessons().configurations) == 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "message", "failure"),
+    [
+        ("SIGSEGV", "crashed with SIGSEGV", "crash"),
+        ("SIGABRT", "crashed with SIGABRT", "crash"),
+        ("SIGKILL", "crashed with SIGKILL", None),
+        ("SIGTERM", "crashed with SIGTERM", None),
+        ("exit", "crashed with exit code 1", None),
+        ("raise", "crashed with exit code 1", None),
+    ],
+)
+def test_only_a_signal_of_its_own_is_a_crash_of_the_program(
+    tmp_path, monkeypatch, request_, message, failure
+):
+    (tmp_path / "dying.py").write_text(DYING)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    with Worker("dying") as worker:
+        worker.send(request_)
+        with pytest.raises(WorkerError) as ended:
+            worker.receive(60)
+    assert (str(ended.value), ended.value.failure) == (message, failure)
+
+
+def test_errors_of_python_are_not_those_of_the_compiler():
+    assert _is_of_compiler(RuntimeError("INTERNAL: no kernel"))
+    for error in (TypeError(), MemoryError(), RecursionError(), NotImplementedError(), OSError()):
+        assert not _is_of_compiler(error)
+
+
+def test_an_outcome_is_reported_as_what_is_certain_of_it():
+    assert _result_of(Outcome("timed out", failure="timeout")) == Result(failure="timeout")
+    for status in ("timed out", "crashed", "lowering failed", "not checked"):
+        assert not _result_of(Outcome(status)).is_measurement
+    assert _result_of(Outcome("measured", 5)).seconds == pytest.approx(5e-9)

@@ -1,0 +1,362 @@
+"""Whole searches for fusions of small programs."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="jax is not installed")
+pytest.importorskip("rich", reason="rich is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+from programs import hurry, product, short, smoothing
+from servers import DATA, run_server
+from test_tuner import Machine, Server, tuned
+
+from hlorank import Client, HlorankError
+from hlorank_tune import Outcome, ServerError
+from hlorank_tune.command import main
+from hlorank_tune.measure import execute
+from hlorank_tune.measure.fusion import saved
+from hlorank_tune.measure.fusion.compilation import Compilation, OtherKernelsError
+from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
+from hlorank_tune.measure.results import largest_difference
+from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.measure.schema import HloModuleProto
+from hlorank_tune.xla import (
+    FusionProgram,
+    HardwareError,
+    Program,
+    executable,
+    replay,
+    side_by_side,
+    tune,
+)
+from hlorank_tune.xla.compiler import XlaCompiler
+from hlorank_tune.xla.fusions import FusionProblem
+from hlorank_tune.xla.hardware import by_clock
+
+ABORTS = (DATA / "hlo/cnn_train.cpu_after_opt.hlo_module.pb").read_bytes()
+"""Compiled again, a module after optimization breaks what XLA takes for granted."""
+STRATEGIES = ["annealing", "genetic", "random"]
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch):
+    hurry(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return FusionProblem(smoothing())
+
+
+@pytest.fixture(scope="module")
+def fusion_server():
+    with run_server() as address:
+        with Client(address) as client:
+            if not any(model.task == "fusion" and model.serving for model in client.list_models()):
+                pytest.skip("needs a model of fusions in models/registry")
+        yield address
+
+
+class Predicting(Server):
+    """Predicts microseconds for candidates, and nothing for those that fuse the first slot."""
+
+    def scores(self, candidates, seconds):
+        scores = 1e-6 * (1 + super().scores(candidates, seconds))
+        return np.where(np.asarray(candidates)[:, 1] != 0, np.inf, scores)
+
+
+def measured_by(monkeypatch, machine):
+    """Programs are measured by a machine whose times are made up."""
+    monkeypatch.setattr(XlaCompiler, "open", lambda self, _: setattr(self, "_hardware", machine))
+
+
+def fused(run):
+    return [tuple(m.candidate.get("fused_nodes", ["program"])) for m in run.measurements]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_fusions_are_searched_by_measuring_alone(tmp_path, strategy):
+    run = tune(smoothing(), None, tmp_path, short(strategy, measurements=7))
+    assert len(run.measurements) == len(set(fused(run))) == 7
+    assert fused(run)[0] == ("program",) and run.measurements[1].candidate == run.default
+    assert {m.outcome.status for m in run.measurements} <= {"measured", "slow"}
+    assert (run.task, run.with_model, run.best is None) == ("fusion", False, False)
+    assert "the compiler's own fusions, written out, take" in str(run)
+    again = tune(smoothing(), None, tmp_path, short(strategy, measurements=7))
+    assert again == run, "a completed search is only read"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_best_predictions_are_measured(tmp_path, strategy):
+    machine = Machine()
+    run = tuned(tmp_path, machine, smoothing(), short(strategy), Predicting(machine))
+    scores = [m.score for m in run.measurements[2:]]
+    assert len(scores) == 4 and all(np.isfinite(scores)), "infinite ones are not measured"
+    assert [m.score for m in run.measurements[:2]] == [None, None]
+    assert scores[:2] == sorted(scores[:2])
+
+
+def test_what_has_no_prediction_at_all_ends_the_search(tmp_path):
+    machine = Machine()
+    server = Predicting(machine)
+    server.scores = lambda candidates, seconds: np.full(len(candidates), np.inf)
+    run = tuned(tmp_path, machine, smoothing(), short("annealing"), server)
+    assert len(run.measurements) == 2 and run.best is not None
+
+
+def test_the_winner_is_saved_with_the_passes_that_are_off_and_runs(tmp_path, monkeypatch):
+    machine = Machine(times=lambda n: {0: 1000, 1: 1100, 2: 500}.get(n, 900))
+    measured_by(monkeypatch, machine)
+    run = tune(smoothing(), None, tmp_path, short("annealing"))
+    assert run.best == 2 and "2.00 times as fast as your program" in str(run)
+    description = json.loads((tmp_path / saved.DESCRIPTION).read_text())
+    assert description["disabled_passes"] == CHOSEN_FUSION
+    assert description["fused_nodes"] == run.winner.candidate["fused_nodes"]
+    expected = execute.Executable(smoothing().module, execute.on_device(smoothing().arguments))()
+    loaded = saved.load(tmp_path, smoothing().arguments)
+    for results in (loaded(), executable(smoothing(), tmp_path)()):
+        assert largest_difference(expected, results) < 1e-5
+    others = [np.ones_like(argument) for argument in smoothing().arguments]
+    assert np.isfinite(np.asarray(loaded.run(execute.on_device(others))[0])).all()
+    (tmp_path / saved.DESCRIPTION).write_text(json.dumps(description | {"jax": "0.0.1"}))
+    with pytest.raises(HlorankError, match=r"xla:cpu of jax 0\.0\.1, but this is xla:cpu of jax"):
+        saved.load(tmp_path)
+    with pytest.raises(HlorankError, match="contains no program with chosen fusions"):
+        saved.load(tmp_path / "nowhere")
+
+
+def test_if_nothing_is_faster_nothing_is_saved(tmp_path, monkeypatch):
+    measured_by(monkeypatch, Machine())
+    run = tune(smoothing(), None, tmp_path, short("annealing"))
+    assert run.best == 0 and not (tmp_path / saved.MODULE).exists()
+
+
+def test_a_winner_is_measured_again(tmp_path):
+    tune(smoothing(), None, tmp_path, short("annealing", measurements=3))
+    outcomes = replay(smoothing(), tmp_path)
+    assert list(outcomes) == ["program", "default", "winner"]
+    assert {outcome.status for outcome in outcomes.values()} == {"measured"}
+
+
+def other_results():
+    """A module with the shapes of the program's results, and other values."""
+    other = Program.from_function(
+        lambda image, scale: (image + 1, image.sum(1)), *smoothing().arguments
+    )
+    return Compilation(other.module.SerializeToString(), DEFAULT).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "words"),
+    [
+        (other_results, "wrong result", "of the largest value"),
+        (lambda: Compilation(ABORTS, "").to_bytes(), "crashed", "Check failed"),
+        (lambda: Compilation(b"\xff", DEFAULT).to_bytes(), "compile failed", ""),
+    ],
+)
+def test_a_candidate_that_fails_is_a_row_and_nothing_else_is_lost(
+    tmp_path, monkeypatch, program, status, words
+):
+    right, bad = FusionProblem.program, program()
+
+    def broken(self, candidate):
+        number = self.space.fused(candidate)
+        is_own = not candidate[0] or number == self.space.fused(self.default)
+        return right(self, candidate) if is_own or len(number) % 2 else bad
+
+    monkeypatch.setattr(FusionProblem, "program", broken)
+    run = tune(smoothing(), None, tmp_path, short("random", measurements=8))
+    failed = [m.outcome for m in run.measurements if m.outcome.status == status]
+    assert len(run.measurements) == 8 and failed and run.best is not None
+    assert words in failed[0].message
+    others = {m.outcome.status for m in run.measurements} - {status}
+    assert others <= {"measured", "slow"}
+
+
+def test_a_compiler_that_makes_other_kernels_is_noticed(problem, monkeypatch):
+    compilation = Compilation.from_bytes(problem.program(problem.default))
+    executable = compilation.executable(execute.on_device(problem.arguments))
+    assert "fusion" in {
+        i.opcode for c in executable.optimized().computations for i in c.instructions
+    }
+    other = Compilation.from_bytes(problem.program(problem.space.random(_random(), 1)[0]))
+    found = other.executable(()).optimized()
+    monkeypatch.setattr(execute.Executable, "optimized", lambda self: found)
+    with pytest.raises(OtherKernelsError, match="missing fusions"):
+        compilation.executable(())
+
+
+def test_candidates_are_written_read_and_sent_as_they_are(problem):
+    drawn = problem.space.random(_random(), 20)
+    for candidate in [problem.space.default, problem.default, *drawn]:
+        written = json.loads(json.dumps(problem.written(candidate)))
+        assert (problem.read(written) == candidate).all()
+    configurations = problem.configurations(drawn)
+    assert (configurations.values() == (drawn[:, 1:] != 0)).all()
+    own = problem.configurations(np.array([problem.space.default, problem.default]))
+    assert (own.values()[0] == own.values()[1]).all()
+    assert problem.graph.whole().task == 3
+
+
+IDENTITY = """
+import sys
+sys.path.insert(0, {here!r})
+from programs import smoothing
+from hlorank_tune.xla.fusions import FusionProblem
+print(FusionProblem(smoothing()).identity())
+"""
+
+
+def test_a_program_is_the_same_one_in_every_process(problem):
+    script = IDENTITY.format(here=os.path.dirname(__file__))
+    told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
+    assert told.stdout.decode().strip() == problem.identity()
+
+
+def test_what_has_no_fusions_says_so(monkeypatch):
+    with pytest.raises(HlorankError, match="'product' has no fusions to choose: none of its"):
+        FusionProblem(FusionProgram.of(product()))
+    monkeypatch.setattr(execute, "backend", lambda: "xla:gpu")
+    with pytest.raises(HlorankError, match=r"xla:gpu.*JAX_PLATFORMS=cpu"):
+        FusionProblem(smoothing())
+
+
+def test_a_program_that_does_not_compile_says_why():
+    module = HloModuleProto.FromString(smoothing().module.SerializeToString())
+    for instruction in module.computations[-1].instructions:
+        if instruction.opcode == "exponential":
+            instruction.opcode, instruction.custom_call_target = "custom-call", "no_such_function"
+    with pytest.raises(HardwareError, match="the program does not compile, or"):
+        FusionProblem(replace(smoothing(), module=module))
+
+
+def test_without_a_server_nothing_is_measured(tmp_path):
+    with pytest.raises(ServerError, match=r"no server answers.*--without-model"):
+        tune(smoothing(), "127.0.0.1:1", tmp_path, short("annealing"))
+    with pytest.raises(HlorankError, match="on one thread; --threads is 2"):
+        tune(smoothing(), None, tmp_path, short("annealing"), threads=2)
+    assert not (tmp_path / "worker.log").exists()
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {here!r})
+from programs import product, smoothing
+from hlorank_tune.xla import Program
+fusions = smoothing()
+program = Program(fusions.name, fusions.module, fusions.arguments)
+matmul = product()
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    path = tmp_path / "fusions_to_tune.py"
+    path.write_text(SCRIPT.format(here=os.path.dirname(__file__)))
+    return path
+
+
+def run_command(capsys, *arguments):
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("what", [["program", "--fusion"], ["fusions"]], ids=["flag", "type"])
+def test_the_command_tunes_fusions(script, capsys, what):
+    name, *flags = what
+    arguments = ["xla", f"{script}:{name}", *flags, "--without-model", "--measurements=4"]
+    code, out, err = run_command(capsys, *arguments)
+    assert (code, err) == (0, "")
+    assert "tuned/smooth/report.md" in out
+    page = Path("tuned/smooth/report.md").read_text()
+    assert "annealing, without the model" in page
+    code, out, _ = run_command(capsys, "xla", f"{script}:{name}", *flags, "--replay=tuned/smooth")
+    assert code == 0 and out.startswith("program")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["matmul", "--fusion"], "'product' has no fusions to choose"),
+        (["program", "--fusion", "--threads=0", "--without-model"], "--threads is 0"),
+        (["program", "--fusion", "--endpoint=127.0.0.1:1"], "no server answers"),
+    ],
+)
+def test_what_cannot_begin_says_why_and_ends_with_1(script, capsys, arguments, words):
+    name, *flags = arguments
+    code, out, err = run_command(capsys, "xla", f"{script}:{name}", *flags)
+    assert (code, out) == (1, "") and err.startswith("error: ") and words in err
+
+
+def test_fusions_belong_to_xla(capsys):
+    code, _, err = run_command(capsys, "iree", "x.mlir", "--fusion")
+    assert code == 2 and "unrecognized arguments: --fusion" in err
+
+
+def test_fusions_are_searched_with_a_server(fusion_server, tmp_path):
+    run = tune(smoothing(), fusion_server, tmp_path, short("annealing"))
+    assert len(run.measurements) == 6 and run.errors == []
+    assert run.predictions >= 2 * 128
+    assert all(0 < m.score < 1 for m in run.measurements[2:]), "seconds"
+    default, *winner = run.kernels
+    assert default["candidate"] == run.default and len(winner) <= 1
+    times = [kernel["seconds"] for kernel in default["kernels"]]
+    assert times == sorted(times, reverse=True) and times[-1] > 0
+    names = {kernel["name"].split("(")[1] for kernel in default["kernels"]}
+    assert names <= {f"{opcode})" for opcode in ("add", "divide", "reduce", "multiply", "tanh")}
+    assert tune(smoothing(), fusion_server, tmp_path, short("annealing")) == run
+
+
+def test_a_layout_model_does_not_rank_fusions(fusion_server, tmp_path):
+    with pytest.raises(ServerError, match="does not rank this program"):
+        tune(smoothing(), fusion_server, tmp_path, short("annealing"), model="layout-xla-cpu")
+
+
+def test_programs_on_one_thread_are_measured_by_processor_time(tmp_path):
+    class Recording(Machine):
+        protocols: ClassVar[list] = []
+
+        def measure(self, programs, protocol, seconds, report):
+            self.protocols.append(protocol)
+            return super().measure(programs, protocol, seconds, report)
+
+    tuned(tmp_path, Recording(), smoothing(), short("annealing"))
+    assert {protocol.clock for protocol in Recording.protocols} == {"process"}
+    waiting = Protocol(tries=60)
+    assert (by_clock(waiting, "process").tries, by_clock(waiting, "monotonic")) == (2, waiting)
+
+
+def test_the_winners_of_several_searches_are_measured_side_by_side(tmp_path, monkeypatch):
+    for place, name in enumerate("ab"):
+        times = [1000, 1100, *[900] * 40]
+        times[2 + place] = 500
+        machine = Machine(times=times.__getitem__)
+        measured_by(monkeypatch, machine)
+        tune(smoothing(), None, tmp_path / name, short("annealing"))
+    machine = Machine()
+    measured_by(monkeypatch, machine)
+    machine.measure = lambda programs, *_: [
+        Outcome("measured", 1 + number, 1) for number in range(len(programs))
+    ]
+    folders = {name: tmp_path / name for name in "ab"}
+    outcomes = side_by_side(smoothing(), folders)
+    assert list(outcomes) == ["program", "default", "a", "b"]
+    assert [outcome.nanoseconds for outcome in outcomes.values()] == [1, 2, 3, 4]
+
+
+def _random():
+    return np.random.default_rng(0)

@@ -1,0 +1,134 @@
+import json
+
+import pytest
+
+from hlorank_tune.journal import RESULTS_FILE, Journal, JournalError, read_rows
+
+RUN = {"program": "step", "seed": 0, "model": None}
+ROWS = [
+    {"candidate": {"3": [[1, 0], [], []]}, "ratio": 0.5},
+    {"predictions": 64, "error": "é\u2028"},
+]
+
+
+@pytest.fixture
+def written(tmp_path):
+    journal = Journal(tmp_path, RUN)
+    for row in ROWS:
+        journal.write(row)
+    journal.close()
+    return tmp_path / RESULTS_FILE
+
+
+def reopened(folder, run=RUN):
+    journal = Journal(folder, run)
+    journal.close()
+    return journal.rows
+
+
+def test_a_run_that_goes_on_has_what_was_written(written):
+    assert reopened(written.parent) == ROWS
+    assert list(read_rows(written)) == [{"run": RUN}, *ROWS]
+
+
+def test_a_row_is_on_the_disk_before_anything_else_happens(tmp_path):
+    journal = Journal(tmp_path / "deep" / "er", RUN)
+    for number, row in enumerate(ROWS, 2):
+        journal.write(row)
+        assert len((tmp_path / "deep" / "er" / RESULTS_FILE).read_text().splitlines()) == number
+    journal.close()
+
+
+def test_of_a_line_that_a_kill_cut_anywhere_nothing_is_left(written):
+    whole = written.read_bytes()
+    last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for length in range(last, len(whole)):
+        written.write_bytes(whole[:length])
+        journal = Journal(written.parent, RUN)
+        assert journal.rows == ROWS[:1], f"cut after {length - last} bytes"
+        journal.write(ROWS[1])
+        journal.close()
+        assert written.read_bytes() == whole
+
+
+def test_a_first_line_that_a_kill_cut_anywhere_is_written_again(written):
+    first = written.read_bytes().split(b"\n")[0] + b"\n"
+    for length in range(len(first)):
+        written.write_bytes(first[:length])
+        assert reopened(written.parent) == []
+        assert written.read_bytes() == first
+
+
+def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
+    before = written.read_bytes()
+    other = RUN | {"seed": 1, "model": "layout-xla-cpu@3", "threads": 1}
+    with pytest.raises(JournalError) as refused:
+        Journal(written.parent, other)
+    first, second = str(refused.value).splitlines()
+    assert first == (
+        f"{written.parent} has the results of another run: name another folder with --out"
+    )
+    assert "model none, not layout-xla-cpu@3, seed 0, not 1, threads none, not 1" in second
+    assert f"to begin anew in this folder, delete {written}" in second
+    assert written.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"identity": "b" * 64, "processor": "p"}, "it was of another program or for another"),
+        ({"processor": "x" * 300}, "different: processor;"),
+        ({f"setting {i}": i for i in range(9)}, "setting 2 none, not 2, 6 more;"),
+        ({"settings": {"top_k": 4, "model": None}}, "different: top_k none, not 4;"),
+    ],
+)
+def test_the_refusal_of_another_run_is_two_short_lines(written, changed, words):
+    with pytest.raises(JournalError) as refused:
+        Journal(written.parent, RUN | changed)
+    lines = str(refused.value).replace(str(written), "").replace(str(written.parent), "")
+    assert words in lines and len(lines) < 250 and lines.count("\n") == 1
+
+
+def test_a_run_without_results_gives_way_to_another(tmp_path):
+    Journal(tmp_path, RUN).close()
+    other = RUN | {"with_model": False}
+    assert reopened(tmp_path, other) == []
+    assert list(read_rows(tmp_path / RESULTS_FILE)) == [{"run": other}]
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    (tmp_path / RESULTS_FILE).write_text('{"loss": 0.5}\n')
+    with pytest.raises(JournalError, match="does not describe a run"):
+        Journal(tmp_path, RUN)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("{broken}", "line 2"), ("", "line 2"), ("[1, 2]", "line 2: expected an object")],
+)
+def test_a_line_that_is_broken_is_told_by_its_number(written, line, words):
+    lines = written.read_text().splitlines()
+    written.write_text("\n".join([lines[0], line, *lines[2:]]) + "\n")
+    with pytest.raises(JournalError, match=words):
+        Journal(written.parent, RUN)
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path):
+    (tmp_path / RESULTS_FILE).write_bytes(b"\xff\xfe\n")
+    with pytest.raises(JournalError, match="not UTF-8"):
+        Journal(tmp_path, RUN)
+
+
+def test_no_file_is_told_with_its_path(tmp_path):
+    with pytest.raises(JournalError, match=f"{tmp_path / RESULTS_FILE} cannot be read"):
+        list(read_rows(tmp_path / RESULTS_FILE))
+
+
+def test_two_searches_do_not_write_one_file(tmp_path):
+    first = Journal(tmp_path, RUN)
+    before = (tmp_path / RESULTS_FILE).read_bytes()
+    with pytest.raises(JournalError, match="in use by another search"):
+        Journal(tmp_path, RUN)
+    first.close()
+    assert reopened(tmp_path) == []
+    assert json.loads(before) == {"run": RUN}

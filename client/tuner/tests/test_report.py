@@ -1,0 +1,185 @@
+import json
+import threading
+
+import pytest
+
+pytest.importorskip("rich", reason="rich is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+from rich.console import Console
+from test_run import BEST, END, HEAD, PARTS, ROWS, measured
+
+from hlorank_tune.duration import duration
+from hlorank_tune.journal import RESULTS_FILE, JournalError
+from hlorank_tune.live import LiveTable, headline
+from hlorank_tune.report import REPORT, table, write_report
+from hlorank_tune.run import Run, read_run
+
+
+def folder(path, *rows, **head):
+    path.mkdir()
+    rows = [{"run": HEAD["run"] | head}, *rows]
+    (path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def tables(page):
+    """The tables of a page, each as its lines."""
+    blocks = [block.splitlines() for block in page.split("\n\n")]
+    return [block for block in blocks if block[0].startswith("| ")]
+
+
+def test_a_report_tells_what_was_tried_and_what_failed(tmp_path):
+    a = folder(tmp_path / "a", *ROWS[1:], *END)
+    page = write_report([a], a).read_text()
+    assert page.startswith("# Tuning\n")
+    summary, fastest, failed, errors = tables(page)
+    assert "| step      | genetic, with the model |" in summary[2] and "0.750" in summary[2]
+    assert [line.split("|")[1].strip() for line in fastest[2:]] == ["3", "1", "0", "4"]
+    assert "compile failed" in failed[2] and "no" in failed[2]
+    assert "no server" in errors[2]
+    assert "1.33 times as fast as your program" in page
+    assert all(len({len(line) for line in lines}) == 1 for lines in tables(page))
+
+
+def test_a_report_of_fusions_tells_where_the_time_goes(tmp_path):
+    default, best = {"fused_nodes": [1, 2]}, {"fused_nodes": [1]}
+    kernels = [
+        {"name": f"add.{number} (add)", "computed_nodes": number, "seconds": 1e-6 * (12 - number)}
+        for number in range(12)
+    ]
+    rows = [
+        {"candidate": default, "kernels": kernels},
+        {"candidate": best, "kernels": kernels[:1]},
+        {"candidate": {}, "kernels": []},
+    ]
+    a = folder(tmp_path / "a", *ROWS[1:], *END, {"kernels": rows}, task="fusion", default=default)
+    page = write_report([a], a).read_text()
+    of_default, of_best = tables(page)[2:4]
+    cells = [cell.strip() for cell in of_default[2].strip("|").split("|")]
+    assert cells == ["add.0 (add)", "███", "0", "12 µs", "15.4%"]
+    assert len(of_default) == 2 + 10 and len(of_best) == 2 + 1 and "█" * 20 in of_best[2]
+    title = "The compiler's own fusions: 12 kernels, 78 µs predicted, and 2 others with 3 µs:"
+    assert title in page and "The winner: 1 kernel, 12 µs predicted:" in page
+    assert "The winner: a kernel is larger than the model's limit." in page
+
+
+def test_plots_are_there_and_the_same_every_time(tmp_path):
+    a = folder(tmp_path / "a", *ROWS[1:], *END)
+    b = folder(tmp_path / "b", *ROWS[1:], with_model=False)
+    pages = [write_report([a, b], tmp_path / out) for out in ("one", "two")]
+    one, two = ((page.read_bytes(), (page.parent / "step.svg").read_bytes()) for page in pages)
+    assert one == two
+    assert b"genetic, without the model" in one[1]
+
+
+def test_runs_of_one_program_share_a_plot_and_others_have_their_own(tmp_path):
+    folders = [
+        folder(tmp_path / "a", *ROWS[1:], *END),
+        folder(tmp_path / "b", *ROWS[1:-1]),
+        folder(tmp_path / "c", *ROWS[1:], program="models/../other step"),
+        folder(tmp_path / "d"),
+    ]
+    page = write_report(folders, tmp_path / "out").read_text()
+    plots = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert plots == ["models-..-other-step.svg", REPORT, "step.svg"]
+    assert all(f"]({plot})" in page for plot in plots if plot != REPORT)
+    assert page.count("### genetic, with the model") == 4
+    assert page.count("not ended") == 3
+
+
+def test_programs_whose_names_make_the_same_file_have_a_plot_each(tmp_path):
+    folders = [folder(tmp_path / str(i), program=name) for i, name in enumerate(("a/b", "a b"))]
+    page = write_report(folders, tmp_path / "out").read_text()
+    plots = sorted(path.name for path in (tmp_path / "out").glob("*.svg"))
+    assert plots == ["a-b-2.svg", "a-b.svg"] and all(f"]({plot})" in page for plot in plots)
+
+
+def test_no_results_are_no_report(tmp_path):
+    with pytest.raises(JournalError, match="cannot be read"):
+        write_report([tmp_path], tmp_path)
+    assert not (tmp_path / REPORT).exists()
+
+
+def test_a_cell_stays_in_its_column_whatever_stands_in_it():
+    assert table(["", "n"], [["two\nlines | a bar", "1"], ["", "22"]], words=1) == [
+        "|                    |   n |",
+        "|:-------------------|----:|",
+        "| two lines \\| a bar |   1 |",
+        "|                    |  22 |",
+    ]
+
+
+def shown(console_of, tmp_path, *rows):
+    """What a live table writes as the rows come."""
+    with (tmp_path / "shown").open("w+") as file:
+        console = console_of(file)
+        with LiveTable(console, 8) as live:
+            run = Run("step", "layout", "genetic", True)
+            for row in rows:
+                run.add(row)
+                live(run)
+        file.seek(0)
+        return file.read()
+
+
+LONG = measured({"7": []}, status="compile failed", message="[red]word[/red] " * 40)
+
+
+def test_without_a_terminal_there_is_a_line_a_measurement(tmp_path):
+    text = shown(lambda file: Console(file=file, width=80), tmp_path, *ROWS[1:], LONG)
+    lines = text.splitlines()
+    assert len(lines) == 6
+    assert [line.split()[0] for line in lines] == ["0", "1", "2", "3", "4", "5"]
+    assert lines[5].count("[red]word[/red]") == 40
+    assert "-1.5000" in lines[1] and "0.800" in lines[1]
+
+
+def test_on_a_terminal_the_table_is_drawn_again_and_again(tmp_path):
+    def terminal(file):
+        return Console(file=file, force_terminal=True, width=80)
+
+    text = shown(terminal, tmp_path, *ROWS[1:], *[LONG] * 20, *END)
+    assert "best 0.700 of your program" in text and "192 predictions" in text
+    assert text.count("compile failed") > 20
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "words"),
+    [(None, ""), (0, "0 ns"), (999, "999 ns"), (1000, "1 µs"), (12_345_678, "12.35 ms")],
+)
+def test_run_times_are_in_the_unit_that_suits_them(nanoseconds, words):
+    assert duration(nanoseconds) == words
+
+
+def test_hours_are_seconds():
+    assert duration(7_200_000_000_000) == "7200 s"
+
+
+def test_a_search_that_measured_nothing_yet_is_shown_and_reported_so(tmp_path):
+    a = folder(tmp_path / "a", program="<lambda>")
+    assert headline(read_run(a)[1]).endswith("nothing measured yet; 0 predictions")
+    assert "The fastest of 0" in write_report([a], a).read_text()
+
+
+def test_a_report_says_that_nothing_is_faster_and_that_the_server_went_away(tmp_path):
+    end = BEST | {"best": {}}
+    lost = {"predictions": 0, "error": "no server", "took": 0.1, "seconds": 1.2}
+    a = folder(tmp_path / "a", *ROWS[1:], lost, *PARTS, end)
+    page = write_report([a], a).read_text()
+    assert "nothing is faster than your program" in page
+    assert "the server stopped answering after 192 predictions" in page
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_phase_is_shown_while_nothing_is_measured(tmp_path, is_terminal):
+    phase = "waiting for a quiet machine: other processes use 1.3 processors"
+    path = tmp_path / "shown"
+    threads = threading.active_count()
+    with path.open("w") as file:
+        console = Console(file=file, force_terminal=is_terminal, width=120)
+        with LiveTable(console, 8, quiet_seconds=0.01) as live:
+            live(Run("step", "layout", "genetic", True, phase=phase))
+            while phase not in path.read_text():
+                file.flush()
+        assert threading.active_count() == threads, "nothing is repeated after the end"

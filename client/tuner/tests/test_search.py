@@ -1,0 +1,410 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="jax is not installed")
+
+import jax
+from programs import convnet, hurry, product, rows, short
+from servers import run_server
+from test_trace import records
+from tiled_kernel import TileCompiler, TileProblem, tune_tiles
+
+from hlorank import Client, HlorankError
+from hlorank_tune import JournalError, ServerError
+from hlorank_tune.journal import RESULTS_FILE
+from hlorank_tune.measure.schema import HloModuleProto
+from hlorank_tune.measure.tuning_data import Tile
+from hlorank_tune.predictor import Predictor
+from hlorank_tune.run import read_run
+from hlorank_tune.tuning import winning_candidate
+from hlorank_tune.xla import HardwareError, Program, executable, replay, tune
+from hlorank_tune.xla.hardware import Hardware
+from hlorank_tune.xla.layouts import LayoutProblem
+
+NOWHERE = "127.0.0.1:1"
+LAYOUT_STRATEGIES = ["genetic", "annealing", "random"]
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch):
+    hurry(monkeypatch)
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / RESULTS_FILE).read_text().splitlines()]
+
+
+def candidates(run):
+    return [m.candidate for m in run.measurements]
+
+
+def distinct(run):
+    return len({json.dumps(candidate, sort_keys=True) for candidate in candidates(run)})
+
+
+def assert_ended(run, folder, measurements):
+    """A search that kept its budget, began with the default, tried nothing twice and ended."""
+    assert len(run.measurements) == distinct(run) == measurements
+    assert run.measurements[0].number == 0 and run.measurements[0].score is None
+    assert run.noise >= 0
+    if sum(np.isfinite(m.outcome.ratio) for m in run.measurements) > 1:
+        assert len(run.parts) == 3 and run.confirmed.keys() >= {0, run.best}
+    assert read_run(folder)[1] == run
+
+
+@pytest.mark.parametrize("strategy", LAYOUT_STRATEGIES)
+def test_layouts_are_searched_with_the_model(server, tmp_path, strategy):
+    run = tune(convnet(), server, tmp_path, short(strategy))
+    assert_ended(run, tmp_path, 6)
+    assert candidates(run)[0] == {}
+    assert run.with_model and run.errors == []
+    assert run.predictions == 3 * 128, "before each two of the five that are not the default"
+    assert all(m.score is not None for m in run.measurements[1:])
+
+
+def test_a_search_begins_with_what_an_earlier_one_found(tmp_path):
+    with run_server(f"--measurements={tmp_path / 'measurements'}") as address:
+        first = tune(convnet(), address, tmp_path / "first", short(), target="a board")
+        with Client(address) as client:
+            (kept,) = client.list_measurements("a board").graphs
+        second = tune(convnet(), address, tmp_path / "second", short(seed=1), target="a board")
+    assert first.kept == "6 measurements are kept for later searches on 'a board'"
+    times = [m.outcome.nanoseconds for m in first.measurements if m.outcome.nanoseconds]
+    assert sorted(kept.seconds[kept.seconds > 0]) == pytest.approx(sorted(np.array(times) / 1e9))
+    fastest = min(
+        (m for m in first.measurements if m.outcome.nanoseconds),
+        key=lambda m: m.outcome.nanoseconds,
+    )
+    assert fastest.candidate in candidates(second)[:2], "it is measured right after the program"
+    assert {m.unit for m in second.measurements[-3:]} == {"seconds"}, "from the first round on"
+
+
+def test_what_the_server_is_asked_is_recorded(server, tmp_path):
+    path = tmp_path / "search.trace"
+    run = tune(convnet(), server, tmp_path / "out", short(), record=path)
+    graph, *calls = records(path)
+    assert graph.graph == LayoutProblem(convnet()).graph.whole()
+    batches = [record.call.request.batch for record in calls]
+    asked = [
+        b.packed_layout_configs.config_count or len(b.delta_layout_configs.change_counts)
+        for b in batches
+    ]
+    assert sum(asked) == run.predictions and len(asked) > 1
+    lessons = [record.call.request.adapt for record in calls]
+    assert all(adapt.target and adapt.use_stored for adapt in lessons)
+    assert len(lessons[-1].seconds) > len(lessons[0].seconds), "what was measured meanwhile"
+    with pytest.raises(FileExistsError):
+        tune(convnet(), server, tmp_path / "other", short(), record=path)
+
+
+@pytest.mark.parametrize("strategy", LAYOUT_STRATEGIES)
+def test_layouts_are_searched_by_measuring_alone(tmp_path, strategy):
+    run = tune(convnet(), None, tmp_path, short(strategy, measurements=10))
+    assert_ended(run, tmp_path, 10)
+    assert (run.with_model, run.predictions, run.errors) == (False, 0, [])
+
+
+def test_tiles_are_searched_with_the_model(server, tmp_path):
+    run = tune_tiles(rows(), server, tmp_path, short("exhaustive", measurements=5))
+    assert_ended(run, tmp_path, 5)
+    assert candidates(run)[:2] == [{}, {"kernel_bounds": [32], "output_bounds": [64]}]
+    assert run.default == candidates(run)[1] and run.default_outcome.reference > 0
+    assert run.predictions == 2 * 7
+    scores = [m.score for m in run.measurements[2:4]]
+    assert scores == sorted(scores)
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+def test_where_more_is_asked_than_there_is_everything_is_tried_once(server, tmp_path, with_model):
+    address = server if with_model else None
+    run = tune_tiles(rows(), address, tmp_path, short("exhaustive", measurements=50))
+    assert_ended(run, tmp_path, 8)
+
+
+def test_a_small_space_ends_a_search(tmp_path):
+    run = tune(product(), None, tmp_path, short("random", measurements=200))
+    assert_ended(run, tmp_path, 27)
+
+
+def test_tiles_that_are_given_twice_are_one(tmp_path):
+    twice = [Tile((np.int64(64),), [32]), *rows().tiles, *rows().tiles]
+    run = tune_tiles(
+        replace(rows(), tiles=twice), None, tmp_path, short("exhaustive", measurements=50)
+    )
+    assert_ended(run, tmp_path, 8)
+
+
+def test_without_a_server_the_tiles_are_all_tried_in_the_end(tmp_path):
+    many = replace(rows(), tiles=[Tile((64,), (32 + i,)) for i in range(70)])
+    run = tune_tiles(many, None, tmp_path, short("exhaustive", measurements=71, top_k=23))
+    assert_ended(run, tmp_path, 71)
+
+
+@pytest.mark.parametrize("seconds", [0, 1e-9])
+def test_without_time_the_program_alone_is_measured(server, tmp_path, seconds):
+    run = tune(convnet(), server, tmp_path, short(seconds=seconds))
+    assert_ended(run, tmp_path, 1)
+    assert run.predictions == 0 and run.best == 0
+    assert "no candidate that works was measured, so the winner is your program" in str(run)
+
+
+def test_what_was_predicted_too_late_is_not_measured(server, tmp_path, monkeypatch):
+    def slow(self, asked, seconds, scores=Predictor.scores):
+        time.sleep(0.5)
+        return scores(self, asked, seconds)
+
+    monkeypatch.setattr(Predictor, "scores", slow)
+    begin = time.monotonic()
+    run = tune(convnet(), server, tmp_path, short(seconds=3, predictions=64 * 100))
+    assert len(run.measurements) <= 3 and run.predictions <= 64 * 6
+    assert time.monotonic() - begin < 30
+
+
+def test_no_measurements_are_the_default(tmp_path):
+    assert_ended(tune(convnet(), None, tmp_path, short(measurements=0)), tmp_path, 1)
+
+
+@pytest.mark.parametrize("task", ["layout", "tile"])
+def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(tmp_path, task):
+    search = (
+        (tune, convnet(), "genetic") if task == "layout" else (tune_tiles, rows(), "exhaustive")
+    )
+    call, subject, strategy = search
+    with pytest.raises(ServerError, match=r"127\.0\.0\.1:1.*start a server.*--without-model"):
+        call(subject, NOWHERE, tmp_path, short(strategy))
+    assert len(lines(tmp_path)) == 1 and not (tmp_path / "worker.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "words"), [("tile-iree-cpu", "tile"), ("layout-xla-cpu@999", "999")]
+)
+def test_a_model_that_refuses_is_an_error_before_anything_is_measured(
+    server, tmp_path, model, words
+):
+    with pytest.raises(ServerError, match=words):
+        tune(convnet(), server, tmp_path, short(), model=model)
+    assert len(lines(tmp_path)) == 1
+
+
+def test_a_name_of_no_model_is_refused_before_anything_is_measured(server, tmp_path):
+    with pytest.raises(ValueError, match="NAME@VERSION"):
+        tune(convnet(), server, tmp_path / "none", short(), model="layout-xla-cpu@0")
+    assert not (tmp_path / "none").exists()
+
+
+def after_measurements(count, action):
+    """A listener that does something once, after so many measurements."""
+    done = []
+
+    def listener(run):
+        if len(run.measurements) >= count and not done:
+            done.append(action())
+
+    return listener
+
+
+def test_a_server_that_ends_midway_stops_no_search(tmp_path):
+    server = run_server()
+    listener = after_measurements(3, lambda: server.__exit__(None, None, None))
+    run = tune(convnet(), server.__enter__(), tmp_path, short(), listener=listener)
+    assert_ended(run, tmp_path, 6)
+    scored = [m.score is not None for m in run.measurements[1:]]
+    assert scored == [True, True, False, False, False]
+    assert len(run.errors) == 2 and run.predictions == 128
+    assert "the server stopped answering after 128 predictions; the rest was" in str(run)
+
+
+def test_a_server_that_lost_the_graph_is_told_it_again(tmp_path):
+    first = run_server()
+    address = first.__enter__()
+    second = run_server(f"--listen={address}")
+
+    def start_again():
+        first.__exit__(None, None, None)
+        second.__enter__()
+
+    try:
+        run = tune(
+            convnet(), address, tmp_path, short(), listener=after_measurements(3, start_again)
+        )
+    finally:
+        second.__exit__(None, None, None)
+    assert_ended(run, tmp_path, 6)
+    assert run.errors == [] and run.predictions == 3 * 128
+
+
+def test_tiles_that_cannot_be_lowered_are_rows(tmp_path):
+    def tiled(tile):
+        if tile.output[0] == 8:
+            raise ValueError("eight is no number\nof rows")
+        return rows().tiled(tile)
+
+    run = tune_tiles(
+        replace(rows(), tiled=tiled), None, tmp_path, short("exhaustive", measurements=8)
+    )
+    assert_ended(run, tmp_path, 8)
+    failed = [m for m in run.measurements if m.outcome.status == "lowering failed"]
+    assert [m.candidate["output_bounds"] for m in failed] == [[8]]
+    assert failed[0].outcome.message == "eight is no number"
+
+
+def test_a_default_tile_that_cannot_be_lowered_is_a_row(tmp_path):
+    broken = replace(rows(), tiles=[Tile((7,), (32,)), *rows().tiles])
+    run = tune_tiles(broken, None, tmp_path, short("exhaustive", measurements=4))
+    assert_ended(run, tmp_path, 4)
+    assert run.measurements[1].outcome.status == "lowering failed"
+
+
+def test_a_function_that_does_not_run_is_an_error(tmp_path):
+    with pytest.raises(HardwareError, match="does not run as it is"):
+        tune(replace(product(), arguments=product().arguments[:1]), None, tmp_path, short())
+
+
+def test_a_program_without_layouts_or_tiles_says_so(tmp_path):
+    sine = Program.from_function(jax.numpy.sin, np.ones(4, np.float32), name="sine")
+    with pytest.raises(HlorankError, match="'sine' has no configurable layouts"):
+        tune(sine, None, tmp_path)
+    with pytest.raises(HlorankError, match="'rows' has no tiles"):
+        tune_tiles(replace(rows(), tiles=[]), None, tmp_path, None)
+
+
+def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
+    donating = HloModuleProto.FromString(product().module.SerializeToString())
+    # HloInputOutputAliasProto: the result {} must take the memory of parameter 0, {}.
+    donating.input_output_alias = bytes([0x0A, 0x04, 0x10, 0x00, 0x20, 0x02])
+    run = tune(replace(product(), module=donating), None, tmp_path, short(measurements=2))
+    assert_ended(run, tmp_path, 2)
+    assert donating.input_output_alias, "the module is as it was"
+
+
+def test_an_ended_search_is_read_and_nothing_is_run(tmp_path, monkeypatch):
+    run = tune(convnet(), None, tmp_path, short())
+    before = (tmp_path / RESULTS_FILE).read_bytes()
+    monkeypatch.setattr(Hardware, "_start", lambda _: pytest.fail("a process was started"))
+    shown = []
+    assert tune(convnet(), None, tmp_path, short(), listener=shown.append) == run
+    assert shown == [run]
+    assert (tmp_path / RESULTS_FILE).read_bytes() == before
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {here!r})
+from programs import convnet, hurry, short
+import pytest
+hurry(pytest.MonkeyPatch())
+from hlorank_tune.xla import tune
+tune(convnet(), {server!r}, {out!r}, short(measurements=8))
+"""
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+def test_a_search_that_was_killed_goes_on_and_measures_nothing_again(server, tmp_path, with_model):
+    address = server if with_model else None
+    here = os.path.dirname(__file__)
+    script = SCRIPT.format(here=here, server=address, out=str(tmp_path / "killed"))
+    results = tmp_path / "killed" / RESULTS_FILE
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) as process:
+        while process.poll() is None:
+            if results.exists() and results.read_bytes().count(b'"candidate"') >= 3:
+                break
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    rows_before = [row for row in lines_that_are_whole(results) if "candidate" in row]
+    run = tune(convnet(), address, tmp_path / "killed", short(measurements=8))
+    assert_ended(run, tmp_path / "killed", 8)
+    rows_now = [row for row in lines(tmp_path / "killed") if "candidate" in row]
+    assert 3 <= len(rows_before) <= 8 and rows_now[: len(rows_before)] == rows_before
+
+
+def lines_that_are_whole(path):
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
+
+
+def test_a_folder_of_other_settings_is_refused(tmp_path):
+    tune(convnet(), None, tmp_path, short(measurements=1))
+    before = (tmp_path / RESULTS_FILE).read_bytes()
+    for changes, words in (
+        ({"seed": 1}, "seed 0, not 1"),
+        ({"measurements": 2}, "measurements 1, not 2"),
+    ):
+        with pytest.raises(JournalError, match=words):
+            tune(convnet(), None, tmp_path, short(**{"measurements": 1} | changes))
+    with pytest.raises(JournalError, match="it was of another program"):
+        tune(product(), None, tmp_path, short(measurements=1))
+    assert (tmp_path / RESULTS_FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize("row", [{"candidate": {}}, {"seconds": "x"}, {"best": {"9": []}}])
+def test_a_row_that_is_none_is_told(tmp_path, row):
+    tune(convnet(), None, tmp_path, short(measurements=1))
+    kept = lines(tmp_path)[:2]
+    (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(r) + "\n" for r in [*kept, row]))
+    with pytest.raises(JournalError, match="line 3"):
+        tune(convnet(), None, tmp_path, short(measurements=1))
+
+
+def test_a_winner_is_measured_again_and_run(tmp_path):
+    run = tune(convnet(), None, tmp_path, short())
+    outcomes = replay(convnet(), tmp_path)
+    assert {name: o.status for name, o in outcomes.items()} == {
+        "program": "measured",
+        "winner": "measured",
+    }
+    (result,) = executable(convnet(), tmp_path)()
+    assert np.asarray(result).shape == (2, 16)
+    assert run.best is not None
+
+
+def test_a_tile_that_won_is_run(tmp_path):
+    tune_tiles(rows(), None, tmp_path, short("exhaustive"))
+    compiler = TileCompiler(rows())
+    (result,) = compiler.executable(winning_candidate(compiler, tmp_path))()
+    np.testing.assert_allclose(result, rows().arguments[0].sum(1), rtol=1e-4)
+
+
+def test_a_winner_of_another_program_or_of_none_is_refused(tmp_path):
+    tune(convnet(), None, tmp_path, short(measurements=1))
+    with pytest.raises(JournalError, match="of another program, 'convnet'"):
+        replay(product(), tmp_path)
+    whole = lines(tmp_path)
+    (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in whole[:-1]))
+    with pytest.raises(JournalError, match="is not completed"):
+        executable(convnet(), tmp_path)
+
+
+@pytest.mark.parametrize("subject", [convnet, product, rows])
+def test_a_candidate_is_read_as_it_was_written(subject):
+    problem = (LayoutProblem if isinstance(subject(), Program) else TileProblem)(subject())
+    space = problem.space
+    everything = subject is rows and [space.default, *space.everything()]
+    every = everything or space.random(np.random.default_rng(0), 50)
+    for candidate in every:
+        written = json.loads(json.dumps(problem.written(candidate)))
+        assert (problem.read(written) == candidate).all()
+
+
+IDENTITIES = """
+import sys
+sys.path.insert(0, {here!r})
+from programs import convnet, rows
+from hlorank_tune.xla.layouts import LayoutProblem
+from tiled_kernel import TileProblem
+print(TileProblem(rows()).identity(), LayoutProblem(convnet()).identity())
+"""
+
+
+def test_a_program_is_the_same_one_in_every_process():
+    problems = [LayoutProblem(convnet()), TileProblem(rows()), TileProblem(rows())]
+    layouts, tiles, again = (problem.identity() for problem in problems)
+    script = IDENTITIES.format(here=os.path.dirname(__file__))
+    told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
+    assert told.stdout.decode().split() == [tiles, layouts] and again == tiles

@@ -1,0 +1,113 @@
+from itertools import permutations
+from math import factorial
+
+import numpy as np
+import pytest
+from tiled_kernel import TileSpace
+
+from hlorank import Layouts
+from hlorank_tune.measure.constrain import ConfigurableNode, configurable_nodes, constrained
+from hlorank_tune.measure.schema import HloModuleProto
+from hlorank_tune.xla.layout_space import LayoutSpace
+
+RANKS = [(2, 3, 4), (5, 6, 1), (0, 2, 2), (4, 4, 0), (3, 1, 2)]
+
+
+def space_of(*ranks):
+    return LayoutSpace([ConfigurableNode(10 + i, 100 + i, r) for i, r in enumerate(ranks)])
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(1)
+
+
+def drawn(space, random, count=500):
+    """Draws, and what became of them."""
+    draws = space.random(random, count)
+    return np.concatenate([draws, space.mutated(random, draws)])
+
+
+def test_what_is_drawn_is_a_permutation_or_nothing_for_every_rank(random):
+    space = space_of(*RANKS)
+    for candidate in drawn(space, random):
+        for entry, ranks in zip(space.configuration(candidate), RANKS, strict=True):
+            for order, rank in zip(entry, ranks, strict=True):
+                assert order == () or (rank > 1 and sorted(order) == list(range(rank)))
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4, 5, 6])
+def test_draws_reach_every_order(rank, random):
+    space = space_of((rank, 0, 1))
+    orders = {space.configuration(c)[0][0] for c in drawn(space, random, 20 * factorial(rank))}
+    assert orders == {(), *permutations(range(rank))}
+
+
+def test_the_default_leaves_everything_to_the_compiler():
+    space = space_of(*RANKS)
+    assert space.configuration(space.default) == (((), (), ()),) * len(RANKS)
+    assert (space.values(space.default[None]) == -1).all()
+
+
+def test_a_candidate_its_values_and_its_configuration_are_one(random):
+    space = space_of(*RANKS)
+    candidates = drawn(space, random)
+    values = space.values(candidates)
+    assert values.shape == (len(candidates), len(RANKS), 3, 6) and values.dtype == np.int8
+    for candidate, of_slots in zip(candidates, values, strict=True):
+        configuration = space.configuration(candidate)
+        assert (space.candidate(configuration) == candidate).all()
+        for entry, slot in zip(configuration, of_slots.tolist(), strict=True):
+            assert [[*order, *[-1] * (6 - len(order))] for order in entry] == slot
+
+
+def test_layouts_take_the_values(random):
+    space = space_of(*RANKS)
+    layouts = Layouts(space.values(space.random(random, 300)))
+    assert (len(layouts), layouts.slots) == (300, len(RANKS))
+
+
+def test_a_mutation_changes_at_most_three_nodes_and_often_each_number_of_them(random):
+    space = space_of(*[(4, 4, 4)] * 12)
+    before = space.random(random, 400)
+    kept = before.copy()
+    after = space.mutated(random, before)
+    assert (before == kept).all(), "what it was made of stays"
+    changed = (before != after).reshape(400, 12, 3).any(axis=2).sum(axis=1)
+    assert changed.max() == 3 and set(changed) >= {1, 2, 3}
+    assert (changed == 0).mean() < 0.05
+
+
+def test_a_seed_tells_what_is_drawn():
+    space = space_of(*RANKS)
+    one, same, other = (drawn(space, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    assert (one == same).all() and (one != other).any()
+
+
+def test_a_module_obeys_what_a_configuration_says(random):
+    module = HloModuleProto(name="dot", entry_computation_id=1)
+    entry = module.computations.add(id=1, name="main", root_id=3)
+    for identity in (1, 2):
+        entry.instructions.add(
+            id=identity, opcode="parameter", name=f"p{identity}", parameter_number=identity - 1
+        )
+    entry.instructions.add(id=3, opcode="dot", name="dot", operand_ids=[1, 2])
+    for instruction in entry.instructions:
+        instruction.shape.element_type = 11
+        instruction.shape.dimensions.extend([4, 4])
+        instruction.shape.layout.minor_to_major.extend([1, 0])
+    nodes = configurable_nodes(module)
+    space = LayoutSpace(nodes)
+    for candidate in space.random(random, 50):
+        configuration = space.configuration(candidate)
+        edited = constrained(module, nodes, configuration)
+        calls = [i for i in edited.computations[0].instructions if i.opcode == "custom-call"]
+        orders = [tuple(call.shape.layout.minor_to_major) for call in calls]
+        output, *operands = configuration[0]
+        assert orders == [order for order in (*operands, output) if order]
+
+
+def test_tiles_are_their_places_after_the_untiled_function():
+    space = TileSpace(4)
+    assert space.everything().tolist() == [[1], [2], [3], [4]]
+    assert space.default.tolist() == [0] and space.default.dtype == space.everything().dtype

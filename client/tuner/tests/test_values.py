@@ -1,0 +1,62 @@
+"""Values of flags that cannot be read are errors that name them."""
+
+import pytest
+
+from hlorank_tune import values
+from hlorank_tune.command import main
+
+
+def refusal(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "reason"),
+    [
+        *(
+            ("--measurements", v, "is not a whole number from 1")
+            for v in ("0", "1.5", "x", "1_0", "")
+        ),
+        *(("--seed", v, "is not a whole number from 0") for v in ("-1", "1e3", "9" * 30)),
+        ("--threads", "two", "is not a whole number from 0"),
+        ("--predictions", "0", "is not a whole number from 1"),
+        ("--top-k", "0", "is not a whole number from 1"),
+        *(
+            ("--minutes", v, "expected minutes, or a number with ms, s, m")
+            for v in ("x", "nan", "-1")
+        ),
+        ("--endpoint", "127.0.0.1", "the port is missing"),
+        ("--model", "layout@0", "versions count from 1"),
+        ("--target", "", "has 0 bytes, expected 1 to 256"),
+        ("--out", "", "is not a path"),
+        ("--strategy", "best", "invalid choice: 'best'"),
+    ],
+)
+def test_the_error_names_the_flag_and_what_is_expected(capsys, flag, value, reason):
+    line = refusal(capsys, "xla", "step.hlo", f"{flag}={value}")
+    assert f"argument {flag}: " in line and reason in line
+    assert value in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["iree", "step.mlir", "--threads=2"], "unrecognized arguments: --threads=2"),
+        (
+            ["xla", "step.hlo", "--without-model", "--model=a"],
+            "--model does not apply with --without-m",
+        ),
+        (["xla", "step.hlo", "--without-model", "--target=a"], "--target does not apply with"),
+        (["xla", "step.hlo", "--without-model", "--record=a"], "--record does not apply with"),
+        (["report", "a", "--seed=1"], "unrecognized arguments: --seed=1"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_an_error(capsys, arguments, reason):
+    assert reason in refusal(capsys, *arguments)
+
+
+def test_minutes_may_have_a_unit():
+    assert [values.minutes(text) for text in ("5", "0.5", "90s", "2 h")] == [5, 0.5, 1.5, 120]
