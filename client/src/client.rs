@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
     self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, GetMeasuredGraphRequest,
-    GetModelRequest, GraphSummary, ListModelsRequest, ListModelsResponse, Model, PutGraphRequest,
-    PutGraphResponse, RankConfigsRequest, ReportMeasurementsRequest, Warning,
+    GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest, PutGraphResponse,
+    RankConfigsRequest, ReportMeasurementsRequest, Warning,
 };
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
@@ -393,11 +393,6 @@ impl Client {
 
     /// Returns every model version, ordered by name, then version.
     pub async fn list_models(&self) -> Result<Vec<Model>, ClientError> {
-        Ok(self.list_model_folder().await?.models)
-    }
-
-    /// Returns every model version, and what is in the model folder of the server and never loaded.
-    pub async fn list_model_folder(&self) -> Result<ListModelsResponse, ClientError> {
         let list = async |attempt: Attempt| {
             let call = attempt.request(ListModelsRequest {});
             attempt
@@ -405,7 +400,7 @@ impl Client {
                 .await
         };
         let answer = self.calls.make(ANY_REPLICA, self.timeout, list).await?;
-        Ok(answer.into_inner())
+        Ok(answer.into_inner().models)
     }
 
     /// Returns one version of a model, by default the stable one.

@@ -5,7 +5,6 @@ use tokio::sync::oneshot;
 use super::{
     error::ScanError,
     folder::FoundVersions,
-    overlooked::IgnoredPath,
     policy::Policies,
     serving::ServingSnapshot,
     settings::Defaults,
@@ -26,7 +25,6 @@ pub(super) struct Catalogue {
     pub(super) waiting: Vec<oneshot::Sender<Result<(), ScanError>>>,
     /// Names of removed models whose metrics are not updated yet.
     removed: Vec<String>,
-    ignored: Vec<IgnoredPath>,
 }
 
 impl Catalogue {
@@ -38,17 +36,11 @@ impl Catalogue {
             retain,
             waiting: Vec::new(),
             removed: Vec::new(),
-            ignored: Vec::new(),
         }
     }
 
-    /// Updates the models with what is on disk, and what is never loaded.
-    pub(super) fn found(
-        &mut self,
-        mut found: BTreeMap<String, Option<FoundVersions>>,
-        ignored: Vec<IgnoredPath>,
-    ) {
-        self.ignored = ignored;
+    /// Updates the models with what is on disk.
+    pub(super) fn found(&mut self, mut found: BTreeMap<String, Option<FoundVersions>>) {
         for (name, versions) in &found {
             let has_versions = versions
                 .as_ref()
@@ -87,11 +79,6 @@ impl Catalogue {
         unknown
             .chain(self.models.values().filter_map(Versions::unmet))
             .collect()
-    }
-
-    /// Returns what is in the model folder and never loaded.
-    pub(super) fn ignored(&self) -> &[IgnoredPath] {
-        &self.ignored
     }
 
     pub(super) fn policies(&self) -> &Policies {

@@ -5,12 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hlorank_graph::{Digest, shortened};
+use hlorank_graph::{Digest, is_printable, shortened};
 
-use super::{
-    overlooked::{OverlookReason, OverlookedPath, is_model_name},
-    policy_error::FILE_NAME,
-};
+use super::policy_error::FILE_NAME;
 use crate::model::MANIFEST_FILE;
 
 /// The result of a scan of a model folder.
@@ -18,17 +15,24 @@ use crate::model::MANIFEST_FILE;
 pub(super) struct FolderScan {
     /// The versions by model name, or `None` for a folder that could not be read.
     pub(super) models: BTreeMap<String, Option<FoundVersions>>,
-    /// Descriptions of what could not be read, with the causes.
+    /// Descriptions of what could not be read, with the causes, and of what has the place of a version and no name of one.
     pub(super) problems: Vec<String>,
-    /// What is never loaded, by its path in the folder.
-    pub(super) overlooked: BTreeMap<String, OverlookedPath>,
+    /// Number of paths that can never become a version.
+    misplaced: usize,
 }
 
 /// The versions of a model that have a manifest. Each has a fingerprint, which changes when one of its files does, or
 /// `None` if its folder could not be read.
 pub(super) type FoundVersions = BTreeMap<u64, Option<Digest>>;
 
-/// Scans `NAME/VERSION` for manifests. What is named otherwise is overlooked, without a word if its name begins with a dot.
+/// Maximum number of letters in the name of a model.
+const MAX_NAME: usize = 128;
+
+/// Maximum number of misplaced paths that are described. Those of a folder that is no model folder have no end.
+const MAX_MISPLACED: usize = 20;
+
+/// Scans `NAME/VERSION` for manifests. A folder without a manifest is not a version yet. A path whose name begins with a dot is
+/// left out; any other that can never become a version is a problem.
 ///
 /// An error says nothing about the versions: those on a disk that cannot be read are not removed.
 pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
@@ -67,14 +71,15 @@ impl FolderScan {
     /// Returns the versions in the folder of a model.
     fn versions(&mut self, folder: &Path, model: &Path) -> Result<FoundVersions, ReadFailure> {
         let entries = self.read(model, || entries(model))?;
-        if entries.as_ref().is_some_and(Vec::is_empty) {
-            self.overlook(folder, model, OverlookReason::NoVersion);
-        }
         let mut versions = FoundVersions::new();
         for entry in entries.into_iter().flatten() {
-            let Some(version) = self.expect(folder, &entry, version) else {
+            let Some(version) = self.expect(folder, &entry, version_number) else {
                 continue;
             };
+            // The manifest is written last: a folder without one is still being copied.
+            if !is_there(&entry.path.join(MANIFEST_FILE), fs::Metadata::is_file) {
+                continue;
+            }
             let fingerprint = self.read(&entry.path, || fingerprint(&entry.path));
             // A version that cannot be read is listed all the same: it is not taken for removed.
             if fingerprint != Ok(None) {
@@ -84,32 +89,38 @@ impl FolderScan {
         Ok(versions)
     }
 
-    /// Returns what `read` makes of a folder. Otherwise the entry is overlooked.
+    /// Returns what a folder's name says. Whatever has no such name, or is no folder, is a problem.
     fn expect<T>(
         &mut self,
         folder: &Path,
         entry: &Entry,
-        read: impl FnOnce(&Path) -> Result<T, OverlookReason>,
+        parse: impl FnOnce(&str) -> Result<T, &'static str>,
     ) -> Option<T> {
-        let read = match entry.kind {
-            EntryKind::Folder => read(&entry.path),
-            EntryKind::File => Err(OverlookReason::File),
-            EntryKind::DanglingLink => Err(OverlookReason::DanglingLink),
+        let parsed = match entry.kind {
+            EntryKind::Folder => {
+                let name = entry.path.file_name().and_then(OsStr::to_str);
+                name.ok_or(MODEL_NAME).and_then(parse)
+            }
+            EntryKind::File => {
+                Err("it is a file; a version is a folder NAME/VERSION with a manifest.json")
+            }
+            EntryKind::DanglingLink => Err("it is a link that leads nowhere; mend or remove it"),
         };
-        read.inspect_err(|why| self.overlook(folder, &entry.path, *why))
+        let path = &entry.path;
+        parsed
+            .inspect_err(|why| self.misplaced(folder, path, why))
             .ok()
     }
 
-    fn overlook(&mut self, folder: &Path, path: &Path, why: OverlookReason) {
+    fn misplaced(&mut self, folder: &Path, path: &Path, why: &str) {
+        if self.misplaced == MAX_MISPLACED {
+            return;
+        }
+        self.misplaced += 1;
         let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
         let shown = shortened(&relative.escape_debug().to_string());
-        self.overlooked.insert(
-            shown,
-            OverlookedPath {
-                why,
-                fingerprint: fingerprint(path).ok(),
-            },
-        );
+        self.problems
+            .push(format!("`{shown}` is never loaded: {why}"));
     }
 
     /// Reads something from a folder. Returns `None` if it was removed in the meantime.
@@ -130,27 +141,13 @@ impl FolderScan {
     }
 }
 
-/// Returns the name of the model in a folder.
-fn model_name(folder: &Path) -> Result<String, OverlookReason> {
-    let name = folder
-        .file_name()
-        .and_then(OsStr::to_str)
-        .filter(|name| is_model_name(name));
-    name.map(str::to_owned).ok_or(OverlookReason::ModelName)
-}
+const MODEL_NAME: &str = "the name of a model has 1 to 128 letters in UTF-8, and none that controls a terminal or the direction of \
+                          text; rename the folder";
 
-/// Returns the number of the version in a folder.
-fn version(folder: &Path) -> Result<u64, OverlookReason> {
-    let name = folder.file_name().and_then(OsStr::to_str);
-    let version = name
-        .and_then(version_number)
-        .ok_or(OverlookReason::VersionName)?;
-    let manifest = folder.join(MANIFEST_FILE);
-    if is_there(&manifest, fs::Metadata::is_file) {
-        Ok(version)
-    } else {
-        Err(OverlookReason::NoManifest)
-    }
+/// Returns the name of the model in a folder of this name: it can be printed as it is.
+fn model_name(name: &str) -> Result<String, &'static str> {
+    let is_printable = name.chars().count() <= MAX_NAME && name.chars().all(is_printable);
+    is_printable.then(|| name.to_owned()).ok_or(MODEL_NAME)
 }
 
 /// Returns the folder of a version.
@@ -159,10 +156,12 @@ pub(super) fn version_folder(folder: &Path, name: &str, version: u64) -> PathBuf
 }
 
 /// Parses a version number: 1 or more, without a sign or leading zeros.
-fn version_number(name: &str) -> Option<u64> {
-    name.parse()
-        .ok()
-        .filter(|version: &u64| *version > 0 && version.to_string() == name)
+fn version_number(name: &str) -> Result<u64, &'static str> {
+    let number = name.parse().ok();
+    let number = number.filter(|version: &u64| *version > 0 && version.to_string() == name);
+    number.ok_or(
+        "a version is a whole number from 1 without leading zeros, such as 6; rename the folder",
+    )
 }
 
 /// Returns what is in a folder, except names that begin with a dot: they are locks, and what tools keep for themselves.
@@ -254,17 +253,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_loaded_is_found_with_the_reason() {
+    fn what_can_never_become_a_version_is_a_problem_with_the_reason() {
+        let long = "x".repeat(MAX_NAME + 1);
+        let too_long = format!("{long}/1");
         let folder = registry(&[
             "m/1",
             "m/000006",
             "m/v1",
-            "m/latest",
             "m/0",
             "a\nb/1",
             "a\u{202e}b/1",
+            "größe/1",
             "m/99999999999999999999",
             ".hidden/1",
+            &too_long,
         ]);
         let path = |name: &str| folder.path().join(name);
         for name in ["m/7", "ranker/1", "empty"] {
@@ -282,28 +284,29 @@ mod tests {
         let found = scan(folder.path()).unwrap();
         assert_eq!(
             found.models.keys().collect::<Vec<_>>(),
-            ["empty", "m", "ranker"]
+            ["empty", "größe", "m", "ranker"]
         );
-        let overlooked = found
-            .overlooked
-            .iter()
-            .map(|(path, seen)| (path.as_str(), seen.why));
+        let mut problems = found.problems;
+        problems.sort();
         let expected = [
-            ("a\\nb", OverlookReason::ModelName),
-            ("a\\u{202e}b", OverlookReason::ModelName),
-            ("empty", OverlookReason::NoVersion),
-            ("loose.onnx", OverlookReason::File),
-            ("m/0", OverlookReason::VersionName),
-            ("m/000006", OverlookReason::VersionName),
-            ("m/7", OverlookReason::NoManifest),
-            ("m/8", OverlookReason::DanglingLink),
-            ("m/99999999999999999999", OverlookReason::VersionName),
-            ("m/latest", OverlookReason::VersionName),
-            ("m/loose.onnx", OverlookReason::File),
-            ("m/v1", OverlookReason::VersionName),
-            ("ranker/1", OverlookReason::NoManifest),
+            (r"a\nb", "letters"),
+            (r"a\u{202e}b", "letters"),
+            ("loose.onnx", "a file"),
+            ("m/0", "whole number"),
+            ("m/000006", "without leading zeros"),
+            ("m/8", "leads nowhere"),
+            ("m/99999999999999999999", "whole number"),
+            ("m/loose.onnx", "a file"),
+            ("m/v1", "whole number"),
+            ("xxx", "letters"),
         ];
-        assert_eq!(overlooked.collect::<Vec<_>>(), expected);
+        assert_eq!(problems.len(), expected.len(), "{problems:?}");
+        for (problem, (path, reason)) in problems.iter().zip(expected) {
+            assert!(
+                problem.starts_with(&format!("`{path}")) && problem.contains(reason),
+                "{problem}"
+            );
+        }
     }
 
     #[test]

@@ -13,7 +13,6 @@ use super::{
     folder,
     lanes::Lanes,
     loader::Loader,
-    overlooked::IgnoredPath,
     policy::Policies,
     report::ModelReport,
     selection::{SelectError, Selection, VersionInUse, Wanted},
@@ -209,12 +208,6 @@ impl Registry {
             ModelReport::new(versions, report, is_default)
         });
         reports.collect()
-    }
-
-    /// Returns what is in the model folder and never loaded, by path: at most 100 paths that have not changed for two polls.
-    #[must_use]
-    pub fn ignored(&self) -> Vec<IgnoredPath> {
-        self.shared.catalogue().ignored().to_vec()
     }
 
     /// Returns the names of the models that serve now.

@@ -10,8 +10,8 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes,
-    overlooked::OverlookedPaths, policy::Policies, shared::Shared, watch::FolderWatch,
+    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes, policy::Policies,
+    shared::Shared, watch::FolderWatch,
 };
 use crate::compute::yield_to_others;
 
@@ -22,7 +22,6 @@ pub(super) struct Loader {
     watch: FolderWatch,
     /// The problems of the last scan, which are logged already.
     problems: Vec<String>,
-    overlooked: OverlookedPaths,
 }
 
 /// Fails the calls that wait for the loader when its thread ends.
@@ -42,9 +41,6 @@ impl Drop for StopOnDrop {
 /// How long files must be unchanged before they are read, as a folder is copied file by file.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// What is never loaded is mentioned if it has not changed for this many polls.
-const SETTLED_POLLS: u32 = 2;
-
 /// Maximum time to wait until files are unchanged.
 const MAX_QUIET: Duration = Duration::from_secs(1);
 
@@ -60,7 +56,6 @@ impl Loader {
             woken,
             watch,
             problems: Vec::new(),
-            overlooked: OverlookedPaths::default(),
         }
     }
 
@@ -176,26 +171,18 @@ impl Loader {
         format!("changes are not notified, so the folder is polled every {poll:?}: {error}")
     }
 
-    /// Reads the versions and then the policies. Returns what could not be read of single versions.
-    fn read_folder(&mut self) -> Result<Vec<String>, ScanError> {
+    /// Reads the versions and then the policies. Returns the problems of single versions.
+    fn read_folder(&self) -> Result<Vec<String>, ScanError> {
         // The folder comes first: if it is gone, the missing file of policies says nothing.
         let found = scan(&self.shared.folder).map_err(|error| ScanError::Folder {
             path: self.shared.folder.display().to_string(),
             detail: error.to_string(),
         })?;
         let policies = self.read_policies();
-        let settled = self.lanes.loader.settings.poll * SETTLED_POLLS;
-        let ignored = self
-            .overlooked
-            .update(found.overlooked, settled, Instant::now());
-        let never = ignored
-            .iter()
-            .map(|path| format!("`{}` is never loaded: {}", path.path, path.reason));
-        let problems = found.problems.into_iter().chain(never).collect();
         self.shared
-            .change(|catalogue| catalogue.found(found.models, ignored));
+            .change(|catalogue| catalogue.found(found.models));
         // Policies that cannot be read keep no version from being found.
-        policies.map(|()| problems)
+        policies.map(|()| found.problems)
     }
 
     fn read_policies(&self) -> Result<(), ScanError> {

@@ -12,7 +12,7 @@ use crate::{
     model::{Manifest, Model, ModelKind, ModelState, Rejection, Target},
     quality::LiveQuality,
     ranking_quality::QualitySummary,
-    registry::{IgnoredPath, ModelReport, Registry},
+    registry::{ModelReport, Registry},
 };
 
 /// Implements `hlorank.v1.ModelService`.
@@ -72,12 +72,7 @@ impl ModelService for Models {
         &self,
         _: Request<ListModelsRequest>,
     ) -> Result<Response<ListModelsResponse>, Status> {
-        let ignored = self.registry.ignored().into_iter();
-        let ignored = ignored.map(|IgnoredPath { path, reason }| v1::IgnoredPath { path, reason });
-        Ok(Response::new(ListModelsResponse {
-            models: self.all(),
-            ignored: ignored.collect(),
-        }))
+        Ok(Response::new(ListModelsResponse { models: self.all() }))
     }
 
     async fn get_model(

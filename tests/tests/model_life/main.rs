@@ -4,7 +4,6 @@ mod bad_artifacts;
 mod canary;
 mod counting;
 mod kinds;
-mod never_loaded;
 mod pinning;
 mod reloading;
 mod removing;

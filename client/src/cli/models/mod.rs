@@ -15,9 +15,6 @@ use super::{error::CommandError, output::Format, server::Server};
 pub(crate) struct Models {
     #[command(flatten)]
     server: Server,
-    /// List what is in the model folder and never loaded, too
-    #[arg(long)]
-    all: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -35,12 +32,7 @@ impl Models {
         let report = match self.command {
             Some(Command::Compare(compare)) => return compare.run(format).await,
             Some(Command::Change(change)) => ModelsReport::from(change.make().await?),
-            None => {
-                let folder = self.server.connect().await?.list_model_folder().await?;
-                // The server always sends the list. `None` leaves it out of the text and of JSON.
-                let ignored = self.all.then_some(folder.ignored);
-                ModelsReport::from(folder.models).with_ignored(ignored)
-            }
+            None => ModelsReport::from(self.server.connect().await?.list_models().await?),
         };
         Ok(format.print(&report)?)
     }

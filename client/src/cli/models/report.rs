@@ -19,16 +19,6 @@ use crate::cli::{
 #[derive(Debug, Serialize)]
 pub(super) struct ModelsReport {
     models: Vec<ModelReport>,
-    /// What is never loaded, if that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ignored: Option<Vec<IgnoredReport>>,
-}
-
-/// A path in the model folder that is never loaded.
-#[derive(Debug, Serialize)]
-struct IgnoredReport {
-    path: String,
-    reason: String,
 }
 
 /// One version of one model.
@@ -89,16 +79,7 @@ impl From<Vec<v1::Model>> for ModelsReport {
     fn from(models: Vec<v1::Model>) -> Self {
         Self {
             models: models.into_iter().map(ModelReport::from).collect(),
-            ignored: None,
         }
-    }
-}
-
-impl ModelsReport {
-    pub(super) fn with_ignored(self, ignored: Option<Vec<v1::IgnoredPath>>) -> Self {
-        let report = |v1::IgnoredPath { path, reason }| IgnoredReport { path, reason };
-        let ignored = ignored.map(|paths| paths.into_iter().map(report).collect());
-        Self { ignored, ..self }
     }
 }
 
@@ -259,26 +240,13 @@ impl ModelReport {
     }
 }
 
-impl ModelsReport {
-    fn write_ignored(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.ignored.as_deref() {
-            None => Ok(()),
-            Some([]) => write!(formatter, "\neverything in the model folder is a version"),
-            Some(paths) => paths.iter().try_for_each(|IgnoredReport { path, reason }| {
-                write!(formatter, "\n{path} is never loaded: {reason}")
-            }),
-        }
-    }
-}
-
 impl Display for ModelsReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.models.is_empty() {
-            writeln!(formatter, "the server has no models")?;
+            writeln!(formatter, "the server has no models")
         } else {
-            self.write_models(formatter)?;
+            self.write_models(formatter)
         }
-        self.write_ignored(formatter)
     }
 }
 
