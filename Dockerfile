@@ -10,7 +10,7 @@ WORKDIR /hlorank
 COPY deploy/setup-onnxruntime.sh deploy/onnxruntime-requirements.txt deploy/
 RUN deploy/setup-onnxruntime.sh target/onnxruntime
 COPY . .
-RUN make build LOCKED=--locked
+RUN make build PROFILE=dist LOCKED=--locked
 RUN deploy/image/root.sh /image
 
 FROM scratch

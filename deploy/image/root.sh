@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Builds the image's root file system in FOLDER, which must not exist yet: the server, the command line, the shared
 # libraries that they load, ONNX Runtime, the shipped models, and an /etc without a password or a shell.
-# PROGRAMS is the folder of the built programs, target/release by default; `make setup` fetches ONNX Runtime.
+# PROGRAMS is the folder of the built programs, target/dist by default; `make setup` fetches ONNX Runtime.
 # Usage: root.sh FOLDER
 set -euo pipefail
 
 root=$(realpath --canonicalize-missing "${1:?usage: root.sh FOLDER}")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-programs=${PROGRAMS:-target/release}
+programs=${PROGRAMS:-target/dist}
 runtime=target/onnxruntime
 limit=120000000 # bytes
 
@@ -18,7 +18,7 @@ fail() {
 
 [ ! -e "$root" ] || fail "$root exists; remove it, or name another folder"
 for file in "$programs/hlorank-server" "$programs/hlorank" "$runtime/libonnxruntime.so" "$runtime/licences/LICENSE"; do
-    [ -f "$file" ] || fail "$file is missing; run \`make build setup\`"
+    [ -f "$file" ] || fail "$file is missing; run \`make build setup PROFILE=dist\`"
 done
 
 # Lists the shared libraries that programs or libraries load, including the loader.

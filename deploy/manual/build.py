@@ -1,7 +1,7 @@
 """Writes the manual pages of both programs, and their completions for shells.
 
 Usage: build.py OUT [PROGRAMS]: the folder that gets `man` and what each shell looks for, and that
-of the built programs (target/release by default).
+of the built programs (target/dist by default).
 """
 
 import subprocess
@@ -41,5 +41,5 @@ def run(*command: str | Path) -> str:
 
 if __name__ == "__main__":
     given = [Path(argument) for argument in sys.argv[1:]]
-    written = build(given[0], given[1] if len(given) > 1 else REPOSITORY / "target" / "release")
+    written = build(given[0], given[1] if len(given) > 1 else REPOSITORY / "target" / "dist")
     print(f"ready: {given[0]}, {len(written)} files")

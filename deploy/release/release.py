@@ -1,7 +1,7 @@
 """Writes the files of a release.
 
 Usage: release.py OUT: a folder that exists. The wheels are in ``target/wheel``, the programs in
-``target/release``, and the root file system of the image in ``target/image``.
+``target/dist``, and the root file system of the image in ``target/image``.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def release(out: Path) -> None:
 
 def stage(folder: Path) -> None:
     """Lays out the programs, and what they need and are described by."""
-    programs = REPOSITORY / "target/release"
+    programs = REPOSITORY / "target/dist"
     for kind in ("bin", "lib", "share/licenses"):
         (folder / kind).mkdir(parents=True)
     for program in PROGRAMS:

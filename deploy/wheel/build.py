@@ -5,7 +5,7 @@ Manual pages and completions of all programs lie where shells and `man` look for
 folder of an environment, such as `~/.local`.
 
 Usage: build.py OUT [PROGRAMS [NATIVE]]: the folder of the wheels, that of the built programs
-(target/release by default), and, if those are for another processor, that of the same programs
+(target/dist by default), and, if those are for another processor, that of the same programs
 for this one, which write the manual. The tag of the platform is what auditwheel finds the
 programs to need.
 """
@@ -138,5 +138,5 @@ def run(module: str, *arguments: str) -> str:
 
 if __name__ == "__main__":
     given = [Path(argument) for argument in sys.argv[1:]]
-    built = given[1] if len(given) > 1 else REPOSITORY / "target" / "release"
+    built = given[1] if len(given) > 1 else REPOSITORY / "target" / "dist"
     build(given[0], built, given[2] if len(given) > 2 else built)

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::repository;
 
-/// One line of `make figures`.
+/// One line of the table that `make bench` prints.
 #[derive(Debug)]
 pub struct Figure {
     /// Name of the figure and of its file.

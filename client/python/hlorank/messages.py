@@ -1,7 +1,7 @@
 """The wire messages, built from the descriptors in ``messages.binpb``.
 
 A separate descriptor pool avoids conflicts with XLA's messages of the same names. Descriptors work
-with every version of protobuf, unlike generated code. ``make client-messages`` writes them.
+with every version of protobuf, unlike generated code. ``make messages`` writes them.
 """
 
 from importlib import resources

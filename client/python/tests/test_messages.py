@@ -18,7 +18,7 @@ def test_the_messages_are_those_of_the_proto_files(tmp_path):
     arguments += [f"--descriptor_set_out={output}", *protos[1].split()]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *arguments], check=True)
     made = FileDescriptorSet.FromString(output.read_bytes())
-    assert made == FileDescriptorSet.FromString(shipped.read_bytes()), "run `make client-messages`"
+    assert made == FileDescriptorSet.FromString(shipped.read_bytes()), "run `make messages`"
 
 
 @pytest.mark.parametrize("unknown", [b"", b"\xfa\x3e\x03abc"])

@@ -10,7 +10,7 @@ use crate::{
 
 const RUNS: usize = 21;
 
-/// One line of `make figures`.
+/// One line of the table that `make bench` prints.
 struct Figure {
     name: &'static str,
     value: f64,

@@ -1,5 +1,5 @@
 //! hlorank compared with the same models behind Python gRPC and behind `MLServer`: the same requests, the same driver,
-//! one table. Prints that it is skipped if `make baselines-setup` was not run. Arguments select workloads by name.
+//! one table. Prints that it is skipped if `make target/baselines/ready` was not run. Arguments select workloads by name.
 
 mod drive;
 mod process;
@@ -45,7 +45,7 @@ const ALONE: Duration = Duration::from_millis(500);
 fn main() -> ExitCode {
     if !repository("target/baselines/ready").exists() {
         println!(
-            "skipped: baselines needs Python packages; `make baselines-setup` installs them (about 400 MB)"
+            "skipped: baselines needs Python packages; `make target/baselines/ready` installs them (about 400 MB)"
         );
         return ExitCode::SUCCESS;
     }

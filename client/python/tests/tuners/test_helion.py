@@ -8,7 +8,7 @@ from servers import run_empty_server
 from hlorank import Client
 
 helion = pytest.importorskip(
-    "helion", reason="helion is not installed: `make train-test` has it, and torch"
+    "helion", reason="helion is not installed: `make test-train` has it, and torch"
 )
 
 import helion.language as hl  # noqa: E402

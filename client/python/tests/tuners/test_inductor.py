@@ -8,7 +8,7 @@ from servers import run_empty_server
 
 from hlorank import Client
 
-torch = pytest.importorskip("torch", reason="torch is not installed: `make train-test` has it")
+torch = pytest.importorskip("torch", reason="torch is not installed: `make test-train` has it")
 
 from torch._inductor import config, ir, select_algorithm  # noqa: E402
 from torch._inductor.autotune_process import TritonBenchmarkRequest  # noqa: E402

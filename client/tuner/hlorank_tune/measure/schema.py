@@ -1,7 +1,7 @@
 """The messages of ``tuning.proto``, built from the descriptors in ``tuning.binpb``.
 
 A separate descriptor pool avoids conflicts with XLA's messages of the same names.
-``make client-messages`` writes the descriptors.
+``make messages`` writes the descriptors.
 """
 
 from importlib import resources
