@@ -92,9 +92,8 @@ release: wheel setup ## write the files of a release into target/release-files: 
 docs: $(SITE_READY) ## build the documentation as a site into target/site/html, checking its links
 	$(SITE_PYTHON) deploy/site/build.py target/site/html
 
-messages: $(PYTHON_READY) ## generate the messages of the Python client after a change of a .proto file
-	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --include_imports --descriptor_set_out=$(CLIENT_MESSAGES) \
-		$(CLIENT_PROTOS)
+messages: $(PYTHON_READY) ## generate the messages of the Python client after a change of a .proto file, and its blocking calls
+	$(PYTHON) client/python/generate.py
 	$(PYTHON) -m grpc_tools.protoc --proto_path=$(MEASURE) --descriptor_set_out=$(MEASURE)/tuning.binpb tuning.proto
 
 # The shipped models, and the options in which they differ.

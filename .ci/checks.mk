@@ -33,9 +33,6 @@ TRAINING_READY := $(TRAINING)/.venv/ready
 # Other servers of the models, with which `make bench ARGS=baselines` compares.
 BASELINES := target/baselines
 BASELINES_PROTOS := $(patsubst proto/%,%,$(wildcard proto/hlorank/v1/*.proto))
-# Descriptors of the messages of the Python client; a test compares them with the .proto files.
-CLIENT_MESSAGES := client/python/hlorank/messages.binpb
-CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto hlorank/v1/trace.proto tpu_graphs/tuning.proto
 # The fields of HLO that measuring reads or edits, with TpuGraphs' messages around them.
 MEASURE := client/tuner/hlorank_tune/measure
 # The client and the tuner, as tests import them.
@@ -116,6 +113,8 @@ lint-python: $(PYTHON_READY)
 		echo "import-linter $$folder"; \
 		(cd "$$folder" && PYTHONPATH=.:$(abspath $(TRAINING)):$(CLIENT_PATH) $(abspath target/python/bin/lint-imports) --no-logo --no-cache) || exit 1; \
 	done
+	$(PYTHON) client/python/generate.py --check
+	cd client/python && $(abspath $(PYTHON)) -m mypy
 
 # Without a sanitizer, which the safe code of this project does not need, stable Rust can build the targets.
 FUZZ_OPTIONS := --fuzz-dir fuzz --features libfuzzer --sanitizer none --dev --target-dir target/fuzz

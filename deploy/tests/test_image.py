@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hlorank import Client, read_graphs
+from hlorank import Client
+from measured import read_graphs
 from sources import (
     DEPLOY,
     NO_TELEMETRY,

@@ -24,7 +24,7 @@ from hlorank import (
     OverloadedError,
     Tiles,
 )
-from hlorank.retry import Retry
+from hlorank.wire.retry import Retry
 from proxies import ENVOY, HAPROXY, KINDS, Kind, Proxy, proxy_before
 from replicas import (
     MAX_REQUESTS,

@@ -89,13 +89,14 @@ def test_the_server_answers_the_command_line_and_the_client(programs, tmp_path):
         models = run(programs, "hlorank", "models", HLORANK_ENDPOINT=f"http://{address}")
         assert models.returncode == 0 and "layout-xla-cpu" in models.stdout, models.stderr
         code = (
-            "import sys; from hlorank import Client, read_graphs\n"
+            "import sys; from measured import read_graphs; from hlorank import Client\n"
             "graph = read_graphs(sys.argv[2])[0]\n"
             "client = Client(sys.argv[1])\n"
             "print(len(client.rank(graph.graph, graph.configurations).best))"
         )
         measured = str(REPOSITORY / "tests/data/measured" / RANKED)
-        ranked = run(programs, "python", "-c", code, address, measured)
+        tests = str(REPOSITORY / "client/python/tests")
+        ranked = run(programs, "python", "-c", code, address, measured, PYTHONPATH=tests)
         assert ranked.stdout.strip() == "41", ranked.stderr
 
 

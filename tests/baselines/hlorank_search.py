@@ -4,7 +4,7 @@ import os
 import uuid
 
 from hlorank import Client
-from hlorank.kernel_tuner import Strategy
+from hlorank.tuners.kernel_tuner import Strategy
 
 import kernel_tuner_search
 from measured_spaces import Space

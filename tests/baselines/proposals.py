@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from hlorank import Client
-from hlorank.optional_server import OptionalServer
-from hlorank.tuner_rows import row_of
+from hlorank.tuners.proposals import Proposals
+from hlorank.tuners.rows import result_of, row_of
 
 from measured_spaces import Space, mean_regret, read
 
@@ -87,8 +87,8 @@ def _common(alike: list[Space], seed: int) -> list[tuple[int, ...]]:
     return [rows[place] for place in places]
 
 
-def _server(client: Client, target: str, **options: list[str]) -> OptionalServer:
-    return OptionalServer(client, target, top_k=_TOP_K, timeout=60.0, **options)
+def _server(client: Client, target: str, **options: list[str]) -> Proposals:
+    return Proposals(client, target, top_k=_TOP_K, timeout=60.0, **options)
 
 
 def _rows(space: Space, numbers: np.ndarray) -> list[dict[str, float]]:
@@ -96,13 +96,12 @@ def _rows(space: Space, numbers: np.ndarray) -> list[dict[str, float]]:
     return [row_of(dict(zip(space.columns, row, strict=True))) for row in rows]
 
 
-def _report(server: OptionalServer, space: Space, numbers: np.ndarray, seconds: np.ndarray) -> None:
-    outcomes = [time if np.isfinite(time) else "compile" for time in seconds.tolist()]
+def _report(server: Proposals, space: Space, numbers: np.ndarray, seconds: np.ndarray) -> None:
     rows = _rows(space, numbers)
-    server.report(space.kernel, "", list(zip(rows, outcomes, strict=True)))
+    server.report(space.kernel, "", zip(rows, map(result_of, seconds.tolist()), strict=True))
 
 
-def _slower(server: OptionalServer, space: Space, numbers: np.ndarray) -> tuple[float, float]:
+def _slower(server: Proposals, space: Space, numbers: np.ndarray) -> tuple[float, float]:
     proposed = server.best(space.kernel, "", _rows(space, numbers))
     seconds = space.seconds[numbers]
     slower = np.minimum(99.0, seconds[proposed] / seconds.min() - 1)

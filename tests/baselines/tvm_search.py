@@ -9,7 +9,7 @@ and plots it.
 ``random``      random scores, as TVM's XGBoost gives them below 100 measurements
 ``default``     that XGBoost, which tells the last rounds of 128 trials apart
 ``xgb``         TVM's XGBoost, which knows the collected tasks and so predicts from the start
-``hlorank``     ``hlorank.tvm.CostModel``, whose server has the collected tasks and the model
+``hlorank``     ``hlorank.tuners.tvm.CostModel``, whose server has the collected tasks and the model
                 ``tvm-llvm-cpu``
 ``new``         the same without the collected tasks: the model alone, at most 32 trials
 ``second``      the same for a second user, who begins with the records that ``add_known`` gives:
@@ -73,7 +73,7 @@ class Models:
 
     def __init__(self, known: Path, work: str):
         from hlorank import Client
-        from hlorank.tvm import report_database, task_of
+        from hlorank.tuners.tvm import report_database, task_of
 
         self._client = Client(_ADDRESS)
         self._others = defaultdict(list)
@@ -92,7 +92,7 @@ class Models:
 
     def of(self, strategy: str, seed: int, name: str):
         """The model of a strategy for one search of a task."""
-        from hlorank.tvm import CostModel, task_of
+        from hlorank.tuners.tvm import CostModel, task_of
 
         np.random.seed(seed)
         if strategy == "random":
@@ -111,7 +111,7 @@ class Models:
 
     def add_known(self, name: str, seed: int, database) -> None:
         """Adds what the first user of a task found to a database."""
-        from hlorank.tvm import add_known
+        from hlorank.tuners.tvm import add_known
 
         add_known(self._client, _searched(seed), database, tasks.module(name), candidates.TARGET)
 

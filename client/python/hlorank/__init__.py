@@ -4,14 +4,42 @@
 >>> with Client("127.0.0.1:7070") as client:
 ...     ranking = client.rank(Graph.from_lowered(lowered), Layouts(values), top_k=10)
 ...     print("measure these first:", ranking.best)
+
+What is public is named here, and in ``hlorank.tuners``, which has the adapters of other tuners.
 """
 
-from hlorank.adapt import Adapt, Adaptation, Confidence, Contradiction, Pool, TargetSource
-from hlorank.aio import AsyncClient, AsyncRankStream
-from hlorank.client import Client
-from hlorank.comparison import ComparedMean, Comparison
-from hlorank.config_features import ConfigFeatures
-from hlorank.errors import (
+from hlorank.answers.adaptation import (
+    Adaptation,
+    Confidence,
+    Contradiction,
+    Pool,
+    TargetSource,
+)
+from hlorank.answers.measurements import GraphMeasurements, MeasurementsPage, Reported
+from hlorank.answers.models import ComparedMean, Comparison, Model, ModelReference, Unit
+from hlorank.answers.predicted import Predicted
+from hlorank.answers.ranking import (
+    BatchScores,
+    CachedGraph,
+    ConfigurableNode,
+    KernelTime,
+    Ranking,
+    Reuse,
+    Timings,
+    Warning,
+)
+from hlorank.answers.suggestions import Suggestion, Suggestions
+from hlorank.calls.aio.client import AsyncClient
+from hlorank.calls.aio.experience import AsyncExperience
+from hlorank.calls.aio.search import AsyncSpaceSearch
+from hlorank.calls.aio.stream import AsyncRankStream
+from hlorank.calls.fallback import Fallback
+from hlorank.calls.kept import Kept
+from hlorank.calls.sync.client import Client
+from hlorank.calls.sync.experience import Experience
+from hlorank.calls.sync.search import SpaceSearch
+from hlorank.calls.sync.stream import RankStream
+from hlorank.checks.errors import (
     AnswerError,
     ArgumentError,
     BatchTooLongError,
@@ -27,37 +55,23 @@ from hlorank.errors import (
     PreconditionError,
     RefusedError,
     UnavailableError,
+    UnsupportedError,
 )
-from hlorank.files import MeasuredGraph, read_graphs
-from hlorank.fusions import Fusions
-from hlorank.graph import Graph
-from hlorank.layouts import Layouts
-from hlorank.measurements import GraphMeasurements, MeasurementsPage, Reported
-from hlorank.model import FeatureSet, Model, ModelReference
-from hlorank.rank_stream import RankStream
-from hlorank.ranking import (
-    BatchScores,
-    CachedGraph,
-    ConfigurableNode,
-    KernelTime,
-    Ranking,
-    Reuse,
-    Timings,
-    Warning,
-)
-from hlorank.space import Space
-from hlorank.space_search import AsyncSpaceSearch, SpaceSearch
-from hlorank.suggest import Suggestion, Suggestions
-from hlorank.task import Task
-from hlorank.tiles import Tiles
-from hlorank.unit import Unit
+from hlorank.configurations import ConfigFeatures, Configurations, Fusions, Layouts, Tiles
+from hlorank.configurations.adapt import FAILURES, Adapt, Result
+from hlorank.graphs.features import FeatureSet
+from hlorank.graphs.graph import Graph
+from hlorank.graphs.task import Task
+from hlorank.spaces.space import Space
 
 __all__ = [
+    "FAILURES",
     "Adapt",
     "Adaptation",
     "AnswerError",
     "ArgumentError",
     "AsyncClient",
+    "AsyncExperience",
     "AsyncRankStream",
     "AsyncSpaceSearch",
     "BatchScores",
@@ -71,8 +85,11 @@ __all__ = [
     "ConfigFeatures",
     "ConfigurableNode",
     "ConfigurationError",
+    "Configurations",
     "Contradiction",
     "DeadlineError",
+    "Experience",
+    "Fallback",
     "FeatureSet",
     "Fusions",
     "Graph",
@@ -80,9 +97,9 @@ __all__ = [
     "GraphMeasurements",
     "HlorankError",
     "InvalidRequestError",
+    "Kept",
     "KernelTime",
     "Layouts",
-    "MeasuredGraph",
     "MeasurementsPage",
     "MissingFileError",
     "Model",
@@ -91,10 +108,12 @@ __all__ = [
     "OverloadedError",
     "Pool",
     "PreconditionError",
+    "Predicted",
     "RankStream",
     "Ranking",
     "RefusedError",
     "Reported",
+    "Result",
     "Reuse",
     "Space",
     "SpaceSearch",
@@ -106,6 +125,6 @@ __all__ = [
     "Timings",
     "UnavailableError",
     "Unit",
+    "UnsupportedError",
     "Warning",
-    "read_graphs",
 ]

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 from blake3 import blake3
+from measured import features_graph, read_graphs
 
-from hlorank import ConfigFeatures, Fusions, Graph, Layouts, Space, Tiles
-from hlorank.configurations import Configurations
-from hlorank.messages import ConfigBatch
+from hlorank import ConfigFeatures, Configurations, Fusions, Graph, Layouts, Space, Tiles
 
 DATA = Path(__file__).resolve().parents[3] / "tests" / "data"
 VECTORS = DATA / "client_vectors.json"
@@ -31,6 +30,13 @@ FILES = (
 )
 
 
+def graph_of(path: Path) -> Graph:
+    """The graph of a file, or its first one."""
+    if path.suffix == ".npz":
+        return features_graph(path)
+    return read_graphs(path)[0].graph if "measured" in path.parts else Graph.from_file(path)
+
+
 def pattern(length: int) -> bytes:
     """Bytes that count to 250 again and again, as in BLAKE3's own test vectors."""
     return bytes(index % 251 for index in range(length))
@@ -38,8 +44,7 @@ def pattern(length: int) -> bytes:
 
 def config_batch(configurations: Configurations) -> bytes:
     """The ``ConfigBatch`` that is sent."""
-    form, message = configurations.wire
-    return ConfigBatch(**{form: message}).SerializeToString()
+    return configurations.wire.SerializeToString()
 
 
 def layout_cases() -> Iterable[tuple[str, np.ndarray]]:
@@ -205,7 +210,7 @@ def vectors() -> dict[str, list[dict[str, Any]]]:
             {"length": length, "route": Graph.from_hlo_proto(pattern(length)).route}
             for length in LENGTHS
         ],
-        "files": [{"file": file, "route": Graph.from_file(DATA / file).route} for file in FILES],
+        "files": [{"file": file, "route": graph_of(DATA / file).route} for file in FILES],
         "layouts": [
             {"name": name, "values": values.tolist(), "sent": config_batch(Layouts(values)).hex()}
             for name, values in layout_cases()

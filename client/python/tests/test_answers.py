@@ -5,11 +5,7 @@ import pytest
 from recording_server import answering_server
 
 from hlorank import AnswerError, AsyncClient, Client, Graph, RefusedError, Tiles
-from hlorank.messages import (
-    GetModelResponse,
-    RankConfigsResponse,
-    RankConfigsStreamResponse,
-)
+from hlorank.wire.messages import GetModelResponse, RankConfigsResponse, RankConfigsStreamResponse
 
 TILES = Tiles(output_bounds=[[1], [2]])
 GRAPH_HASH = bytes(32)
@@ -169,4 +165,4 @@ def test_a_batch_that_was_not_sent_has_no_scores():
             except RefusedError as refused:
                 assert refused.code == grpc.StatusCode.CANCELLED
         # Some before it is known that the call has ended.
-        assert len(stream._stream.unscored) == sent < 100
+        assert len(stream._unscored) == sent < 100

@@ -16,20 +16,24 @@ from hlorank import (
     Adapt,
     ArgumentError,
     AsyncClient,
+    AsyncExperience,
     AsyncSpaceSearch,
     Client,
     ClosedError,
     ConfigFeatures,
+    Experience,
+    Fallback,
     Fusions,
     Graph,
     HlorankError,
+    Kept,
     Layouts,
     MissingFileError,
     ModelReference,
+    Result,
     Space,
     SpaceSearch,
     Tiles,
-    read_graphs,
 )
 
 NOWHERE = "127.0.0.1:1"
@@ -79,7 +83,7 @@ def _constructors():
     return {
         Client: {"address": NOWHERE},
         AsyncClient: {"address": NOWHERE},
-        Graph: {"source": None},
+        Graph: {"message": None},
         Graph.from_lowered: {"lowered": None},
         Graph.from_hlo_proto: {"module": b"module"},
         Graph.from_hlo_text: {"text": "HloModule m"},
@@ -95,7 +99,6 @@ def _constructors():
             "edge_index": [],
         },
         Graph.from_file: {"path": DATA / "measured/tile_kernels.pb"},
-        read_graphs: {"path": DATA / "measured/tile_kernels.pb"},
         Layouts: {"values": np.full((1, 1, 18), -1)},
         Layouts.from_packed: {"message": None},
         Tiles: {"output_bounds": [[1]]},
@@ -111,6 +114,13 @@ def _constructors():
         SPACE.configurations: {"chosen": [0]},
         Adapt: {"target": "a board"},
         ModelReference: {"name": "model"},
+        Fallback: {"way": "TPE goes on"},
+        Kept: {"target": "a board"},
+        Result: {"seconds": 1.0},
+        **{
+            kind: {"client": client, "graph": GRAPH, "convert": Tiles, "kept": "a board"}
+            for kind, client in ((Experience, CLIENT()), (AsyncExperience, AsyncClient(NOWHERE)))
+        },
         ModelReference.parse: {"given": "model@1"},
     }
 
@@ -139,6 +149,7 @@ SEARCH_CALLS = {
     "report": {"configuration": 0, "seconds": 1.0},
     "rank": {},
     "predicted_best": {},
+    "run": {"measure": lambda configuration: 1.0, "measurements": 1},
 }
 
 
@@ -220,10 +231,19 @@ def test_every_constructor_of_the_package_is_in_this_test():
     answers = {
         *("Adaptation", "BatchScores", "CachedGraph", "ComparedMean", "Comparison", "Confidence"),
         "Contradiction",
-        *("ConfigurableNode", "FeatureSet", "GraphMeasurements", "KernelTime", "MeasuredGraph"),
-        *("MeasurementsPage", "Model", "Pool", "RankStream", "AsyncRankStream", "Ranking"),
+        *("ConfigurableNode", "FeatureSet", "GraphMeasurements", "KernelTime"),
+        *(
+            "MeasurementsPage",
+            "Model",
+            "Pool",
+            "Predicted",
+            "RankStream",
+            "AsyncRankStream",
+            "Ranking",
+        ),
         *("Reported", "Reuse", "Suggestion", "Suggestions", "Timings", "Warning", "Task", "Unit"),
         *("SpaceSearch", "AsyncSpaceSearch", "TargetSource"),
+        *("Configurations", "FAILURES"),
     }
     errors = {n for n in hlorank.__all__ if n.endswith("Error")}
     assert takes | answers | errors == set(hlorank.__all__)
@@ -261,18 +281,17 @@ def test_the_error_names_the_argument_its_value_and_what_is_expected(call, messa
     assert isinstance(refused.value, ValueError) and isinstance(refused.value, TypeError)
 
 
-@pytest.mark.parametrize("read", [Graph.from_file, read_graphs])
-def test_a_file_that_does_not_exist_is_named_where_the_caller_names_it(read, tmp_path):
+def test_a_file_that_does_not_exist_is_named_where_the_caller_names_it(tmp_path):
     for path in (tmp_path / "none.pb", tmp_path):
         with pytest.raises(MissingFileError, match="cannot be read: ") as refused:
-            read(path)
+            Graph.from_file(path)
         assert str(path) in str(refused.value)
     assert isinstance(refused.value, FileNotFoundError)
 
 
 def test_numbers_and_times_may_be_numpy_scalars_or_text_with_units():
     client = Client(NOWHERE, timeout="500ms", message_bytes="4MiB", retries=np.int64(0))
-    assert client._session.timeout == 0.5 and client._session.message_bytes == 4 << 20
+    assert client._timeout == 0.5 and client._message_bytes == 4 << 20
     for timeout in (np.float32(0.5), np.int64(1), "1", "0.5s"):
         with pytest.raises(hlorank.UnavailableError):
             client.rank(GRAPH, TILES, top_k=np.int32(1), timeout=timeout)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
+from measured import read_graphs
 from servers import DATA, run_server
 
 from hlorank import (
@@ -17,7 +18,6 @@ from hlorank import (
     InvalidRequestError,
     Layouts,
     RefusedError,
-    read_graphs,
 )
 
 TEXT = DATA / "hlo/mlp_train.before_opt.hlo.txt"
@@ -301,7 +301,7 @@ def test_waiting_for_scores_that_never_come_can_be_given_up(server, layout_graph
         async with AsyncClient(server) as client:
             stream = await client.rank_stream(layout_graph.graph)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(stream._stream.exchange.read(), 0.2)
+                await asyncio.wait_for(stream._exchange.read(), 0.2)
             with pytest.raises(RefusedError) as refused:
                 await stream.send(layout_graph.configurations)
                 await stream.scores()

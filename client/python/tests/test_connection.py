@@ -10,8 +10,8 @@ from recording_server import recording_server
 from servers import DATA
 
 from hlorank import ArgumentError, AsyncClient, Client, RefusedError, UnavailableError
-from hlorank.address import host_and_port
-from hlorank.units import duration, size
+from hlorank.checks.units import duration, size
+from hlorank.wire.address import host_and_port
 
 UNITS = DATA / "units.json"
 

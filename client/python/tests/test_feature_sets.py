@@ -3,6 +3,7 @@ import asyncio
 import grpc
 import numpy as np
 import pytest
+from measured import form_of
 from recording_server import answering_server, recording_server
 from servers import DATA, run_server
 
@@ -16,9 +17,9 @@ from hlorank import (
     Graph,
     GraphFileError,
     RefusedError,
-    read_graphs,
 )
-from hlorank.messages import (
+from hlorank.answers.models import model_of
+from hlorank.wire.messages import (
     GetModelResponse,
     ListMeasurementsResponse,
     RankConfigsRequest,
@@ -26,7 +27,6 @@ from hlorank.messages import (
     SuggestConfigsRequest,
     SuggestConfigsResponse,
 )
-from hlorank.model import model_of
 
 REGISTRY = DATA / "loop_nests/registry"
 """A model of the feature set of docs/bring-your-own-compiler.md, alone."""
@@ -57,9 +57,9 @@ def test_values_come_back_in_either_form(kinds):
 
 
 def test_distinct_rows_are_sent_if_that_is_shorter():
-    form, often = ConfigFeatures(drawn(20, 4, 3, kinds=5)).wire
+    form, often = form_of(ConfigFeatures(drawn(20, 4, 3, kinds=5)))
     assert form == "node_feature_configs" and len(often.rows) == 5 * 3 * 4 and not often.features
-    _, seldom = ConfigFeatures(drawn(20, 4, 3)).wire
+    _, seldom = form_of(ConfigFeatures(drawn(20, 4, 3)))
     assert len(seldom.features) == 20 * 4 * 3 * 4 and not seldom.rows
 
 
@@ -162,46 +162,6 @@ def test_arrays_that_are_no_graph_are_refused_with_the_place(changed, words):
         Graph.from_feature_set(**arrays | changed)
 
 
-def measured(path, **changed):
-    """A file of a feature set."""
-    arrays = {
-        "feature_set": np.frombuffer(b"loops", np.uint8),
-        "node_features": np.array(NODES, np.float32),
-        "edge_index": np.array(EDGES),
-        "config_features": drawn(5, 2, 3),
-        "config_runtime": np.arange(1, 6),
-    }
-    arrays |= changed
-    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
-    return path
-
-
-def test_a_file_has_the_graph_the_configurations_and_their_run_times(tmp_path):
-    [found] = read_graphs(measured(tmp_path / "nest.npz"))
-    assert (found.name, found.graph.task) == ("nest", "feature-set")
-    assert found.graph.whole() == loops().whole()
-    assert np.array_equal(found.configurations.values(), drawn(5, 2, 3))
-    assert found.run_times.tolist() == [1, 2, 3, 4, 5]
-    bare = measured(tmp_path / "bare.npz", config_features=None, config_runtime=None)
-    [found] = read_graphs(bare)
-    assert found.configurations is None and found.graph.whole() == loops().whole()
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"feature_set": np.frombuffer(b"\xff", np.uint8)}, "printable ASCII"),
-        ({"edge_index": None}, "edge_index"),
-        ({"config_runtime": np.arange(4)}, r"config_runtime`: has shape \[4\], expected \[5\]"),
-        ({"config_features": drawn(1, 1, 3)[0]}, r"config_features has shape \[1, 3\]"),
-        ({"config_features": drawn(5, 3, 3)}, "has 3 nodes, .*because the graph has 2"),
-    ],
-)
-def test_a_file_whose_arrays_do_not_fit_is_refused_by_name(tmp_path, changed, words):
-    with pytest.raises(GraphFileError, match=rf"nest\.npz: .*{words}"):
-        read_graphs(measured(tmp_path / "nest.npz", **changed))
-
-
 def ranking(**fields):
     valid = {"ranking": [1, 0], "ranking_scores": [0.001, 0.002], "scored_configs": 2}
     valid |= {"graph_hash": bytes(32), "model": MODEL, "unit": 1}
@@ -223,8 +183,8 @@ def test_the_request_has_the_task_the_graph_and_the_configurations():
     for kind, message in (RankConfigsRequest, ranked), (SuggestConfigsRequest, suggested):
         request = kind.FromString(message)
         assert request.graph == loops().whole()
-        assert request.batch.node_feature_configs == configs.wire[1]
-        assert request.adapt.batch.node_feature_configs == measured_ones.wire[1]
+        assert request.batch.node_feature_configs == form_of(configs)[1]
+        assert request.adapt.batch.node_feature_configs == form_of(measured_ones)[1]
 
 
 def test_both_clients_rank_and_suggest():
@@ -261,7 +221,7 @@ def test_measured_configurations_are_listed():
     kept |= {"failures": [0, 0], "ids": [b"a", b"b"]}
     for kinds in (1, 1000):
         values = drawn(2, 2, 3, kinds)
-        form, message = ConfigFeatures(values).wire
+        form, message = form_of(ConfigFeatures(values))
         page = ListMeasurementsResponse(graphs=[kept | {"batch": {form: message}}])
         with (
             answering_server(page.SerializeToString()) as server,
@@ -290,7 +250,7 @@ def golden():
 def test_a_server_ranks_either_form_and_streams_alike(address, golden):
     graph, values, expected = golden
     often = ConfigFeatures(np.repeat(values, 4, axis=0))
-    assert often.wire[1].rows and not ConfigFeatures(values).wire[1].rows
+    assert form_of(often)[1].rows and not form_of(ConfigFeatures(values))[1].rows
 
     async def ask():
         async with AsyncClient(address) as client:

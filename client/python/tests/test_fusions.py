@@ -3,6 +3,7 @@ import asyncio
 import grpc
 import numpy as np
 import pytest
+from measured import form_of
 from recording_server import answering_server, recording_server
 
 from hlorank import (
@@ -16,8 +17,9 @@ from hlorank import (
     KernelTime,
     RefusedError,
 )
-from hlorank.fusions import from_delta
-from hlorank.messages import (
+from hlorank.answers.models import model_of
+from hlorank.configurations.fusions import from_delta
+from hlorank.wire.messages import (
     GetModelResponse,
     ListMeasurementsResponse,
     PutGraphResponse,
@@ -25,7 +27,6 @@ from hlorank.messages import (
     RankConfigsResponse,
     RankConfigsStreamResponse,
 )
-from hlorank.model import model_of
 
 GRAPH_HASH = bytes(32)
 MODEL = {"name": "fusion-xla-cpu", "version": 1}
@@ -66,13 +67,15 @@ def test_the_lowest_bit_of_the_first_byte_is_the_first_slot():
 def test_a_few_changes_travel_as_changes_of_the_first_configuration():
     bits = np.repeat(drawn(1, 100), 10, axis=0)
     bits[4, [17, 30]] ^= True
-    form, message = Fusions(bits).wire
+    form, message = form_of(Fusions(bits))
     assert form == "delta_fusion_configs"
     assert message.base == Fusions(bits[:1]).packed().fused
     assert list(message.change_counts) == [0, 0, 0, 0, 2, 0, 0, 0, 0, 0]
     assert list(message.change_slots) == [17, 30]
-    assert Fusions(drawn(10, 100)).wire[0] == "packed_fusion_configs"
-    assert Fusions(bits[:, :8]).wire[0] == "packed_fusion_configs", "a byte is no more than a count"
+    assert form_of(Fusions(drawn(10, 100)))[0] == "packed_fusion_configs"
+    assert form_of(Fusions(bits[:, :8]))[0] == "packed_fusion_configs", (
+        "a byte is no more than a count"
+    )
 
 
 def test_both_forms_are_read_as_they_were_written():
@@ -83,7 +86,7 @@ def test_both_forms_are_read_as_they_were_written():
     assert unknown.slots == 16 and unknown.packed() == fusions.packed()
     bits = np.repeat(drawn(1, 100), 10, axis=0)
     bits[4, 17] ^= True
-    assert from_delta(Fusions(bits).wire[1]).packed() == Fusions(bits).packed()
+    assert from_delta(form_of(Fusions(bits))[1]).packed() == Fusions(bits).packed()
 
 
 @pytest.mark.parametrize(("count", "content"), [(0, b""), (2, b"\1"), (1, b"\1\1"), (1, b"\x08")])
@@ -96,7 +99,7 @@ def test_packed_fusions_that_do_not_fit_are_refused(count, content):
 
 @pytest.mark.parametrize(("counts", "slots"), [([], []), ([1], []), ([1], [8]), ([1, 1], [2])])
 def test_changes_that_do_not_fit_are_refused(counts, slots):
-    message = Fusions(np.repeat(drawn(1, 100), 10, axis=0)).wire[1]
+    message = form_of(Fusions(np.repeat(drawn(1, 100), 10, axis=0)))[1]
     message.base, message.change_counts[:], message.change_slots[:] = b"\1", counts, slots
     with pytest.raises(ConfigurationError):
         from_delta(message)
@@ -215,7 +218,7 @@ def test_measured_fusions_are_listed():
     measured |= {"failures": [0, 0], "ids": [b"a", b"b"]}
     few = Fusions(np.repeat(drawn(1, 100), 2, axis=0))
     for fusions in (FUSIONS, few):
-        form, message = fusions.wire
+        form, message = form_of(fusions)
         page = ListMeasurementsResponse(graphs=[measured | {"batch": {form: message}}])
         with (
             answering_server(page.SerializeToString()) as server,

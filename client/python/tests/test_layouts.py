@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from measured import form_of
 
 from hlorank import ConfigurationError, Layouts
 
@@ -22,7 +23,7 @@ def test_tpu_graphs_shape_is_the_same():
 def test_a_few_changes_travel_as_changes():
     values = np.repeat(drawn(1, 40, 3, 6), 10, axis=0)
     values[4, 17] = (values[4, 17] + 2) % 7 - 1
-    form, message = Layouts(values).wire
+    form, message = form_of(Layouts(values))
     assert form == "delta_layout_configs"
     assert list(message.change_counts) == [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
     assert list(message.change_slots) == [17]

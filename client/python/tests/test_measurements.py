@@ -18,7 +18,6 @@ from hlorank import (
     RefusedError,
     Tiles,
 )
-from hlorank.graph_source import wire_source
 
 TILES = Tiles(output_bounds=[[1, 64], [2, 64], [4, 64], [8, 64]])
 SECONDS = [0.008, 0.004, 0.0022, 0.001]
@@ -85,7 +84,7 @@ def test_measurements_of_one_graph_are_deleted_only_by_its_hash(keeping, tile_gr
     layouts = Layouts(layout_graph.configurations.values()[:3])
     client.report_measurements(layout_graph.graph, Adapt(TARGET, layouts, [1, 2, 3]))
     client.report_measurements(tile_graph.graph, Adapt(TARGET, TILES, SECONDS))
-    unsent = Graph(wire_source(tile_graph.graph.whole()))
+    unsent = Graph(tile_graph.graph.whole())
     for nothing in (unsent.hash, b""):
         with pytest.raises(ValueError, match="delete_target deletes the measurements of all"):
             client.delete_measurements(TARGET, nothing)

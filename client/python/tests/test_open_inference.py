@@ -9,9 +9,10 @@ from http.client import HTTPConnection
 import numpy as np
 import pytest
 from google.protobuf.json_format import MessageToDict
+from measured import read_graphs
 from servers import DATA, REPOSITORY, run_server
 
-from hlorank import Client, Fusions, Graph, Layouts, Tiles, read_graphs
+from hlorank import Client, Fusions, Graph, Layouts, Tiles
 
 grpc = pytest.importorskip("tritonclient.grpc", reason="needs tritonclient")
 rest = pytest.importorskip("tritonclient.http", reason="needs geventhttpclient")

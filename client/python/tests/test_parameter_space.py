@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hlorank import ArgumentError, Graph, GraphFileError, Space
-from hlorank.space import MAX_COMBINATIONS, MAX_CONFIGURATIONS
+from hlorank.spaces.space import MAX_COMBINATIONS, MAX_CONFIGURATIONS
 
 GEMM = {"block_m": [16, 32, 64], "vectorize": [False, True], "optimize": ["-O2", "-O3"]}
 

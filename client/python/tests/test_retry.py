@@ -22,7 +22,7 @@ from hlorank import (
     Tiles,
     UnavailableError,
 )
-from hlorank.retry import Retry
+from hlorank.wire.retry import Retry
 
 
 def retry_info(milliseconds):
@@ -155,7 +155,7 @@ def test_a_pause_doubles_up_to_a_second():
 
 
 def test_a_call_without_a_deadline_is_retried_for_a_limited_time(monkeypatch):
-    monkeypatch.setattr("hlorank.session.PATIENCE", 0.5)
+    monkeypatch.setattr("hlorank.wire.defaults.PATIENCE", 0.5)
     with (
         recording_server(grpc.StatusCode.UNAVAILABLE) as server,
         Client(server.address, timeout=None) as client,

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
+from measured import form_of
 from recording_server import answering_server, recording_server
 from servers import run_server
 
@@ -18,7 +19,7 @@ from hlorank import (
     RefusedError,
     Space,
 )
-from hlorank.messages import (
+from hlorank.wire.messages import (
     RankConfigsRequest,
     RankConfigsResponse,
     ReportMeasurementsRequest,
@@ -73,7 +74,7 @@ def test_requests_have_the_space_what_was_measured_and_what_is_asked():
     ranked = RankConfigsRequest.FromString(ranked)
     for request in (suggested, ranked):
         assert request.graph == SPACE.graph.whole()
-        assert request.batch.node_feature_configs == SPACE.configurations().wire[1]
+        assert request.batch.node_feature_configs == form_of(SPACE.configurations())[1]
         assert request.adapt.target == TARGET and request.adapt.use_stored
     assert (suggested.count, suggested.seed, list(suggested.pending)) == (3, 5, [])
     assert list(suggested.adapt.other_targets) == ["b", "c"]
@@ -84,7 +85,7 @@ def test_requests_have_the_space_what_was_measured_and_what_is_asked():
         [0.25],
         [7],
     )
-    assert reported.batch.node_feature_configs == SPACE.configurations([measured]).wire[1]
+    assert reported.batch.node_feature_configs == form_of(SPACE.configurations([measured]))[1]
 
 
 def test_a_report_that_fails_is_known_to_the_search_all_the_same():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from measured import form_of
 
 from hlorank import ConfigurationError, Tiles
 
@@ -22,9 +23,9 @@ def test_tiles_come_back_from_their_features():
 
 
 def test_bounds_travel_as_a_matrix():
-    form, message = Tiles(
-        output_bounds=np.array([[8, 128], [16, 64]]), kernel_bounds=[[3], [4]]
-    ).wire
+    form, message = form_of(
+        Tiles(output_bounds=np.array([[8, 128], [16, 64]]), kernel_bounds=[[3], [4]])
+    )
     assert form == "packed_tile_configs"
     assert (message.kernel_bound_count, message.output_bound_count) == (1, 2)
     assert np.frombuffer(message.bounds, "<i4").tolist() == [3, 8, 128, 4, 16, 64]
@@ -32,7 +33,7 @@ def test_bounds_travel_as_a_matrix():
 
 @pytest.mark.parametrize("bounds", [[[1], [2, 3]], [[1 << 31], [1]], [[-(1 << 31) - 1], [1]]])
 def test_what_cannot_be_packed_travels_readable(bounds):
-    form, message = Tiles(output_bounds=bounds).wire
+    form, message = form_of(Tiles(output_bounds=bounds))
     assert form == "tile_configs"
     assert [list(config.output_bounds) for config in message.configs] == bounds
 

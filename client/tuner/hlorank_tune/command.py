@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 from hlorank_tune import values
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.compilers import COMPILERS, command_of

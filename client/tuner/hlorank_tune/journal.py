@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 
 RESULTS_FILE = "results.jsonl"
 

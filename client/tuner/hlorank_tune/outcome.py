@@ -23,7 +23,7 @@ class Outcome:
     """Relative difference between two passes of the batch."""
     message: str = ""
     failure: str | None = None
-    """What a server keeps of it, one of ``hlorank.adapt.FAILURES``; None if the candidate works, or
+    """What a server keeps of it, one of ``hlorank.FAILURES``; None if the candidate works, or
     if it is not certain that the candidate failed and not the harness"""
 
     @property

@@ -6,14 +6,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from hlorank.client import Client
-from hlorank.errors import HlorankError
-from hlorank.ranking import KernelTime
-from hlorank.search import Experience, Kept, Result
-from hlorank.search.connection import server_error
-from hlorank.search.reports import TIMEOUT
-from hlorank.unit import Unit
+from hlorank import Client, Experience, HlorankError, Kept, KernelTime, Result, Unit
+from hlorank.wire.defaults import TIMEOUT
 from hlorank_tune.outcome import Outcome
+from hlorank_tune.server import server_error
 from hlorank_tune.subject import Subject
 from hlorank_tune.trace import Trace
 

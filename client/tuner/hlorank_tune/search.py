@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 from hlorank_tune.budget import Budget
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.confirmation import Confirmation

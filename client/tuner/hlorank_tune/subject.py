@@ -6,8 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from hlorank.configurations import Configurations
-from hlorank.graph import Graph
+from hlorank import Configurations, Graph
 from hlorank_tune.settings import Settings
 
 C = TypeVar("C")

@@ -7,11 +7,9 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
-from hlorank.adapt import Adapt
-from hlorank.configurations import Configurations
-from hlorank.graph import Graph
-from hlorank.messages import RankConfigsRequest, TraceRecord
-from hlorank.model import model_reference
+from hlorank import Adapt, Configurations, Graph
+from hlorank.answers.models import model_reference
+from hlorank.wire.messages import RankConfigsRequest, TraceRecord
 
 _SECOND = 1_000_000_000
 

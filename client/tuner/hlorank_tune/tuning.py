@@ -7,11 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hlorank.client import Client
-from hlorank.errors import HlorankError
-from hlorank.model import model_reference
-from hlorank.search import Kept, connect
-from hlorank.search.target import processor
+from hlorank import Client, HlorankError, Kept
+from hlorank.answers.models import model_reference
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
 from hlorank_tune.measure.rounds import Protocol
@@ -20,7 +17,9 @@ from hlorank_tune.predictor import Predictors, Server
 from hlorank_tune.progress import begun
 from hlorank_tune.run import Listener, Run, read_run
 from hlorank_tune.search import Search
+from hlorank_tune.server import connect
 from hlorank_tune.settings import Settings
+from hlorank_tune.target import processor
 from hlorank_tune.trace import Trace
 
 

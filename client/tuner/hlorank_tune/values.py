@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from hlorank.address import host_and_port as read_address
-from hlorank.errors import ArgumentError
-from hlorank.model import model_reference
-from hlorank.search.target import TARGET_BYTES
-from hlorank.units import duration
+from hlorank import ArgumentError
+from hlorank.answers.models import model_reference
+from hlorank.checks.units import duration
+from hlorank.wire.address import host_and_port as read_address
+from hlorank.wire.defaults import TARGET_BYTES
 
 T = TypeVar("T")
 

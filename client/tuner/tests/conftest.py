@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from measured import MeasuredGraph, read_graphs
 from servers import DATA, run_server
-
-from hlorank import MeasuredGraph, read_graphs
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,7 @@ import numpy as np
 from tiled_kernel import TiledKernel
 
 from hlorank import Client
-from hlorank.search import connection
-from hlorank_tune import Settings
+from hlorank_tune import Settings, server
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.tuning_data import Tile
 from hlorank_tune.xla import FusionProgram, Program
@@ -23,7 +22,7 @@ def hurry(monkeypatch):
     """Searches measure in haste, and ask a server that is gone once."""
     for name in ("search", "confirm"):
         monkeypatch.setattr(XlaCompiler, name, HASTE)
-    monkeypatch.setattr(connection, "Client", lambda address: Client(address, retries=0))
+    monkeypatch.setattr(server, "Client", lambda address: Client(address, retries=0))
 
 
 def short(strategy="genetic", **changes):

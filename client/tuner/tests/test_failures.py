@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hlorank import Graph, Tiles
-from hlorank.search import Experience, Kept, Result
+from hlorank import Experience, Graph, Kept, Result, Tiles
 from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.predictor import _result_of
@@ -41,7 +40,7 @@ def test_a_failure_of_the_harness_is_neither_learned_from_nor_reported():
     results = [Result(0.5), Result(), Result(failure="wrong_result"), Result(failure=None)]
     experience.add([[1], [2], [3], [4]], results)
     assert client.failures == [None, "wrong_result"]
-    assert len(experience.lessons().configurations) == 2
+    assert len(experience.measured) == 2
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 
+from measured import read_graphs
 from programs import HASTE, product
 from servers import DATA
 
-from hlorank import GraphFileError, read_graphs
+from hlorank import GraphFileError
 from hlorank_tune.xla import LayoutCompiler, Program
 
 TYPES = """HloModule types

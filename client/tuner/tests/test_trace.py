@@ -4,10 +4,8 @@ import subprocess
 import pytest
 from servers import command_line
 
-from hlorank.adapt import Adapt
-from hlorank.graph import Graph
-from hlorank.layouts import Layouts
-from hlorank.messages import TraceRecord
+from hlorank import Adapt, Graph, Layouts
+from hlorank.wire.messages import TraceRecord
 from hlorank_tune.trace import Trace, _varint
 
 

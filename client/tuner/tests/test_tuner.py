@@ -12,8 +12,7 @@ from programs import convnet, rows, short
 from tiled_kernel import TileCompiler, TiledKernel
 
 from hlorank import HlorankError
-from hlorank.search import ServerError
-from hlorank.search.experience import distinct_first
+from hlorank.answers.predicted import distinct_first
 from hlorank_tune.confirmation import winner
 from hlorank_tune.journal import RESULTS_FILE, Journal
 from hlorank_tune.outcome import Outcome
@@ -21,6 +20,7 @@ from hlorank_tune.predictor import Chosen
 from hlorank_tune.progress import begun
 from hlorank_tune.run import read_run
 from hlorank_tune.search import Search
+from hlorank_tune.server import ServerError
 from hlorank_tune.tuning import describe
 from hlorank_tune.xla.compiler import compiler_for
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.errors import HlorankError
-from hlorank.graph import Graph
-from hlorank.tiles import Tiles
+from hlorank import Graph, HlorankError, Tiles
 from hlorank_tune import tuning
 from hlorank_tune.measure.tuning_data import Tile
 from hlorank_tune.xla.compiler import XlaCompiler

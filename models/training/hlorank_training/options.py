@@ -20,7 +20,7 @@ def run(parser: argparse.ArgumentParser) -> None:
     """
     arguments = parser.parse_args()
     # Only now, so that --help and wrong arguments need no gRPC.
-    from hlorank.errors import HlorankError
+    from hlorank import HlorankError
 
     try:
         arguments.command(arguments)

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("tvm", reason="tvm is not installed")
 
-from hlorank.tvm_trace import COLUMNS, FEATURE_SET
+from hlorank.tuners.tvm_trace import COLUMNS, FEATURE_SET
 from hlorank_tune.measure.atomic_files import read_json
 
 from hlorank_training.measuring.tvm.candidates import tasks_of

@@ -16,8 +16,8 @@ import torch  # noqa: E402
 from helion.autotuner import cache_classes  # noqa: E402
 from helion.autotuner.benchmark_provider import LocalBenchmarkProvider  # noqa: E402
 
-from hlorank.helion import Autotuner  # noqa: E402
-from hlorank.helion_log import read_log  # noqa: E402
+from hlorank.tuners.helion import Autotuner  # noqa: E402
+from hlorank.tuners.helion_log import read_log  # noqa: E402
 
 INPUTS = (torch.zeros(256, 256), torch.zeros(256, 256))
 COUNT = 12

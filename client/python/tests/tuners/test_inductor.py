@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: `make test-
 from torch._inductor import config, ir, select_algorithm  # noqa: E402
 from torch._inductor.autotune_process import TritonBenchmarkRequest  # noqa: E402
 
-from hlorank.inductor import Choices  # noqa: E402
+from hlorank.tuners.inductor import Choices  # noqa: E402
 
 MM = select_algorithm.ExternKernelChoice(torch.mm, "at::mm_out", name="mm_of_the_tests")
 

@@ -14,7 +14,7 @@ from hlorank import ArgumentError, Client
 kernel_tuner = pytest.importorskip("kernel_tuner", reason="kernel_tuner is not installed")
 from c_kernels import BLUR, KERNELS  # noqa: E402
 
-from hlorank.kernel_tuner import Strategy  # noqa: E402
+from hlorank.tuners.kernel_tuner import Strategy  # noqa: E402
 
 FAILED = "RuntimeFailedConfig"
 LISTS = Path(os.environ.get("HLORANK_SHARED", REPOSITORY.parent / "shared")) / "data/gpu"
@@ -213,7 +213,7 @@ def test_another_kernel_name_or_instance_shares_no_measurements(client):
 
 
 def test_a_part_of_a_large_space_is_the_same_for_every_run(client, monkeypatch):
-    monkeypatch.setattr("hlorank.kernel_tuner._CANDIDATES", 20)
+    monkeypatch.setattr("hlorank.tuners.kernel_tuner._CANDIDATES", 20)
     entries = [{"tile": tile, "time": float(tile)} for tile in range(1, 201)]
     for target in ("part", "same part"):
         simulated(Strategy(client, target), entries)

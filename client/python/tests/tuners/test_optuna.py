@@ -8,7 +8,7 @@ from hlorank import ArgumentError, Client
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
 
-from hlorank.optuna import Sampler  # noqa: E402
+from hlorank.tuners.optuna import Sampler  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -68,21 +68,60 @@ def test_a_study_goes_on_from_its_own_trials(client):
     assert set(graph.seconds) == {trial.value for trial in study.trials}
 
 
-def test_failed_and_pruned_trials_are_reported_as_failures(client):
-    def failing(trial):
-        tile = trial.suggest_int("tile", 0, 3)
+def test_the_state_of_a_trial_decides_what_is_reported(client):
+    def ending(trial):
+        tile = trial.suggest_int("tile", 0, 4)
         if tile == 1:
+            # Optuna keeps this as the value of the pruned trial.
+            trial.report(1e-3, step=1)
             raise optuna.TrialPruned
         if tile == 2:
             raise RuntimeError("does not run")
-        return 1.0 + tile
+        return math.inf if tile == 3 else 1.0 + tile
 
     study = optuna.create_study(
-        sampler=Sampler(client, "fails", "f", search_space={"tile": IntDistribution(0, 3)})
+        sampler=Sampler(client, "fails", "f", search_space={"tile": IntDistribution(0, 4)})
     )
-    study.optimize(failing, n_trials=4, catch=RuntimeError)
+    study.optimize(ending, n_trials=6, catch=RuntimeError)
     [graph] = client.list_measurements("fails").graphs
-    assert sorted(map(str, graph.failures)) == ["None", "None", "crash", "timeout"]
+    outcomes = dict(
+        zip(graph.configurations.values().ravel().tolist(), graph.failures, strict=True)
+    )
+    failures = {1: "timeout", 2: "crash", 3: "wrong_result"}
+    assert outcomes == {0: None, 4: None} | failures
+    assert sorted(graph.seconds.tolist()) == [0, 0, 0, 1, 5]
+
+
+def test_ctrl_c_is_no_failure_of_a_configuration(client):
+    def interrupted(trial):
+        trial.suggest_int("tile", 0, 3)
+        raise KeyboardInterrupt
+
+    sampler = Sampler(client, "interrupted", "f", search_space={"tile": IntDistribution(0, 3)})
+    study = optuna.create_study(sampler=sampler)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(interrupted, n_trials=2)
+    assert not client.list_measurements("interrupted").graphs
+
+
+@pytest.mark.parametrize(
+    "choices", [[None, "fast"], [1, "two", 3.5], [True, 1, "x"], [None, False, 0], [0.5, 2]]
+)
+def test_categories_of_any_kind_are_columns(choices, client):
+    tried = []
+
+    def seconds(trial):
+        tried.append(trial.suggest_categorical("kind", choices))
+        return 1.0 + len(tried)
+
+    distributions = {"kind": CategoricalDistribution(choices), "n": IntDistribution(0, 1)}
+    sampler = Sampler(client, f"kinds {choices}", "k", search_space=distributions)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: seconds(trial) + trial.suggest_int("n", 0, 1), n_trials=6)
+    assert set(tried) <= set(choices)
+    [graph] = client.list_measurements(f"kinds {choices}").graphs
+    rows = {tuple(row) for row in graph.configurations.values()[:, 0].tolist()}
+    assert len(rows) == min(6, 2 * len(set(choices)))
 
 
 def test_when_nothing_is_left_tpe_goes_on(client):

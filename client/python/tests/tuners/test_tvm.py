@@ -22,8 +22,8 @@ from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 from hlorank import Client
-from hlorank.tvm import CostModel, add_known, report_database, task_of
-from hlorank.tvm_trace import COLUMNS, columns_of, kind_of
+from hlorank.tuners.tvm import CostModel, add_known, report_database, task_of
+from hlorank.tuners.tvm_trace import COLUMNS, columns_of, kind_of
 
 
 def spaces(mod=None, seed=1):

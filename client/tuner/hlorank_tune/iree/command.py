@@ -4,7 +4,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 from hlorank_tune import values
 from hlorank_tune.settings import Settings
 

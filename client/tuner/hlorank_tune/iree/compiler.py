@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 
 FLAGS = (
     "--iree-hal-target-device=local",
@@ -38,7 +38,7 @@ class CompileError(HlorankError):
     """IREE cannot compile the program or the tile."""
 
     failure: str | None = "compile"
-    """What that says of a tile, one of ``hlorank.adapt.FAILURES``; None for nothing."""
+    """What that says of a tile, one of ``hlorank.FAILURES``; None for nothing."""
 
 
 def compiler_version() -> str:

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.configurations import Configurations
-from hlorank.errors import UnsupportedDispatch
-from hlorank.graph import Graph
-from hlorank.tiles import Tiles
+from hlorank import Configurations, Graph, Tiles
 from hlorank_tune.iree.dispatch import Dispatch, function_of
 from hlorank_tune.iree.tiles import TileSizes, TileSpace
+from hlorank_tune.iree.unsupported import UnsupportedDispatch
 from hlorank_tune.measure.tuning_data import Tile
 from hlorank_tune.settings import Settings
 from hlorank_tune.subject import InOrder, Subject

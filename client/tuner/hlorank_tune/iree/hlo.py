@@ -5,10 +5,10 @@ from typing import Any
 
 from iree.compiler import ir, passmanager
 
-from hlorank.errors import UnsupportedDispatch
 from hlorank_tune.iree.hlo_loops import Loops, reducer
 from hlorank_tune.iree.hlo_scalars import element_of, scalar_node
 from hlorank_tune.iree.hlo_text import Node, Writer, braces
+from hlorank_tune.iree.unsupported import UnsupportedDispatch
 
 _LOAD = "iree_tensor_ext.dispatch.tensor.load"
 _STORE = "iree_tensor_ext.dispatch.tensor.store"

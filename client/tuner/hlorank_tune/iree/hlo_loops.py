@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hlorank.errors import UnsupportedDispatch
 from hlorank_tune.iree.hlo_axes import Axis, Spread, joined, over, plain, spread_of, sums_of
 from hlorank_tune.iree.hlo_products import Nest, product, windowed
 from hlorank_tune.iree.hlo_scalars import OPCODES, element_of, scalar_node
 from hlorank_tune.iree.hlo_text import Node, Writer, braces, literal, neutral
+from hlorank_tune.iree.unsupported import UnsupportedDispatch
 
 _WIDENING = ("arith.extf", "arith.extsi")
 

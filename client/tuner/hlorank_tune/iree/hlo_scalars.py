@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hlorank.errors import UnsupportedDispatch
 from hlorank_tune.iree.hlo_text import Node, Writer
+from hlorank_tune.iree.unsupported import UnsupportedDispatch
 
 _SAME = {
     "arith": "addf=add addi=add subf=subtract subi=subtract mulf=multiply muli=multiply "

@@ -27,7 +27,7 @@ class Measured:
     errors: list[str]
     """Why a tile has no run time; empty if it has one."""
     failures: list[str | None]
-    """What that says of the tile, one of ``hlorank.adapt.FAILURES``; None for nothing."""
+    """What that says of the tile, one of ``hlorank.FAILURES``; None for nothing."""
     first: np.ndarray
     """Shortest run time in the first pass, nanoseconds, f64 [tiles]; NaN without one."""
     second: np.ndarray

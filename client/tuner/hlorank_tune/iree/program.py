@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hlorank.errors import GraphFileError
-from hlorank.paths import file_path
+from hlorank import GraphFileError
+from hlorank.checks.arguments import file_content
 from hlorank_tune.xla.program import Program
 
 MLIR_SUFFIXES = (".mlir", ".stablehlo")
@@ -59,7 +59,7 @@ class StablehloProgram:
             GraphFileError: if the function ``main`` is missing, or takes something else than
                 arrays of fixed shapes.
         """
-        text = _text_of(file_path(path, "program"))
+        text = _text_of(path, file_content(path, "program"))
         found = re.search(
             r"func\.func (?:public )?@main\((.*?)\)\s*(?:->|attributes|\{)", text, re.S
         )
@@ -70,8 +70,7 @@ class StablehloProgram:
         return cls(Path(path).stem, text, tuple(_drawn(path, kind, random) for kind in types))
 
 
-def _text_of(path: Path) -> str:
-    content = path.read_bytes()
+def _text_of(path: str | PathLike[str], content: bytes) -> str:
     if content.startswith(_BYTECODE):
         raise GraphFileError(
             f"{path}: is MLIR bytecode, expected text: save str(lowered.compiler_ir()), or convert "

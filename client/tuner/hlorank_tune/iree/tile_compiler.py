@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.errors import HlorankError
-from hlorank.search import default_target
+from hlorank import HlorankError
 from hlorank_tune.compiler import Compiler, Report
 from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, compiler_version
 from hlorank_tune.iree.dispatch import find_dispatches, with_tile
@@ -27,6 +26,7 @@ from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Measurement, Run
 from hlorank_tune.settings import Settings
 from hlorank_tune.subject import Subject
+from hlorank_tune.target import default_target
 
 SPEC_FILE = "spec.mlir"
 _GAIN = 0.02

@@ -8,19 +8,21 @@ from importlib import resources
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-
-from hlorank.messages import message_classes
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 DESCRIPTORS = "tuning.binpb"
 
 
 _CONTENT = resources.files(__package__).joinpath(DESCRIPTORS).read_bytes()
-_CLASSES = message_classes(list(FileDescriptorSet.FromString(_CONTENT).file))
+_POOL = DescriptorPool()
+for _file in FileDescriptorSet.FromString(_CONTENT).file:
+    _POOL.Add(_file)
 
 
 def _message(name: str) -> Any:
     """Returns the class of a message; ``tuning.proto`` declares its fields."""
-    return _CLASSES[f"hlorank_measure.{name}"]
+    return GetMessageClass(_POOL.FindMessageTypeByName(f"hlorank_measure.{name}"))
 
 
 HloModuleProto = _message("HloModuleProto")

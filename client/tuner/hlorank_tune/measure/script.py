@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from hlorank.errors import HlorankError
+from hlorank.checks.errors import HlorankError
 
 
 def load_module(place: str) -> ModuleType:

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
-from hlorank.errors import HlorankError
+from hlorank.checks.errors import HlorankError
 
 OWN_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
 """Signals by which a program ends itself. Others come from outside, such as SIGKILL if memory is

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 from hlorank_tune import values
 from hlorank_tune.measure.script import load_module
 from hlorank_tune.settings import Settings

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.errors import HlorankError
-from hlorank.search import default_target
+from hlorank import HlorankError
 from hlorank_tune.compiler import Compiler, Report
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Run
 from hlorank_tune.subject import Subject
+from hlorank_tune.target import default_target
 from hlorank_tune.xla.explain import explained
 from hlorank_tune.xla.fusions import FusionProblem
 from hlorank_tune.xla.hardware import CONFIRM, SEARCH, Hardware, by_clock

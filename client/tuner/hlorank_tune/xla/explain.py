@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from hlorank.errors import HlorankError
-from hlorank.ranking import KernelTime
+from hlorank import HlorankError, KernelTime
 from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Run
 from hlorank_tune.xla.fusions import FusionProblem

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.configurations import Configurations
-from hlorank.errors import HlorankError
-from hlorank.fusions import Fusions
-from hlorank.graph import Graph
+from hlorank import Configurations, Fusions, Graph, HlorankError
 from hlorank_tune.measure.fusion.kernels import configuration
 from hlorank_tune.measure.fusion.limits import UNLIMITED
 from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, DEFAULT

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 from hlorank_tune.measure.rounds import Progress, Protocol
 from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.outcome import MEASURED, SLOW, Outcome

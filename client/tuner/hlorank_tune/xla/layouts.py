@@ -5,10 +5,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from hlorank.configurations import Configurations
-from hlorank.errors import HlorankError
-from hlorank.graph import Graph
-from hlorank.layouts import Layouts
+from hlorank import Configurations, Graph, HlorankError, Layouts
 from hlorank_tune.measure.constrain import UNCHANGED, configurable_nodes, constrained
 from hlorank_tune.xla.executing import ModuleCompiler
 from hlorank_tune.xla.layout_space import Candidates, LayoutSpace

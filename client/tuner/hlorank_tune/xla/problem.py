@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.graph import Graph
+from hlorank import Graph
 from hlorank_tune.settings import Settings
 from hlorank_tune.subject import Subject
 from hlorank_tune.xla.strategies import Strategy

@@ -6,10 +6,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
-from hlorank.errors import GraphFileError
-from hlorank.graph import Graph
-from hlorank_tune.measure.schema import HloModuleProto
+from hlorank import Graph, GraphFileError
+from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData
 
 _FLOATS = {10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"}
 _INTEGERS = {2: "int8", 3: "int16", 4: "int32", 5: "int64"}
@@ -49,13 +49,10 @@ class Program:
             GraphFileError: for other formats, and for parameters that are not arrays of numbers.
         """
         graph = Graph.from_file(path).whole()
-        match graph.WhichOneof("source"):
-            case "hlo_module":
-                module = repeatable(HloModuleProto.FromString(graph.hlo_module))
-            case "hlo_text":
-                module = _module_of_text(path, graph.hlo_text)
-            case _:
-                raise GraphFileError(f"{path}: contains features, not a program")
+        if graph.hlo_text:
+            module = _module_of_text(path, graph.hlo_text)
+        else:
+            module = repeatable(_module_of_bytes(path, graph.hlo_module))
         try:
             arguments = random_arguments(module)
         except GraphFileError as error:
@@ -105,6 +102,18 @@ def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
 
 def _dtype(name: str, ml_dtypes: Any) -> np.dtype:
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def _module_of_bytes(path: str | PathLike[str], content: bytes) -> Any:
+    """Parses a module, or the first field of a message around it."""
+    for parse in (HloModuleProto.FromString, lambda one: ModuleTuningData.FromString(one).module):
+        try:
+            module = parse(content)
+        except DecodeError:
+            continue
+        if module.computations:
+            return module
+    raise GraphFileError(f"{path}: contains no HLO module")
 
 
 def _module_of_text(path: str | PathLike[str], text: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
-from hlorank.client import Client
+from hlorank import Client
 from hlorank_tune import tuning
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.outcome import Outcome

@@ -77,7 +77,7 @@ class Ended:
     """``compile failed``, ``run failed``, ``wrong result`` or ``not checked``"""
     message: str = ""
     failure: str | None = None
-    """One of ``hlorank.adapt.FAILURES``; None for an error of the harness."""
+    """One of ``hlorank.FAILURES``; None for an error of the harness."""
 
 
 @dataclass(frozen=True)

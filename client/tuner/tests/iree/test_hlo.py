@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxlib import _hlo
 
-from hlorank.errors import UnsupportedDispatch
 from hlorank_tune.iree.compiler import SOURCES, STABLEHLO_FLAGS, lower_text
 from hlorank_tune.iree.dispatch import operations, parse
 from hlorank_tune.iree.hlo import kernel_hlo
+from hlorank_tune.iree.unsupported import UnsupportedDispatch
 from hlorank_tune.measure.execute import Executable
 from hlorank_tune.measure.schema import HloModuleProto
 

@@ -16,8 +16,7 @@ pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
 from servers import run_server
 
-from hlorank import Client
-from hlorank.adapt import FAILURES
+from hlorank import FAILURES, Client
 from hlorank_tune.command import main
 from hlorank_tune.iree import IreeCompiler, StablehloProgram
 from hlorank_tune.iree import tile_compiler as own

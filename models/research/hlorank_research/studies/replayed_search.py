@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from hlorank import Adapt, Client, Layouts, MeasuredGraph, Tiles, read_graphs
-from hlorank.search import Experience, Kept, Result
+from hlorank import Adapt, Client, Experience, Kept, Layouts, Result, Tiles
+from measured import MeasuredGraph, read_graphs
 
 from hlorank_training.data.prepare import Prepared
 from hlorank_training.reports.tables import markdown

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hlorank import Client, MeasuredGraph, read_graphs
+from hlorank import Client
+from measured import MeasuredGraph, read_graphs
 from tabulate import tabulate
 
 from hlorank_training.data.prepare import MIN_AGREEMENT, split_sources
@@ -89,7 +90,7 @@ def _some(files: Sequence[Path]) -> Sequence[Path]:
 
 def _judge(group: Group, server: str) -> Iterator[Trusted]:
     with Client(server, timeout=600) as unnamed, Client(server, target=group.target) as named:
-        for graph in (one for file in group.files for one in read_graphs(file, task=group.task)):
+        for graph in (one for file in group.files for one in read_graphs(file)):
             if graph.configurations is not None and len(set(graph.run_times)) > 1:
                 yield _judged(group, graph, unnamed, named)
 

@@ -18,7 +18,6 @@ from zlib import crc32
 
 import jax
 import numpy as np
-from hlorank.errors import UnsupportedDispatch
 from hlorank_tune.iree.compile_worker import Compiler
 from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError
 from hlorank_tune.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
@@ -27,6 +26,7 @@ from hlorank_tune.iree.hlo import kernel_hlo
 from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank_tune.iree.runtime import DispatchSubject
 from hlorank_tune.iree.tiles import TileSizes
+from hlorank_tune.iree.unsupported import UnsupportedDispatch
 from hlorank_tune.measure.atomic_files import read_json, write_atomically
 from hlorank_tune.measure.rounds import Protocol, Timing
 from hlorank_tune.measure.schema import HloModuleProto, TuningData

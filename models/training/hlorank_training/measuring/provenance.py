@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hlorank.search.target import processor
 from hlorank_tune.measure.atomic_files import read_json, write_json
 from hlorank_tune.measure.rounds import Protocol, Timing
+from hlorank_tune.target import processor
 
 PROVENANCE = "provenance.json"
 

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hlorank.errors import HlorankError
+from hlorank.checks.errors import HlorankError
 from hlorank_tune.measure.atomic_files import read_json, write_atomically, write_json
 from hlorank_tune.measure.execute import Executable, backend, on_device
 from hlorank_tune.measure.fusion.compilation import Compilation

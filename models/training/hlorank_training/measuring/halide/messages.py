@@ -65,5 +65,5 @@ class Failed:
 
     message: str
     failure: str | None = None
-    """What kind of failure of the schedule that is: one of ``hlorank.adapt.FAILURES``; None if the
+    """What kind of failure of the schedule that is: one of ``hlorank.FAILURES``; None if the
     harness failed, which says nothing of the schedule."""

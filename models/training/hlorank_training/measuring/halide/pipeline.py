@@ -6,7 +6,7 @@ from typing import Any
 
 import halide as hl
 import numpy as np
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 
 from hlorank_training.measuring.halide.images import check_type, drawn_image, empty_image
 

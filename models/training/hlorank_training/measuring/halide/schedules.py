@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 from hlorank_tune.measure.rounds import Protocol, Timing
 from hlorank_tune.measure.workers import Worker, WorkerError
 

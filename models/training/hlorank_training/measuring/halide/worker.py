@@ -13,7 +13,7 @@ from typing import Any
 
 import halide as hl
 import numpy as np
-from hlorank.errors import HlorankError
+from hlorank import HlorankError
 from hlorank_tune.measure.results import NOT_REPEATABLE, difference
 from hlorank_tune.measure.rounds import Protocol, Timing, measure
 

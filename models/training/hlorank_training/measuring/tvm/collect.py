@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import tvm
-from hlorank.tvm_trace import COLUMNS, FEATURE_SET, columns_of, kind_of
+from hlorank.tuners.tvm_trace import COLUMNS, FEATURE_SET, columns_of, kind_of
 from hlorank_tune.measure.atomic_files import write_atomically, write_json
 from hlorank_tune.measure.rounds import Timing
 from tqdm import tqdm

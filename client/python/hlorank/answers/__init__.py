@@ -1,0 +1,1 @@
+"""Answers of a server, checked and converted to NumPy arrays and data classes."""

@@ -1,0 +1,154 @@
+"""Measurements that a server keeps for later calls."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlorank.answers.tables import table
+from hlorank.checks.arguments import content, text
+from hlorank.checks.errors import AnswerError, ArgumentError
+from hlorank.configurations import Configurations
+from hlorank.configurations.adapt import Adapt
+from hlorank.configurations.received import configurations_of
+from hlorank.wire import messages
+from hlorank.wire.messages import (
+    DeleteMeasurementsRequest,
+    ListMeasurementsRequest,
+    ListMeasurementsResponse,
+    ReportMeasurementsRequest,
+)
+from hlorank.wire.words import word
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What came of a report. All of its measurements are on the server's disk."""
+
+    accepted: int
+    """Number of measurements that are new."""
+    known: int
+    """Number of measurements that were reported before."""
+    graph_hash: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class GraphMeasurements:
+    """Measurements of one graph on one target."""
+
+    target: str
+    graph_hash: bytes
+    configurations: Configurations
+    """What was measured, one configuration for each measurement."""
+    seconds: np.ndarray
+    """f64 [measurements]: mean run time of each; 0 if it failed"""
+    repeats: np.ndarray
+    """i64 [measurements]: number of runs of each"""
+    failures: tuple[str | None, ...]
+    """How each failed: one of ``FAILURES``, or None"""
+    ids: tuple[bytes, ...]
+    """What tells each from the others of its configuration and reporter"""
+    reporters: tuple[str, ...] = ()
+    """Who reported each: a token's name or an address. Empty text if it is not known, or if it is
+    another client and the token lacks ``admin``; no texts from an older server."""
+
+    @property
+    def fastest(self) -> float | None:
+        """The shortest run time in seconds; None if everything failed."""
+        times = self.seconds[self.seconds > 0]
+        return float(times.min()) if len(times) else None
+
+
+@dataclass(frozen=True, repr=False)
+class MeasurementsPage:
+    """A part of the measurements that a server keeps."""
+
+    graphs: tuple[GraphMeasurements, ...]
+    """By target, graph hash and configuration"""
+    next: bytes
+    """What to pass as ``after`` for the next page; empty if this is the last one."""
+
+    def __repr__(self) -> str:
+        title = (
+            f"Measurements of {len(self.graphs)} graphs, {'more follow' if self.next else 'all'}"
+        )
+        rows = (
+            (each.target, each.graph_hash.hex()[:12], len(each.seconds), each.fastest)
+            for each in self.graphs
+        )
+        headers = ("target", "graph", "measurements", "fastest seconds")
+        return table(title, headers, rows, len(self.graphs))
+
+
+_HASH_HINT = "a graph has its hash once a call about it was answered, such as put_graph"
+
+
+def report_message(source: messages.Graph, adapt: Adapt) -> ReportMeasurementsRequest:
+    """Returns the request that reports the measurements of ``adapt``."""
+    message = adapt.message
+    return ReportMeasurementsRequest(
+        graph=source,
+        target=message.target,
+        batch=message.batch if message.HasField("batch") else None,
+        seconds=message.seconds,
+        repeats=message.repeats,
+        failures=message.failures,
+        ids=message.ids,
+    )
+
+
+def list_message(target: str, graph_hash: bytes, after: bytes) -> ListMeasurementsRequest:
+    """Returns the request for a page; an empty hash stands for all graphs."""
+    return ListMeasurementsRequest(
+        target=text(target, "target"),
+        graph_hash=checked_hash(graph_hash),
+        page_token=content(after, "after", "the bytes of next of the page before"),
+    )
+
+
+def delete_reporter_message(reporter: str, target: str) -> DeleteMeasurementsRequest:
+    """Returns the request that deletes what a reporter measured; an empty target stands for all."""
+    name = text(reporter, "reporter")
+    if not name:
+        raise ArgumentError("reporter is empty: list_measurements has the reporters")
+    return DeleteMeasurementsRequest(reporter=name, target=text(target, "target"))
+
+
+def delete_message(target: str, graph_hash: bytes) -> DeleteMeasurementsRequest:
+    """Returns the request that deletes the measurements of one graph."""
+    found = b"" if graph_hash is None else checked_hash(graph_hash)
+    if not found:
+        hint = f"{_HASH_HINT}; delete_target deletes the measurements of all graphs"
+        raise ArgumentError(f"graph_hash is {graph_hash!r}: {hint}")
+    return DeleteMeasurementsRequest(target=text(target, "target"), graph_hash=found)
+
+
+def checked_hash(graph_hash: bytes | None) -> bytes:
+    """Checks that a value is a graph hash, and returns it."""
+    if graph_hash is None:
+        raise ArgumentError(f"graph_hash is None: {_HASH_HINT}")
+    return content(graph_hash, "graph_hash", "the bytes of a graph hash")
+
+
+def page_of(answer: ListMeasurementsResponse) -> MeasurementsPage:
+    """Converts a ``ListMeasurementsResponse``. Raises AnswerError if it is impossible."""
+    graphs = tuple(_graph_measurements_of(message) for message in answer.graphs)
+    return MeasurementsPage(graphs, answer.next_page_token)
+
+
+def _graph_measurements_of(message: messages.GraphMeasurements) -> GraphMeasurements:
+    configurations = configurations_of(message.batch)
+    lengths = {len(message.seconds), len(message.repeats), len(message.failures), len(message.ids)}
+    if message.reporters:
+        lengths.add(len(message.reporters))
+    if lengths != {len(configurations)}:
+        raise AnswerError("the server's measurements have lists of different lengths")
+    return GraphMeasurements(
+        message.target,
+        message.graph_hash,
+        configurations,
+        np.array(message.seconds, np.float64),
+        np.array(message.repeats, np.int64),
+        tuple(word(messages.MeasurementFailure, each) or None for each in message.failures),
+        tuple(message.ids),
+        tuple(message.reporters),
+    )

@@ -1,0 +1,305 @@
+"""Rankings, and what else a server says of a graph."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+from google.protobuf.duration_pb2 import Duration
+
+from hlorank.answers.adaptation import Adaptation, Confidence, adaptation_of, confidence_of
+from hlorank.answers.models import ModelReference, Unit, answered_reference, unit_of
+from hlorank.answers.tables import table
+from hlorank.checks.errors import AnswerError
+from hlorank.wire import messages
+from hlorank.wire.messages import (
+    PutGraphResponse,
+    RankConfigsResponse,
+    RankConfigsStarted,
+    StreamRanking,
+)
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds spent in each stage on the server."""
+
+    queue: float = 0.0
+    """Waiting for a free worker."""
+    featurize: float = 0.0
+    """Reading, featurizing, pruning and segmenting the graph; 0 if it was cached."""
+    parse: float = 0.0
+    """Reading the configurations and finding the distinct ones."""
+    encode: float = 0.0
+    head: float = 0.0
+    """Summing embeddings and evaluating the head."""
+    rank: float = 0.0
+    total: float = 0.0
+    """From the decoded request until the answer."""
+
+    def __add__(self, other: "Timings") -> "Timings":
+        stages = (field.name for field in fields(self))
+        return Timings(*(getattr(self, stage) + getattr(other, stage) for stage in stages))
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """Counts of what was requested, and of what was evaluated."""
+
+    configs: int
+    distinct_configs: int
+    segment_rows: int
+    """Pairs of segment and configuration before deduplication."""
+    distinct_segment_rows: int
+    rows_evaluated: int
+    rows_cached: int
+
+
+@dataclass(frozen=True)
+class Warning:
+    """A note that the request is valid but unusual."""
+
+    reason: str
+    """Stable code in UPPER_SNAKE_CASE."""
+    message: str
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """A kernel that a fusion configuration runs."""
+
+    node: int
+    """Number of the node that it writes to memory."""
+    computed_nodes: int
+    """Number of nodes of the program that it computes, this one included."""
+    seconds: float
+    """Predicted run time; those of a configuration add up to its score."""
+
+
+class Ranking:
+    """The answer to ``rank``, or the end of a stream; its properties are converted on first use."""
+
+    best: np.ndarray
+    """i64 [top_k]: numbers of configurations by ascending score, ties by number"""
+    best_scores: np.ndarray
+    """f32 [top_k]: their scores in ``unit``; lower is predicted faster. Infinite for a fusion that
+    has a kernel beyond the model's limits"""
+    scores: np.ndarray | None
+    """f32 [configs]: the score of every configuration in the order sent, if requested"""
+    graph_hash: bytes
+
+    scored: int
+    """Number of configurations ranked: all of them, or the first ones in a partial ranking."""
+
+    def __init__(
+        self,
+        answer: RankConfigsResponse | StreamRanking,
+        started: RankConfigsResponse | RankConfigsStarted,
+        scored: int,
+        scores: Sequence[float] | None = None,
+        earlier: "Timings | None" = None,
+    ):
+        """Takes a ranking, and the message that says what it rests on, which a stream sends first.
+
+        Adds ``earlier`` to its timings.
+        """
+        self._answer = answer
+        self._started = started
+        self._earlier = earlier
+        self.scored = scored
+        self.best = np.array(answer.ranking, np.int64)
+        self.best_scores = scores_of(answer.ranking_scores)
+        self.scores = None if scores is None else scores_of(scores)
+        self.graph_hash = checked_graph_hash(answer.graph_hash)
+
+    @cached_property
+    def model(self) -> ModelReference | None:
+        """The model version that answered; None if none did, but measurements alone."""
+        return model_of_answer(self._answer.model)
+
+    @cached_property
+    def timings(self) -> Timings:
+        """Seconds spent on the server; for a stream, the sum over its batches."""
+        timings = timings_of(self._answer.timings)
+        return timings + self._earlier if self._earlier else timings
+
+    @cached_property
+    def unit(self) -> Unit | None:
+        """The unit of scores; None if they only order configurations."""
+        return unit_of(self._started.unit)
+
+    @cached_property
+    def kernels(self) -> tuple[tuple[KernelTime, ...], ...]:
+        """The kernels of each of the first ``explain_top`` configurations of ``best``.
+
+        Equal kernels are listed as often as they run. If the score is infinite, there are none.
+        """
+        if isinstance(self._answer, StreamRanking):
+            return ()
+        return tuple(
+            tuple(KernelTime(each.node, each.computed_nodes, each.seconds) for each in one.kernels)
+            for one in self._answer.kernels
+        )
+
+    @property
+    def lengths(self) -> tuple[int, int, int]:
+        """Number of predicted times, of their deviations, and of configurations with kernels."""
+        answer = self._answer
+        kernels = 0 if isinstance(answer, StreamRanking) else len(answer.kernels)
+        return len(answer.predicted_seconds), len(answer.log_sd), kernels
+
+    @cached_property
+    def reuse(self) -> Reuse:
+        """How much work was avoided."""
+        return reuse_of(self._answer.reuse)
+
+    @cached_property
+    def predicted_seconds(self) -> np.ndarray:
+        """f32 [top_k]: predicted run times of ``best``; empty if ``unit`` is None."""
+        return scores_of(self._answer.predicted_seconds)
+
+    @cached_property
+    def log_sd(self) -> np.ndarray:
+        """f32 [top_k]: standard deviations of their natural logarithms; empty if not adapted."""
+        return scores_of(self._answer.log_sd)
+
+    @cached_property
+    def adaptation(self) -> Adaptation | None:
+        """What the predictions rest on; None if no measurements were sent."""
+        is_sent = self._started.HasField("adaptation")
+        return adaptation_of(self._started.adaptation) if is_sent else None
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """How far the ranking can be trusted; None if that was not asked."""
+        is_sent = self._answer.HasField("confidence")
+        return confidence_of(self._answer.confidence) if is_sent else None
+
+    @cached_property
+    def warnings(self) -> tuple[Warning, ...]:
+        """Notes about what is valid but unusual in the request."""
+        return _warnings(self._answer.warnings)
+
+    def __repr__(self) -> str:
+        title = f"Ranking of {self.scored:,} configurations by {self.model or 'measurements'}"
+        columns = {"configuration": self.best, "score": self.best_scores}
+        if len(self.predicted_seconds):
+            columns["seconds"] = self.predicted_seconds
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return table(title, list(columns), rows, len(self.best))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchScores:
+    """The scores of one batch of a stream."""
+
+    first: int
+    """Number of the batch's first configuration in the stream."""
+    scores: np.ndarray
+    """f32 [configs], comparable with those of the stream's other batches"""
+    timings: Timings
+    reuse: Reuse
+
+
+@dataclass(frozen=True)
+class ConfigurableNode:
+    """One slot of a layout or fusion configuration."""
+
+    node: int
+    """Node number."""
+    name: str
+    """Instruction name. Graphs sent as features have only node and opcode."""
+    opcode: str
+    dimensions: tuple[int, ...]
+    """Dimensions of the output."""
+    tensor_ranks: tuple[int, ...]
+    """Ranks of the output and the first two operands."""
+
+
+@dataclass(frozen=True, repr=False)
+class CachedGraph:
+    """A server's summary of a graph."""
+
+    hash: bytes
+    nodes: int
+    edges: int
+    kept_nodes: int
+    """Nodes that pruning keeps."""
+    segments: int
+    distinct_segments: int
+    largest_segment: int
+    """Number of nodes in the largest segment."""
+    configurable_nodes: tuple[ConfigurableNode, ...]
+    """The slots of a layout or fusion configuration, in order; empty for other tasks."""
+    warnings: tuple[Warning, ...]
+
+    def __repr__(self) -> str:
+        title = (
+            f"CachedGraph {self.hash.hex()[:12]}: {self.nodes:,} nodes, {self.segments} segments, "
+            f"{len(self.configurable_nodes)} slots"
+        )
+        nodes = self.configurable_nodes
+        rows = ((each.node, each.name, each.opcode, each.tensor_ranks) for each in nodes)
+        return table(title, ("node", "name", "opcode", "ranks"), rows, len(nodes))
+
+
+def batch_scores_of(answer: messages.BatchScores) -> BatchScores:
+    """Converts a ``BatchScores`` message."""
+    return BatchScores(
+        first=answer.first_config,
+        scores=scores_of(answer.scores),
+        timings=timings_of(answer.timings),
+        reuse=reuse_of(answer.reuse),
+    )
+
+
+def cached_graph_of(answer: PutGraphResponse) -> CachedGraph:
+    """Converts a ``PutGraphResponse`` message."""
+    sizes = ("nodes", "edges", "kept_nodes", "segments", "distinct_segments", "largest_segment")
+    return CachedGraph(
+        hash=checked_graph_hash(answer.graph_hash),
+        **{size: getattr(answer.summary, size) for size in sizes},
+        configurable_nodes=tuple(map(_configurable_node, answer.configurable_nodes)),
+        warnings=_warnings(answer.warnings),
+    )
+
+
+def scores_of(scores: Sequence[float]) -> np.ndarray:
+    """Converts scores to f32."""
+    return np.array(scores, np.float32)
+
+
+def model_of_answer(selector: messages.ModelSelector) -> ModelReference | None:
+    """Returns the model version that answered, if the answer names one."""
+    return answered_reference(selector) if selector.name else None
+
+
+def checked_graph_hash(graph_hash: bytes) -> bytes:
+    """Returns the 32 bytes of the graph hash."""
+    if len(graph_hash) != 32:
+        raise AnswerError(f"the server's graph hash has {len(graph_hash)} bytes, not 32")
+    return graph_hash
+
+
+def timings_of(timings: messages.StageTimings) -> Timings:
+    """Converts a ``StageTimings`` message to seconds."""
+    return Timings(*(_seconds(getattr(timings, field.name)) for field in fields(Timings)))
+
+
+def _seconds(duration: Duration) -> float:
+    return duration.seconds + duration.nanos * 1e-9
+
+
+def reuse_of(reuse: messages.ReuseCounts) -> Reuse:
+    """Converts a ``ReuseCounts`` message."""
+    return Reuse(*(getattr(reuse, field.name) for field in fields(Reuse)))
+
+
+def _warnings(warnings: Iterable[messages.Warning]) -> tuple[Warning, ...]:
+    return tuple(Warning(warning.reason, warning.message) for warning in warnings)
+
+
+def _configurable_node(node: messages.ConfigurableNode) -> ConfigurableNode:
+    dimensions = tuple(node.dimensions)
+    ranks = tuple(node.tensor_ranks)
+    return ConfigurableNode(node.node, node.name, node.opcode, dimensions, ranks)

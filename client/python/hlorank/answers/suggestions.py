@@ -1,0 +1,163 @@
+"""What a server proposes to measure next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from hlorank.answers.adaptation import Adaptation, adaptation_of
+from hlorank.answers.models import ModelReference
+from hlorank.answers.ranking import Timings, checked_graph_hash, model_of_answer, timings_of
+from hlorank.answers.tables import table
+from hlorank.checks.arguments import U64, one_of, whole_number, whole_numbers_of
+from hlorank.checks.errors import AnswerError, ConfigurationError
+from hlorank.configurations.layouts import Layouts
+from hlorank.wire import messages
+from hlorank.wire.messages import SuggestConfigsRequest, SuggestConfigsResponse
+from hlorank.wire.words import word
+
+Reason = Literal["", "model", "expected_improvement", "random"]
+Source = Literal["candidates", "segments", "nodes"]
+
+_SOURCES = {
+    "candidates": messages.SuggestionSource.SUGGESTION_SOURCE_BATCH,
+    "segments": messages.SuggestionSource.SUGGESTION_SOURCE_SEGMENTS,
+    "nodes": messages.SuggestionSource.SUGGESTION_SOURCE_NODES,
+}
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A configuration to measure."""
+
+    config: int
+    """Number of the configuration among the candidates, or in ``Suggestions.combinations``."""
+    reason: Reason
+    """``model`` ranks it first, and too little was measured to learn from; the
+    ``expected_improvement`` of the fastest time is the largest; or it was drawn at ``random``, as
+    without a model until three are measured."""
+    score: float
+    """Predicted natural logarithm of seconds; the model's score if nothing was learned."""
+    predicted_seconds: float
+    """0 if nothing was learned, like the fields below"""
+    log_sd: float
+    """Standard deviation of the natural logarithm of the predicted time."""
+    expected_improvement: float
+    """By how much the natural logarithm of the fastest time is expected to fall."""
+
+
+@dataclass(frozen=True, repr=False)
+class Suggestions:
+    """The answer to ``suggest``."""
+
+    suggestions: tuple[Suggestion, ...]
+    """In the order in which to measure them; fewer than asked for if no more are left."""
+    combinations: Layouts | None
+    """Their configurations in the same order, if the server combined them."""
+    adaptation: Adaptation | None
+    """What the predictions rest on; None if no measurements were sent."""
+    model: ModelReference | None
+    """The model version that answered; None if none did, but measurements alone."""
+    graph_hash: bytes
+    timings: Timings
+    """Seconds spent in each stage on the server."""
+
+    @property
+    def configs(self) -> np.ndarray:
+        """i64 [suggestions]: numbers of the configurations to measure"""
+        return np.array([suggestion.config for suggestion in self.suggestions], np.int64)
+
+    def __repr__(self) -> str:
+        title = f"Suggestions by {self.model or 'measurements'}"
+        rows = (
+            (each.config, each.reason, each.predicted_seconds, each.expected_improvement)
+            for each in self.suggestions
+        )
+        headers = ("configuration", "reason", "seconds", "expected improvement")
+        return table(title, headers, rows, len(self.suggestions))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which suggestions are asked for."""
+
+    count: int = 1
+    """Number of suggestions, at most 64."""
+    pending: Sequence[int] = ()
+    """Numbers of configurations that are being measured."""
+    since_improvement: int = 0
+    """Number of measurements since the fastest one."""
+    seed: int = 0
+    """Seed of random suggestions."""
+    source: Source = "candidates"
+    """Where suggestions come from."""
+
+    def __post_init__(self) -> None:
+        """Checks what the caller passed. Raises ArgumentError."""
+        whole_number(self.count, "count")
+        whole_number(self.since_improvement, "since_improvement")
+        whole_number(self.seed, "seed", most=U64)
+        whole_numbers_of(self.pending, "pending")
+        one_of(self.source, _SOURCES, "source")
+
+    def message(
+        self,
+        source: messages.Graph,
+        selector: messages.ModelSelector | None,
+        adapt: messages.Adapt | None,
+    ) -> SuggestConfigsRequest:
+        """Returns the request for a graph, a model and measurements, without candidates."""
+        return SuggestConfigsRequest(
+            graph=source,
+            model=selector,
+            adapt=adapt,
+            count=self.count,
+            pending=[int(config) for config in self.pending],
+            since_improvement=self.since_improvement,
+            seed=self.seed,
+            source=_SOURCES[self.source],
+        )
+
+
+def suggestions_of(answer: SuggestConfigsResponse, wanted: Wanted, candidates: int) -> Suggestions:
+    """Converts a ``SuggestConfigsResponse``. Raises AnswerError if it is impossible."""
+    suggestions = tuple(_suggestion_of(message) for message in answer.suggestions)
+    configs = [suggestion.config for suggestion in suggestions]
+    if len(configs) > max(wanted.count, 1):
+        raise AnswerError(f"the server made {len(configs)} suggestions instead of {wanted.count}")
+    combinations = _combinations_of(answer) if answer.HasField("combinations") else None
+    known = set() if combinations else set(map(int, wanted.pending))
+    candidates = candidates if combinations is None else len(combinations)
+    if any(config >= candidates or config in known for config in configs):
+        raise AnswerError("the server suggests what was not sent, or what is pending")
+    if len(set(configs)) < len(configs):
+        raise AnswerError("the server suggests a configuration twice")
+    return Suggestions(
+        suggestions,
+        combinations,
+        adaptation_of(answer.adaptation) if answer.HasField("adaptation") else None,
+        model_of_answer(answer.model),
+        checked_graph_hash(answer.graph_hash),
+        timings_of(answer.timings),
+    )
+
+
+def _suggestion_of(message: messages.Suggestion) -> Suggestion:
+    found = word(messages.SuggestionReason, message.reason)
+    reason: Reason = next((each for each in get_args(Reason) if each == found), "")
+    return Suggestion(
+        message.config,
+        reason,
+        message.score,
+        message.predicted_seconds,
+        message.log_sd,
+        message.expected_improvement,
+    )
+
+
+def _combinations_of(answer: SuggestConfigsResponse) -> Layouts:
+    try:
+        return Layouts.from_packed(answer.combinations)
+    except ConfigurationError as error:
+        raise AnswerError(f"the server's combinations are invalid: {error}") from error

@@ -1,0 +1,1 @@
+"""The calls for asyncio, from which ``make messages`` generates the blocking ones."""

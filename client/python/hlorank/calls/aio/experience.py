@@ -1,0 +1,325 @@
+"""What was measured of one graph, and what a server makes of it.
+
+All adapters, the search of a space and the tuner rest on this class: it decides what is sent with a
+call, because the server does not keep it, what is reported, and what happens if the server is away.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from hlorank.answers.adaptation import Adaptation
+from hlorank.answers.measurements import GraphMeasurements
+from hlorank.answers.models import ModelReference, model_reference
+from hlorank.answers.predicted import Predicted, distinct_first, predicted_of
+from hlorank.answers.ranking import Ranking
+from hlorank.answers.suggestions import Wanted
+from hlorank.calls.aio.calls import AsyncCalls
+from hlorank.calls.fallback import Fallback
+from hlorank.calls.kept import Kept
+from hlorank.checks.arguments import instance, seconds, wrong
+from hlorank.checks.errors import HlorankError, InvalidRequestError
+from hlorank.configurations import Configurations
+from hlorank.configurations.adapt import Adapt, Result
+from hlorank.graphs.graph import Graph
+from hlorank.wire import defaults
+from hlorank.wire.transport import AsyncLock
+
+T = TypeVar("T")
+Answer = TypeVar("Answer")
+
+_PAGES = 10
+"""Maximum number of pages that are read of what earlier searches measured."""
+_OFF = "the server keeps no measurements: start it with --measurements, or nobody profits of these"
+
+
+class AsyncExperience(Generic[T]):
+    """The measurements of one graph on a target, and what a server says about further candidates.
+
+    Predictions learn from these measurements and from those that the server keeps of earlier
+    searches on the same target: of this graph, and of other kernels of its structure. If those
+    kernels predict each other well, their word is followed to the end, which finds fast tiles
+    sooner than what is learned between rounds. What is measured is then reported at the end, since
+    the server would learn from it.
+
+    >>> experience = Experience(client, graph, Layouts, "my laptop")
+    >>> order, _ = experience.order(candidates, 4)
+    >>> experience.add(measured, [Result(seconds) for seconds in times])
+
+    With a ``fallback``, no call raises an error of the server: it returns None, and the host goes
+    on in its own way until the server is asked again.
+
+    Args:
+        client: The server, which needs no model.
+        graph: What is tuned.
+        convert: Converts candidates to configurations of the graph.
+        kept: The target, or what several experiences on it share.
+        model: The model that ranks; None for the default of the task.
+        seed: Seed of random suggestions.
+        other_targets: At most 16 targets whose stored measurements say what to expect on this one.
+        all_other_targets: Whether to use all other targets that have measurements of the graph.
+        timeout: Deadline of a call; None for the client's.
+        fallback: What goes on if the server is away; None if errors are for the caller.
+
+    Raises:
+        ArgumentError: if an argument cannot be used; the message names it.
+    """
+
+    def __init__(
+        self,
+        client: AsyncCalls,
+        graph: Graph,
+        convert: Callable[[Sequence[T]], Configurations],
+        kept: Kept | str,
+        model: ModelReference | str | None = None,
+        seed: int = 0,
+        *,
+        other_targets: Sequence[str] = (),
+        all_other_targets: bool = False,
+        timeout: float | str | None = None,
+        fallback: Fallback | None = None,
+    ):
+        if not callable(getattr(client, "report_measurements", None)):
+            raise wrong("client", client, "a client of hlorank")
+        self.client = client
+        self.graph = instance(graph, Graph, "graph", "a hlorank.Graph")
+        self.kept = kept if isinstance(kept, Kept) else Kept(kept)
+        self.adaptation: Adaptation | None = None
+        """What the last answer rests on; None before any."""
+        self.best: tuple[T, float] | None = None
+        """The fastest candidate that was added, and its seconds."""
+        self.is_lost = False
+        """Whether the last call had no answer, so that the host goes on."""
+        if not callable(convert):
+            raise wrong("convert", convert, "a function of candidates")
+        if fallback is not None:
+            instance(fallback, Fallback, "fallback", "a Fallback or None")
+        self.convert = convert
+        self._model = None if model is None else model_reference(model)
+        self._seed = Wanted(seed=seed).seed
+        self._others = other_targets
+        self._all_others = all_other_targets
+        self._timeout = seconds(timeout, "timeout")
+        self._fallback = fallback
+        self.measured: list[tuple[T, Result]] = []
+        """What was added, in order."""
+        self._reported = 0
+        self._since_improvement = 0
+        """Number of measurements since the fastest one."""
+        self._follows_pool: bool | None = None
+        """Whether other kernels decide; None before the first prediction."""
+        self._is_known = False
+        """Whether earlier searches measured enough of this graph to learn from."""
+        # Threads that measure at the same time report at the same time, and each report once.
+        self._reporting = AsyncLock()
+        self.lessons()
+
+    async def add(self, candidates: Sequence[T], results: Sequence[Result]) -> HlorankError | None:
+        """Adds measurements, and reports all that are not kept yet, unless other kernels decide.
+
+        What the harness failed to measure is neither learned from nor reported. Returns what
+        ``report`` returns.
+
+        Raises:
+            ArgumentError: if a candidate is none of the graph's; nothing is added then.
+        """
+        pairs = zip(candidates, results, strict=True)
+        measured = [(candidate, result) for candidate, result in pairs if result.is_measurement]
+        self._adapt(measured)
+        for candidate, result in measured:
+            is_fastest = result.seconds > 0 and (self.best is None or result.seconds < self.best[1])
+            if is_fastest:
+                self.best = candidate, result.seconds
+            self._since_improvement = 0 if is_fastest else self._since_improvement + 1
+            self.measured.append((candidate, result))
+        return None if self._follows_pool else await self.report()
+
+    async def report(self) -> HlorankError | None:
+        """Reports what is not kept yet, in parts.
+
+        A report that fails is repeated with the next measurements; ``kept`` says why it failed.
+        Returns the error, if there is no fallback.
+        """
+        async with self._reporting:
+            while new := self.measured[self._reported : self._reported + defaults.REPORTED]:
+                if self.kept.is_off or (self._fallback is not None and self._fallback.is_away):
+                    return None
+                try:
+                    answer = await self.client.report_measurements(
+                        self.graph, self._adapt(new), timeout=self._timeout
+                    )
+                except HlorankError as error:
+                    return self._failed_report(error, len(new))
+                self.kept.count(answer.accepted + answer.known)
+                self._reported += len(new)
+        return None
+
+    def _failed_report(self, error: HlorankError, measurements: int) -> HlorankError | None:
+        self.kept.fail(error)
+        if isinstance(error, InvalidRequestError):
+            self._reported += measurements  # it would be refused again
+        if self._fallback is None:
+            return error
+        if self.kept.is_off:
+            self._fallback.warn(_OFF)
+        else:
+            self._fallback.lose(error)
+        return None
+
+    @property
+    def unreported(self) -> int:
+        """Number of measurements that the server does not keep."""
+        return len(self.measured) - self._reported
+
+    def lessons(self) -> Adapt:
+        """Returns what a call learns from beside what the server keeps: the measurements that it
+        does not keep, unless other kernels decide."""
+        unkept = self.measured[self._reported :][-defaults.LEARNED :]
+        return self._adapt([] if self._follows_pool else unkept)
+
+    def _adapt(self, measured: Sequence[tuple[T, Result]]) -> Adapt:
+        results = [result for _, result in measured]
+        return Adapt(
+            self.kept.target,
+            self.convert([one for one, _ in measured]) if measured else None,
+            [result.seconds for result in results],
+            [result.repeats for result in results],
+            [result.failure for result in results],
+            use_stored=not self.kept.is_off,
+            other_targets=self._others,
+            all_other_targets=self._all_others,
+        )
+
+    async def rank(
+        self,
+        configurations: Configurations,
+        top_k: int = 0,
+        *,
+        timeout: float | str | None = None,
+    ) -> Ranking | None:
+        """Ranks configurations by what is known."""
+        ranking = await self._ask(
+            lambda: self.client.rank(
+                self.graph,
+                configurations,
+                top_k=top_k,
+                model=self._model,
+                adapt=self.lessons(),
+                timeout=self._timeout if timeout is None else timeout,
+            )
+        )
+        if ranking is not None:
+            self.adaptation = ranking.adaptation
+        return ranking
+
+    async def suggest(
+        self,
+        configurations: Configurations,
+        count: int = 1,
+        pending: Sequence[int] = (),
+        *,
+        timeout: float | str | None = None,
+    ) -> list[int] | None:
+        """Returns the numbers of the configurations to measure next, at most 64."""
+        suggestions = await self._ask(
+            lambda: self.client.suggest(
+                self.graph,
+                configurations,
+                adapt=self.lessons(),
+                count=count,
+                pending=list(pending)[-defaults.PENDING :],
+                since_improvement=self._since_improvement,
+                seed=self._seed,
+                model=self._model,
+                timeout=self._timeout if timeout is None else timeout,
+            )
+        )
+        if suggestions is None:
+            return None
+        self.adaptation = suggestions.adaptation
+        return [suggestion.config for suggestion in suggestions.suggestions]
+
+    async def predict(
+        self, candidates: Sequence[T], timeout: float | str | None = None
+    ) -> Predicted | None:
+        """Predicts candidates.
+
+        Raises:
+            HlorankError: if the call fails, and there is no fallback.
+        """
+        ranking = await self.rank(self.convert(candidates), timeout=timeout)
+        if ranking is None:
+            return None
+        predicted = predicted_of(ranking)
+        if self._follows_pool is None:
+            pool = None if ranking.adaptation is None else ranking.adaptation.pool
+            self._follows_pool = pool is not None and pool.used
+            self._is_known = predicted.is_learned and not self.measured
+        return replace(predicted, is_learned=predicted.is_learned and not self._follows_pool)
+
+    async def order(
+        self, candidates: Sequence[T], count: int, timeout: float | str | None = None
+    ) -> tuple[list[int], Predicted] | None:
+        """Says in which order to measure candidates, of which ``count`` are measured next.
+
+        Those are the ones that are predicted fastest after what was measured until now. Once there
+        is enough to learn from, the last of several is what the server suggests, so that a search
+        also tries what it knows little about. If earlier searches measured this graph, all but the
+        first are suggestions, which never repeat what the server keeps. Candidates that the model
+        cannot tell from an earlier one, or from a measured one, come last.
+
+        Raises:
+            HlorankError: if a call fails, and there is no fallback.
+        """
+        measured = [candidate for candidate, _ in self.measured]
+        every = await self.predict([*candidates, *measured], timeout)
+        if every is None:
+            return None
+        predicted = replace(every, scores=every.scores[: len(candidates)])
+        numbers = distinct_first(predicted.scores, every.scores[len(candidates) :])
+        if every.is_learned and 1 < count < min(len(candidates), defaults.PENDING):
+            first = numbers[: 1 if self._is_known else count - 1]
+            wanted = min(count - len(first), defaults.SUGGESTED)
+            suggested = await self.suggest(self.convert(candidates), wanted, first)
+            numbers = list(dict.fromkeys([*first, *(suggested or ()), *numbers]))
+        return numbers, predicted
+
+    async def kept_measurements(self) -> list[GraphMeasurements] | None:
+        """Returns what the server keeps of this graph on this target.
+
+        Raises:
+            HlorankError: if a call fails, such as of a server that keeps nothing, and there is no
+                fallback.
+        """
+        return await self._ask(self._pages)
+
+    async def _pages(self) -> list[GraphMeasurements]:
+        timeout = self._timeout
+        graph_hash = self.graph.hash
+        if graph_hash is None:
+            graph_hash = (await self.client.put_graph(self.graph, timeout=timeout)).hash
+        found: list[GraphMeasurements] = []
+        after = b""
+        for _ in range(_PAGES):
+            page = await self.client.list_measurements(
+                self.kept.target, graph_hash, after=after, timeout=timeout
+            )
+            found += page.graphs
+            after = page.next
+            if not after:
+                break
+        return found
+
+    async def _ask(self, call: Callable[[], Awaitable[Answer]]) -> Answer | None:
+        """Makes a call. With a fallback, there is no answer while the server is away."""
+        if self._fallback is None:
+            return await call()
+        self.is_lost = self._fallback.is_away
+        if self.is_lost:
+            return None
+        try:
+            return await call()
+        except HlorankError as error:
+            self.is_lost = True
+            self._fallback.lose(error)
+            return None

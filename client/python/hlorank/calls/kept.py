@@ -1,0 +1,46 @@
+"""What a server keeps of the measurements of a search."""
+
+from dataclasses import dataclass
+
+from hlorank.checks.arguments import flag, text, whole_number
+from hlorank.checks.errors import HlorankError, RefusedError
+
+_NO_STORE = "MEASUREMENTS_OFF"
+
+
+@dataclass
+class Kept:
+    """What the server keeps of what is measured on a target; several experiences may share one."""
+
+    target: str
+    """What run times are measured on: hardware, compiler and flags. Never mix targets."""
+    measurements: int = 0
+    problem: str = ""
+    """Why the last report was not kept; empty if it was."""
+    is_off: bool = False
+    """Whether the server has no store."""
+
+    def __post_init__(self) -> None:
+        """Checks what the caller passed. Raises ArgumentError."""
+        text(self.target, "target", "the name of what run times are measured on")
+        whole_number(self.measurements, "measurements")
+        text(self.problem, "problem")
+        flag(self.is_off, "is_off")
+
+    def count(self, measurements: int) -> None:
+        """Notes what a report added."""
+        self.problem = ""
+        self.measurements += measurements
+
+    def fail(self, error: HlorankError) -> None:
+        """Notes why a report was not kept. A server without a store is not asked again."""
+        self.is_off = isinstance(error, RefusedError) and error.reason == _NO_STORE
+        self.problem = str(error)
+
+    def __str__(self) -> str:
+        """Says in a line what became of the measurements; empty if a server keeps none."""
+        if self.problem and not self.is_off:
+            return f"not all measurements are kept for later searches: {self.problem}"
+        if not self.measurements:
+            return ""
+        return f"{self.measurements} measurements are kept for later searches on '{self.target}'"

@@ -1,0 +1,493 @@
+# Generated from calls.py of ``aio``: change that one.
+"""The calls of a server, one method each."""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import NoReturn, Self, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from hlorank.answers.checked import Asked, check_model
+from hlorank.answers.measurements import (
+    MeasurementsPage,
+    Reported,
+    checked_hash,
+    delete_message,
+    delete_reporter_message,
+    list_message,
+    page_of,
+    report_message,
+)
+from hlorank.answers.models import (
+    Comparison,
+    Model,
+    ModelReference,
+    compare_message,
+    comparison_of,
+    model_of,
+    model_reference,
+)
+from hlorank.answers.ranking import CachedGraph, Ranking, cached_graph_of, checked_graph_hash
+from hlorank.answers.suggestions import Source, Suggestions, Wanted, suggestions_of
+from hlorank.calls.sync.stream import RankStream, next_part
+from hlorank.checks.arguments import flag, instance, message_size, seconds, text, whole_number
+from hlorank.checks.errors import AnswerError, ArgumentError, PreconditionError, RefusedError
+from hlorank.configurations import Configurations
+from hlorank.configurations.adapt import Adapt
+from hlorank.configurations.batch import Batch
+from hlorank.graphs.graph import ROUTE_HEADER, Graph
+from hlorank.wire import defaults, messages
+from hlorank.wire.address import authorization, channel_credentials, host_and_port
+from hlorank.wire.retry import Attempts, Deadline, Retry
+from hlorank.wire.transport import Channel, Metadata, Method, SyncTransport
+
+T = TypeVar("T")
+Response = TypeVar("Response", bound=Message)
+
+_NOT_CACHED = "GRAPH_NOT_CACHED"
+_CONFIGURATIONS = "Layouts, Tiles, Fusions or ConfigFeatures of the graph"
+
+_RANK = Method("CostModelService/RankConfigs", messages.RankConfigsResponse)
+_STREAM = Method("CostModelService/RankConfigsStream", messages.RankConfigsStreamResponse)
+_SUGGEST = Method("CostModelService/SuggestConfigs", messages.SuggestConfigsResponse)
+_PUT_GRAPH = Method("CostModelService/PutGraph", messages.PutGraphResponse)
+_REPORT = Method("CostModelService/ReportMeasurements", messages.ReportMeasurementsResponse)
+_LIST = Method("CostModelService/ListMeasurements", messages.ListMeasurementsResponse)
+_GET_GRAPH = Method("CostModelService/GetMeasuredGraph", messages.GetMeasuredGraphResponse)
+_DELETE = Method("CostModelService/DeleteMeasurements", messages.DeleteMeasurementsResponse)
+_MODELS = Method("ModelService/ListModels", messages.ListModelsResponse)
+_MODEL = Method("ModelService/GetModel", messages.GetModelResponse)
+_COMPARE = Method("ModelService/CompareModels", messages.CompareModelsResponse)
+
+
+class Calls:
+    """A connection and its calls; ``AsyncClient`` adds the searches."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float | str | None = defaults.TIMEOUT,
+        connect_timeout: float | str = defaults.CONNECT_TIMEOUT,
+        retries: int | None = None,
+        message_bytes: int | str = defaults.MESSAGE_BYTES,
+        credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
+        target: str = "",
+    ):
+        host = host_and_port(address)
+        secured = channel_credentials(address, credentials)
+        headers = authorization(token)
+        channel = Channel.of(host, secured, headers, connect_timeout, message_bytes)
+        self._retry = Retry(None if retries is None else whole_number(retries, "retries"))
+        self._message_bytes = message_size(message_bytes, "message_bytes")
+        self._timeout = seconds(timeout, "timeout")
+        self._target = text(target, "target")
+        # Last, so that a wrong argument leaves no channel behind.
+        self._transport = SyncTransport(channel)
+
+    def put_graph(self, graph: Graph, *, timeout: float | str | None = None) -> CachedGraph:
+        """Sends a graph to the server's cache; returns its hash, sizes and configurable nodes."""
+        _check_graph(graph)
+        request = messages.PutGraphRequest(graph=graph.whole()).SerializeToString()
+        deadline = self._deadline(timeout)
+        cached = cached_graph_of(self._call(_PUT_GRAPH, request, deadline, _routed(graph)))
+        graph.learn(cached.hash)
+        return cached
+
+    def rank(
+        self,
+        graph: Graph,
+        configurations: Configurations,
+        *,
+        top_k: int = 0,
+        model: ModelReference | str | None = None,
+        with_scores: bool = False,
+        allow_partial: bool = False,
+        adapt: Adapt | None = None,
+        explain_top: int = 0,
+        assess_confidence: bool = False,
+        timeout: float | str | None = None,
+    ) -> Ranking:
+        """Ranks configurations.
+
+        The request contains the graph's hash if the client knows it, and the graph itself if not,
+        or if the server no longer has it.
+
+        Args:
+            graph: The graph.
+            configurations: Its candidates.
+            top_k: Length of the ranking; 0 for all configurations.
+            model: For example ``layout-xla-cpu``, ``layout-xla-cpu@3`` or
+                ``layout-xla-cpu@canary``; None for the model of the task, or of the
+                graph's feature set, that was trained for the target, or else the default.
+            with_scores: Whether to return the score of every configuration.
+            allow_partial: Whether to rank only the first configurations if ``timeout`` is too
+                short for all; ``Ranking.scored`` is their number.
+            adapt: Measured run times of the graph's configurations, from which the server learns
+                for this call: scores are then predicted logarithms of seconds.
+            explain_top: For how many of the first configurations of the ranking to return the
+                kernels, at most 16. Only fusions have kernels.
+            assess_confidence: Whether to return how far the ranking can be trusted, for which a
+                second model scores up to 256 of the configurations.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        _check_graph(graph)
+        instance(configurations, Batch, "configurations", _CONFIGURATIONS)
+        asked = Asked(
+            len(configurations),
+            graph.task,
+            whole_number(top_k, "top_k"),
+            flag(with_scores, "with_scores"),
+            flag(allow_partial, "allow_partial"),
+            whole_number(explain_top, "explain_top"),
+        )
+        selector = self._selector(model)
+        is_assessed = flag(assess_confidence, "assess_confidence")
+        measured = _adapt_message(adapt)
+
+        def request(source: messages.Graph) -> bytes:
+            head = messages.RankConfigsRequest(
+                graph=source,
+                model=selector,
+                top_k=asked.top_k,
+                include_scores=asked.with_scores,
+                allow_partial=asked.allow_partial,
+                adapt=measured,
+                explain_top=asked.explain_top,
+                assess_confidence=is_assessed,
+            )
+            return head.SerializeToString() + configurations.serialized
+
+        answer = self._ask_about(graph, _RANK, request, self._deadline(timeout))
+        scores = answer.scores if asked.with_scores else None
+        ranking = Ranking(answer, answer, answer.scored_configs, scores)
+        asked.check(ranking)
+        graph.learn(ranking.graph_hash)
+        return ranking
+
+    def suggest(
+        self,
+        graph: Graph,
+        candidates: Configurations,
+        *,
+        adapt: Adapt | None = None,
+        count: int = 1,
+        pending: Sequence[int] = (),
+        since_improvement: int = 0,
+        seed: int = 0,
+        source: Source = "candidates",
+        model: ModelReference | str | None = None,
+        timeout: float | str | None = None,
+    ) -> Suggestions:
+        """Proposes which candidates to measure next.
+
+        Args:
+            graph: The graph.
+            candidates: What to choose from; what ``adapt`` contains is not suggested again.
+            adapt: What was measured until now. Before three measurements, the model's ranking
+                decides.
+            count: Number of suggestions, at most 64.
+            pending: Numbers of candidates that are being measured, at most 256.
+            since_improvement: Number of measurements since the fastest one. After every fifth,
+                the suggestion is a random one.
+            seed: Seed of random suggestions.
+            source: Where suggestions come from: the candidates themselves, or all combinations
+                of the layouts that ``segments`` or ``nodes`` of the graph have in them, which the
+                server searches. Combinations need a segment model.
+            model: As in ``rank``.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        _check_graph(graph)
+        instance(candidates, Batch, "candidates", _CONFIGURATIONS)
+        wanted = Wanted(count, pending, since_improvement, seed, source)
+        selector = self._selector(model)
+        measured = _adapt_message(adapt)
+
+        def request(source: messages.Graph) -> bytes:
+            # The candidates have the field number that a ranking's have.
+            head = wanted.message(source, selector, measured).SerializeToString()
+            return head + candidates.serialized
+
+        answer = self._ask_about(graph, _SUGGEST, request, self._deadline(timeout))
+        suggestions = suggestions_of(answer, wanted, len(candidates))
+        check_model(suggestions.model, graph.task)
+        graph.learn(suggestions.graph_hash)
+        return suggestions
+
+    def report_measurements(
+        self, graph: Graph, measurements: Adapt, *, timeout: float | str | None = None
+    ) -> Reported:
+        """Keeps measurements on the server, for later calls with ``Adapt(use_stored=True)``.
+
+        Returns once they are on disk. A report can be repeated: what is known by its id is kept
+        once.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        _check_graph(graph)
+        instance(measurements, Adapt, "measurements", "an Adapt")
+
+        def request(source: messages.Graph) -> bytes:
+            return report_message(source, measurements).SerializeToString()
+
+        answer = self._ask_about(graph, _REPORT, request, self._deadline(timeout))
+        reported = Reported(answer.accepted, answer.known, checked_graph_hash(answer.graph_hash))
+        graph.learn(reported.graph_hash)
+        return reported
+
+    def list_measurements(
+        self,
+        target: str = "",
+        graph_hash: bytes = b"",
+        *,
+        after: bytes = b"",
+        timeout: float | str | None = None,
+    ) -> MeasurementsPage:
+        """Returns a page of the measurements that the server keeps.
+
+        Args:
+            target: Their target; empty for all.
+            graph_hash: Their graph on that target; empty for all.
+            after: ``next`` of the page before; empty for the first page.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            ArgumentError: if ``graph_hash`` is None, as ``Graph.hash`` is before any answer.
+        """
+        request = list_message(target, graph_hash, after).SerializeToString()
+        return page_of(self._call(_LIST, request, self._deadline(timeout)))
+
+    def get_measured_graph(
+        self, target: str, graph_hash: bytes, *, timeout: float | str | None = None
+    ) -> Graph | None:
+        """Returns a graph that the server keeps measurements of, without names.
+
+        Returns None if the server keeps nothing of the graph on the target, or measurements alone,
+        because the graph was too large. If the server has tokens, the client's needs the scope
+        ``admin``.
+        """
+        request = messages.GetMeasuredGraphRequest(
+            target=text(target, "target"), graph_hash=checked_hash(graph_hash)
+        )
+        deadline = self._deadline(timeout)
+        answer = self._call(_GET_GRAPH, request.SerializeToString(), deadline)
+        if not answer.HasField("graph"):
+            return None
+        graph = Graph(answer.graph)
+        graph.learn(request.graph_hash)
+        return graph
+
+    def delete_measurements(
+        self, target: str, graph_hash: bytes, *, timeout: float | str | None = None
+    ) -> int:
+        """Deletes the measurements of one graph on a target.
+
+        Returns how many there were. If the server has tokens, the client's needs the scope
+        ``admin``.
+
+        Raises:
+            ArgumentError: if ``graph_hash`` is empty or None, as ``Graph.hash`` is until a call was
+                answered.
+        """
+        return self._delete(delete_message(target, graph_hash), timeout)
+
+    def delete_target(self, target: str, *, timeout: float | str | None = None) -> int:
+        """Deletes the measurements of all graphs on a target.
+
+        Returns how many there were. If the server has tokens, the client's needs the scope
+        ``admin``.
+        """
+        request = messages.DeleteMeasurementsRequest(target=text(target, "target"))
+        return self._delete(request, timeout)
+
+    def delete_reporter(
+        self, reporter: str, target: str = "", *, timeout: float | str | None = None
+    ) -> int:
+        """Deletes what a reporter measured, on one target or, by default, on all.
+
+        Returns how many there were. ``GraphMeasurements.reporters`` has the reporters. If the
+        server has tokens, the client's needs the scope ``admin``.
+
+        Raises:
+            ArgumentError: if ``reporter`` is empty.
+        """
+        return self._delete(delete_reporter_message(reporter, target), timeout)
+
+    def rank_stream(
+        self,
+        graph: Graph,
+        *,
+        top_k: int = 0,
+        model: ModelReference | str | None = None,
+        adapt: Adapt | None = None,
+        timeout: float | str | None = None,
+    ) -> RankStream:
+        """Starts a stream that ranks configurations in batches, once the server has its graph.
+
+        Use it if the configurations exceed one message, or are not all known at once. ``timeout``
+        is the deadline of the whole stream in seconds; None for no deadline. ``adapt`` is as in
+        ``rank``.
+        """
+        _check_graph(graph)
+        start = messages.RankConfigsStart(
+            model=self._selector(model),
+            top_k=whole_number(top_k, "top_k"),
+            adapt=_adapt_message(adapt),
+        )
+        deadline = Deadline(seconds(timeout, "timeout"))
+
+        def begin(source: messages.Graph) -> RankStream:
+            start.graph.CopyFrom(source)
+            return self._started(graph, start, deadline)
+
+        return _by_hash_or_whole(graph, begin)
+
+    def list_models(self, *, timeout: float | str | None = None) -> list[Model]:
+        """Returns every model version, sorted by name and version."""
+        answer = self._call(_MODELS, b"", self._deadline(timeout))
+        return [model_of(model) for model in answer.models]
+
+    def get_model(
+        self, name: str, version: int | None = None, *, timeout: float | str | None = None
+    ) -> Model:
+        """Returns one version of a model; without ``version``, the stable one."""
+        request = messages.GetModelRequest(
+            name=text(name, "name", "the name of a model"),
+            version=0 if version is None else whole_number(version, "version"),
+        )
+        deadline = self._deadline(timeout)
+        answer = self._call(_MODEL, request.SerializeToString(), deadline)
+        if not answer.HasField("model"):
+            raise AnswerError("the server's answer contains no model")
+        return model_of(answer.model)
+
+    def compare_models(
+        self,
+        first: ModelReference | str,
+        second: ModelReference | str,
+        target: str = "",
+        *,
+        timeout: float | str | None = None,
+    ) -> Comparison:
+        """Compares how two loaded versions rank the measurements that the server keeps.
+
+        ``target`` is that of the measurements; empty for all. A call that times out can be
+        repeated, and continues. If the server has tokens, the client's needs the scope ``admin``.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        request = compare_message(first, second, target).SerializeToString()
+        return comparison_of(self._call(_COMPARE, request, self._deadline(timeout)))
+
+    def close(self) -> None:
+        """Closes the connection and cancels calls in flight."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentError("a client has a connection, which has no copy: make one where you call")
+
+    def _ask_about(
+        self,
+        graph: Graph,
+        method: Method[Response],
+        request: Callable[[messages.Graph], bytes],
+        deadline: Deadline,
+    ) -> Response:
+        def ask(source: messages.Graph) -> Response:
+            return self._call(method, request(source), deadline, _routed(graph))
+
+        return _by_hash_or_whole(graph, ask)
+
+    def _call(
+        self, method: Method[Response], message: bytes, deadline: Deadline, metadata: Metadata = ()
+    ) -> Response:
+        attempts = Attempts(self._retry, deadline)
+        while True:
+            try:
+                return self._transport.call(method, message, metadata, deadline.left())
+            except RefusedError as error:
+                pause = attempts.pause_after(error)
+            self._transport.pause(pause)
+
+    def _delete(
+        self, request: messages.DeleteMeasurementsRequest, timeout: float | str | None
+    ) -> int:
+        deadline = self._deadline(timeout)
+        return (self._call(_DELETE, request.SerializeToString(), deadline)).deleted
+
+    def _started(
+        self, graph: Graph, start: messages.RankConfigsStart, deadline: Deadline
+    ) -> RankStream:
+        """Opens a stream; only what comes before its first answer can be repeated."""
+        message = messages.RankConfigsStreamRequest(start=start).SerializeToString()
+        attempts = Attempts(self._retry, deadline)
+        while True:
+            exchange = self._transport.open(_STREAM, _routed(graph), deadline.left())
+            try:
+                exchange.write(message)
+                started = (next_part(exchange, "started")).started
+                graph.learn(checked_graph_hash(started.graph_hash))
+                stream = RankStream(exchange, started, graph.task, start.top_k, self._message_bytes)
+                check_model(stream.model, graph.task)
+                return stream
+            except BaseException as error:
+                exchange.cancel()
+                if not isinstance(error, RefusedError):
+                    raise
+                pause = attempts.pause_after(error)
+            self._transport.pause(pause)
+
+    def _deadline(self, timeout: float | str | None) -> Deadline:
+        return Deadline(self._timeout if timeout is None else seconds(timeout, "timeout"))
+
+    def _selector(self, model: ModelReference | str | None) -> messages.ModelSelector | None:
+        if model is None:
+            return messages.ModelSelector(target=self._target) if self._target else None
+        selector = model_reference(model).selector()
+        selector.target = self._target
+        return selector
+
+
+def _by_hash_or_whole(graph: Graph, ask: Callable[[messages.Graph], T]) -> T:
+    """Asks with the hash if it is known, and with the graph if the server does not have it."""
+    by_hash = graph.by_hash()
+    if by_hash is not None:
+        try:
+            return ask(by_hash)
+        except PreconditionError as error:
+            if error.reason != _NOT_CACHED:
+                raise
+    return ask(graph.whole())
+
+
+def _routed(graph: Graph) -> Metadata:
+    return ((ROUTE_HEADER, graph.route),)
+
+
+def _check_graph(graph: Graph) -> None:
+    instance(graph, Graph, "graph", "a hlorank.Graph, such as Graph.from_lowered(...) returns")
+
+
+def _adapt_message(adapt: Adapt | None) -> messages.Adapt | None:
+    return None if adapt is None else instance(adapt, Adapt, "adapt", "an Adapt or None").message

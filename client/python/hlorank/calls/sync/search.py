@@ -1,0 +1,184 @@
+# Generated from search.py of ``aio``: change that one.
+"""The search for a fast configuration of a space."""
+
+from collections.abc import Callable, Sequence
+
+from hlorank.answers.adaptation import Adaptation
+from hlorank.answers.models import ModelReference
+from hlorank.answers.ranking import Ranking
+from hlorank.answers.tables import table
+from hlorank.calls.fallback import Fallback
+from hlorank.calls.progress import progress
+from hlorank.calls.sync.calls import Calls
+from hlorank.calls.sync.experience import Experience
+from hlorank.checks.arguments import instance, number, whole_number, wrong
+from hlorank.checks.errors import ArgumentError
+from hlorank.configurations.adapt import Result
+from hlorank.spaces.parameter import Value
+from hlorank.spaces.space import Configuration, Space
+from hlorank.wire.transport import SyncLock
+
+
+class SpaceSearch:
+    """The search for a fast configuration of a space; threads may share it.
+
+    What is reported is kept by the server if it has a store, for later searches on this target, and
+    otherwise here.
+    """
+
+    def __init__(
+        self,
+        client: Calls,
+        space: Space,
+        target: str,
+        *,
+        other_targets: Sequence[str] = (),
+        all_other_targets: bool = False,
+        model: ModelReference | str | None = None,
+        seed: int = 0,
+        fallback: Fallback | None = None,
+    ):
+        self.space = instance(space, Space, "space", "a hlorank.Space")
+        self._experience: Experience[int] = Experience(
+            client,
+            space.graph,
+            space.configurations,
+            target,
+            model,
+            seed,
+            other_targets=other_targets,
+            all_other_targets=all_other_targets,
+            fallback=fallback,
+        )
+        self._pending: dict[int, None] = {}
+        """Suggestions that were not reported yet, in the order made."""
+        # A second thread must not get what the first one is about to be told.
+        self._suggesting = SyncLock()
+
+    @property
+    def best(self) -> tuple[dict[str, Value], float] | None:
+        """The fastest configuration that was reported here, and its seconds; None before any."""
+        best = self._experience.best
+        return None if best is None else (self.space[best[0]], best[1])
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """What the last suggestions or the last ranking rest on; None before any."""
+        return self._experience.adaptation
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the last call had no answer, so that what ``fallback`` names goes on."""
+        return self._experience.is_lost
+
+    def suggest(
+        self, count: int = 1, *, timeout: float | str | None = None
+    ) -> list[dict[str, Value]]:
+        """Returns the configurations to measure next; fewer than asked for if no more are left.
+
+        What was suggested is not suggested again. Report each, also if it failed.
+
+        Args:
+            count: Number of suggestions, at most 64.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status, and there is no fallback.
+        """
+        with self._suggesting:
+            numbers = self._experience.suggest(
+                self.space.configurations(), count, list(self._pending), timeout=timeout
+            )
+            self._pending |= dict.fromkeys(numbers or ())
+        return [self.space[number] for number in numbers or ()]
+
+    def report(
+        self,
+        configuration: Configuration | int,
+        seconds: float | None = None,
+        *,
+        failure: str | None = None,
+        repeats: int = 1,
+    ) -> None:
+        """Adds what came of measuring a configuration, which need not be a suggested one.
+
+        Args:
+            configuration: The values of its parameters, or its number in the space.
+            seconds: Mean run time, from 1e-12 to 1e9.
+            failure: How it failed instead: ``compile``, ``crash``, ``wrong_result`` or ``timeout``.
+            repeats: Number of runs that the time is the mean of.
+
+        Raises:
+            ArgumentError: if the space does not have it, or there is neither time nor failure.
+            RefusedError: if the call ends with an error status, and there is no fallback. This
+                search knows it nevertheless.
+        """
+        if (seconds is None) == (failure is None):
+            raise ArgumentError("a measurement has either seconds or a failure")
+        place = self.space.number(configuration)
+        result = Result(0.0 if seconds is None else number(seconds, "seconds"), failure, repeats)
+        error = self._experience.add([place], [result])
+        self._pending.pop(place, None)
+        if error is not None and not self._experience.kept.is_off:
+            raise error
+
+    def rank(self, top_k: int = 10, *, timeout: float | str | None = None) -> Ranking | None:
+        """Ranks the whole space by what is known; ``best`` has numbers in the space.
+
+        Returns None if the server is away, and there is a fallback.
+
+        Raises:
+            RefusedError: if the call ends with an error status, and there is no fallback.
+        """
+        return self._experience.rank(self.space.configurations(), top_k, timeout=timeout)
+
+    def predicted_best(self, *, timeout: float | str | None = None) -> dict[str, Value] | None:
+        """Returns the configuration that is predicted to be the fastest, measured or not.
+
+        Returns None if nothing is known. Measure it first to begin where others ended, since
+        ``suggest`` leaves out what was measured.
+
+        Raises:
+            RefusedError: if the call ends with an error status, and there is no fallback.
+        """
+        ranking = self.rank(1, timeout=timeout)
+        if ranking is None or ranking.adaptation is None or not ranking.adaptation.rests_on:
+            return None
+        return self.space[int(ranking.best[0])]
+
+    def run(
+        self,
+        measure: Callable[[dict[str, Value]], float | str],
+        measurements: int,
+    ) -> tuple[dict[str, Value], float] | None:
+        """Measures what is suggested, and returns the fastest configuration and its seconds.
+
+        Ctrl-C ends it after what was measured so far. It can be called again, and goes on. On a
+        terminal, a line says how far it is.
+
+        Args:
+            measure: Returns the seconds of a configuration, or how it failed.
+            measurements: How many to make; fewer if no more are left.
+        """
+        total = whole_number(measurements, "measurements", least=1)
+        if not callable(measure):
+            raise wrong("measure", measure, "a function of a configuration")
+        with progress(total) as show:
+            try:
+                for made in range(1, total + 1):
+                    for configuration in self.suggest():
+                        outcome = measure(configuration)
+                        if isinstance(outcome, str):
+                            self.report(configuration, failure=outcome)
+                        else:
+                            self.report(configuration, outcome)
+                    show(made, None if self.best is None else self.best[1])
+            except KeyboardInterrupt:
+                pass  # what was measured is reported, and the caller goes on with the best of it
+        return self.best
+
+    def __repr__(self) -> str:
+        best = self.best
+        rows = [] if best is None else [*best[0].items(), ("seconds", best[1])]
+        title = f"Search of {self.space.name!r} on {self._experience.kept.target!r}, the best:"
+        return table(title, ("parameter", "value"), rows, len(rows))

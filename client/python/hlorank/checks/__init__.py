@@ -1,0 +1,1 @@
+"""Checks of what callers pass, at the call where they pass it."""

@@ -1,0 +1,186 @@
+"""Checks of what callers pass, where they pass it."""
+
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from math import isnan
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hlorank.checks.errors import ArgumentError, MissingFileError
+from hlorank.checks.units import duration, size
+
+T = TypeVar("T")
+
+U32 = (1 << 32) - 1
+U64 = (1 << 64) - 1
+"""Largest numbers of the wire's unsigned fields."""
+_SHOWN = 60
+"""Maximum length of a value in a message."""
+_LONGEST = 99_999_999 * 3600.0
+"""Seconds of the longest deadline that gRPC can send; a longer one is none."""
+
+
+def shown(value: Any) -> str:
+    """Returns a value as a message shows it: shortened, and with its type."""
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    if hasattr(value, "shape"):
+        return f"{kind} of shape {list(value.shape)}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # the caller's class may raise anything
+        return f"a {kind}"
+    text = f"{text[:_SHOWN]}…" if len(text) > _SHOWN else text
+    # Quotes say that it is text.
+    return text if isinstance(value, str) else f"{text} ({kind})"
+
+
+def wrong(what: str, value: Any, expected: str) -> ArgumentError:
+    """Returns the error about an argument: its name, its value, and what is expected."""
+    return ArgumentError(f"{what} is {shown(value)}, expected {expected}")
+
+
+def instance(value: Any, kind: type[T], what: str, expected: str) -> T:
+    """Checks that a value is of a class, and returns it."""
+    if not isinstance(value, kind):
+        raise wrong(what, value, expected)
+    return value
+
+
+def text(value: Any, what: str, expected: str = "text") -> str:
+    """Checks that a value is text that UTF-8 can encode, and returns it."""
+    if not isinstance(value, str):
+        raise wrong(what, value, expected)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise wrong(what, value, "text without lone surrogates") from error
+    return str(value)
+
+
+def content(value: Any, what: str, expected: str = "bytes") -> bytes:
+    """Checks that a value is bytes, and returns them."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise wrong(what, value, expected)
+    return bytes(value)
+
+
+def whole_number(value: Any, what: str, least: int = 0, most: int = U32) -> int:
+    """Checks that a value is a whole number in a range, and returns it."""
+    expected = f"a whole number from {least} to {most}"
+    if isinstance(value, bool | np.bool_):
+        raise wrong(what, value, expected)
+    try:
+        number = operator.index(value)
+    except Exception as error:  # the caller's class may raise anything
+        raise wrong(what, value, expected) from error
+    if not least <= number <= most:
+        raise wrong(what, value, expected)
+    return number
+
+
+def whole_numbers_of(values: Any, what: str, most: int = U32) -> list[int]:
+    """Checks that values are whole numbers from 0, and returns them."""
+    items = several(values, what, "whole numbers")
+    return [whole_number(item, f"{what}[{place}]", 0, most) for place, item in enumerate(items)]
+
+
+def several(values: Any, what: str, expected: str) -> list[Any]:
+    """Checks that a value is a list or an array of items, and returns them."""
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+    try:
+        items = list(values) if is_list else None
+    except Exception as error:  # a NumPy scalar says that it is iterable
+        raise wrong(what, values, expected) from error
+    if items is None:
+        raise wrong(what, values, f"a list of {expected}")
+    return items
+
+
+def flag(value: Any, what: str) -> bool:
+    """Checks that a value is a bool, 0 or 1, and returns it as a bool."""
+    is_flag = isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1))
+    if not is_flag:
+        raise wrong(what, value, "True or False")
+    return bool(value)
+
+
+def one_of(value: Any, choices: Iterable[str], what: str) -> str:
+    """Checks that a value is one of several texts, and returns it."""
+    expected = list(choices)
+    plain = value.value if isinstance(value, Enum) else value
+    if not isinstance(plain, str) or plain not in expected:
+        raise wrong(what, value, f"one of {', '.join(expected)}")
+    return plain
+
+
+def number(value: Any, what: str, expected: str = "a number") -> float:
+    """Checks that a value is a real number, and returns it as a float."""
+    is_number = isinstance(value, Real | np.integer | np.floating) and not isinstance(value, bool)
+    try:
+        found = float(value) if is_number else None
+    except (TypeError, OverflowError, ValueError) as error:
+        raise wrong(what, value, expected) from error
+    if found is None or isnan(found):
+        raise wrong(what, value, expected)
+    return found
+
+
+def seconds(value: Any, what: str) -> float | None:
+    """Checks a deadline: seconds from 0, text such as ``500ms``, or None for none."""
+    if value is None:
+        return None
+    expected = "seconds from 0, text with a unit such as '5s', or None"
+    if isinstance(value, str):
+        value = _of_text(value, what, duration)
+    found = number(value, what, expected)
+    if found < 0:
+        raise wrong(what, value, expected)
+    return found if found <= _LONGEST else None
+
+
+def message_size(value: Any, what: str) -> int:
+    """Checks a maximum message length: a number of bytes, or text such as ``64MiB``."""
+    if isinstance(value, str):
+        value = _of_text(value, what, size)
+    # gRPC's option has 32 bits.
+    return whole_number(value, what, 1, (1 << 31) - 1)
+
+
+def _of_text(value: str, what: str, read: Any) -> Any:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ArgumentError(f"{what}: {error}") from error
+
+
+def path_of(value: Any, what: str = "path") -> Path:
+    """Checks that a value is a path, and returns it."""
+    try:
+        text = os.fsdecode(os.fspath(value))
+    except Exception as error:  # the caller's class may raise anything
+        raise wrong(what, value, "a path") from error
+    if not text or "\0" in text:
+        raise wrong(what, value, "the path of a file")
+    return Path(text)
+
+
+def file_content(value: Any, what: str = "path") -> bytes:
+    """Checks that a path names a file that can be read, and returns its bytes.
+
+    Raises:
+        ArgumentError: if it is no path.
+        MissingFileError: if there is no such file, or it cannot be opened.
+    """
+    path = path_of(value, what)
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: text that no file system can encode
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MissingFileError(f"{path} cannot be read: {reason}") from error

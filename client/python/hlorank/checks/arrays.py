@@ -1,0 +1,95 @@
+"""Arrays that callers pass: converted and checked, with errors that name the place."""
+
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hlorank.checks.errors import ConfigurationError, GraphFileError
+
+Error = type[ConfigurationError] | type[GraphFileError]
+
+
+NUMBERS = "expected integers or floats of at most 64 bits"
+_KINDS = {
+    "O": " (Python objects)",
+    "U": " (text)",
+    "S": " (text)",
+    "V": " (such as bfloat16)",
+    "c": " (complex numbers)",
+}
+
+
+def checked_numbers(array: np.ndarray, what: str, error: Error) -> np.ndarray:
+    """Returns an array of numbers as it is; raises ``error`` about ``what`` if it has others."""
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        kind = _KINDS.get(array.dtype.kind, "")
+        raise error(f"{what} has type `{array.dtype.str}`{kind}, {NUMBERS}")
+    return array
+
+
+def array_of(values: ArrayLike, what: str, error: Error) -> np.ndarray:
+    """Returns an array; raises ``error`` about ``what`` if lists differ in length."""
+    try:
+        return np.asarray(values)
+    except Exception as problem:  # arrays of other libraries raise errors of many types
+        raise error(f"{what} is not an array: {problem}") from problem
+
+
+def finite_floats(values: ArrayLike, what: str, axes: tuple[str, ...], error: Error) -> np.ndarray:
+    """Returns numbers as contiguous f32, with 0 in place of -0.
+
+    Raises:
+        error: if the array is empty or has other axes, or a value is not a finite f32; the message
+            names the place.
+    """
+    array = array_of(values, what, error)
+    if array.ndim != len(axes) or array.size == 0:
+        expected = ", ".join(f"{axis}s" for axis in axes)
+        raise error(
+            f"{what} has shape {list(array.shape)}, expected [{expected}], at least one of each"
+        )
+    if array.dtype.kind not in "biuf":
+        raise error(f"{what} has type {array.dtype}, expected numbers")
+    with np.errstate(over="ignore"):
+        floats = np.ascontiguousarray(array, "<f4") + np.float32(0)
+    broken = ~np.isfinite(floats)
+    if broken.any():
+        place = np.unravel_index(int(broken.argmax()), array.shape)
+        named = ", ".join(f"{axis} {number}" for axis, number in zip(axes, place, strict=True))
+        raise error(f"{what}: {named} is {array[place]}, expected a finite f32")
+    return floats
+
+
+_MIN = -(1 << 63)
+_MAX = (1 << 63) - 1
+
+
+def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
+    """Checks that an array has integers that fit i64, and returns it.
+
+    Floats with integer values are accepted, since TpuGraphs' files contain them.
+
+    Raises:
+        ConfigurationError: if a value is not such an integer; the message names its place.
+    """
+    array = array_of(values, what, ConfigurationError)
+    if array.dtype.kind == "i" or array.size == 0:
+        return array
+    if array.dtype.kind == "b":
+        return array.astype(np.int8)
+    if array.dtype.kind not in "uf":
+        raise ConfigurationError(f"{what} has type {array.dtype}, expected whole numbers")
+    broken = ~np.isfinite(array) | (array != np.rint(array))
+    if broken.any():
+        _refuse(array, what, int(broken.argmax()), "not a whole number")
+    for extreme in (array.argmin(), array.argmax()):
+        if not _MIN <= int(array.flat[extreme]) <= _MAX:
+            _refuse(array, what, int(extreme), "which does not fit 64 bits")
+    return array
+
+
+def _refuse(array: np.ndarray, what: str, number: int, reason: str) -> NoReturn:
+    """Raises an error about the element with the index ``number`` of the flattened array."""
+    place = [int(index) for index in np.unravel_index(number, array.shape)]
+    raise ConfigurationError(f"{what}{place} is {array.flat[number]}, {reason}")

@@ -1,0 +1,1 @@
+"""Graphs as a client holds and sends them."""

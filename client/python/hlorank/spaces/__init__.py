@@ -1,0 +1,1 @@
+"""Flat spaces of parameters, which need neither a graph nor a model."""

@@ -1,0 +1,257 @@
+"""Flat spaces of parameters, which need neither a graph nor a model."""
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hlorank.answers.tables import table
+from hlorank.checks.arguments import several, text, whole_number, wrong
+from hlorank.checks.errors import ArgumentError
+from hlorank.configurations.config_features import ConfigFeatures
+from hlorank.graphs.graph import Graph
+from hlorank.spaces.parameter import Parameter, Value, listed, parameter_of, value_of
+
+Configuration = Mapping[str, Value]
+"""A value for every parameter of a space."""
+Constraint = Callable[[dict[str, Value]], object]
+"""Returns whether a configuration is possible."""
+
+MAX_CONFIGURATIONS = 500_000
+"""The default of the server's ``--max-configs``."""
+MAX_COMBINATIONS = 5_000_000
+"""How many combinations constraints are asked about: some seconds."""
+
+
+class Space:
+    """The configurations of something with parameters, such as a kernel.
+
+    >>> space = Space("gemm", {"block_m": [16, 32, 64], "vectorize": [False, True]})
+    >>> len(space), space[1], space.number({"block_m": 64, "vectorize": False})
+    (6, {'block_m': 16, 'vectorize': True}, 4)
+
+    A server learns from a column of numbers for every parameter, in alphabetical order: True counts
+    as 1, False as 0, and text as its place in the list, from 0. So append further texts at the end
+    of a list: a server that keeps measurements keeps the numbers.
+
+    Args:
+        name: The name of the feature set: 1 to 128 printable ASCII characters.
+        parameters: The values of every parameter: numbers or booleans, or text.
+        constraints: Functions of a configuration that are true for those to consider, or one.
+        instance: What is tuned, if it is one of several with these parameters, such as a problem
+            size. Instances share no measurements.
+
+    Raises:
+        ArgumentError: if a value cannot be used, or there are no configurations or too many.
+        GraphFileError: if a name cannot be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Mapping[str, Iterable[Value]],
+        *,
+        constraints: Constraint | Iterable[Constraint] | None = None,
+        instance: str = "",
+    ):
+        _mapping(parameters, "parameters", "the values of every parameter")
+        if not parameters:
+            raise ArgumentError("the space has no parameters")
+        lists = [parameter_of(each, values) for each, values in parameters.items()]
+        self._take(name, lists, _combinations(lists, _constraints_of(constraints)), instance)
+
+    @classmethod
+    def from_configs(
+        cls, name: str, configs: Iterable[Configuration], *, instance: str = ""
+    ) -> "Space":
+        """Takes a list of configurations, each with the same parameters.
+
+        Texts are numbered in alphabetical order, so that the order of the list does not matter.
+
+        Raises:
+            ArgumentError: if configurations differ in their parameters, or one is listed twice.
+        """
+        rows = [_row(config, number) for number, config in enumerate(_listed(configs))]
+        names = list(rows[0])
+        for number, row in enumerate(rows):
+            if row.keys() != rows[0].keys():
+                raise ArgumentError(
+                    f"configuration {number} has the parameters {', '.join(row)}, "
+                    f"but configuration 0 has {', '.join(names)}"
+                )
+        lists = [_sorted_parameter(each, [row[each] for row in rows]) for each in names]
+        places = [[each.place(row[each.name]) for each in lists] for row in rows]
+        space = cls.__new__(cls)
+        space._take(name, lists, np.array(places, np.uint32), instance)
+        if len(space._numbers) < len(rows):
+            twice = next(number for number, row in enumerate(rows) if space.number(row) != number)
+            raise ArgumentError(f"configuration {twice} is listed twice: {rows[twice]}")
+        return space
+
+    def _take(
+        self, name: str, parameters: list[Parameter], places: np.ndarray, instance: str
+    ) -> None:
+        if not 0 < len(places) <= MAX_CONFIGURATIONS:
+            raise _wrong_size(len(places), MAX_CONFIGURATIONS, "configurations")
+        columns = sorted(parameter.name for parameter in parameters)
+        self.name = name
+        self.instance = instance
+        self.graph = Graph.from_feature_set(name, config_columns=columns, instance=instance)
+        """What stands for the space in calls about graphs."""
+        self._parameters = parameters
+        self._places = places
+        """u32 [configurations, parameters]: the place of each value in its parameter."""
+
+    @property
+    def parameters(self) -> dict[str, tuple[Value, ...]]:
+        """The values of every parameter."""
+        return {parameter.name: parameter.values for parameter in self._parameters}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> dict[str, Value]:
+        place = operator.index(number)
+        if not 0 <= place < len(self):
+            raise IndexError(f"configuration {place} does not exist, the space has {len(self)}")
+        places = zip(self._parameters, self._places[place].tolist(), strict=True)
+        return {parameter.name: parameter.values[each] for parameter, each in places}
+
+    def __iter__(self) -> Iterator[dict[str, Value]]:
+        return (self[number] for number in range(len(self)))
+
+    def __repr__(self) -> str:
+        of = f" of {self.instance!r}" if self.instance else ""
+        title = f"Space {self.name!r}{of}: {len(self):,} configurations"
+        rows = [(name, len(values), listed(values)) for name, values in self.parameters.items()]
+        return table(title, ("parameter", "values", "from"), rows, len(rows))
+
+    def number(self, configuration: Configuration | int) -> int:
+        """Returns the number of a configuration; a number stands for itself.
+
+        Raises:
+            ArgumentError: if the space does not have it; the message says why.
+        """
+        if isinstance(configuration, Mapping):
+            return self._number_of(configuration)
+        try:
+            return whole_number(configuration, "the configuration", most=len(self) - 1)
+        except ArgumentError as error:
+            expected = f"a value for each parameter, or a number below {len(self)}"
+            raise wrong("the configuration", configuration, expected) from error
+
+    def _number_of(self, configuration: Configuration) -> int:
+        if configuration.keys() != self.parameters.keys():
+            expected = f"the parameters {', '.join(self.parameters)}"
+            raise wrong("the configuration", configuration, expected)
+        places = [parameter.place(configuration[parameter.name]) for parameter in self._parameters]
+        number = self._numbers.get(np.array(places, np.uint32).tobytes())
+        if number is None:
+            expected = "one that the constraints, or the list, allow"
+            raise wrong("the configuration", configuration, expected)
+        return number
+
+    @cached_property
+    def _numbers(self) -> dict[bytes, int]:
+        """The number of each configuration by its places; the first one, if it is there twice."""
+        numbers: dict[bytes, int] = {}
+        for number, places in enumerate(self._places):
+            numbers.setdefault(places.tobytes(), number)
+        return numbers
+
+    def configurations(self, chosen: Iterable[Configuration | int] | None = None) -> ConfigFeatures:
+        """Returns what a call about ``graph`` takes: all configurations, or those chosen."""
+        if chosen is None:
+            return self._all
+        numbers = [self.number(each) for each in several(chosen, "chosen", "configurations")]
+        return self._packed(self._places[numbers])
+
+    @cached_property
+    def _all(self) -> ConfigFeatures:
+        return self._packed(self._places)
+
+    def _packed(self, places: np.ndarray) -> ConfigFeatures:
+        columns = {
+            parameter.name: parameter.numbers[column]
+            for parameter, column in zip(self._parameters, places.T, strict=True)
+        }
+        values = np.stack([columns[name] for name in sorted(columns)], axis=1)
+        return ConfigFeatures(values[:, None, :])
+
+
+def _combinations(lists: list[Parameter], constraints: list[Constraint]) -> np.ndarray:
+    """Returns the places of all combinations, the last parameter changing fastest."""
+    sizes = [len(parameter.values) for parameter in lists]
+    limit = MAX_COMBINATIONS if constraints else MAX_CONFIGURATIONS
+    if prod(sizes) > limit:
+        raise _wrong_size(prod(sizes), limit, "combinations")
+    if not constraints:
+        return np.indices(sizes, np.uint32).reshape(len(sizes), -1).T.copy()
+    names = [parameter.name for parameter in lists]
+    every = zip(product(*map(range, sizes)), product(*(each.values for each in lists)), strict=True)
+    possible = [
+        places
+        for places, values in every
+        if _is_possible(dict(zip(names, values, strict=True)), constraints)
+    ]
+    return np.array(possible, np.uint32).reshape(-1, len(sizes))
+
+
+def _is_possible(configuration: dict[str, Value], constraints: list[Constraint]) -> bool:
+    try:
+        return all(constraint(configuration) for constraint in constraints)
+    except Exception as error:  # the caller's function may raise anything
+        raise ArgumentError(f"a constraint failed for {configuration}: {error!r}") from error
+
+
+def _constraints_of(constraints: Any) -> list[Constraint]:
+    if constraints is None:
+        return []
+    given = [constraints] if callable(constraints) else several(constraints, "constraints", _TESTS)
+    for number, constraint in enumerate(given):
+        if not callable(constraint):
+            raise wrong(f"constraints[{number}]", constraint, _TESTS)
+    return given
+
+
+_TESTS = "functions of a configuration"
+
+
+def _mapping(value: Any, what: str, expected: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise wrong(what, value, expected)
+    return value
+
+
+def _listed(configs: Iterable[Configuration]) -> list[Any]:
+    rows = several(configs, "configs", "configurations")
+    if not rows:
+        raise ArgumentError("configs is empty, expected at least one configuration")
+    return rows
+
+
+def _row(config: Any, number: int) -> dict[str, Value]:
+    given = _mapping(config, f"configs[{number}]", "a configuration")
+    if not given:
+        raise ArgumentError(f"configs[{number}] has no parameters")
+    return {text(name, "the parameter"): value_of(value, name) for name, value in given.items()}
+
+
+def _sorted_parameter(name: str, values: list[Value]) -> Parameter:
+    try:
+        return Parameter(name, tuple(sorted(set(values))))
+    except TypeError as error:  # text and numbers have no order
+        raise ArgumentError(f"the parameter {name!r} has text beside numbers") from error
+
+
+def _wrong_size(found: int, limit: int, what: str) -> ArgumentError:
+    if found == 0:
+        return ArgumentError("the constraints exclude every combination")
+    return ArgumentError(
+        f"the space has {found:,} {what}, and at most {limit:,} are possible: give fewer values, "
+        "or list the configurations to consider with Space.from_configs"
+    )

@@ -1,0 +1,90 @@
+"""Choices of PyTorch Inductor's autotuning, by what was measured before."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from torch._inductor.ir import ChoiceCaller
+from torch._inductor.select_algorithm import (
+    ExternKernelCaller,
+    add_feedback_saver,
+    add_preprocessing_fn,
+)
+
+from hlorank import Result
+from hlorank.tuners.proposals import Proposals
+from hlorank.tuners.rows import Row, number_of, result_of, row_of
+
+_SPACE = "inductor"
+_ANNOTATION = "hlorank"
+"""Where a choice keeps its instance from before it is measured until after."""
+_COUNTER = "_0123456789"
+
+
+class Choices(Proposals):
+    """Keeps the choices that are fastest by what was measured, and reports new times.
+
+    >>> Choices(Client("127.0.0.1:7070"), "H100, torch 2.15").install()
+    >>> torch.compile(model, mode="max-autotune")
+
+    What is tuned is known by the inputs of the operation: sizes, strides and types. Kernels of
+    libraries, such as cuBLAS, and the first choice are always kept. If nothing is known, all
+    choices are. It takes the arguments of ``Proposals``.
+    """
+
+    def install(self) -> None:
+        """Adds both functions to Inductor."""
+        add_preprocessing_fn(self.preprocess)
+        add_feedback_saver(self.feedback)
+
+    def preprocess(self, choices: list[ChoiceCaller]) -> list[ChoiceCaller]:
+        """Returns the choices to measure, in their order."""
+        if len(choices) < 2:
+            return choices
+        instance = _instance(choices[0])
+        for choice in choices:
+            choice.annotations[_ANNOTATION] = instance
+        best = self.best(_SPACE, instance, [*map(_row, choices)])
+        libraries = [n for n, each in enumerate(choices) if isinstance(each, ExternKernelCaller)]
+        return [choices[number] for number in sorted({0, *best, *libraries})] if best else choices
+
+    def feedback(
+        self,
+        timings: Mapping[ChoiceCaller, float],
+        name: str,
+        input_nodes: Sequence[object],
+        choices: Sequence[ChoiceCaller],
+        profiled_time: object,
+        precompile_times: object,
+    ) -> None:
+        """Reports the times in milliseconds, as Inductor's feedback has them: infinite for a
+        choice that does not compile or run."""
+        measured: dict[str, list[tuple[Row, Result]]] = {}
+        for choice, milliseconds in timings.items():
+            instance = str(choice.annotations.get(_ANNOTATION) or _instance(choice))
+            pairs = measured.setdefault(instance, [])
+            pairs.append((_row(choice), result_of(milliseconds / 1e3)))
+        for instance, pairs in measured.items():
+            self.report(_SPACE, instance, pairs)
+
+
+def _instance(choice: ChoiceCaller) -> str:
+    inputs = [
+        (tuple(node.get_size()), tuple(node.get_stride()), node.get_dtype())
+        for node in choice.input_nodes
+    ]
+    return f"{inputs} {choice.layout.dtype}"
+
+
+def _row(choice: ChoiceCaller) -> dict[str, float]:
+    """Returns the columns of every kind of choice: those that it lacks are 0."""
+    info = choice.info_dict()
+    template = choice.name.rstrip(_COUNTER)
+    identity = (template, choice.description, sorted(info.items()))
+    known = {name: info.get(name, 0) for name in ("num_warps", "num_stages")}
+    sizes = [int(size) for size in re.findall(r"-?\d+", str(info.get("tile_shape", "")))]
+    tile = sizes if len(sizes) == 3 else [0, 0, 0]
+    return {
+        "template": number_of(template),
+        "identity": number_of(identity),
+        **row_of(known | dict(zip(("tile_m", "tile_k", "tile_n"), tile, strict=True))),
+    }

@@ -1,0 +1,128 @@
+"""A strategy of Kernel Tuner that asks a server what to measure next, and reports the times."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from kernel_tuner.interface import strategy_map
+from kernel_tuner.strategies.common import CostFunc
+from kernel_tuner.util import CompilationFailedConfig, InvalidConfig, StopCriterionReached
+
+from hlorank import ArgumentError, Client, Fallback, Space, SpaceSearch
+from hlorank.tuners.rows import result_of
+
+_FALLBACK = "genetic_algorithm"
+"""The strategy of Kernel Tuner that goes on if the server is away."""
+_CANDIDATES = 20_000
+"""Maximum number of configurations that every call sends."""
+_MILLISECOND = 1e-3
+
+
+class Strategy:
+    """Searches a kernel's space by what a server knows of it.
+
+    >>> strategy = Strategy(Client("127.0.0.1:7070"), target="this machine, gcc")
+    >>> tune_kernel("add", source, n, arguments, parameters, lang="C", strategy=strategy)
+
+    If the server keeps measurements, the first configuration is the fastest one that is known, also
+    of other users; what was measured is not measured again. Of a space of more than 20,000
+    configurations, a part is drawn, the same for every run. If the server is away, there is one
+    warning, and Kernel Tuner's genetic algorithm goes on from the best that was found. Ctrl-C ends
+    a run with what was measured. An error that ends Kernel Tuner's other strategies, such as a
+    wrong result, ends this one as well.
+
+    Args:
+        client: The server.
+        target: What run times are measured on: device, compiler and flags. Never mix targets.
+        kernel: The name under which measurements are kept; by default that of the kernel.
+        instance: What is tuned; by default the problem size. Name it if arguments other than the
+            problem size change run times.
+        options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        target: str,
+        *,
+        kernel: str | None = None,
+        instance: str | None = None,
+        **options: Any,
+    ):
+        self._client = client
+        self._options: dict[str, Any] = {"target": target} | options
+        self._options.setdefault("fallback", Fallback(f"{_FALLBACK} goes on"))
+        self._kernel = kernel
+        self._instance = instance
+
+    def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
+        """Is called by Kernel Tuner, and returns the results of all measurements.
+
+        Raises:
+            ArgumentError: if the objective is not the shortest time, or a parameter is neither a
+                number, a boolean nor text.
+        """
+        objective = list(tuning_options.objective), list(tuning_options.objective_higher_is_better)
+        if objective != (["time"], [False]):
+            raise ArgumentError(f"objective is {tuning_options.objective}, expected time")
+        names = list(searchspace.tune_params)
+        search = self._client.search(self._space(searchspace, runner), **self._options)
+        cost = CostFunc(searchspace, tuning_options, runner, snap=False)
+        results: list[dict[str, Any]] = cost.results
+        try:
+            for configuration in _proposals(search):
+                known = len(results)
+                try:
+                    cost([configuration[name] for name in names])
+                finally:  # the last measurement comes with the end of the budget
+                    for result in results[known:]:
+                        search.report(configuration, **_outcome(result))
+        except (StopCriterionReached, KeyboardInterrupt):
+            return results
+        if not search.is_lost:
+            return results
+        if search.best is not None:
+            tuning_options.strategy_options["x0"] = [search.best[0][name] for name in names]
+        found = strategy_map[_FALLBACK].tune(searchspace, runner, tuning_options)
+        return results + list(found)
+
+    def _space(self, searchspace: Any, runner: Any) -> Space:
+        rows = searchspace.list
+        if len(rows) > _CANDIDATES:
+            # The same ones for every run, so that runs go on from each other.
+            rows = random.Random(0).sample(rows, _CANDIDATES)
+        name = runner.kernel_options.kernel_name if self._kernel is None else self._kernel
+        size = runner.kernel_options.problem_size
+        instance = _instance_of(size) if self._instance is None else self._instance
+        configurations = [dict(zip(searchspace.tune_params, row, strict=True)) for row in rows]
+        return Space.from_configs(name, configurations, instance=instance)
+
+
+def _proposals(search: SpaceSearch) -> Iterator[dict[str, Any]]:
+    """What to measure: the best that is known, and then what a server suggests."""
+    known = search.predicted_best()
+    if known is not None:
+        yield known
+    while suggested := search.suggest():
+        yield from suggested
+
+
+def _outcome(result: dict[str, Any]) -> dict[str, Any]:
+    """Returns what to report of a result, in which an error stands instead of the objective."""
+    match result.get("__error__"):
+        case None:
+            repeats = max(1, len(result.get("times", ())))
+            one = result_of(_MILLISECOND * result["time"], "crash", repeats)
+            return {"failure": one.failure} if one.failure else vars(one) | {"failure": None}
+        case CompilationFailedConfig() | InvalidConfig():
+            return {"failure": "compile"}
+        case _:
+            return {"failure": "crash"}
+
+
+def _instance_of(problem_size: Any) -> str:
+    """Returns a problem size as text, such as ``512x512``; a function of parameters has none."""
+    if callable(problem_size):
+        return ""
+    sizes = problem_size if isinstance(problem_size, tuple | list) else (problem_size,)
+    return "x".join(map(str, sizes))

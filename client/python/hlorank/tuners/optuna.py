@@ -1,0 +1,180 @@
+"""A sampler of Optuna that asks a server what to try next, and reports the run times."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from math import prod
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
+from hlorank.spaces.parameter import Value
+from hlorank.tuners.rows import result_of
+
+_COMBINATIONS = 10_000
+_VALUES = 64
+SearchSpace = dict[str, BaseDistribution]
+
+
+class Sampler(BaseSampler):
+    """Samples parameters by what a server knows of run times; the objective is seconds.
+
+    >>> sampler = Sampler(Client("127.0.0.1:7070"), "this machine", "matmul")
+    >>> optuna.create_study(sampler=sampler).optimize(objective, n_trials=50)
+
+    A range of more than 64 values, such as one of floats, has 64 that are evenly spaced on its
+    scale. The server chooses from all combinations, or from 10,000 of them, the same ones in every
+    study, so that studies go on from each other. Failed and pruned trials are failures. If the
+    server is away, there is one warning, and Optuna's TPE goes on.
+
+    Args:
+        client: The server.
+        target: What run times are measured on: hardware, compiler and flags. Never mix targets.
+        name, instance: As of a ``hlorank.Space``: what is tuned, and its problem size.
+        search_space: The parameters; None to take them from the first trial, which is TPE's.
+        options: Of ``Client.search``: ``other_targets``, ``all_other_targets``, ``seed``.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        target: str,
+        name: str,
+        *,
+        instance: str = "",
+        search_space: SearchSpace | None = None,
+        **options: Any,
+    ):
+        self._given = search_space
+        self._seen = IntersectionSearchSpace()
+        self._tpe = TPESampler(seed=options.get("seed", 0))
+        options = {"fallback": Fallback("TPE goes on")} | options
+        self._search_of: Callable[[Space], SpaceSearch] = partial(
+            client.search, target=target, **options
+        )
+        self._names = name, instance
+        self._turn = Lock()  # threads of a study share the sampler
+        self._searched: SearchSpace = {}
+        self._columns: dict[str, dict[Any, Value]] = {}
+        """The values of the space by those of Optuna"""
+        self._search: SpaceSearch | None = None
+        self._crashed: list[Mapping[str, Any]] = []
+        """Parameters of failed trials. Ctrl-C fails a trial, too, but no further one follows."""
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> SearchSpace:
+        """Returns the parameters that the server chooses.
+
+        Raises:
+            ArgumentError: if the study does not minimize one value.
+        """
+        if study.directions != [StudyDirection.MINIMIZE]:
+            raise ArgumentError(f"the study has {study.directions}, expected to minimize seconds")
+        found = self._seen.calculate(study) if self._given is None else self._given
+        return {name: found[name] for name in sorted(found) if not found[name].single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: SearchSpace
+    ) -> dict[str, Any]:
+        """Returns what the server suggests; nothing if it is away, or has nothing left."""
+        with self._turn:
+            if not search_space:
+                return {}
+            found: Mapping[str, Value] | None = None
+            if self._search is None or search_space != self._searched:
+                self._search = self._begin(study, search_space)
+                found = self._search.predicted_best()
+            while self._crashed:
+                self._report(self._crashed.pop(), Result(failure="crash"))
+            found = found or next(iter(self._search.suggest()), {})
+            return {name: self._value(name, value) for name, value in found.items()}
+
+    def sample_independent(self, *arguments: Any, **named: Any) -> Any:
+        """Samples a parameter by TPE."""
+        return self._tpe.sample_independent(*arguments, **named)
+
+    def after_trial(
+        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """Reports a trial, if it is one of the combinations.
+
+        Its state decides: the value of a pruned trial is an intermediate one.
+        """
+        with self._turn:
+            if state is TrialState.COMPLETE and values:
+                self._report(trial.params, result_of(values[0], "wrong_result"))
+            elif state is TrialState.PRUNED:
+                self._report(trial.params, Result(failure="timeout"))
+            elif state is TrialState.FAIL:
+                self._crashed.append(trial.params)
+
+    def _begin(self, study: Study, search_space: SearchSpace) -> SpaceSearch:
+        self._columns = {name: _column(each) for name, each in search_space.items()}
+        name, instance = self._names
+        space = Space.from_configs(name, _combinations(self._columns), instance=instance)
+        self._search = search = self._search_of(space)
+        self._searched = search_space
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            self._report(trial.params, result_of(trial.values[0], "wrong_result"))
+        return search
+
+    def _report(self, params: Mapping[str, Any], result: Result) -> None:
+        try:
+            row = {name: self._columns[name][params[name]] for name in self._searched}
+        except KeyError:  # such as a trial of TPE, between the values of the space
+            return
+        if self._search is None:
+            return
+        try:
+            number = self._search.space.number(row)
+        except ArgumentError:  # one of the combinations that were not drawn
+            return
+        seconds = None if result.failure else result.seconds
+        self._search.report(number, seconds, failure=result.failure)
+
+    def _value(self, name: str, value: Value) -> Any:
+        return next(own for own, each in self._columns[name].items() if each == value)
+
+
+def _column(each: BaseDistribution) -> dict[Any, Value]:
+    """Returns the values of a parameter, and what the space has for each.
+
+    Optuna's categories may be None, and numbers beside text; they count as text then.
+    """
+    values = _values(each)
+    are_texts = all(isinstance(value, str) for value in values)
+    are_numbers = all(isinstance(value, int | float) for value in values)
+    is_plain = are_texts or (
+        are_numbers and len({float(np.float32(one)) for one in values}) == len(values)
+    )
+    return {value: value if is_plain else repr(value) for value in values}
+
+
+def _combinations(columns: Mapping[str, Mapping[Any, Value]]) -> list[dict[str, Value]]:
+    lists = [list(column.values()) for column in columns.values()]
+    if prod(map(len, lists)) <= _COMBINATIONS:
+        rows = list(product(*lists))
+    else:
+        draw = np.random.default_rng(0)
+        drawn = [[each[i] for i in draw.integers(len(each), size=_COMBINATIONS)] for each in lists]
+        rows = list(dict.fromkeys(zip(*drawn, strict=True)))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _values(each: Any) -> list[Any]:
+    if isinstance(each, CategoricalDistribution):
+        return list(dict.fromkeys(each.choices))  # equal ones are one for Optuna, too
+    if each.step and (each.high - each.low) / each.step < _VALUES:
+        count = round((each.high - each.low) / each.step) + 1
+        return [each.low + place * each.step for place in range(count)]
+    spaced = (np.geomspace if each.log else np.linspace)(each.low, each.high, _VALUES)
+    if each.step:
+        spaced = each.low + np.unique(np.rint((spaced - each.low) / each.step)) * each.step
+    is_whole = isinstance(each, IntDistribution)
+    return [int(value) if is_whole else value for value in spaced.tolist()]

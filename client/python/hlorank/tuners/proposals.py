@@ -1,0 +1,128 @@
+"""What adapters share whose tuners take a shorter list of configurations instead of suggestions."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import chain, islice, zip_longest
+from statistics import fmean
+
+from hlorank import Client, ConfigFeatures, Experience, Fallback, Kept, Result
+from hlorank.checks.arguments import whole_number
+from hlorank.configurations.adapt import Adapt
+from hlorank.tuners.rows import Row, configurations_of_rows, graph_of_rows
+from hlorank.wire import defaults
+
+
+class Proposals:
+    """Proposes the rows that are fastest by what was measured; threads may share one.
+
+    Args:
+        client: A client of the server, which needs no model but has to keep measurements.
+        target: What run times are measured on: hardware, compiler and flags. Never mix targets.
+        top_k: How many configurations of a space to propose.
+        other_targets: At most 16 targets whose stored measurements say what to expect on this one.
+        all_other_targets: Whether to use all other targets that have measurements.
+        timeout: Maximum seconds of a call, retries included.
+        fallback: What goes on if the server is away.
+
+    Raises:
+        ArgumentError: if an argument cannot be used; the message names it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        target: str,
+        *,
+        top_k: int = 16,
+        other_targets: Sequence[str] = (),
+        all_other_targets: bool = False,
+        timeout: float | str | None = defaults.ADAPTER_TIMEOUT,
+        fallback: Fallback | None = None,
+    ):
+        self._top_k = whole_number(top_k, "top_k", least=1)
+        Adapt(target, other_targets=other_targets, all_other_targets=all_other_targets)
+        self._kept = Kept(target)
+        self._experiences: dict[tuple[str, str, tuple[str, ...]], Experience[Row]] = {}
+        self._experience = partial(
+            Experience[Row],
+            client,
+            kept=self._kept,
+            other_targets=other_targets,
+            all_other_targets=all_other_targets,
+            timeout=timeout,
+            fallback=fallback or Fallback("tuning goes on without it"),
+        )
+
+    def best(self, name: str, instance: str, rows: Sequence[Row]) -> list[int]:
+        """Returns the numbers of at most ``top_k`` rows, fastest first; none if nothing is known.
+
+        Every other one is the next of those measured, and the others are the next of those
+        predicted. Equal rows count once.
+
+        Args:
+            name: The name of the space.
+            instance: What is tuned, if it is one of several with this space.
+            rows: The configurations, all with the same parameters.
+        """
+        columns = sorted(rows[0])
+        experience = self._of(name, instance, columns)
+        values = [tuple(row[column] for column in columns) for row in rows]
+        first = {value: place for place, value in reversed([*enumerate(values)])}
+        places = sorted(first.values())
+        distinct = configurations_of_rows(columns, [rows[place] for place in places])
+        ranking = experience.rank(distinct, min(2 * self._top_k, len(places)))
+        if ranking is None or ranking.adaptation is None or not ranking.adaptation.rests_on:
+            return []
+        times = self._times(experience)
+        # What is learned may smooth over a row that is fast for no visible reason.
+        known = [first[value] for value in times if value in first and times[value] is not None]
+        predicted = [places[number] for number in ranking.best.tolist()]
+        both = chain.from_iterable(zip_longest(known, predicted))
+        failed = {first[value] for value in times if value in first and times[value] is None}
+        ran = (place for place in both if place is not None and place not in failed)
+        return list(islice(dict.fromkeys(ran), self._top_k))
+
+    def measured(
+        self, name: str, instance: str, parameters: Iterable[str]
+    ) -> list[dict[str, float]]:
+        """Returns the rows of a space that ran on the target, fastest first."""
+        columns = sorted(parameters)
+        times = self._times(self._of(name, instance, columns))
+        return [
+            dict(zip(columns, values, strict=True))
+            for values, seconds in times.items()
+            if seconds is not None
+        ]
+
+    def report(self, name: str, instance: str, measured: Iterable[tuple[Row, Result]]) -> None:
+        """Reports what came of measuring rows; if the server is away, with a later report."""
+        pairs = list(measured)
+        if pairs:
+            experience = self._of(name, instance, sorted(pairs[0][0]))
+            experience.add([row for row, _ in pairs], [result for _, result in pairs])
+
+    def flush(self) -> int:
+        """Sends the reports that were not sent yet; returns how many measurements are left."""
+        for experience in self._experiences.values():
+            experience.report()
+        return sum(experience.unreported for experience in self._experiences.values())
+
+    def _of(self, name: str, instance: str, columns: Sequence[str]) -> Experience[Row]:
+        key = name, instance, tuple(columns)
+        if key not in self._experiences:
+            graph = graph_of_rows(name, instance, columns)
+            convert = partial(configurations_of_rows, columns)
+            self._experiences[key] = self._experience(graph, convert)
+        return self._experiences[key]
+
+    def _times(self, experience: Experience[Row]) -> dict[tuple[float, ...], float | None]:
+        """Returns the mean time of each row that the server keeps, fastest first; None if it
+        failed."""
+        times: dict[tuple[float, ...], list[float]] = {}
+        for kept in experience.kept_measurements() or ():
+            if isinstance(kept.configurations, ConfigFeatures):
+                rows = kept.configurations.values()[:, 0, :].tolist()
+                for row, seconds in zip(rows, kept.seconds.tolist(), strict=True):
+                    times.setdefault(tuple(row), []).extend([seconds] if seconds > 0 else [])
+        means = {row: fmean(each) if each else None for row, each in times.items()}
+        return dict(sorted(means.items(), key=lambda pair: (pair[1] is None, pair[1] or 0.0)))

@@ -1,0 +1,1 @@
+"""What goes over the wire: messages, addresses, channels, statuses and retries."""

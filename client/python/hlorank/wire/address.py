@@ -1,0 +1,121 @@
+"""Addresses of servers, and what authenticates a client there."""
+
+import re
+from typing import Any
+
+import grpc
+
+from hlorank.checks.arguments import shown
+from hlorank.checks.errors import ArgumentError
+
+_NATIVE = ("unix", "unix-abstract", "dns", "ipv4", "ipv6", "vsock", "xds")
+"""Schemes that gRPC resolves itself; their addresses are passed on as they are."""
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^\s\[\]:/@?#]+)(?::([^:/]*))?")
+_EXAMPLE = "for example 127.0.0.1:7070 or https://ranker.example:7070"
+_HTTPS_PORT = "443"
+
+
+def host_and_port(address: str) -> str:
+    """Converts an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070`` for gRPC.
+
+    Raises:
+        ArgumentError: if it is no address; the message says what is missing.
+    """
+    given = _text(address)
+    scheme, separator, rest = given.partition("://")
+    if separator and scheme.lower() in ("http", "https"):
+        return _host_and_port(given, rest.rstrip("/"), scheme.lower())
+    native = given.partition(":")[0].lower()
+    if native in _NATIVE and not _is_port(given.partition(":")[2]):
+        return _native(given)
+    if separator:
+        raise _wrong(given, "only http:// and https:// are supported")
+    return _host_and_port(given, given.rstrip("/"), "")
+
+
+def _text(address: Any) -> str:
+    if not isinstance(address, str):
+        raise ArgumentError(f"the address is {shown(address)}, expected text, {_EXAMPLE}")
+    if not address.strip():
+        raise ArgumentError(f"the address is empty, expected HOST:PORT, {_EXAMPLE}")
+    if any(letter.isspace() or not letter.isprintable() for letter in address):
+        raise ArgumentError(f"cannot connect to {address!r}: it contains white space, {_EXAMPLE}")
+    return address
+
+
+def _native(address: str) -> str:
+    if not address.partition(":")[2].strip("/"):
+        raise _wrong(address, "nothing follows the scheme")
+    return address
+
+
+def _host_and_port(address: str, authority: str, scheme: str) -> str:
+    if authority.count(":") > 1 and not authority.startswith("["):
+        raise _wrong(address, "an IPv6 address needs brackets, as in [::1]:7070")
+    found = _AUTHORITY.fullmatch(authority)
+    if found is None:
+        raise _wrong(address, "expected HOST:PORT and nothing else")
+    host, port = found.groups()
+    if port is None and scheme == "https":
+        port = _HTTPS_PORT
+    if not port:
+        raise _wrong(address, "the port is missing")
+    if not _is_port(port):
+        raise _wrong(address, f"the port '{port}' is not a number from 1 to 65535")
+    return f"{host}:{port}"
+
+
+def _is_port(text: str) -> bool:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 5
+    return is_number and 1 <= int(text) <= 65_535
+
+
+def _wrong(address: str, reason: str) -> ArgumentError:
+    return ArgumentError(f"cannot connect to {address}: {reason}, {_EXAMPLE}")
+
+
+def channel_credentials(
+    address: str, credentials: grpc.ChannelCredentials | None
+) -> grpc.ChannelCredentials | None:
+    """Returns the credentials of a TLS connection; None for no TLS."""
+    if credentials is not None and not isinstance(credentials, grpc.ChannelCredentials):
+        raise ArgumentError(
+            f"credentials is {shown(credentials)}, expected grpc.ssl_channel_credentials(...) "
+            "or None"
+        )
+    if address.lower().startswith("https://"):
+        return credentials or grpc.ssl_channel_credentials()
+    if credentials is not None and address.lower().startswith("http://"):
+        raise ArgumentError(f"credentials need TLS: connect to https{address[4:]}")
+    return credentials
+
+
+def authorization(token: str | None) -> tuple[tuple[str, str], ...]:
+    """Returns the header with a token, without the white space around it; none for None.
+
+    Files, variables and secrets hold a token with the end of its line. The message of an error
+    does not contain the token.
+
+    Raises:
+        ArgumentError: if it is no text, is empty, or cannot be sent in a header.
+    """
+    if token is None:
+        return ()
+    return (("authorization", f"Bearer {_checked_token(token)}"),)
+
+
+def _checked_token(token: Any) -> str:
+    if isinstance(token, bytes | bytearray):
+        raise ArgumentError("the token is bytes, expected text: pass token.decode()")
+    if not isinstance(token, str):
+        raise ArgumentError(f"the token is a {type(token).__name__}, expected text or None")
+    stripped = token.strip()
+    if not stripped:
+        raise ArgumentError("the token is empty: pass None to send none")
+    for place, letter in enumerate(stripped):
+        if not " " <= letter <= "~":
+            raise ArgumentError(
+                f"the token cannot be sent: its character {place + 1} is {letter!r}, expected one "
+                "line of printable ASCII characters"
+            )
+    return stripped

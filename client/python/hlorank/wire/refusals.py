@@ -1,0 +1,75 @@
+"""Statuses of failed calls as errors of the client."""
+
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
+
+from hlorank.checks.errors import (
+    DeadlineError,
+    InvalidRequestError,
+    NotFoundError,
+    OverloadedError,
+    PreconditionError,
+    RefusedError,
+    UnavailableError,
+    UnsupportedError,
+)
+
+_DETAILS = "grpc-status-details-bin"
+_ERROR_OF_CODE = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
+    grpc.StatusCode.FAILED_PRECONDITION: PreconditionError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineError,
+    grpc.StatusCode.UNIMPLEMENTED: UnsupportedError,
+}
+_OTHER_PROGRAM = (
+    "what answers is no server of hlorank, or one that is older than this client: look at the "
+    "address, and compare `hlorank-server --version` with `pip show hlorank`"
+)
+_NO_GRPC = ("http1.x", "Failed parsing HTTP/2", "Received http2 header with status")
+"""What gRPC says if an HTTP/1 server, or something else, answers."""
+
+
+def refused(error: Any) -> RefusedError:
+    """Converts a ``grpc.RpcError`` with the details in its trailers."""
+    details = _details(error)
+    info = details.get("ErrorInfo")
+    retry = details.get("RetryInfo")
+    violations = details["BadRequest"].field_violations if "BadRequest" in details else ()
+    code = error.code()
+    message = error.details() or ""
+    if info is None and _is_other_program(code, message):
+        # An answer that says so is no reason to ask again until the deadline.
+        code = grpc.StatusCode.UNIMPLEMENTED
+        message = f"{message}: {_OTHER_PROGRAM}"
+    return _ERROR_OF_CODE.get(code, RefusedError)(
+        code,
+        message,
+        reason=info.reason if info else None,
+        fields=tuple(violation.field for violation in violations),
+        retry_after=retry.retry_delay.ToNanoseconds() / 1e9 if retry else None,
+    )
+
+
+def _is_other_program(code: grpc.StatusCode, message: str) -> bool:
+    return code is grpc.StatusCode.UNIMPLEMENTED or any(sign in message for sign in _NO_GRPC)
+
+
+def _details(error: Any) -> dict[str, Any]:
+    """Returns the ``google.rpc`` messages that accompany a status, by name."""
+    # Both transports iterate over pairs, although one of them has the type of a mapping.
+    trailers = dict(iter(error.trailing_metadata() or ()))
+    found = {}
+    try:
+        for packed in status_pb2.Status.FromString(trailers.get(_DETAILS, b"")).details:
+            kind = getattr(error_details_pb2, packed.type_url.rpartition(".")[2], None)
+            if kind is not None:
+                found[kind.DESCRIPTOR.name] = kind.FromString(packed.value)
+    except DecodeError:
+        pass  # code and message remain
+    return found

@@ -1,0 +1,344 @@
+"""Channels of gRPC: one that blocks the calling thread, and one for asyncio.
+
+Both have the same methods, so that the calls are written once, for asyncio, and the others are
+generated from them. Threads may share a channel, since gRPC's are safe to share. None survives a
+fork: gRPC's own threads do not exist in the child, where a call would wait for ever, so a call in
+another process than that of the client is refused.
+"""
+
+import asyncio
+import os
+import threading
+import time
+from asyncio import Lock as AsyncLock
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import RLock as SyncLock
+from typing import Any, Generic, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from hlorank.checks.arguments import message_size, seconds
+from hlorank.checks.errors import ClosedError, RefusedError
+from hlorank.wire.refusals import refused
+
+__all__ = ["AsyncExchange", "AsyncLock", "AsyncTransport", "Channel", "Metadata", "Method"]
+__all__ += ["SyncExchange", "SyncLock", "SyncTransport"]
+
+T = TypeVar("T")
+Response = TypeVar("Response", bound=Message)
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+_LONGEST_CONNECT = 86_400.0
+"""Seconds of the longest attempt to connect."""
+
+
+@dataclass(frozen=True)
+class Method(Generic[Response]):
+    """A method of the server and its response; requests are serialized by the caller."""
+
+    name: str
+    """``Service/Method``"""
+    response: type[Response]
+
+    @property
+    def path(self) -> str:
+        """What gRPC calls."""
+        return f"/hlorank.v1.{self.name}"
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How to open a channel."""
+
+    address: str
+    credentials: grpc.ChannelCredentials | None
+    options: tuple[tuple[str, int], ...]
+    headers: Metadata
+    """Sent with every call."""
+
+    @classmethod
+    def of(
+        cls,
+        address: str,
+        credentials: grpc.ChannelCredentials | None,
+        headers: Metadata,
+        connect_timeout: float | str,
+        message_bytes: int | str,
+    ) -> "Channel":
+        """Checks the options of a channel; windows and keep-alive match the Rust client."""
+        longest = seconds(connect_timeout, "connect_timeout")
+        connect = _LONGEST_CONNECT if longest is None else min(longest, _LONGEST_CONNECT)
+        size = message_size(message_bytes, "message_bytes")
+        options = (
+            ("grpc.max_send_message_length", size),
+            ("grpc.max_receive_message_length", size),
+            # Maximum duration of an attempt to connect, and the pauses between attempts.
+            ("grpc.min_reconnect_backoff_ms", max(1, int(connect * 1000))),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 2_000),
+            ("grpc.keepalive_time_ms", 10_000),
+            ("grpc.keepalive_timeout_ms", 10_000),
+            ("grpc.http2.lookahead_bytes", 8 << 20),
+            # Proxies from the environment are meant for the web, and would also proxy loopback.
+            ("grpc.enable_http_proxy", 0),
+        )
+        return cls(address, credentials, options, headers)
+
+
+class SyncTransport:
+    """A channel that blocks the calling thread."""
+
+    def __init__(self, channel: Channel):
+        self._headers = channel.headers
+        self._process = os.getpid()
+        self._is_closed = False
+        self._calls: dict[str, Callable[..., Any]] = {}
+        if channel.credentials is None:
+            self._channel = grpc.insecure_channel(channel.address, channel.options)
+        else:
+            self._channel = grpc.secure_channel(
+                channel.address, channel.credentials, channel.options
+            )
+
+    def call(
+        self, method: Method[Response], message: bytes, metadata: Metadata, timeout: float | None
+    ) -> Response:
+        """Sends a request and returns the response. Raises RefusedError."""
+        if method.name not in self._calls:
+            answers = method.response.FromString
+            self._calls[method.name] = self._channel.unary_unary(method.path, None, answers)
+        call = self._calls[method.name]
+        _check_process(self._process)
+        try:
+            answer: Response = call(message, timeout=timeout, metadata=self._headers + metadata)
+        except grpc.RpcError as error:
+            raise refused(error) from None
+        except ValueError as error:  # what a closed channel raises
+            if self._is_closed:
+                raise ClosedError("the client is closed") from error
+            raise
+        return answer
+
+    def open(
+        self, method: Method[Response], metadata: Metadata, timeout: float | None
+    ) -> "SyncExchange[Response]":
+        """Opens a stream."""
+        if self._is_closed:
+            raise ClosedError("the client is closed")
+        _check_process(self._process)
+        stream: Callable[..., Any] = self._channel.stream_stream(
+            method.path, None, method.response.FromString
+        )
+        return SyncExchange(stream, self._headers + metadata, timeout)
+
+    def pause(self, seconds: float) -> None:
+        """Waits."""
+        time.sleep(seconds)
+
+    def close(self) -> None:
+        """Closes the channel and cancels calls in flight."""
+        self._is_closed = True
+        # The channel of a fork belongs to threads that are not there.
+        if self._process == os.getpid():
+            self._channel.close()
+
+
+class SyncExchange(Generic[Response]):
+    """A bidirectional stream; one thread may write while another reads."""
+
+    def __init__(
+        self, stream: Callable[..., Any], metadata: Metadata, timeout: float | None
+    ) -> None:
+        self._outgoing = _Outgoing()
+        self._call = stream(self._outgoing, timeout=timeout, metadata=metadata)
+        self._call.add_done_callback(lambda _: self._outgoing.close())
+
+    def write(self, message: bytes) -> bool:
+        """Sends a message; returns False if the call has ended."""
+        return self._outgoing.put(message)
+
+    def done_writing(self) -> None:
+        """Tells the server that no more messages follow."""
+        self._outgoing.close()
+
+    def read(self) -> Response | None:
+        """Returns the next message; None at the end. Raises RefusedError."""
+        try:
+            message: Response | None = next(self._call, None)
+        except grpc.RpcError as error:
+            raise refused(error) from None
+        return message
+
+    def cancel(self) -> None:
+        """Cancels the call unless it has ended."""
+        self._call.cancel()
+
+
+class _Outgoing:
+    """A queue of at most one outgoing message, which gRPC's thread iterates over.
+
+    A queue without limit would take everything that a caller sends faster than the server reads.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._message: bytes | None = None
+        self._is_closed = False
+
+    def put(self, message: bytes) -> bool:
+        """Queues a message once the queue is empty; returns False if the queue is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._message is None or self._is_closed)
+            if self._is_closed:
+                return False
+            self._message = message
+            self._changed.notify_all()
+            return True
+
+    def close(self) -> None:
+        """Ends the iteration after the messages that were put."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        with self._changed:
+            self._changed.wait_for(lambda: self._message is not None or self._is_closed)
+            if self._message is None:
+                raise StopIteration
+            message = self._message
+            self._message = None
+            self._changed.notify_all()
+            return message
+
+
+class AsyncTransport:
+    """A channel for asyncio, of which every event loop has its own.
+
+    A channel of ``grpc.aio`` works only in the event loop that opened it, so one is opened for each
+    loop that calls, and closed with it.
+    """
+
+    def __init__(self, channel: Channel):
+        self._channel = channel
+        self._process = os.getpid()
+        self._streams = SyncTransport(channel)
+        self._loops: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, tuple[grpc.aio.Channel, dict[str, Callable[..., Any]]]
+        ] = WeakKeyDictionary()
+        self._is_closed = False
+
+    async def call(
+        self, method: Method[Response], message: bytes, metadata: Metadata, timeout: float | None
+    ) -> Response:
+        """Sends a request and returns the response. Raises RefusedError."""
+        if self._is_closed:
+            raise ClosedError("the client is closed")
+        _check_process(self._process)
+        headers = self._channel.headers + metadata
+        call = self._call_of(method)
+        try:
+            answer: Response = await call(message, timeout=timeout, metadata=headers)
+        except grpc.aio.AioRpcError as error:
+            raise refused(error) from None
+        except grpc.aio.UsageError as error:
+            raise ClosedError(f"the client was closed during the call: {error}") from error
+        return answer
+
+    def _call_of(self, method: Method[Response]) -> Callable[..., Any]:
+        """Returns the call of a method in the running event loop, for which it opens a channel."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._loops:
+            self._loops[loop] = self._open(), {}
+        channel, calls = self._loops[loop]
+        if method.name not in calls:
+            calls[method.name] = channel.unary_unary(method.path, None, method.response.FromString)
+        return calls[method.name]
+
+    def _open(self) -> grpc.aio.Channel:
+        to = self._channel
+        if to.credentials is None:
+            return grpc.aio.insecure_channel(to.address, to.options)
+        return grpc.aio.secure_channel(to.address, to.credentials, to.options)
+
+    async def open(
+        self, method: Method[Response], metadata: Metadata, timeout: float | None
+    ) -> "AsyncExchange[Response]":
+        """Opens a stream."""
+        return AsyncExchange(self._streams.open(method, metadata, timeout))
+
+    async def pause(self, seconds: float) -> None:
+        """Waits."""
+        await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        """Closes the channel of the running loop and cancels its calls."""
+        self._is_closed = True
+        self._streams.close()
+        opened = self._loops.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened[0].close()
+        # Those of other loops end when they are collected.
+        self._loops.clear()
+
+
+class AsyncExchange(Generic[Response]):
+    """A blocking stream with two threads of its own, one that writes and one that reads.
+
+    The streams of ``grpc.aio`` lose the reason why a server ended a call if it arrives during a
+    write.
+    """
+
+    def __init__(self, exchange: SyncExchange[Response]):
+        self._exchange = exchange
+        self._threads: ThreadPoolExecutor | None = ThreadPoolExecutor(2, "hlorank-stream")
+
+    async def write(self, message: bytes) -> bool:
+        """Sends a message; returns False if the call has ended."""
+        return await self._on_thread(lambda: self._exchange.write(message))
+
+    async def done_writing(self) -> None:
+        """Tells the server that no more messages follow."""
+        self._exchange.done_writing()
+
+    async def read(self) -> Response | None:
+        """Returns the next message; None at the end. Raises RefusedError."""
+        answer = await self._on_thread(self._exchange.read)
+        if answer is None:
+            self.cancel()
+        return answer
+
+    def cancel(self) -> None:
+        """Cancels the call and ends its threads."""
+        self._exchange.cancel()
+        threads = self._threads
+        self._threads = None
+        if threads is not None:
+            threads.shutdown(wait=False)
+
+    async def _on_thread(self, blocking: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            # After the end nothing blocks, so a thread of the event loop is enough.
+            return await loop.run_in_executor(self._threads, blocking)
+        except (asyncio.CancelledError, RefusedError):
+            # An abandoned thread would consume the message that the next one waits for.
+            self.cancel()
+            raise
+
+
+def _check_process(process: int) -> None:
+    here = os.getpid()
+    if here != process:
+        raise ClosedError(
+            f"the client was made in process {process}, and this is its fork {here}, where gRPC's "
+            "threads do not run: make a client in each process"
+        )

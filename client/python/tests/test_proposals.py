@@ -1,0 +1,85 @@
+"""What adapters share that shorten a list: what was measured comes first."""
+
+import warnings
+
+import pytest
+from servers import run_process
+
+from hlorank import ArgumentError, Client, Fallback, Result
+from hlorank.tuners.proposals import Proposals
+from hlorank.tuners.rows import graph_of_rows, number_of, result_of, row_of
+
+ROWS = [row_of({"tile": tile, "warps": warps}) for tile in (16, 32, 64, 128) for warps in (1, 2, 4)]
+SECONDS = [1.0 + 0.1 * number for number in range(len(ROWS))]
+
+
+def measured(seconds=SECONDS):
+    return list(zip(ROWS, map(result_of, seconds), strict=True))
+
+
+def test_nothing_is_known_before_a_report(store):
+    with Client(store) as client:
+        assert Proposals(client, "nothing").best("gemm", "", ROWS) == []
+        assert Proposals(client, "nothing").measured("gemm", "", ROWS[0]) == []
+
+
+def test_a_row_that_is_fast_for_no_visible_reason_is_first(store):
+    seconds = [*SECONDS[:7], 0.2, *SECONDS[8:]]
+    with Client(store) as client:
+        proposals = Proposals(client, "outlier", top_k=3)
+        proposals.report("gemm", "512", measured(seconds))
+        assert proposals.best("gemm", "512", ROWS)[0] == 7
+        assert proposals.measured("gemm", "512", ROWS[0])[0] == ROWS[7]
+        assert proposals.best("gemm", "513", ROWS) == [], "another instance"
+
+
+def test_failures_are_not_proposed_and_equal_rows_count_once(store):
+    with Client(store) as client:
+        proposals = Proposals(client, "failures", top_k=len(ROWS))
+        proposals.report("gemm", "", [(ROWS[0], Result(failure="crash")), *measured()[1:]])
+        assert proposals.best("gemm", "", [*ROWS, *ROWS])[0] == 1
+        assert sorted(proposals.best("gemm", "", [*ROWS, *ROWS])) == list(range(1, len(ROWS)))
+
+
+def test_what_was_not_sent_is_sent_once_the_server_is_back(tmp_path):
+    flags = [f"--models={tmp_path}", f"--measurements={tmp_path / 'measurements'}"]
+    with run_process(*flags) as server:
+        address = server.address
+    with Client(address) as client:
+        again = Fallback("tuning goes on without it", pause=0.0)
+        adapter = Proposals(client, "this CPU", timeout=0.5, fallback=again)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert adapter.best("gemm", "", ROWS) == []
+            adapter.report("gemm", "", measured()[:6])
+            adapter.report("gemm", "", measured()[6:])
+        assert len(caught) == 1
+        assert adapter.flush() == len(ROWS)
+        with run_process(*flags, f"--listen={address}"):
+            while adapter.flush():  # until gRPC connects again
+                pass
+            assert adapter.best("gemm", "", ROWS)[0] == 0
+
+
+def test_a_value_has_the_same_number_in_every_list():
+    assert [number_of(value) for value in (3, 0.5, True, None)] == [3.0, 0.5, 1.0, -1.0]
+    assert number_of("tf32") == number_of("tf32") != number_of("ieee")
+    assert number_of("tf32") == int(number_of("tf32")) < 1 << 24, "exact as f32"
+
+
+def test_names_of_any_length_are_possible():
+    graph = graph_of_rows("größe" * 100, "512" * 100, ["tile"]).whole().feature_graph
+    assert graph.feature_set == ("gr??e" * 100)[:128]
+    assert len(graph.instance) <= 256
+    assert graph_of_rows("gemm", "512", ["tile"]).whole().feature_graph.instance == "512"
+
+
+def test_what_cannot_be_a_run_time_is_a_failure():
+    for wrong in (0.0, -1.0, float("inf"), float("nan"), 1e10):
+        assert result_of(wrong) == Result(failure="compile")
+    assert result_of(0.5) == Result(0.5)
+
+
+def test_arguments_are_checked_at_once():
+    with Client("127.0.0.1:1") as client, pytest.raises(ArgumentError, match="top_k"):
+        Proposals(client, "this CPU", top_k=0)
