@@ -27,7 +27,6 @@ WHEEL_READY := target/wheel/ready
 SITE_PYTHON := target/site/python/bin/python
 SITE_READY := target/site/ready
 TRAINING := models/training
-RESEARCH := models/research
 TRAINING_PYTHON := .venv/bin/python
 TRAINING_READY := $(TRAINING)/.venv/ready
 # Other servers of the models, with which `make bench ARGS=baselines` compares.
@@ -38,7 +37,7 @@ MEASURE := client/tuner/hlorank_tune/measure
 # The client and the tuner, as tests import them.
 CLIENT_PATH := $(abspath client/python):$(abspath client/tuner)
 # Folders with Python code.
-PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml $(RESEARCH)/pyproject.toml client/python/pyproject.toml client/tuner/pyproject.toml tests/baselines/pyproject.toml \
+PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml client/tuner/pyproject.toml tests/baselines/pyproject.toml \
 	deploy/pyproject.toml)
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 

@@ -16,7 +16,6 @@ _PLACES = {
     "deploy/README.md": r"hlorank:(\d+\.\d+\.\d+)",
     "README.md": r"hlorank-(\d+\.\d+\.\d+)-py3",
     "models/training/pyproject.toml": r'^version = "(.*)"$',
-    "models/research/pyproject.toml": r'^version = "(.*)"$',
 }
 """What cannot read the version from Cargo.toml has to repeat it."""
 

@@ -277,8 +277,7 @@ def is_alive(pid):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_process_ends_with_the_one_that_started_it(tmp_path, how):
-    here = Path(__file__).parent
-    script = PARENT.format(paths=[str(here), str(here.parent)], log=str(tmp_path / "log"))
+    script = PARENT.format(paths=sys.path, log=str(tmp_path / "log"))
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         worker = int(parent.stdout.readline())

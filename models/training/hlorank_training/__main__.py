@@ -2,30 +2,27 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import hlorank_training
 from hlorank_training import commands
-from hlorank_training.options import (
-    LOSSES,
-    TASKS,
-    add_artifact,
-    add_command,
-    add_data,
-    add_export,
-    add_feature_graphs,
-    add_kind,
-    add_kinds,
-    add_run,
-    add_seed,
-    add_training,
-    run,
-)
+
+# Repeats a name of the registry, so that --help needs no torch.
+ARCHITECTURE = "graphsage-transformer-segment"
 
 
 def main() -> None:
-    """Parses the command line and runs one command."""
-    run(_parser())
+    """Parses the command line and runs one command.
+
+    A measurement that fails ends the program with one sentence.
+    """
+    arguments = _parser().parse_args()
+    # Only now, so that --help and wrong arguments need no gRPC.
+    from hlorank import HlorankError
+
+    try:
+        arguments.command(arguments)
+    except (HlorankError, ValueError) as error:
+        raise SystemExit(f"{arguments.called}: {error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -34,66 +31,119 @@ def _parser() -> argparse.ArgumentParser:
         description=hlorank_training.__doc__,
         epilog="COMMAND --help lists a command's options.",
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_collect(subparsers)
-    _add_describe(subparsers)
-    _add_train(subparsers)
-    add_run(add_command(subparsers, commands.evaluate, TASKS))
-    _add_export(subparsers)
-    add_data(add_command(subparsers, commands.held_out, TASKS))
-    return parser
-
-
-def _add_collect(subparsers: Any) -> None:
-    parser = add_command(subparsers, commands.collect, tuple(commands.MEASURED))
-    parser.add_argument("--out", type=Path, required=True, help="folder for the tuning files")
-    parser.add_argument(
-        "--minutes", type=float, default=240.0, help="maximum duration (default: %(default)s)"
-    )
-    parser.add_argument(
+    parsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    collect = _add(parsers, "collect", commands.collect, "measures run times")
+    collect.add_argument("task", choices=("layout", "tile", "fusion", "feature-set"))
+    collect.add_argument("--out", type=Path, required=True, help="folder for the measurements")
+    collect.add_argument("--minutes", type=float, default=240.0, help="maximum (default: 240)")
+    collect.add_argument(
         "--source",
-        choices=sorted({source for sources in commands.MEASURED.values() for source in sources}),
-        help="compiler (default: xla; halide for feature-set)",
+        choices=("halide", "tvm"),
+        default="halide",
+        help="compiler of a feature-set (default: %(default)s)",
     )
 
-
-def _add_describe(subparsers: Any) -> None:
-    parser = add_command(subparsers, commands.describe)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the tuning files")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the plots")
-
-
-def _add_train(subparsers: Any) -> None:
-    kinds = add_kinds(subparsers, "train", "Train a model and measure its quality.")
-    for task in TASKS:
-        add_training(add_kind(kinds, task, commands.train), LOSSES)
-    fusion = add_kind(kinds, "fusion", commands.train_fusion)
-    add_data(fusion)
+    kinds = _kinds(parsers, "train", "trains a model and measures its quality")
+    for task in ("layout", "tile"):
+        train = _add_data(_add(kinds, task, commands.train, f"a model of {task}s"))
+        train.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
+        train.add_argument("--minutes", type=float, default=6.0, help="maximum (default: 6)")
+        train.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+        train.add_argument(
+            "--architecture",
+            default=ARCHITECTURE,
+            help="an unknown name lists those that exist (default: %(default)s)",
+        )
+        train.add_argument(
+            "--preset",
+            default="small",
+            help="sizes and hyperparameters: small, or paper for the published ones of an "
+            "architecture of a paper (default: %(default)s)",
+        )
+        train.add_argument(
+            "--pad-value",
+            type=int,
+            choices=(0, -1),
+            help="value of the empty places of lists of features: 0 for TpuGraphs' npz files of "
+            "layouts (default: the architecture's, -1 for TGraph and 0 for others)",
+        )
+    fusion = _add_data(_add(kinds, "fusion", commands.train_fusion, "a model of fusions"))
     fusion.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-    add_seed(fusion)
-    feature_set = add_kind(kinds, "feature-set", commands.train_feature_set)
-    add_feature_graphs(feature_set)
-    add_artifact(feature_set)
-    feature_set.add_argument("--version", type=int, default=1, help="version (default: 1)")
-    feature_set.add_argument(
+    fusion.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+    columns = _add(kinds, "feature-set", commands.train_feature_set, "writes the artifact, too")
+    columns.add_argument("--data", type=Path, required=True, help="folder of the measured graphs")
+    columns.add_argument("--epochs", type=int, default=60, help="(default: %(default)s)")
+    columns.add_argument(
         "--members",
         type=int,
         default=1,
         help="models with different seeds, whose mean is exported (default: %(default)s)",
     )
-    feature_set.add_argument(
+    columns.add_argument(
         "--order",
         action="store_true",
         help="learn the order of a graph's configurations alone, if columns do not say how large "
         "the graph is",
     )
+    _add_artifact(columns)
+    columns.add_argument("--version", type=int, default=1, help="version (default: 1)")
+
+    evaluate = _add(parsers, "evaluate", commands.evaluate, "measures the quality of a run again")
+    export = _kinds(parsers, "export", "writes the artifact of a run")
+    held_out = _add(parsers, "held-out", commands.held_out, "lists files that no training reads")
+    for command in (evaluate, held_out):
+        command.add_argument("task", choices=("layout", "tile"))
+        _add_data(command)
+    evaluate.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
+    for task in ("layout", "tile", "fusion"):
+        command = commands.export_fusion if task == "fusion" else commands.export
+        one = _add_data(_add(export, task, command, f"a model of {task}s"))
+        one.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
+        one.add_argument("--version", type=int, required=True, help="version of the artifact")
+        _add_artifact(one)
+
+    fixtures = _kinds(parsers, "fixtures", "writes files of tests/data")
+    for task in ("layout", "tile", "pool"):
+        measured = _add_data(_add(fixtures, task, commands.measured_fixtures, "held-out run times"))
+        measured.add_argument("--out", type=Path, required=True, help="folder, or file of the pool")
+        measured.add_argument(
+            "--all", action="store_true", help="a pool of every family (default: unseen ones)"
+        )
+    whole = _add(fixtures, "whole-graphs", commands.whole_graph_fixtures, "whole-graph artifacts")
+    whole.add_argument("--measured", type=Path, required=True, help="folder tests/data/measured")
+    whole.add_argument("--hlorank", type=Path, required=True, help="path of the program hlorank")
+    whole.add_argument("--out", type=Path, required=True, help="folder of the registry")
+    texts = _add(fixtures, "texts", commands.text_fixtures, "HLO modules as text, and the reverse")
+    texts.add_argument("--data", type=Path, required=True, help="folder tests/data")
+    programs = _add(fixtures, "fusion", commands.fusion_fixtures, "programs before fusion")
+    programs.add_argument("--out", type=Path, required=True, help="folder tests/data/fusion")
+    return parser
 
 
-def _add_export(subparsers: Any) -> None:
-    kinds = add_kinds(subparsers, "export", "Write the artifact of a trained model.")
-    for task in TASKS:
-        add_export(add_kind(kinds, task, commands.export))
-    add_export(add_kind(kinds, "fusion", commands.export_fusion))
+def _kinds(parsers, name: str, about: str):
+    """Adds a command that has other options for every kind; returns where kinds are added."""
+    parser = parsers.add_parser(name, help=about, description=about)
+    return parser.add_subparsers(title="kinds", metavar="KIND", required=True)
+
+
+def _add(parsers, name: str, command, about: str) -> argparse.ArgumentParser:
+    parser = parsers.add_parser(name, help=about, description=about)
+    # Without "python -m PACKAGE"; the name of a kind is its task.
+    called = parser.prog.split(maxsplit=3)[-1]
+    parser.set_defaults(command=command, called=called, task=name)
+    return parser
+
+
+def _add_data(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Adds the folder of the tuning files, and the program that reads them."""
+    parser.add_argument("--data", type=Path, required=True, help="folder of the tuning files")
+    parser.add_argument("--hlorank", type=Path, required=True, help="path of the program hlorank")
+    return parser
+
+
+def _add_artifact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, required=True, help="folder of the registry")
+    parser.add_argument("--name", required=True, help="name of the model")
 
 
 if __name__ == "__main__":

@@ -6,92 +6,70 @@ A command imports what it needs when it runs: ``--help`` needs neither torch nor
 
 import argparse
 import os
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
-
-MEASURED = {
-    "layout": ("xla",),
-    "tile": ("xla", "halide", "iree", "triton"),
-    "fusion": ("xla",),
-    "feature-set": ("halide", "tvm"),
-}
-"""The compilers with which configurations of a task are measured, the default first."""
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Measure run times on the first JAX device, or of what Halide or TVM schedules."""
+    """Measures run times on the first JAX device, or of what IREE, Halide or TVM compiles."""
     # XLA reads NPROC when it starts; programs then run on one thread.
     os.environ["NPROC"] = "1"
-    sources = MEASURED[arguments.task]
-    source = arguments.source or sources[0]
-    if source not in sources:
-        message = f"{arguments.task} is measured with {' or '.join(sources)}"
-        raise SystemExit(f"--source {source}: {message}")
-    if source == "tvm":
-        from hlorank_training.measuring.tvm.collect import CandidateLimits, Protocol, collect_tvm
+    limits = arguments.out, arguments.minutes
+    if arguments.task == "layout":
+        from hlorank_training.measuring.collect_layout import collect_layout
 
-        collect_tvm(arguments.out, arguments.minutes, Protocol(), CandidateLimits())
-    elif arguments.task == "feature-set":
-        from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
-        from hlorank_training.measuring.halide.schedules import PROTOCOL
-
-        collect_halide(arguments.out, arguments.minutes, PROTOCOL, ScheduleLimits())
-    elif arguments.task == "fusion":
-        from hlorank_training.measuring.collect_fusion import PROTOCOL, collect_fusion
-        from hlorank_training.measuring.draw_fusions import FusionLimits
-
-        collect_fusion(arguments.out, arguments.minutes, PROTOCOL, FusionLimits())
-    elif arguments.task == "layout":
-        from hlorank_training.measuring.collect_layout import PROTOCOL, LayoutLimits, collect_layout
-
-        collect_layout(arguments.out, arguments.minutes, PROTOCOL, LayoutLimits())
-    elif source == "iree":
+        collect_layout(*limits)
+    elif arguments.task == "tile":
         from hlorank_training.measuring.collect_iree import PROTOCOL, collect_iree
 
-        collect_iree(arguments.out, arguments.minutes, PROTOCOL)
-    elif source == "triton":
-        from hlorank_training.measuring.triton.collect import PROTOCOL, collect_triton
+        collect_iree(*limits, PROTOCOL)
+    elif arguments.task == "fusion":
+        from hlorank_training.measuring.collect_fusion import collect_fusion
 
-        collect_triton(arguments.out, arguments.minutes, PROTOCOL)
+        collect_fusion(*limits)
+    elif arguments.source == "tvm":
+        from hlorank_training.measuring.tvm.collect import collect_tvm
+
+        collect_tvm(*limits)
     else:
-        from hlorank_tune.measure.rounds import Protocol
+        from hlorank_training.measuring.halide.collect import collect_halide
 
-        from hlorank_training.measuring.choose_tiles import TileLimits
-        from hlorank_training.measuring.collect_tile import collect_tile
-
-        collect_tile(arguments.out, arguments.minutes, Protocol(), TileLimits(), source)
-
-
-def describe(arguments: argparse.Namespace) -> None:
-    """Describe the measurements in a table and in plots."""
-    from hlorank_training.measuring.describe import describe as run
-
-    print(run(arguments.data, arguments.out))
+        collect_halide(*limits)
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """Train a model and measure its quality on held-out graphs."""
-    from hlorank_training.models.registry import REGISTRY
+    """Trains a model and measures its quality on held-out graphs."""
+    from hlorank_training.registry import REGISTRY
     from hlorank_training.runs import train_run
 
-    entry, preset = chosen(arguments, REGISTRY, "small")
-    print(train_run(tuning_files(arguments), entry, preset, arguments.out).table())
+    entry = REGISTRY.find(arguments.task, arguments.architecture)
+    preset = entry.preset(arguments.preset)
+    training = replace(preset.training, seed=arguments.seed, minutes=arguments.minutes)
+    settings = preset.model
+    if arguments.pad_value not in (None, entry.model.form(settings).pad_value):
+        if not hasattr(settings, "pad_value"):
+            raise SystemExit(f"--pad-value: features of {entry.name} are always padded with 0")
+        settings = replace(settings, pad_value=arguments.pad_value)
+    preset = replace(preset, model=settings, training=training)
+    print(train_run(_tuning_files(arguments), entry, preset, arguments.out))
 
 
 def train_fusion(arguments: argparse.Namespace) -> None:
-    """Train a model of the run times of kernels, and measure it on held-out families."""
+    """Trains a model of the run times of kernels, and measures it on held-out families."""
     from hlorank_training.fusion_runs import train_fusion_run
 
-    quality = train_fusion_run(tuning_files(arguments), arguments.seed, arguments.out)
+    quality = train_fusion_run(_tuning_files(arguments), arguments.seed, arguments.out)
     for name, value in quality.items():
         print(f"{name:34} {value}")
 
 
 def train_feature_set(arguments: argparse.Namespace) -> None:
-    """Train a model of a feature set, and write its artifact."""
+    """Trains a model of a feature set, and writes its artifact."""
     from hlorank_training.feature_set_runs import train_feature_set_artifact
 
-    place = destination(arguments)
+    place = _destination(arguments)
     try:
         quality = train_feature_set_artifact(
             arguments.data, arguments.epochs, arguments.members, arguments.order, place
@@ -104,72 +82,81 @@ def train_feature_set(arguments: argparse.Namespace) -> None:
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
-    """Measure the quality of a trained model on held-out graphs again."""
-    from hlorank_training.models.registry import REGISTRY
+    """Measures the quality of a trained model on held-out graphs again."""
     from hlorank_training.runs import evaluate_run
 
-    print(evaluate_run(tuning_files(arguments), arguments.run, REGISTRY).table())
+    print(evaluate_run(_tuning_files(arguments), arguments.run))
 
 
 def held_out(arguments: argparse.Namespace) -> None:
-    """List the files of the held-out graphs, for `hlorank eval`."""
-    prepared = tuning_files(arguments).prepare()
+    """Lists the files of the held-out graphs, for `hlorank eval`."""
+    prepared = _tuning_files(arguments).prepare()
     for file in dict.fromkeys(prepared.sources[name].file for name in prepared.split.test):
         print(file)
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Write the artifact of a trained model, or of the mean of several."""
-    from hlorank_training.models.ensemble import segment_ensemble
-    from hlorank_training.models.registry import REGISTRY
-    from hlorank_training.runs import Exporter
-    from hlorank_training.shipping.export import write_segment_model
+    """Writes the artifact of a trained model of layouts or tiles."""
+    from hlorank_training.runs import export_run
 
-    export_runs(arguments, Exporter(REGISTRY, segment_ensemble, write_segment_model))
+    export_run(_tuning_files(arguments), arguments.run, _destination(arguments))
 
 
 def export_fusion(arguments: argparse.Namespace) -> None:
-    """Write the artifact of a trained model of fusions."""
+    """Writes the artifact of a trained model of fusions."""
     from hlorank_training.fusion_runs import export_fusion_run
 
-    if len(arguments.run) > 1:
-        raise SystemExit("--run: a model of fusions is exported alone; name one run")
-    try:
-        export_fusion_run(tuning_files(arguments), arguments.run[0], destination(arguments))
-    except ValueError as error:
-        raise SystemExit(f"--run: {error}") from None
+    export_fusion_run(_tuning_files(arguments), arguments.run, _destination(arguments))
 
 
-def chosen(arguments: argparse.Namespace, registry: Any, preset_name: str) -> tuple[Any, Any]:
-    """Returns the architecture that the command line names, and its preset with the options."""
-    try:
-        entry = registry.find(arguments.task, arguments.architecture)
-        preset = entry.preset(preset_name)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
-    training = replace(preset.training, seed=arguments.seed, minutes=arguments.minutes)
-    if arguments.loss:
-        training = replace(training, loss=replace(training.loss, name=arguments.loss))
-    return entry, replace(preset, training=training)
+def measured_fixtures(arguments: argparse.Namespace) -> None:
+    """Writes held-out measurements for the demo and the tests, and the pools of a benchmark."""
+    from hlorank_training.fixtures.measured import FixtureRule, write_fixtures, write_pool
+
+    if arguments.task == "pool":
+        arguments.task = "tile"
+        prepared = _tuning_files(arguments).prepare()
+        write_pool(prepared, arguments.out, known=not arguments.all)
+        _print_sizes([arguments.out])
+        return
+    prepared = _tuning_files(arguments).prepare()
+    _print_sizes(write_fixtures(arguments.task, prepared, arguments.out, FixtureRule()))
 
 
-def export_runs(arguments: argparse.Namespace, exporter: Any) -> None:
-    """Writes the artifact of the runs that the command line names."""
-    try:
-        exporter.export(tuning_files(arguments), arguments.run, destination(arguments))
-    except ValueError as error:
-        raise SystemExit(f"--run: {error}") from None
+def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
+    """Writes whole-graph artifacts with random weights, for the server's tests."""
+    from hlorank_training.fixtures.whole_graphs import write_whole_graph_fixtures
+
+    written = write_whole_graph_fixtures(arguments.measured, arguments.hlorank, arguments.out)
+    _print_sizes(path for folder in written for path in sorted(folder.iterdir()))
 
 
-def tuning_files(arguments: argparse.Namespace) -> Any:
-    """Returns the measured graphs that the command line names."""
+def text_fixtures(arguments: argparse.Namespace) -> None:
+    """Writes HLO modules as text, and HLO text as modules, for the tests."""
+    from hlorank_training.fixtures.texts import write_text_fixtures
+
+    _print_sizes(write_text_fixtures(arguments.data))
+
+
+def fusion_fixtures(arguments: argparse.Namespace) -> None:
+    """Writes programs before fusion, for the tests of their kernels."""
+    from hlorank_training.fixtures.fusion import write_fusion_fixtures
+
+    _print_sizes(write_fusion_fixtures(arguments.out))
+
+
+def _print_sizes(files: Iterable[Path]) -> None:
+    for path in files:
+        print(path, path.stat().st_size)
+
+
+def _tuning_files(arguments: argparse.Namespace) -> Any:
     from hlorank_training.runs import TuningFiles
 
     return TuningFiles(arguments.task, arguments.data, arguments.hlorank)
 
 
-def destination(arguments: argparse.Namespace) -> Any:
-    """Returns where the command line wants the artifact."""
+def _destination(arguments: argparse.Namespace) -> Any:
     from hlorank_training.runs import Destination
 
     return Destination(arguments.out, arguments.name, arguments.version)

@@ -10,7 +10,7 @@ from hlorank_training.data.feature_graphs import (
     read_columns,
     read_feature_graphs,
 )
-from hlorank_training.judging.feature_sets import FOLDS, held_out_quality, shipped
+from hlorank_training.judging.feature_sets import FOLDS, held_out_quality, train_members
 from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.runs import Destination
 from hlorank_training.shipping.export import ArtifactIdentity, digest
@@ -44,7 +44,7 @@ def train_feature_set_artifact(
     held_out = held_out_folds(graphs, FOLDS)[0]
     learned = [graph for graph in graphs if graph.name not in held_out]
     judged = [graph for graph in graphs if graph.name in held_out]
-    model = shipped(columns.products, epochs, members, order).train(learned)
+    model = train_members(learned, columns.products, epochs, members, order)
     quality = held_out_quality(judged, model.scores)
     if order:
         quality.pop("median_error", None)

@@ -10,8 +10,8 @@ from hlorank_tune.measure.atomic_files import read_json, write_json
 from hlorank_training.data.kernels import KernelData, family_folds, read_kernels
 from hlorank_training.judging.fusions import FusionQuality, ceiling, fusion_quality, passes_tau
 from hlorank_training.measuring.provenance import targets_of
+from hlorank_training.models.checkpoint import load_kernel_model, save_checkpoint
 from hlorank_training.models.kernel_time import KernelTimeSettings
-from hlorank_training.models.kernel_weights import load_weights, save_weights
 from hlorank_training.models.train_kernels import KernelTraining, train_kernels
 from hlorank_training.runs import CHECKPOINT, REPORT, Destination, TuningFiles
 from hlorank_training.shipping.export import ArtifactIdentity, digest
@@ -26,7 +26,7 @@ def train_fusion_run(files: TuningFiles, seed: int, folder: Path) -> dict[str, A
     settings = KernelTimeSettings()
     training = KernelTraining(seed=seed)
     model, history = train_kernels(data, seen, settings, training)
-    save_weights(folder / CHECKPOINT, model)
+    save_checkpoint(folder / CHECKPOINT, model)
     quality = fusion_quality(data, model.nanoseconds(data.kernels), held_out)
     report = {
         "feature_digest": data.feature_digest,
@@ -62,7 +62,7 @@ def export_fusion_run(files: TuningFiles, run: Path, destination: Destination) -
         ),
         targets=targets_of([program.file for program in data.programs]),
     )
-    model = load_weights(run / CHECKPOINT)
+    model = load_kernel_model(run / CHECKPOINT)
     quality = report["measured_quality"]
     export_kernel_model(destination.folder, model, identity, data, held_out, quality)
 

@@ -1,24 +1,29 @@
 """Trains, evaluates and exports models of layouts and tiles; a run has a folder of its own."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from hlorank_tune.measure.atomic_files import read_json, write_json
 from torch import nn
 
-from hlorank_training.data.dataset import Measured
 from hlorank_training.data.prepare import SEGMENTS, Form, Prepared, prepare
 from hlorank_training.data.split import Split
 from hlorank_training.judging.held_out import held_out_quality, quality_table
 from hlorank_training.measuring.provenance import targets_of
-from hlorank_training.models.architecture import Architecture, Preset, Registry
+from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint
 from hlorank_training.models.train import Keeping, score_graph, train
+from hlorank_training.registry import REGISTRY
 from hlorank_training.reports.plots import plot_curves
-from hlorank_training.shipping.export import ArtifactIdentity, GraphFiles, Write, digest, export
+from hlorank_training.shipping.export import (
+    ArtifactIdentity,
+    GraphFiles,
+    digest,
+    export,
+    write_segment_model,
+)
+from hlorank_training.whole_graphs.onnx_model import write_whole_graph_model
 
 CHECKPOINT = "checkpoint.pt"
 REPORT = "training.json"
@@ -37,27 +42,11 @@ class TuningFiles:
         return prepare(self.task, self.folder, self.hlorank, form)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A model, and its quality on the graphs that its training held out."""
+def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: Path) -> str:
+    """Trains a model, or continues a stopped training; writes checkpoint, curves and report.
 
-    model: nn.Module
-    prepared: Prepared
-    """The graphs, split as in the training."""
-    report: dict[str, Any]
-    """Of the training, with the quality."""
-
-    def score(self, graph: Measured) -> np.ndarray:
-        """Returns scores f32 [c] of a graph's configurations."""
-        return score_graph(self.model, graph)
-
-    def table(self) -> str:
-        """Returns the quality on every held-out graph as Markdown."""
-        return quality_table(self.prepared, self.report)
-
-
-def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: Path) -> Judged:
-    """Trains a model, or continues a stopped training; writes checkpoint, curves and report."""
+    Returns the quality on every held-out graph as Markdown.
+    """
     prepared = files.prepare(entry.model.form(preset.model))
     training = prepared.graphs(prepared.split.train)
     validation = prepared.graphs(prepared.split.validation)
@@ -78,21 +67,21 @@ def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: P
     return _judged(trained.model, prepared, report, folder)
 
 
-def evaluate_run(files: TuningFiles, folder: Path, registry: Registry) -> Judged:
-    """Measures the quality of a trained model again, and writes it into the report."""
+def evaluate_run(files: TuningFiles, folder: Path) -> str:
+    """Measures the quality of a trained model again, writes it into the report, and returns it."""
     report = read_json(folder / REPORT)
-    model = load_checkpoint(folder / CHECKPOINT, registry)
+    model = load_checkpoint(folder / CHECKPOINT, REGISTRY)
     prepared = files.prepare(model.form(model.settings))
     refuse_other_features(report, prepared)
     return _judged(model, prepared, report, folder)
 
 
-def _judged(model: nn.Module, prepared: Prepared, report: dict[str, Any], folder: Path) -> Judged:
-    prepared = _split_as_trained(prepared, report)
+def _judged(model: nn.Module, prepared: Prepared, report: dict[str, Any], folder: Path) -> str:
+    prepared = replace(prepared, split=Split(**report["split"]))
     quality = held_out_quality(prepared, lambda graph: score_graph(model, graph))
     report = report | quality
     write_json(folder / REPORT, report)
-    return Judged(model, prepared, report)
+    return quality_table(prepared, report)
 
 
 @dataclass(frozen=True)
@@ -109,52 +98,26 @@ class Destination:
         return self.registry / self.name / str(self.version)
 
 
-@dataclass(frozen=True)
-class Exporter:
-    """What the export of a run needs to know of architectures."""
-
-    registry: Registry
-    ensemble: Callable[[Sequence[Any]], Any]
-    """Makes one model of several."""
-    write: Write
-
-    def export(self, files: TuningFiles, runs: Sequence[Path], destination: Destination) -> None:
-        """Writes the artifact of a run, or of the mean of several runs.
-
-        Raises:
-            ValueError: if the runs differ in their split or in their architecture.
-        """
-        reports = [read_json(run / REPORT) for run in runs]
-        report = reports[0]
-        if any(other["split"] != report["split"] for other in reports):
-            raise ValueError("the models were trained on different splits; train them again")
-        members = [load_checkpoint(run / CHECKPOINT, self.registry) for run in runs]
-        model = self.ensemble(members)
-        prepared = files.prepare(model.form(model.settings))
-        refuse_other_features(report, prepared)
-        prepared = _split_as_trained(prepared, report)
-        quality = report["measured_quality"]
-        if len(members) > 1:
-            judged = held_out_quality(prepared, lambda graph: score_graph(model, graph))
-            quality = judged["measured_quality"]
-        identity = ArtifactIdentity(
-            name=destination.name,
-            version=destination.version,
-            feature_digest=prepared.feature_digest,
-            training_data_digest=digest(
-                [prepared.sources[name].file for name in prepared.split.train]
-            ),
-            targets=targets_of([source.file for source in prepared.sources.values()]),
-        )
-        graphs = GraphFiles(
-            test=[prepared.features[name] for name in prepared.split.test],
-            validation=[prepared.features[name] for name in prepared.split.validation],
-        )
-        export(destination.folder, model, self.write, identity, graphs, quality)
-
-
-def _split_as_trained(prepared: Prepared, report: dict[str, Any]) -> Prepared:
-    return replace(prepared, split=Split(**report["split"]))
+def export_run(files: TuningFiles, run: Path, destination: Destination) -> None:
+    """Writes the artifact of a run."""
+    report = read_json(run / REPORT)
+    model = load_checkpoint(run / CHECKPOINT, REGISTRY)
+    prepared = files.prepare(model.form(model.settings))
+    refuse_other_features(report, prepared)
+    prepared = replace(prepared, split=Split(**report["split"]))
+    identity = ArtifactIdentity(
+        name=destination.name,
+        version=destination.version,
+        feature_digest=prepared.feature_digest,
+        training_data_digest=digest([prepared.sources[name].file for name in prepared.split.train]),
+        targets=targets_of([source.file for source in prepared.sources.values()]),
+    )
+    graphs = GraphFiles(
+        test=[prepared.features[name] for name in prepared.split.test],
+        validation=[prepared.features[name] for name in prepared.split.validation],
+    )
+    write = write_segment_model if model.kind == "segment" else write_whole_graph_model
+    export(destination.folder, model, write, identity, graphs, report["measured_quality"])
 
 
 def refuse_other_features(report: dict[str, Any], prepared: Prepared) -> None:

@@ -1,5 +1,13 @@
 """What several tests need."""
 
-from shared_fixtures import client_tests, hlorank
+import os
+from pathlib import Path
 
-__all__ = ["client_tests", "hlorank"]
+import pytest
+from servers import command_line
+
+
+@pytest.fixture(scope="session")
+def hlorank() -> Path:
+    """The featurizer, as `make build` or `make test` built it."""
+    return Path(os.environ["HLORANK"]) if "HLORANK" in os.environ else command_line()

@@ -12,12 +12,12 @@ from test_kernel_work import kernel, node  # noqa: E402
 
 from hlorank_training.data.kernels import FusedProgram, KernelData, family_folds  # noqa: E402
 from hlorank_training.judging.fusions import ceiling, fusion_quality, passes_tau  # noqa: E402
+from hlorank_training.models.checkpoint import load_kernel_model, save_checkpoint  # noqa: E402
 from hlorank_training.models.kernel_batch import batches, make_batch  # noqa: E402
 from hlorank_training.models.kernel_time import (  # noqa: E402
     KernelTimeModel,
     KernelTimeSettings,
 )
-from hlorank_training.models.kernel_weights import load_weights, save_weights  # noqa: E402
 from hlorank_training.models.train_kernels import (  # noqa: E402
     KernelTraining,
     kernel_weights,
@@ -100,8 +100,8 @@ def test_exported_bits_do_not_depend_on_the_number_of_kernels(data, trained, tmp
 
 
 def test_weights_are_read_as_they_were_written(data, trained, tmp_path):
-    save_weights(tmp_path / "checkpoint.pt", trained)
-    again = load_weights(tmp_path / "checkpoint.pt")
+    save_checkpoint(tmp_path / "checkpoint.pt", trained)
+    again = load_kernel_model(tmp_path / "checkpoint.pt")
     assert again.settings == trained.settings
     assert np.array_equal(again.nanoseconds(data.kernels), trained.nanoseconds(data.kernels))
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from servers import run_server
 
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -51,13 +52,13 @@ def shell(tmp_path, hlorank):
     return run
 
 
-def test_every_command_of_the_loop_works_while_the_server_runs(shell, tmp_path, client_tests):
+def test_every_command_of_the_loop_works_while_the_server_runs(shell, tmp_path):
     copy, serve, *others = commands()
     assert serve == "hlorank-server --models models --measurements measurements"
     shell(copy)
     flags = f"--models={tmp_path / 'models'}", f"--measurements={tmp_path / 'measurements'}"
     printed = {}
-    with client_tests.run_server(*flags, "--poll-seconds=1") as address:
+    with run_server(*flags, "--poll-seconds=1") as address:
         for command in others:
             shorter = command.replace("--minutes 5", "--minutes 0.05")
             printed[command] = shell(shorter, HLORANK_ENDPOINT=f"http://{address}")

@@ -13,7 +13,7 @@ from hlorank_training.models.graphsage_transformer import (  # noqa: E402
     GraphSageTransformer,
     ModelSettings,
 )
-from hlorank_training.models.registry import REGISTRY  # noqa: E402
+from hlorank_training.registry import REGISTRY  # noqa: E402
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx  # noqa: E402
 
 TASKS = ("layout", "tile")

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from examples import as_graph, example  # noqa: E402
 
 from hlorank_training.data.dataset import Graph, Segment, distinct  # noqa: E402
-from hlorank_training.models.registry import REGISTRY  # noqa: E402
-from hlorank_training.models.train import Keeping, train  # noqa: E402
+from hlorank_training.models.train import Keeping, draw_graphs, train  # noqa: E402
+from hlorank_training.registry import REGISTRY  # noqa: E402
 
 ENTRY = REGISTRY.find("tile", "graphsage-segment")
 GRAPHS = [as_graph(example(nodes=20, configs=12, seed=seed)) for seed in range(3)]
@@ -51,3 +51,28 @@ def test_a_configuration_that_was_measured_repeatedly_has_one_run_time(repeated,
     once = distinct(graph, repeated)
     assert once.runtimes.tolist() == expected
     assert once.segments[0].choice.tolist() == [0, 1]
+
+
+DRAWN = [
+    Graph(f"g{number}", (), np.array([1, 2]), None, "large" if number else "small")
+    for number in range(10)
+]
+"""One graph of a family, and nine of another."""
+
+
+def shares(even_families: bool, epochs: int = 400) -> np.ndarray:
+    """The share of every graph among those that are drawn in some epochs."""
+    random = np.random.default_rng(1)
+    drawn = np.concatenate([draw_graphs(random, DRAWN, even_families) for _ in range(epochs)])
+    assert len(drawn) == epochs * len(DRAWN)
+    return np.bincount(drawn, minlength=len(DRAWN)) / len(drawn)
+
+
+def test_every_graph_is_drawn_once_in_an_epoch():
+    assert shares(even_families=False).tolist() == [0.1] * 10
+
+
+def test_families_are_drawn_evenly_and_graphs_evenly_within_their_family():
+    found = shares(even_families=True)
+    assert found[0] == pytest.approx(1 / 2, abs=0.03)
+    assert found[1:] == pytest.approx([1 / 18] * 9, abs=0.015)

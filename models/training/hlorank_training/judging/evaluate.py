@@ -28,11 +28,6 @@ class GraphQuality:
     values: dict[str, float]
 
 
-def mean_of(scores: Sequence[Score]) -> Score:
-    """Returns an ensemble: the mean of the models' scores, as in TGraph (2024)."""
-    return lambda graph: np.mean([score(graph) for score in scores], 0)
-
-
 def graph_quality(graph: Measured, scores: np.ndarray) -> GraphQuality:
     """Returns the quality of scores, and of a random choice and the default for comparison."""
     runtimes = graph.runtimes

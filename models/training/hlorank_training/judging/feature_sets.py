@@ -1,7 +1,6 @@
 """Trains the models of feature sets that are exported, and measures them on held-out graphs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
@@ -16,46 +15,21 @@ Score = Callable[[FeatureGraph], np.ndarray]
 FOLDS = 4
 
 
-@dataclass(frozen=True)
-class Network:
-    """How a network is trained; calling it trains one and returns its scores."""
+def train_members(
+    graphs: Sequence[FeatureGraph],
+    products: tuple[tuple[int, ...], ...],
+    epochs: int,
+    members: int,
+    order: bool,
+) -> FeatureSetEnsemble:
+    """Trains models with different seeds, whose mean is exported.
 
-    readout: str
-    loss: str
-    convolutions: int = 2
-    epochs: int = 60
-    products: tuple[tuple[int, ...], ...] = ()
-    order: bool = False
-    """Whether scores only order the configurations of a graph."""
-    members: int = 1
-    """Models with different seeds, whose mean is the trained model."""
-
-    def __call__(self, graphs: Sequence[FeatureGraph]) -> Score:
-        """Trains on graphs; returns what scores others."""
-        return self.train(graphs).scores
-
-    def train(self, graphs: Sequence[FeatureGraph]) -> FeatureSetEnsemble:
-        """Trains on graphs of one feature set."""
-        columns = graphs[0].node_features.shape[-1], graphs[0].config_features.shape[-1]
-        settings = FeatureSetSettings(
-            *columns,
-            convolutions=self.convolutions,
-            readout=self.readout,
-            products=self.products,
-            order=self.order,
-        )
-        seeds = range(1, self.members + 1)
-        trainings = [FeatureSetTraining(self.loss, self.epochs, seed=seed) for seed in seeds]
-        return FeatureSetEnsemble(
-            [train_feature_set(graphs, settings, training) for training in trainings]
-        )
-
-
-def shipped(
-    products: tuple[tuple[int, ...], ...], epochs: int, members: int, order: bool = False
-) -> Network:
-    """Returns how the models that are exported are trained."""
-    return Network("work", "pairs" if order else "both", 2, epochs, products, order, members)
+    ``order`` says that scores only order the configurations of a graph.
+    """
+    columns = graphs[0].node_features.shape[-1], graphs[0].config_features.shape[-1]
+    settings = FeatureSetSettings(*columns, products=products, order=order)
+    trainings = [FeatureSetTraining(epochs, seed=seed) for seed in range(1, members + 1)]
+    return FeatureSetEnsemble([train_feature_set(graphs, settings, each) for each in trainings])
 
 
 def held_out_quality(graphs: Sequence[FeatureGraph], score: Score) -> dict[str, Any]:

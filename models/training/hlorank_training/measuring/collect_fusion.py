@@ -30,13 +30,19 @@ from hlorank_training.measuring.kernel_times import TIMES, KernelTimes, ProgramK
 from hlorank_training.measuring.provenance import Collection, record
 from hlorank_training.measuring.zoo import Network
 
+LIMITS = FusionLimits()
 PROTOCOL = Protocol(warmups=1, rounds=5, most_rounds=24, seconds=1.0, tries=2, clock="process")
 
 _KERNEL_SECONDS = 60.0
 """How long a kernel may compile and run."""
 
 
-def collect_fusion(folder: Path, minutes: float, protocol: Protocol, limits: FusionLimits) -> None:
+def collect_fusion(
+    folder: Path,
+    minutes: float,
+    protocol: Protocol = PROTOCOL,
+    limits: FusionLimits = LIMITS,
+) -> None:
     """Measures programs and their kernels until the time limit; skips what files have."""
     collecting = _Collecting(folder, protocol, limits, time.monotonic() + 60 * minutes)
     with Worker(WORKER) as worker, tqdm(fusion_programs(), desc="programs") as programs:

@@ -108,7 +108,12 @@ class _Candidates:
         self.difference = max(self.difference, difference)
 
 
-def collect_layout(folder: Path, minutes: float, protocol: Protocol, limits: LayoutLimits) -> None:
+def collect_layout(
+    folder: Path,
+    minutes: float,
+    protocol: Protocol = PROTOCOL,
+    limits: LayoutLimits = LayoutLimits(),
+) -> None:
     """Measures the zoo's graphs until the time limit; skips graphs whose files exist."""
     collections = {
         name: Collection(folder / name, "layout", protocol, limits, backend())

@@ -10,6 +10,7 @@ from hlorank_tune.measure.atomic_files import write_atomically
 from torch import nn
 
 from hlorank_training.models.architecture import Registry
+from hlorank_training.models.kernel_time import KernelTimeModel, KernelTimeSettings
 
 
 def save_checkpoint(path: Path, model: nn.Module) -> None:
@@ -26,6 +27,14 @@ def load_checkpoint(path: Path, registry: Registry) -> nn.Module:
     entry = registry.find(settings["task"], content["architecture"])
     settings_class = type(next(iter(entry.presets.values())).model)
     model = entry.model(settings_class(**settings))
+    model.load_state_dict(content["state"])
+    return model.eval()
+
+
+def load_kernel_model(path: Path) -> KernelTimeModel:
+    """Reads the checkpoint of a model of fusions."""
+    content = torch.load(path, weights_only=True)
+    model = KernelTimeModel(KernelTimeSettings(**content["settings"]))
     model.load_state_dict(content["state"])
     return model.eval()
 

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from hlorank_training.data.feature_graphs import FeatureGraph
 from hlorank_training.models.graph_layers import Standardise
-from hlorank_training.models.schedule_network import ScheduleNetwork, ScheduleSizes
+from hlorank_training.models.schedule_network import ScheduleNetwork
 
-READOUTS = ("sum", "times", "work")
 _FIRST_COST = -4.0
 """Logarithm of a cost before training, relative to the mean amount of its column."""
 
@@ -27,19 +26,10 @@ class FeatureSetSettings:
     dependent: int = 32
     """Width that a configuration has at a node; the paper has 60."""
     convolutions: int = 2
-    readout: str = "sum"
-    """``sum``: the paper's, a linear map of sums over nodes. The others are the logarithm of a sum
-    over nodes, each of which has a positive time: ``times`` gives it, ``work`` gives a cost for
-    every column of the configuration and every product, and multiplies it with that amount."""
     products: tuple[tuple[int, ...], ...] = ()
-    """Columns of configurations, whose products are further amounts of the readout ``work``."""
+    """Columns of configurations, whose products are further amounts of work."""
     order: bool = False
     """Whether scores only order the configurations of a graph, and are no run times."""
-
-    @property
-    def in_seconds(self) -> bool:
-        """Whether scores that are served are seconds."""
-        return self.readout != "sum" and not self.order
 
 
 @dataclass(frozen=True)
@@ -62,41 +52,41 @@ class FeatureBatch:
 
 
 class _Scorer(nn.Module):
-    """Maps a batch to milliseconds, with readout ``times`` and ``work`` to their logarithms."""
+    """Maps a batch to the logarithms of milliseconds."""
 
     settings: FeatureSetSettings
 
     def scores(self, graph: FeatureGraph) -> np.ndarray:
-        """Returns milliseconds of a graph's configurations: f64 [c]; some may be negative with
-        readout ``sum``."""
+        """Returns milliseconds of a graph's configurations: f64 [c]."""
         self.eval()
         with torch.no_grad():
-            found = self(make_batch([graph])).double()
-        return (found if self.settings.readout == "sum" else found.exp()).numpy()
+            return self(make_batch([graph])).double().exp().numpy()
 
 
 class FeatureSetModel(_Scorer):
-    """Scores configurations by their milliseconds."""
+    """Scores configurations by their milliseconds.
+
+    The paper maps sums over nodes linearly to a run time. Here the network gives a positive cost
+    for every column of the configuration and every product, which is multiplied with that amount,
+    and the time is the sum over nodes.
+    """
 
     architecture = "singh-gcn-feature-set"
 
     def __init__(self, settings: FeatureSetSettings):
         super().__init__()
-        if settings.readout not in READOUTS:
-            raise ValueError(f"readout '{settings.readout}', expected {' or '.join(READOUTS)}")
         self.settings = settings
         self.node_columns = Standardise(settings.node_columns)
         self.config_columns = Standardise(settings.config_columns)
-        sizes = ScheduleSizes(settings.invariant, settings.dependent, settings.convolutions)
-        self.network = ScheduleNetwork((settings.node_columns, settings.config_columns), sizes)
+        widths = settings.invariant, settings.dependent
+        inputs = settings.node_columns, settings.config_columns
+        self.network = ScheduleNetwork(inputs, widths, settings.convolutions)
         self.bias = nn.Parameter(torch.zeros(1))
         amounts = settings.config_columns + len(settings.products)
         self.register_buffer("mean_amounts", torch.ones(amounts))
-        if settings.readout == "work":
-            width = (settings.convolutions + 1) * (settings.invariant + settings.dependent)
-            self.costs = nn.Linear(width, amounts)
-            nn.init.zeros_(self.costs.weight)
-            nn.init.constant_(self.costs.bias, _FIRST_COST)
+        self.costs = nn.Linear((settings.convolutions + 1) * sum(widths), amounts)
+        nn.init.zeros_(self.costs.weight)
+        nn.init.constant_(self.costs.bias, _FIRST_COST)
 
     def fit(self, graphs: Sequence[FeatureGraph]) -> None:
         """Computes the statistics of the training graphs, which scale the inputs."""
@@ -111,23 +101,15 @@ class FeatureSetModel(_Scorer):
         self.mean_amounts.copy_(sums.mean(0).clamp(min=1e-6))
 
     def forward(self, batch: FeatureBatch) -> Tensor:
-        """Returns milliseconds, with readout ``times`` and ``work`` their logarithms: [B]."""
+        """Returns the logarithms of milliseconds: [B]."""
         static = self.network.invariant(self.node_columns(batch.nodes))
         dynamic = self.network.dependent(self.config_columns(batch.configs))
         static = static.expand(dynamic.shape[0], -1, -1)
         first = torch.cat([static, dynamic], -1) * batch.mask.unsqueeze(-1)
-        if self.settings.readout == "sum":
-            return self.network(first, batch.edges, batch.mask).squeeze(-1) + self.bias
-        levels = torch.cat(self.network.levels(first, batch.edges, batch.mask), -1)
-        times = self._times(levels, batch.configs) * batch.mask
-        return torch.log(times.sum(-1).clamp(min=1e-9)) + self.bias
-
-    def _times(self, levels: Tensor, configs: Tensor) -> Tensor:
-        """Returns the time of every node, before the bias: [B,N]."""
-        if self.settings.readout == "times":
-            return self.network.readout(levels).squeeze(-1).clamp(-20.0, 20.0).exp()
+        levels = torch.cat(self.network(first, batch.edges, batch.mask), -1)
         costs = self.costs(levels).clamp(-20.0, 10.0).exp()
-        return (costs * (self._amounts(configs) / self.mean_amounts)).sum(-1)
+        times = (costs * (self._amounts(batch.configs) / self.mean_amounts)).sum(-1) * batch.mask
+        return torch.log(times.sum(-1).clamp(min=1e-9)) + self.bias
 
     def _amounts(self, configs: Tensor) -> Tensor:
         """Returns the columns and their products, made positive: [B,N,amounts]."""
@@ -136,8 +118,7 @@ class FeatureSetModel(_Scorer):
 
 
 class FeatureSetEnsemble(_Scorer):
-    """The mean of models that differ in their seed: of milliseconds or of their logarithms, as
-    the readout gives."""
+    """The mean of models that differ in their seed: of the logarithms of milliseconds."""
 
     def __init__(self, members: Sequence[FeatureSetModel]):
         super().__init__()

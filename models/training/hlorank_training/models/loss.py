@@ -1,4 +1,7 @@
-"""Losses over the configurations of one graph: scores f32 [c] against run times i64 [c]."""
+"""Losses over the configurations of one graph: scores f32 [c] against run times [c].
+
+The papers' losses follow them literally.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +12,11 @@ from torch.nn.functional import relu, softplus
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Maps scores and run times to a number."""
+Phi = Callable[[Tensor], Tensor]
+"""Cost of the slower's score minus the faster's."""
+
+GST_MARGIN = 0.1
+"""Margin of TpuGraphs' Graph Segment Training."""
 
 
 @dataclass(frozen=True)
@@ -18,59 +26,72 @@ class LossSettings:
     name: str = "logistic"
     """One of ``LOSSES``."""
     noise: float = 0.01
-    """Pairwise losses: difference of log run times up to which a pair is ignored as noise."""
+    """``logistic``: difference of log run times up to which a pair is ignored as noise."""
     full_weight: float = 0.1
-    """Pairwise losses: difference of log run times from which all pairs have the weight 1."""
+    """``logistic``: difference of log run times from which all pairs have the weight 1."""
+    temperature: float = 1.0
+    """``tpugraphs-list-mle``: divisor of the scores."""
 
     def function(self) -> Loss:
-        """Returns the loss that the settings name.
-
-        Raises:
-            ValueError: if it does not exist.
-        """
-        if self.name not in LOSSES:
-            known = ", ".join(LOSSES)
-            raise ValueError(f"loss '{self.name}' does not exist, expected: {known}")
+        """Returns the loss that the settings name."""
         return LOSSES[self.name](self)
 
 
-def _pairwise(cost: Callable[[Tensor], Tensor]) -> Callable[[LossSettings], Loss]:
-    """Mean cost of the faster's score minus the slower's over pairs (TpuGraphs section 4)."""
+def _weighted_logistic(settings: LossSettings) -> Loss:
+    """Mean logistic cost of the faster's score minus the slower's over pairs (TpuGraphs section
+    4), weighted by how different their run times are."""
 
-    def with_settings(settings: LossSettings) -> Loss:
-        def loss(scores: Tensor, runtimes: Tensor) -> Tensor:
-            times = _log(runtimes)
-            slower = times.unsqueeze(1) - times.unsqueeze(0)
-            weight = torch.where(slower > settings.noise, slower / settings.full_weight, 0.0)
-            weight = weight.clamp(max=1)
-            margins = scores.unsqueeze(0) - scores.unsqueeze(1)
-            return (cost(margins) * weight).sum() / weight.sum().clamp(min=1e-6)
+    def loss(scores: Tensor, runtimes: Tensor) -> Tensor:
+        times = torch.log(runtimes.double()).float()
+        slower = times.unsqueeze(1) - times.unsqueeze(0)
+        weight = torch.where(slower > settings.noise, slower / settings.full_weight, 0.0)
+        weight = weight.clamp(max=1)
+        margins = scores.unsqueeze(0) - scores.unsqueeze(1)
+        return (softplus(margins) * weight).sum() / weight.sum().clamp(min=1e-6)
 
-        return loss
-
-    return with_settings
+    return loss
 
 
-def _log(runtimes: Tensor) -> Tensor:
-    return torch.log(runtimes.double()).float()
+def _list_mle(settings: LossSettings) -> Loss:
+    """Negative log likelihood of the order, slowest first; ties in random order (TpuGraphs)."""
+
+    def loss(scores: Tensor, runtimes: Tensor) -> Tensor:
+        shuffled = torch.randperm(len(runtimes))
+        order = shuffled[torch.argsort(runtimes[shuffled], descending=True, stable=True)]
+        ordered = scores[order] / settings.temperature
+        remaining = torch.logcumsumexp(ordered.flip(0), 0).flip(0)
+        return (remaining - ordered).sum()
+
+    return loss
 
 
-def _list_mle(scores: Tensor, runtimes: Tensor) -> Tensor:
-    """Negative log likelihood of the true order, slowest first, per configuration."""
-    ordered = scores[torch.argsort(runtimes, descending=True, stable=True)]
-    remaining = torch.logcumsumexp(ordered.flip(0), 0).flip(0)
-    return (remaining - ordered).mean()
+def logistic(difference: Tensor) -> Tensor:
+    """Returns ln(1 + exp(-z))."""
+    return softplus(-difference)
 
 
-def _log_mse(scores: Tensor, runtimes: Tensor) -> Tensor:
-    """Squared error of the logarithm of the run time in milliseconds: absolute run times."""
-    return ((scores - (_log(runtimes) - 6 * torch.log(torch.tensor(10.0)))) ** 2).mean()
+def hinge(margin: float) -> Phi:
+    """Returns max(0, margin - z)."""
+    return lambda difference: relu(margin - difference)
+
+
+def rank_sum(phi: Phi, scores: Tensor, runtimes: Tensor) -> Tensor:
+    """Sum of ``phi`` over the pairs of different run times (TGraph equation 8)."""
+    slower = runtimes.unsqueeze(1) > runtimes.unsqueeze(0)
+    return torch.where(slower, phi(scores.unsqueeze(1) - scores.unsqueeze(0)), 0.0).sum()
+
+
+def rank_mean(phi: Phi, scores: Tensor, runtimes: Tensor) -> Tensor:
+    """The sum over the n(n-1)/2 pairs, divided by their number (Kaufman 2021 equation 1)."""
+    count = len(scores)
+    return rank_sum(phi, scores, runtimes) / max(count * (count - 1) / 2, 1)
 
 
 LOSSES: dict[str, Callable[[LossSettings], Loss]] = {
-    "logistic": _pairwise(softplus),
-    "hinge": _pairwise(lambda margin: relu(1 + margin)),
-    "list_mle": lambda _: _list_mle,
-    "log_mse": lambda _: _log_mse,
+    "logistic": _weighted_logistic,
+    "kaufman-hinge": lambda _: lambda s, t: rank_mean(hinge(1), s, t),
+    # TGraph's code divides by all n x n entries.
+    "tgraph-hinge-mean": lambda _: lambda s, t: rank_sum(hinge(1), s, t) / len(s) ** 2,
+    "gst-hinge": lambda _: lambda s, t: rank_sum(hinge(GST_MARGIN), s, t),
+    "tpugraphs-list-mle": _list_mle,
 }
-"""By name; the settings are those of the pairwise losses."""

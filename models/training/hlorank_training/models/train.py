@@ -19,7 +19,6 @@ from hlorank_training.data.dataset import Measured, distinct
 from hlorank_training.metrics.ranking import kendall_tau
 from hlorank_training.models.architecture import Preset
 from hlorank_training.models.checkpoint import read_state, write_state
-from hlorank_training.models.draws import draw_configurations, draw_graphs
 from hlorank_training.models.training_settings import TrainSettings
 
 
@@ -79,11 +78,24 @@ def validation_tau(model: nn.Module, graphs: Sequence[Measured]) -> float:
     return mean(kendall_tau(score_graph(model, graph), graph.runtimes) for graph in graphs)
 
 
-_OPTIMIZERS = {
-    "adamw": torch.optim.AdamW,
-    "adam": torch.optim.Adam,
-    "adagrad": torch.optim.Adagrad,
-}
+_OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
+
+
+def draw_graphs(
+    random: np.random.Generator, graphs: Sequence[Measured], even_families: bool
+) -> np.ndarray:
+    """Returns the indices of an epoch's graphs, as many as there are, in the order of its steps.
+
+    Every graph comes once; with ``even_families``, all families come equally often on average.
+    """
+    if not even_families:
+        return random.permutation(len(graphs))
+    members: dict[str, list[int]] = {}
+    for index, graph in enumerate(graphs):
+        members.setdefault(graph.family, []).append(index)
+    families = list(members.values())
+    drawn = random.integers(len(families), size=len(graphs))
+    return np.array([random.choice(families[family]) for family in drawn])
 
 
 def learning_rate_factor(settings: TrainSettings, epoch: int) -> float:
@@ -135,29 +147,27 @@ class _Trainer:
                 break
 
     def _batches(self) -> Iterator[list[Measured]]:
-        order = draw_graphs(self.random, self.graphs, self.settings)
+        order = draw_graphs(self.random, self.graphs, self.settings.even_families)
         size = self.settings.graphs_per_step
         for start in range(0, len(order), size):
             yield [self.graphs[i] for i in order[start : start + size]]
 
     def _step(self, graphs: list[Measured]) -> float:
         self.model.train()
-        chosen = [draw_configurations(self.random, graph, self.settings) for graph in graphs]
+        most = self.settings.configurations_per_graph
+        chosen = [
+            self.random.choice(len(g.runtimes), min(most, len(g.runtimes)), replace=False)
+            for g in graphs
+        ]
         runtimes = [graph.runtimes[i] for graph, i in zip(graphs, chosen, strict=True)]
         loss = self._loss(self.model.scores(graphs, chosen), runtimes)
         self.optimizer.zero_grad()
         loss.backward()
-        self._clip()
+        if self.settings.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         self.average.update_parameters(self.model)
         return float(loss.detach())
-
-    def _clip(self) -> None:
-        if self.settings.clip is None:
-            return
-        together = list(self.model.parameters())
-        for parameters in [[p] for p in together] if self.settings.clip_each else [together]:
-            nn.utils.clip_grad_norm_(parameters, self.settings.clip)
 
     def _loss(self, scores: Tensor, runtimes: Sequence[np.ndarray]) -> Tensor:
         """Returns the mean over graphs; scores of different graphs are never compared."""

@@ -1,6 +1,6 @@
 """Trains models of graphs with named features."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -16,21 +16,15 @@ from hlorank_training.models.feature_set_model import (
     FeatureSetSettings,
     make_batch,
 )
-from hlorank_training.models.pair_losses import (
-    NANOSECONDS_PER_MILLISECOND,
-    logistic,
-    rank_mean,
-    relative_error,
-)
+from hlorank_training.models.loss import logistic, rank_mean
+
+_NANOSECONDS_PER_MILLISECOND = 1e6
 
 
 @dataclass(frozen=True)
 class FeatureSetTraining:
     """Hyperparameters of a training."""
 
-    loss: str = "pairs"
-    """``relative``: the paper's. ``pairs``: logistic over the pairs of a graph. ``logarithm``:
-    squared error of the logarithm of milliseconds. ``both``: the sum of the last two."""
     epochs: int = 60
     learning_rate: float = 2e-3
     weight_decay: float = 0.01
@@ -40,21 +34,14 @@ class FeatureSetTraining:
     seed: int = 1
 
 
-def _log_error(scores: Tensor, nanoseconds: Tensor) -> Tensor:
-    return ((scores - torch.log(nanoseconds / NANOSECONDS_PER_MILLISECOND)) ** 2).mean()
-
-
-def _pairs(scores: Tensor, nanoseconds: Tensor) -> Tensor:
-    return rank_mean(logistic, scores, nanoseconds)
-
-
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "relative": relative_error,
-    "pairs": _pairs,
-    "logarithm": _log_error,
-    "both": lambda scores, times: _pairs(scores, times) + _log_error(scores, times),
-}
-"""Losses of scores [c] and nanoseconds [c] of one graph."""
+def loss_of(settings: FeatureSetSettings, scores: Tensor, nanoseconds: Tensor) -> Tensor:
+    """Returns the loss of one graph: logistic over pairs, and if scores are run times also the
+    squared error of the logarithm of milliseconds."""
+    pairs = rank_mean(logistic, scores, nanoseconds)
+    if settings.order:
+        return pairs
+    logarithms = torch.log(nanoseconds / _NANOSECONDS_PER_MILLISECOND)
+    return pairs + ((scores - logarithms) ** 2).mean()
 
 
 def train_feature_set(
@@ -79,15 +66,14 @@ def train_feature_set(
         optimizer, training.learning_rate, training.epochs * steps, pct_start=0.15
     )
     times = [torch.from_numpy(graph.nanoseconds).float() for graph in graphs]
-    loss_of = LOSSES[training.loss]
-    with tqdm(range(training.epochs), desc=f"{settings.readout}, {training.loss}") as epochs:
+    with tqdm(range(training.epochs), desc="epochs") as epochs:
         for _ in epochs:
             model.train()
             losses = []
             for chosen in np.array_split(random.permutation(len(graphs)), steps):
                 batch = make_batch([graphs[number] for number in chosen])
                 scores = zip(chosen, model(batch).split(batch.counts), strict=True)
-                loss = torch.stack([loss_of(of_graph, times[n]) for n, of_graph in scores]).mean()
+                loss = torch.stack([loss_of(settings, each, times[n]) for n, each in scores]).mean()
                 optimizer.zero_grad()
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

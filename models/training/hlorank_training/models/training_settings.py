@@ -13,7 +13,7 @@ class TrainSettings:
     epochs: int = 200
     minutes: float = 6.0
     optimizer: str = "adamw"
-    """``adamw``, ``adam`` or ``adagrad``"""
+    """``adamw`` or ``adam``"""
     learning_rate: float = 1e-3
     decay: float | None = None
     """Factor of the learning rate per epoch; if None, a cosine takes it to 0 over ``epochs``."""
@@ -22,8 +22,6 @@ class TrainSettings:
     weight_decay: float = 0.02
     clip: float | None = 1.0
     """Maximum norm of the gradient, if any."""
-    clip_each: bool = False
-    """Whether ``clip`` limits the gradient of each tensor, and not that of all together."""
     averaging: float = 0.98
     """Decay of the moving average of the weights per step; the average is the trained model."""
     graphs_per_step: int = 2
@@ -31,9 +29,6 @@ class TrainSettings:
     even_families: bool = False
     """Whether a step draws the family of each graph first, and then a graph of it, so that large
     families do not count more (Kaufman 2021, section 4: examples evenly from each model type)."""
-    favour_fast: bool = False
-    """Whether configurations are drawn by Gumbel noise plus (C - rank) / C, with rank 0 for the
-    fastest of C, so that fast ones come a little more often (TpuGraphs' code for layouts)."""
     repeated: str = "mean"
     """Run time of a configuration that was measured repeatedly: ``mean`` or ``smallest``."""
     patience: int = 25

@@ -38,14 +38,12 @@ class ServedModel(nn.Module):
 
     def forward(self, features: Tensor, edges: Tensor, config: Tensor) -> Tensor:
         """Maps features f32 [N,F1], edges i64 [2,E] and config f32 [C,N,F2] to scores f32 [C]:
-        seconds, except for readout ``sum``, whose milliseconds may be negative, and for models of
-        the order alone."""
+        seconds, except for models of the order alone."""
         one = features.new_ones(1, features.shape[0])
         relations = adjacency(edges, features.shape[0]).unsqueeze(0)
         batch = FeatureBatch(features.unsqueeze(0), config, relations, one, ())
         scores = self.model(batch)
-        in_seconds = self.model.settings.in_seconds
-        return torch.exp(scores) * _MILLISECOND if in_seconds else scores
+        return scores if self.model.settings.order else torch.exp(scores) * _MILLISECOND
 
 
 def export_feature_set(
@@ -78,10 +76,10 @@ def export_feature_set(
             "config_features": list(columns.config_features),
         },
     }
-    if model.settings.in_seconds:
-        fields["unit"] = "seconds"
     if model.settings.order:
         fields["prior"] = _prior(model, held_out)
+    else:
+        fields["unit"] = "seconds"
     files = ("model.onnx", "golden.npz")
     write_json(folder / "manifest.json", manifest(folder, files, identity, fields, quality))
 

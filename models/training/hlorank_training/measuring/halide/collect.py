@@ -25,7 +25,7 @@ from hlorank_training.measuring.halide.messages import Compiled, Failed, Searche
 from hlorank_training.measuring.halide.products import PRODUCTS
 from hlorank_training.measuring.halide.random_pipelines import SMALL, RandomPipeline
 from hlorank_training.measuring.halide.schedule import Draw
-from hlorank_training.measuring.halide.schedules import WORKER, ScheduleError, Schedules
+from hlorank_training.measuring.halide.schedules import PROTOCOL, WORKER, ScheduleError, Schedules
 from hlorank_training.measuring.provenance import Collection, record
 
 _LARGE_EVERY = 6
@@ -75,7 +75,10 @@ class _Drawn:
 
 
 def collect_halide(
-    folder: Path, minutes: float, protocol: Protocol, limits: ScheduleLimits
+    folder: Path,
+    minutes: float,
+    protocol: Protocol = PROTOCOL,
+    limits: ScheduleLimits = ScheduleLimits(),
 ) -> None:
     """Measures pipelines until the time limit; skips what files have."""
     source = f"halide {hl.get_host_target()}"

@@ -39,7 +39,12 @@ class CandidateLimits:
     """Tasks with fewer that differ in a column are left out."""
 
 
-def collect_tvm(folder: Path, minutes: float, protocol: Protocol, limits: CandidateLimits) -> None:
+def collect_tvm(
+    folder: Path,
+    minutes: float,
+    protocol: Protocol = Protocol(),
+    limits: CandidateLimits = CandidateLimits(),
+) -> None:
     """Measures tasks until the time limit; skips what files have."""
     packages = ("apache-tvm",)
     collection = Collection(

@@ -1,1 +1,0 @@
-"""Research on hlorank's cost models: papers' architectures, comparisons, studies, test fixtures."""

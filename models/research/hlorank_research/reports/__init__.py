@@ -1,1 +1,0 @@
-"""SVG plots (``plots``) of comparisons and studies."""

@@ -1,1 +1,0 @@
-"""Measures tiles of Triton kernels on a GPU."""

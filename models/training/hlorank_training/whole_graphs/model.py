@@ -1,0 +1,88 @@
+"""What every whole-graph model has: a forward pass over the inputs of ``model.onnx``."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hlorank_training.data.prepare import Form
+from hlorank_training.whole_graphs.graph import Inputs, WholeGraph, read_whole_graph
+from hlorank_training.whole_graphs.serving_rule import ServingRule
+
+
+class WholeGraphModel(nn.Module):
+    """Scores configurations of a graph that is not divided into segments.
+
+    A subclass is created from its settings alone, and defines ``architecture`` and ``forward``:
+    opcode i64 [N], features f32 [N,140], edges i64 [2,E] (consumers, producers) and a tuple of the
+    configuration's inputs (configurable i64 [K] and config i64 [C,K,18] for layouts, config
+    f32 [C,24] for tiles) to scores f32 [C].
+    """
+
+    kind = "graph"
+    architecture: str
+    """Name in the registry and in manifests."""
+    settings: Any
+    """A frozen dataclass that has ``task``: ``layout`` or ``tile``."""
+    rule: ServingRule
+    """What the server gives the model."""
+    batch_dependent = False
+    """Whether scores depend on the other configurations of a chunk."""
+
+    @classmethod
+    def form(cls, settings: Any) -> Form:
+        """Returns the form in which a model with these settings takes graphs."""
+        return Form(read_whole_graph)
+
+    @classmethod
+    def for_graphs(cls, settings: Any, graphs: Sequence[WholeGraph]) -> Self:
+        """Returns an untrained model with the statistics of the training graphs."""
+        model = cls(settings)
+        model.fit(graphs)
+        return model
+
+    def fit(self, graphs: Sequence[WholeGraph]) -> None:
+        """Computes the statistics that scale the inputs."""
+        raise NotImplementedError
+
+    def scores(self, graphs: Sequence[WholeGraph], chosen: Sequence[np.ndarray]) -> Tensor:
+        """Returns scores f32 [c], with gradients, of the ``chosen`` configurations of each graph,
+        one graph after the other."""
+        score = self.training_scores if self.training else self._served_scores
+        return torch.cat([score(*pair) for pair in zip(graphs, chosen, strict=True)])
+
+    def training_scores(self, graph: WholeGraph, chosen: np.ndarray) -> Tensor:
+        """Returns scores f32 [c] of ``chosen`` configurations, all in one chunk."""
+        return self(*self.tensors(graph.inputs, graph.config[chosen]))
+
+    def _served_scores(self, graph: WholeGraph, chosen: np.ndarray) -> Tensor:
+        """Returns scores f32 [c] as the server computes them, chunk by chunk."""
+        total = np.zeros(len(chosen))
+        runs = np.zeros(len(chosen))
+        for chunk in self.rule.chunks(len(chosen)):
+            total[chunk] += self.training_scores(graph, chosen[chunk]).detach().cpu().numpy()
+            runs[chunk] += 1
+        return torch.from_numpy((total / runs).astype(np.float32))
+
+    def tensors(self, inputs: Inputs, config: np.ndarray) -> tuple:
+        """Returns the inputs of ``forward`` on the model's device."""
+        device = next(self.parameters()).device
+        given = {name: torch.from_numpy(array).to(device) for name, array in inputs.items()}
+        config = torch.from_numpy(config).to(device)
+        configuration = (config,)
+        if "configurable" in given:
+            configuration = (given.pop("configurable"), config.to(torch.int64))
+        return *given.values(), configuration
+
+
+def node_rows(graphs: Sequence[WholeGraph]) -> Tensor:
+    """Returns the raw features of all nodes: f32 [n,140]."""
+    return torch.from_numpy(np.concatenate([graph.inputs["features"] for graph in graphs]))
+
+
+def layout_rows(graphs: Sequence[WholeGraph]) -> Tensor:
+    """Returns the layouts of all configurable nodes: f32 [n,18]."""
+    rows = [graph.config.reshape(-1, graph.config.shape[-1]) for graph in graphs]
+    return torch.from_numpy(np.concatenate(rows)).float()
