@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from examples import Example, as_graph, example
 
+from examples import Example, as_graph, example
 from hlorank_training.data.dataset import Measured
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.graph_layers import adjacency

@@ -8,21 +8,21 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("halide", reason="halide is not installed")
 
-import halide as hl
 from hlorank_tune.measure.atomic_files import read_json
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker
 
 from hlorank_training.measuring.halide import collect
-from hlorank_training.measuring.halide.adams2019 import apply_schedule
+from hlorank_training.measuring.halide.adams2019 import (
+    Draw,
+    apply_schedule,
+    shipped_weights,
+    stage_graph,
+)
 from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
 from hlorank_training.measuring.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
-from hlorank_training.measuring.halide.messages import Compile, Compiled, Failed, Search
-from hlorank_training.measuring.halide.pipeline import Pipeline, PipelineError
 from hlorank_training.measuring.halide.random_pipelines import RandomPipeline, random_pipeline
-from hlorank_training.measuring.halide.schedule import Draw
-from hlorank_training.measuring.halide.stages import stage_graph
-from hlorank_training.measuring.halide.weights import shipped_weights
+from hlorank_training.measuring.halide.schedules import Compile, Compiled, Failed, Search
 from hlorank_training.measuring.halide.worker import Programs, serve
 
 TEN = 6
@@ -55,7 +55,9 @@ def test_stages_and_edges_are_read_from_what_the_autoscheduler_prints():
 def test_a_schedule_has_the_features_of_every_stage():
     assert (len(NODE_FEATURES), len(CONFIG_FEATURES)) == (287, 39)
     assert len(set(NODE_FEATURES) | set(CONFIG_FEATURES)) == 287 + 39
-    one, other = (apply_schedule(random_pipeline(TEN), Draw(n, noise=n * 0.8)) for n in (0, 1))
+    one, other = (
+        apply_schedule(random_pipeline(TEN).pipeline, Draw(n, noise=n * 0.8)) for n in (0, 1)
+    )
     stages = len(one.stages)
     assert one.node_features.shape == (stages, 287) and one.config_features.shape == (stages, 39)
     assert np.array_equal(one.node_features, other.node_features)
@@ -67,13 +69,16 @@ def test_a_schedule_has_the_features_of_every_stage():
 
 def test_small_pipelines_have_seeds_of_their_own():
     assert [collect._seed(number) for number in range(8)] == [0, *range(10_000, 10_005), 1, 10_005]
-    sizes = [len(apply_schedule(random_pipeline(seed), Draw(0)).stages) for seed in (10_006, TEN)]
+    sizes = [
+        len(apply_schedule(random_pipeline(seed).pipeline, Draw(0)).stages)
+        for seed in (10_006, TEN)
+    ]
     assert sizes == [4, 10]
 
 
 def test_equal_draws_are_equal_schedules():
     draw = Draw(5, noise=0.4, keep=50)
-    one, other = (apply_schedule(random_pipeline(TEN), draw) for _ in range(2))
+    one, other = (apply_schedule(random_pipeline(TEN).pipeline, draw) for _ in range(2))
     assert np.array_equal(one.config_features, other.config_features)
 
 
@@ -83,7 +88,9 @@ def test_the_weights_are_those_of_the_cost_model():
 
 
 def test_pipelines_differ_and_are_of_a_wanted_size():
-    sizes = [len(apply_schedule(random_pipeline(seed), Draw(0)).stages) for seed in (2, 5, TEN)]
+    sizes = [
+        len(apply_schedule(random_pipeline(seed).pipeline, Draw(0)).stages) for seed in (2, 5, TEN)
+    ]
     assert len(set(sizes)) == 3 and min(sizes) >= 8 and max(sizes) <= 40
 
 
@@ -164,57 +171,10 @@ def test_a_slow_or_wrong_schedule_is_not_measured():
     assert wrong.failure == "wrong_result"
 
 
-u = hl.Var("u")
-
-
-def one_input(kind, function, *outputs):
-    """A pipeline of an image of 512 numbers, and of a function of each."""
-    taken, given = hl.ImageParam(kind, 1, "taken"), hl.Func("given")
-    taken.set_estimates([(0, 512)])
-    given[u] = function(taken[u])
-    return Pipeline([given, *outputs], [(512,), *((512,) for _ in outputs)], [taken])
-
-
-@pytest.mark.parametrize(
-    ("kind", "function"),
-    [
-        (hl.Float(32), hl.sqrt),
-        (hl.Float(32), lambda x: hl.log(x - x)),
-        (hl.Float(32), lambda x: (x, -x)),
-        (hl.Float(32), lambda x: x > 0.0),
-        (hl.BFloat(16), lambda x: hl.cast(hl.BFloat(16), hl.cast(hl.Float(32), x) * 2.0)),
-        (hl.Float(16), lambda x: x * x),
-        (hl.Float(64), lambda x: x / x),
-        (hl.Int(64), lambda x: x * x),
-        (hl.UInt(1), lambda x: x),
-        (hl.UInt(8), lambda x: hl.cast(hl.UInt(64), x)),
-    ],
-)
-def test_results_of_every_type_are_compared_and_nan_is_equal_to_nan(kind, function):
-    programs = Programs(lambda: one_input(kind, function))
-    for _ in range(2):
-        assert isinstance(programs.compile(Draw(0), slowest=10.0), Compiled)
-    programs._expected = [
-        np.where(np.isfinite(v), 2.0 * v + 1000.0, 0.0) for v in programs._expected
-    ]
-    assert programs.compile(Draw(0), slowest=10.0).failure == "wrong_result"
-
-
 def test_an_error_of_the_harness_says_nothing_of_the_schedule(monkeypatch):
-    programs = Programs(lambda: one_input(hl.Float(32), hl.sqrt))
+    programs = Programs(RandomPipeline(TEN))
     monkeypatch.setattr("hlorank_training.measuring.halide.worker._current", programs)
     monkeypatch.setattr(programs, "_results", lambda: 1 / 0)
     sent = []
     serve(SimpleNamespace(send=sent.append), Compile(Draw(0), 10.0))
     assert sent[0] == Failed("ZeroDivisionError: division by zero", None)
-
-
-def test_a_pipeline_that_cannot_be_run_says_why_before_it_is_compiled():
-    with pytest.raises(PipelineError, match="has 1 dimensions, but 2 extents"):
-        Pipeline(one_input(hl.Float(32), hl.sqrt).outputs[0], (512, 4), [])
-    with pytest.raises(PipelineError, match="the extents are 512, expected a list"):
-        Pipeline(one_input(hl.Float(32), hl.sqrt).outputs[0], 512, [])
-    taken, given = hl.ImageParam(hl.Float(32), 1, "taken"), hl.Func("given")
-    given[u] = taken[u]
-    with pytest.raises(PipelineError, match="input taken has no estimates"):
-        Pipeline(given, (512,), [taken])

@@ -6,7 +6,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from examples import as_graph, example  # noqa: E402
-
 from hlorank_training.data.dataset import Graph, Segment, distinct  # noqa: E402
 from hlorank_training.models.train import Keeping, draw_graphs, train  # noqa: E402
 from hlorank_training.registry import REGISTRY  # noqa: E402

@@ -1,22 +1,17 @@
-"""The schedules of one pipeline, which a process draws, compiles and measures."""
+"""The schedules of one pipeline, which a process draws, compiles and measures.
+
+``Schedules`` asks the process, whose module is ``worker``, with the messages here.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hlorank import HlorankError
 from hlorank_tune.measure.rounds import Protocol, Timing
 from hlorank_tune.measure.workers import Worker, WorkerError
 
-from hlorank_training.measuring.halide.messages import (
-    Begin,
-    Compile,
-    Compiled,
-    Failed,
-    Measure,
-    Search,
-    Searched,
-)
-from hlorank_training.measuring.halide.schedule import Draw
+from hlorank_training.measuring.halide.adams2019 import Draw, Schedule
 
 WORKER = "hlorank_training.measuring.halide.worker"
 PROTOCOL = Protocol(warmups=1, rounds=10, most_rounds=40, seconds=1.0, tries=4, clock="process")
@@ -25,6 +20,66 @@ _BEGIN_SECONDS = 60.0
 _AGAIN_SECONDS = 600.0
 """How long drawing and compiling a schedule that worked before may take."""
 _MEASURE_SECONDS = 1800.0
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Asks to forget earlier schedules and to build a pipeline."""
+
+    build: Callable[[], Any]
+    """Returns a new ``Pipeline`` at every call, the same one in every process."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Asks to draw a schedule; the answer is ``Searched``."""
+
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A schedule that was drawn."""
+
+    schedule: Schedule
+    seconds: float
+    """Processor time of the search."""
+
+
+@dataclass(frozen=True)
+class Compile:
+    """Asks to compile a schedule and to compare its results; the answer is ``Compiled``."""
+
+    draw: Draw
+    slowest: float
+    """Maximum seconds of a run."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A schedule that runs, and computes what the first compiled one does."""
+
+    seconds: float
+    """Processor time of the compiler."""
+    run_seconds: float
+    """Processor time of a run."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Asks to measure the compiled schedules in the same rounds; the answer is a ``Timing``."""
+
+    protocol: Protocol
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The answer to a request that failed."""
+
+    message: str
+    failure: str | None = None
+    """What kind of failure of the schedule that is: one of ``hlorank.FAILURES``; None if the
+    harness failed, which says nothing of the schedule."""
 
 
 class ScheduleError(HlorankError):

@@ -1,6 +1,6 @@
 """Draws, compiles and measures schedules of one pipeline in a process of its own, which may die.
 
-``serve`` answers the requests of ``messages``.
+``serve`` answers the requests of ``schedules``.
 """
 
 import time
@@ -17,9 +17,9 @@ from hlorank import HlorankError
 from hlorank_tune.measure.results import NOT_REPEATABLE, difference
 from hlorank_tune.measure.rounds import Protocol, Timing, measure
 
-from hlorank_training.measuring.halide.adams2019 import apply_schedule
-from hlorank_training.measuring.halide.images import values_of
-from hlorank_training.measuring.halide.messages import (
+from hlorank_training.measuring.halide.adams2019 import Draw, apply_schedule, printed
+from hlorank_training.measuring.halide.pipeline import Pipeline
+from hlorank_training.measuring.halide.schedules import (
     Begin,
     Compile,
     Compiled,
@@ -28,9 +28,6 @@ from hlorank_training.measuring.halide.messages import (
     Search,
     Searched,
 )
-from hlorank_training.measuring.halide.pipeline import Pipeline
-from hlorank_training.measuring.halide.schedule import Draw
-from hlorank_training.measuring.halide.standard_error import printed
 
 _TOLERANCE = 1e-2
 """Maximum difference of results, relative to the largest value."""
@@ -43,7 +40,7 @@ class Programs:
         pipeline = build()
         self.build = build
         self._inputs = pipeline.input_values()
-        self._outputs = pipeline.results()
+        self._output = pipeline.result()
         self._scheduled: dict[Draw, Pipeline] = {}
         self._runs: list[Callable[[], Any]] = []
         self._expected: list[np.ndarray] = []
@@ -52,7 +49,7 @@ class Programs:
         """Draws a schedule."""
         pipeline = self.build()
         begin = time.process_time()
-        schedule = apply_schedule(pipeline, draw)
+        schedule = apply_schedule(pipeline.pipeline, draw)
         self._scheduled[draw] = pipeline
         return Searched(schedule, time.process_time() - begin)
 
@@ -68,7 +65,7 @@ class Programs:
                 pipeline.arguments, hl.get_host_target()
             )
         seconds = time.process_time() - begin
-        run = partial(program, *self._inputs, *self._outputs)
+        run = partial(program, *self._inputs, self._output)
         try:
             run_seconds = _run_seconds(run, slowest)
         except hl.HalideError as error:
@@ -94,7 +91,7 @@ class Programs:
         return difference(self._expected, self._results(), _TOLERANCE)
 
     def _results(self) -> list[np.ndarray]:
-        return [values_of(image) for image in self._outputs]
+        return [np.array(self._output)]
 
 
 def _run_seconds(run: Callable[[], Any], slowest: float) -> float:
