@@ -96,10 +96,8 @@ def main() -> int:
 def _is_same(made: Path, kept: Path) -> bool:
     if not made.is_dir():
         return kept.is_file() and filecmp.cmp(made, kept, shallow=False)
-    names = sorted(path.name for path in made.iterdir())
-    if names != sorted(path.name for path in kept.glob("*.py*")):
-        return False
-    return all(filecmp.cmp(made / name, kept / name, shallow=False) for name in names)
+    names = {path.name for folder in (made, kept) for path in folder.glob("*.py*")}
+    return not any(filecmp.cmpfiles(made, kept, names, shallow=False)[1:])
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 """Checks answers before they are used: a faulty server or proxy may answer anything.
 
-A small call takes the client as long as the checks do, so each check is one pass over an array, by
-methods of arrays: functions of NumPy on small arrays take several times as long.
+A small call takes the client as long as these checks do, since what runs after a wait for the
+server finds no cache warm. So a ranking is checked as lists, by functions that Python has in C, and
+becomes arrays when these are first used.
 """
 
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
-from hlorank.answers.models import ModelReference
-from hlorank.answers.ranking import BatchScores, Ranking
+from hlorank.answers.ranking import BatchScores
 from hlorank.checks.errors import AnswerError
 from hlorank.graphs.task import Task
+from hlorank.wire.messages import ModelSelector, RankConfigsResponse, StreamRanking
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,40 +30,50 @@ class Asked:
     explain_top: int = 0
     """Maximum number of configurations whose kernels are returned."""
 
-    def check(self, ranking: Ranking) -> None:
-        """Checks that a ranking is possible. Raises AnswerError."""
-        scored = ranking.scored
-        best = ranking.best_scores
+    def check(self, answer: RankConfigsResponse | StreamRanking, scored: int) -> None:
+        """Checks that a ranking of ``scored`` configurations is possible. Raises AnswerError."""
         is_partial = self.allow_partial and 0 < scored < self.configs
         if scored != self.configs and not is_partial:
             raise AnswerError(f"the server scored {scored} of {self.configs} configurations")
-        if ranking.scores is not None:
-            _check_scores(ranking.scores, scored, self.task)
-        self._check_lengths(ranking)
-        _check_numbers(ranking.best, scored)
-        _check_values(best, self.task)
-        if (best[1:] < best[:-1]).any():
+        best = list(answer.ranking)
+        scores = list(answer.ranking_scores)
+        self._check_lengths(answer, scored)
+        largest = max(best, default=-1)
+        if largest >= scored:
+            raise AnswerError(
+                f"the server's ranking contains configuration {largest}, but only {scored} were "
+                "scored"
+            )
+        if len(set(best)) != len(best):
+            raise AnswerError("the server's ranking contains a configuration twice")
+        if not all(map(isfinite, scores)):
+            _check_values(np.array(scores), self.task)
+        if sorted(scores) != scores:
             raise AnswerError("the server's ranking is not sorted by score")
-        if ranking.scores is not None and (ranking.scores[ranking.best] != best).any():
-            raise AnswerError("the server's ranking and its list of scores differ")
-        check_model(ranking.model, self.task)
+        if self.with_scores and isinstance(answer, RankConfigsResponse):
+            every = np.array(answer.scores, np.float32)
+            _check_scores(every, scored, self.task)
+            if (every[best] != np.array(scores, np.float32)).any():
+                raise AnswerError("the server's ranking and its list of scores differ")
+        check_model(answer.model, self.task)
 
-    def _check_lengths(self, ranking: Ranking) -> None:
-        found = len(ranking.best)
-        expected = min(self.top_k or ranking.scored, ranking.scored)
+    def _check_lengths(self, answer: RankConfigsResponse | StreamRanking, scored: int) -> None:
+        found = len(answer.ranking)
+        expected = min(self.top_k or scored, scored)
         if found != expected:
             raise AnswerError(
                 f"the server's ranking has {found} configurations instead of {expected}"
             )
-        times, deviations, kernels = ranking.lengths
+        scores = len(answer.ranking_scores)
+        if found != scores:
+            raise AnswerError(f"the server sent {scores} scores for {found} ranked configurations")
+        times, deviations = len(answer.predicted_seconds), len(answer.log_sd)
         if times not in (0, found) or deviations not in (0, times):
             raise AnswerError(
                 f"the server sent {times} predicted times and {deviations} deviations "
                 f"for {found} ranked configurations"
             )
-        scores = len(ranking.best_scores)
-        if found != scores:
-            raise AnswerError(f"the server sent {scores} scores for {found} ranked configurations")
+        kernels = len(answer.kernels) if isinstance(answer, RankConfigsResponse) else 0
         explained = min(self.explain_top, found)
         if kernels != explained:
             raise AnswerError(
@@ -69,9 +81,9 @@ class Asked:
             )
 
 
-def check_model(model: ModelReference | None, task: Task) -> None:
+def check_model(model: ModelSelector, task: Task) -> None:
     """Checks that a model answered; a feature set needs none. Raises AnswerError."""
-    if model is None and task != "feature-set":
+    if not model.name and task != "feature-set":
         raise AnswerError("the server's answer does not name the model")
 
 
@@ -100,17 +112,3 @@ def _check_values(scores: np.ndarray, task: Task) -> None:
         task == "fusion" and (is_possible | np.isposinf(scores)).all()
     ):
         raise AnswerError("the server sent a score that is not finite")
-
-
-def _check_numbers(ranking: np.ndarray, scored: int) -> None:
-    if not len(ranking):
-        return
-    largest = ranking.max()
-    if largest >= scored:
-        raise AnswerError(
-            f"the server's ranking contains configuration {largest}, but only {scored} were scored"
-        )
-    is_ranked = np.zeros(scored, bool)
-    is_ranked[ranking] = True
-    if np.count_nonzero(is_ranked) != len(ranking):
-        raise AnswerError("the server's ranking contains a configuration twice")

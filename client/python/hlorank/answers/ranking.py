@@ -79,13 +79,6 @@ class KernelTime:
 class Ranking:
     """The answer to ``rank``, or the end of a stream; its properties are converted on first use."""
 
-    best: np.ndarray
-    """i64 [top_k]: numbers of configurations by ascending score, ties by number"""
-    best_scores: np.ndarray
-    """f32 [top_k]: their scores in ``unit``; lower is predicted faster. Infinite for a fusion that
-    has a kernel beyond the model's limits"""
-    scores: np.ndarray | None
-    """f32 [configs]: the score of every configuration in the order sent, if requested"""
     graph_hash: bytes
 
     scored: int
@@ -105,12 +98,26 @@ class Ranking:
         """
         self._answer = answer
         self._started = started
+        self._scores = scores
         self._earlier = earlier
         self.scored = scored
-        self.best = np.array(answer.ranking, np.int64)
-        self.best_scores = scores_of(answer.ranking_scores)
-        self.scores = None if scores is None else scores_of(scores)
         self.graph_hash = checked_graph_hash(answer.graph_hash)
+
+    @cached_property
+    def best(self) -> np.ndarray:
+        """i64 [top_k]: numbers of configurations by ascending score, ties by number"""
+        return np.array(self._answer.ranking, np.int64)
+
+    @cached_property
+    def best_scores(self) -> np.ndarray:
+        """f32 [top_k]: their scores in ``unit``; lower is predicted faster. Infinite for a fusion
+        that has a kernel beyond the model's limits"""
+        return scores_of(self._answer.ranking_scores)
+
+    @cached_property
+    def scores(self) -> np.ndarray | None:
+        """f32 [configs]: the score of every configuration in the order sent, if requested"""
+        return None if self._scores is None else scores_of(self._scores)
 
     @cached_property
     def model(self) -> ModelReference | None:
@@ -140,13 +147,6 @@ class Ranking:
             tuple(KernelTime(each.node, each.computed_nodes, each.seconds) for each in one.kernels)
             for one in self._answer.kernels
         )
-
-    @property
-    def lengths(self) -> tuple[int, int, int]:
-        """Number of predicted times, of their deviations, and of configurations with kernels."""
-        answer = self._answer
-        kernels = 0 if isinstance(answer, StreamRanking) else len(answer.kernels)
-        return len(answer.predicted_seconds), len(answer.log_sd), kernels
 
     @cached_property
     def reuse(self) -> Reuse:

@@ -163,9 +163,9 @@ class AsyncCalls:
             return head.SerializeToString() + configurations.serialized
 
         answer = await self._ask_about(graph, _RANK, request, self._deadline(timeout))
+        asked.check(answer, answer.scored_configs)
         scores = answer.scores if asked.with_scores else None
         ranking = Ranking(answer, answer, answer.scored_configs, scores)
-        asked.check(ranking)
         graph.learn(ranking.graph_hash)
         return ranking
 
@@ -217,7 +217,7 @@ class AsyncCalls:
 
         answer = await self._ask_about(graph, _SUGGEST, request, self._deadline(timeout))
         suggestions = suggestions_of(answer, wanted, len(candidates))
-        check_model(suggestions.model, graph.task)
+        check_model(answer.model, graph.task)
         graph.learn(suggestions.graph_hash)
         return suggestions
 
@@ -450,7 +450,7 @@ class AsyncCalls:
                 stream = AsyncRankStream(
                     exchange, started, graph.task, start.top_k, self._message_bytes
                 )
-                check_model(stream.model, graph.task)
+                check_model(started.model, graph.task)
                 return stream
             except BaseException as error:
                 exchange.cancel()

@@ -164,9 +164,9 @@ class Calls:
             return head.SerializeToString() + configurations.serialized
 
         answer = self._ask_about(graph, _RANK, request, self._deadline(timeout))
+        asked.check(answer, answer.scored_configs)
         scores = answer.scores if asked.with_scores else None
         ranking = Ranking(answer, answer, answer.scored_configs, scores)
-        asked.check(ranking)
         graph.learn(ranking.graph_hash)
         return ranking
 
@@ -218,7 +218,7 @@ class Calls:
 
         answer = self._ask_about(graph, _SUGGEST, request, self._deadline(timeout))
         suggestions = suggestions_of(answer, wanted, len(candidates))
-        check_model(suggestions.model, graph.task)
+        check_model(answer.model, graph.task)
         graph.learn(suggestions.graph_hash)
         return suggestions
 
@@ -449,7 +449,7 @@ class Calls:
                 started = (next_part(exchange, "started")).started
                 graph.learn(checked_graph_hash(started.graph_hash))
                 stream = RankStream(exchange, started, graph.task, start.top_k, self._message_bytes)
-                check_model(stream.model, graph.task)
+                check_model(started.model, graph.task)
                 return stream
             except BaseException as error:
                 exchange.cancel()

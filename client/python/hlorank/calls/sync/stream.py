@@ -106,8 +106,8 @@ class RankStream:
         while self.scores() is not None:
             pass
         answer = (next_part(self._exchange, "ranking")).ranking
+        Asked(self._scored, self._task, self._top_k).check(answer, answer.reuse.configs)
         ranking = Ranking(answer, self._started, answer.reuse.configs, earlier=self._timings)
-        Asked(self._scored, self._task, self._top_k).check(ranking)
         # Reads until the end of the stream, so that the call is not cancelled.
         self._exchange.read()
         return ranking
