@@ -112,6 +112,31 @@ mod tests {
         pause.is_some_and(|pause| (shortest..=shortest * 3 / 2).contains(&pause))
     }
 
+    /// The value of a constant of the Python client, in its unit.
+    fn of_python(name: &str) -> f64 {
+        let defaults = include_str!("../python/hlorank/wire/defaults.py");
+        let mut lines = defaults.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+        let value = value.unwrap_or_else(|| panic!("{name} is no constant"));
+        let (number, shift) = value.split_once(" << ").unwrap_or((value, "0"));
+        let number: f64 = number.replace('_', "").parse().unwrap();
+        number * 2f64.powi(shift.parse().unwrap())
+    }
+
+    #[test]
+    fn both_clients_have_the_same_defaults() {
+        let ours = crate::Connection::default();
+        let seconds = |name| Duration::from_secs_f64(of_python(name));
+        assert_eq!(ours.timeout, Some(seconds("TIMEOUT")));
+        assert_eq!(ours.connect_timeout, seconds("CONNECT_TIMEOUT"));
+        assert_eq!(FIRST_PAUSE, seconds("FIRST_PAUSE"));
+        assert_eq!(LONGEST_PAUSE, seconds("LONGEST_PAUSE"));
+        assert_eq!(PATIENCE, seconds("PATIENCE"));
+        #[expect(clippy::cast_precision_loss, reason = "a power of two")]
+        let bytes = ours.message_bytes as f64;
+        assert!((bytes - of_python("MESSAGE_BYTES")).abs() < f64::EPSILON);
+    }
+
     #[test]
     fn an_unavailable_server_is_retried_after_increasing_pauses() {
         let (error, mut retries) = (refused(Code::Unavailable, None), retries(6));

@@ -2,12 +2,12 @@
 
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from math import isnan
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _LONGEST = 99_999_999 * 3600.0
 """Seconds of the longest deadline that gRPC can send; a longer one is none."""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Returns a value as a message shows it: shortened, and with its type."""
     if value is None:
         return "None"
@@ -41,19 +41,19 @@ def shown(value: Any) -> str:
     return text if isinstance(value, str) else f"{text} ({kind})"
 
 
-def wrong(what: str, value: Any, expected: str) -> ArgumentError:
+def wrong(what: str, value: object, expected: str) -> ArgumentError:
     """Returns the error about an argument: its name, its value, and what is expected."""
     return ArgumentError(f"{what} is {shown(value)}, expected {expected}")
 
 
-def instance(value: Any, kind: type[T], what: str, expected: str) -> T:
+def instance(value: object, kind: type[T], what: str, expected: str) -> T:
     """Checks that a value is of a class, and returns it."""
     if not isinstance(value, kind):
         raise wrong(what, value, expected)
     return value
 
 
-def text(value: Any, what: str, expected: str = "text") -> str:
+def text(value: object, what: str, expected: str = "text") -> str:
     """Checks that a value is text that UTF-8 can encode, and returns it."""
     if not isinstance(value, str):
         raise wrong(what, value, expected)
@@ -64,17 +64,17 @@ def text(value: Any, what: str, expected: str = "text") -> str:
     return str(value)
 
 
-def content(value: Any, what: str, expected: str = "bytes") -> bytes:
+def content(value: object, what: str, expected: str = "bytes") -> bytes:
     """Checks that a value is bytes, and returns them."""
     if not isinstance(value, bytes | bytearray | memoryview):
         raise wrong(what, value, expected)
     return bytes(value)
 
 
-def whole_number(value: Any, what: str, least: int = 0, most: int = U32) -> int:
+def whole_number(value: object, what: str, least: int = 0, most: int = U32) -> int:
     """Checks that a value is a whole number in a range, and returns it."""
     expected = f"a whole number from {least} to {most}"
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         raise wrong(what, value, expected)
     try:
         number = operator.index(value)
@@ -85,25 +85,23 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = U32) -> int:
     return number
 
 
-def whole_numbers_of(values: Any, what: str, most: int = U32) -> list[int]:
+def whole_numbers_of(values: object, what: str, most: int = U32) -> list[int]:
     """Checks that values are whole numbers from 0, and returns them."""
     items = several(values, what, "whole numbers")
     return [whole_number(item, f"{what}[{place}]", 0, most) for place, item in enumerate(items)]
 
 
-def several(values: Any, what: str, expected: str) -> list[Any]:
+def several(values: object, what: str, expected: str) -> list[Any]:
     """Checks that a value is a list or an array of items, and returns them."""
-    is_list = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise wrong(what, values, f"a list of {expected}")
     try:
-        items = list(values) if is_list else None
+        return list(values)
     except Exception as error:  # a NumPy scalar says that it is iterable
         raise wrong(what, values, expected) from error
-    if items is None:
-        raise wrong(what, values, f"a list of {expected}")
-    return items
 
 
-def flag(value: Any, what: str) -> bool:
+def flag(value: object, what: str) -> bool:
     """Checks that a value is a bool, 0 or 1, and returns it as a bool."""
     is_flag = isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1))
     if not is_flag:
@@ -111,7 +109,7 @@ def flag(value: Any, what: str) -> bool:
     return bool(value)
 
 
-def one_of(value: Any, choices: Iterable[str], what: str) -> str:
+def one_of(value: object, choices: Iterable[str], what: str) -> str:
     """Checks that a value is one of several texts, and returns it."""
     expected = list(choices)
     plain = value.value if isinstance(value, Enum) else value
@@ -120,19 +118,20 @@ def one_of(value: Any, choices: Iterable[str], what: str) -> str:
     return plain
 
 
-def number(value: Any, what: str, expected: str = "a number") -> float:
+def number(value: object, what: str, expected: str = "a number") -> float:
     """Checks that a value is a real number, and returns it as a float."""
-    is_number = isinstance(value, Real | np.integer | np.floating) and not isinstance(value, bool)
+    if not isinstance(value, Real | np.integer | np.floating) or isinstance(value, bool):
+        raise wrong(what, value, expected)
     try:
-        found = float(value) if is_number else None
+        found = float(value)
     except (TypeError, OverflowError, ValueError) as error:
         raise wrong(what, value, expected) from error
-    if found is None or isnan(found):
+    if isnan(found):
         raise wrong(what, value, expected)
     return found
 
 
-def seconds(value: Any, what: str) -> float | None:
+def seconds(value: object, what: str) -> float | None:
     """Checks a deadline: seconds from 0, text such as ``500ms``, or None for none."""
     if value is None:
         return None
@@ -145,7 +144,7 @@ def seconds(value: Any, what: str) -> float | None:
     return found if found <= _LONGEST else None
 
 
-def message_size(value: Any, what: str) -> int:
+def message_size(value: object, what: str) -> int:
     """Checks a maximum message length: a number of bytes, or text such as ``64MiB``."""
     if isinstance(value, str):
         value = _of_text(value, what, size)
@@ -153,15 +152,17 @@ def message_size(value: Any, what: str) -> int:
     return whole_number(value, what, 1, (1 << 31) - 1)
 
 
-def _of_text(value: str, what: str, read: Any) -> Any:
+def _of_text(value: str, what: str, read: Callable[[str], T]) -> T:
     try:
         return read(value)
     except ValueError as error:
         raise ArgumentError(f"{what}: {error}") from error
 
 
-def path_of(value: Any, what: str = "path") -> Path:
+def path_of(value: object, what: str = "path") -> Path:
     """Checks that a value is a path, and returns it."""
+    if not isinstance(value, str | bytes | os.PathLike):
+        raise wrong(what, value, "a path")
     try:
         text = os.fsdecode(os.fspath(value))
     except Exception as error:  # the caller's class may raise anything
@@ -171,7 +172,7 @@ def path_of(value: Any, what: str = "path") -> Path:
     return Path(text)
 
 
-def file_content(value: Any, what: str = "path") -> bytes:
+def file_content(value: object, what: str = "path") -> bytes:
     """Checks that a path names a file that can be read, and returns its bytes.
 
     Raises:

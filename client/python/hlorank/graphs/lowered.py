@@ -27,7 +27,7 @@ _OTHER_LIBRARIES = {
 """What to do with the objects of other libraries, by their package."""
 
 
-def module_of_lowered(lowered: Any) -> bytes:
+def module_of_lowered(lowered: object) -> bytes:
     """Returns the serialized module before optimization of a lowered or traced JAX function.
 
     Also takes wrappers around them, such as those of Equinox and Flax, ``jax.export.Exported``,
@@ -66,7 +66,7 @@ def _unwrapped(stage: Any) -> Any:
     return stage
 
 
-def _guarded(given: Any, convert: Callable[[], T]) -> T:
+def _guarded(given: object, convert: Callable[[], T]) -> T:
     """Converts; errors of JAX are of many types."""
     try:
         return convert()
@@ -84,12 +84,12 @@ def _serialized(module: Any) -> bytes:
     return content
 
 
-def _is_message(stage: Any) -> bool:
+def _is_message(stage: object) -> bool:
     descriptor = getattr(type(stage), "DESCRIPTOR", None)
     return getattr(descriptor, "name", None) in ("HloModuleProto", "HloProto")
 
 
-def _is_exported(stage: Any) -> bool:
+def _is_exported(stage: object) -> bool:
     return hasattr(stage, "mlir_module_serialized") and hasattr(stage, "in_avals")
 
 
@@ -103,23 +103,23 @@ def _module_of_exported(exported: Any) -> bytes:
     return module_of_lowered(jax.jit(exported.call).lower(*arguments, **named))
 
 
-def _is_mlir(stage: Any) -> bool:
+def _is_mlir(stage: object) -> bool:
     """Returns whether this is an MLIR module, as ``compiler_ir()`` returns it."""
     return type(stage).__name__ == "Module" and hasattr(stage, "operation")
 
 
-def _module_of_mlir(module: Any) -> bytes:
+def _module_of_mlir(module: object) -> bytes:
     from jaxlib import _jax
 
     return _serialized(_jax.mlir.mlir_module_to_xla_computation(str(module)))
 
 
-def _named(given: Any) -> str:
+def _named(given: object) -> str:
     kind = type(given)
     return f"a {kind.__module__}.{kind.__qualname__}"
 
 
-def _refusal(given: Any, stage: Any) -> str:
+def _refusal(given: object, stage: object) -> str:
     """Says what an object is, and what to do with it."""
     if isinstance(given, str):
         return _text_refusal(given)

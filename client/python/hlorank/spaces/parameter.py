@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -49,18 +48,21 @@ class Parameter:
         return np.array(self.values, np.float32)
 
     @cached_property
-    def _places(self) -> dict[Value, int]:
+    def _places(self) -> dict[object, int]:
         return {value: place for place, value in enumerate(self.values)}
 
-    def place(self, value: Any) -> int:
+    def place(self, value: object) -> int:
         """Returns the place of a value. Raises ArgumentError if it is none of the parameter."""
         try:
-            return self._places[value]
-        except (KeyError, TypeError) as error:  # what cannot be hashed is no value
-            raise wrong(self.name, value, f"one of {listed(self.values)}") from error
+            place = self._places.get(value)
+        except TypeError:  # what cannot be hashed is no value
+            place = None
+        if place is None:
+            raise wrong(self.name, value, f"one of {listed(self.values)}")
+        return place
 
 
-def parameter_of(name: str, values: Iterable[Any]) -> Parameter:
+def parameter_of(name: str, values: Iterable[object]) -> Parameter:
     """Returns the parameter of values in the order given, such as of a list, a range or an array.
 
     Raises:
@@ -70,7 +72,7 @@ def parameter_of(name: str, values: Iterable[Any]) -> Parameter:
     return Parameter(name, tuple(value_of(value, name) for value in given))
 
 
-def value_of(value: Any, name: str) -> Value:
+def value_of(value: object, name: str) -> Value:
     """Checks a value, and returns it as one of Python. Raises ArgumentError."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, str):

@@ -208,7 +208,7 @@ def _is_possible(configuration: dict[str, Value], constraints: list[Constraint])
         raise ArgumentError(f"a constraint failed for {configuration}: {error!r}") from error
 
 
-def _constraints_of(constraints: Any) -> list[Constraint]:
+def _constraints_of(constraints: object) -> list[Constraint]:
     if constraints is None:
         return []
     given = [constraints] if callable(constraints) else several(constraints, "constraints", _TESTS)
@@ -221,7 +221,7 @@ def _constraints_of(constraints: Any) -> list[Constraint]:
 _TESTS = "functions of a configuration"
 
 
-def _mapping(value: Any, what: str, expected: str) -> Mapping[str, Any]:
+def _mapping(value: object, what: str, expected: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise wrong(what, value, expected)
     return value
@@ -234,7 +234,7 @@ def _listed(configs: Iterable[Configuration]) -> list[Any]:
     return rows
 
 
-def _row(config: Any, number: int) -> dict[str, Value]:
+def _row(config: object, number: int) -> dict[str, Value]:
     given = _mapping(config, f"configs[{number}]", "a configuration")
     if not given:
         raise ArgumentError(f"configs[{number}] has no parameters")

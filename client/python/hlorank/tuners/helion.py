@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 from helion import Config, exc
 from helion.autotuner.base_search import BaseAutotuner
@@ -14,6 +14,9 @@ from hlorank import Result
 from hlorank.tuners.helion_log import Run, identity_of, read_log, space_of
 from hlorank.tuners.proposals import Proposals
 from hlorank.tuners.rows import Row, number_of
+
+if TYPE_CHECKING:
+    from helion.runtime.kernel import BoundKernel
 
 _CANDIDATES = 256
 """How many random configurations a server may propose beside those that were measured."""
@@ -33,15 +36,17 @@ class Autotuner(Proposals):
     arguments of ``Proposals``.
     """
 
-    def __call__(self, bound_kernel: Any, args: Sequence[Any], **kwargs: Any) -> BaseAutotuner:
+    def __call__(
+        self, bound_kernel: "BoundKernel", args: Sequence[object], **kwargs: object
+    ) -> BaseAutotuner:
         """Returns Helion's search; ``kwargs`` are its arguments."""
         return _SeededSearch(self, bound_kernel, args, kwargs)
 
-    def __deepcopy__(self, memo: Any) -> "Autotuner":
+    def __deepcopy__(self, memo: object) -> "Autotuner":
         """Returns itself, since Helion copies its settings and a connection has no copy."""
         return self
 
-    def seeds(self, bound_kernel: Any, args: Sequence[Any]) -> list[Config]:
+    def seeds(self, bound_kernel: "BoundKernel", args: Sequence[object]) -> list[Config]:
         """Returns the configurations to begin with, fastest first; none if nothing is known."""
         rows = _Rows(bound_kernel)
         space = space_of(identity_of(bound_kernel, args))
@@ -50,7 +55,7 @@ class Autotuner(Proposals):
         best = self.best(*space, [*map(rows.row, candidates)])
         return [candidates[number] for number in best]
 
-    def report_log(self, bound_kernel: Any, base: str | Path) -> None:
+    def report_log(self, bound_kernel: "BoundKernel", base: str | Path) -> None:
         """Reports the runs of a kernel in the files of ``HELION_AUTOTUNE_LOG=base``.
 
         Only logs with ``HELION_AUTOTUNE_LOG_DETAILS=1`` have the configurations.
@@ -64,7 +69,11 @@ class Autotuner(Proposals):
 
 class _SeededSearch(BaseAutotuner):
     def __init__(
-        self, server: Autotuner, kernel: Any, args: Sequence[Any], options: Mapping[str, Any]
+        self,
+        server: Autotuner,
+        kernel: "BoundKernel",
+        args: Sequence[object],
+        options: Mapping[str, object],
     ):
         self._server = server
         self._kernel = kernel
@@ -90,7 +99,7 @@ class _SeededSearch(BaseAutotuner):
 class _Rows:
     """The configurations of a kernel as rows of numbers, and back."""
 
-    def __init__(self, kernel: Any):
+    def __init__(self, kernel: "BoundKernel"):
         self._generation = kernel.config_spec.create_config_generation(
             overrides=kernel.settings.autotune_config_overrides or None,
             advanced_controls_files=kernel.settings.autotune_search_acf or None,
@@ -121,7 +130,7 @@ class _Rows:
             return self._generation.unflatten([_filled(each, values) for each in self._template])
         return None
 
-    def _values(self, config: Config) -> list[Any]:
+    def _values(self, config: Config) -> list[object]:
         return list(_leaves(self._generation.flatten(config)))
 
 
@@ -129,7 +138,7 @@ def _parameter(place: int) -> str:
     return f"p{place:03d}"
 
 
-def _value(values: Mapping[float, Any], number: float) -> Any:
+def _value(values: Mapping[float, object], number: float) -> object:
     if number in values:
         return values[number]
     if all(isinstance(each, int) and not isinstance(each, bool) for each in values.values()):
@@ -137,7 +146,7 @@ def _value(values: Mapping[float, Any], number: float) -> Any:
     raise KeyError(number)
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: object) -> Iterator[object]:
     if isinstance(value, list | tuple):
         for each in value:
             yield from _leaves(each)
@@ -145,14 +154,14 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _filled(template: Any, values: Iterator[Any]) -> Any:
+def _filled(template: object, values: Iterator[object]) -> object:
     if isinstance(template, list | tuple):
         return [_filled(each, values) for each in template]
     return next(values)
 
 
 @contextmanager
-def _changed(settings: Any, values: Mapping[str, Any]) -> Iterator[None]:
+def _changed(settings: object, values: Mapping[str, object]) -> Iterator[None]:
     before = {name: getattr(settings, name) for name in values}
     for name, value in values.items():
         setattr(settings, name, value)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from helion import Config
@@ -14,6 +14,9 @@ from helion.autotuner.metrics import KernelMetadata
 
 from hlorank import Result
 from hlorank.tuners.rows import result_of
+
+if TYPE_CHECKING:
+    from helion.runtime.kernel import BoundKernel
 
 _FAILURES = {
     "error": "compile",
@@ -54,7 +57,7 @@ def read_log(base: str | Path) -> list[Run]:
     return list(runs.values())
 
 
-def identity_of(kernel: Any, args: Sequence[Any]) -> KernelMetadata:
+def identity_of(kernel: "BoundKernel", args: Sequence[object]) -> KernelMetadata:
     """Returns what Helion's log says of a run, so that runs and logs share measurements."""
     tensors = [each for each in args if isinstance(each, torch.Tensor)]
     source = ""

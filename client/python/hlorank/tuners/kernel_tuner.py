@@ -4,11 +4,14 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from kernel_tuner.interface import strategy_map
+from kernel_tuner.interface import Options, strategy_map
+from kernel_tuner.runners.runner import Runner
+from kernel_tuner.searchspace import Searchspace
 from kernel_tuner.strategies.common import CostFunc
 from kernel_tuner.util import CompilationFailedConfig, InvalidConfig, StopCriterionReached
 
 from hlorank import ArgumentError, Client, Fallback, Space, SpaceSearch
+from hlorank.spaces.parameter import Value
 from hlorank.tuners.rows import result_of
 
 _FALLBACK = "genetic_algorithm"
@@ -16,6 +19,9 @@ _FALLBACK = "genetic_algorithm"
 _CANDIDATES = 20_000
 """Maximum number of configurations that every call sends."""
 _MILLISECOND = 1e-3
+
+Measured = dict[str, Any]
+"""What Kernel Tuner keeps of a measurement: parameters, times, and an error if there was one"""
 
 
 class Strategy:
@@ -55,7 +61,9 @@ class Strategy:
         self._kernel = kernel
         self._instance = instance
 
-    def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> list[dict[str, Any]]:
+    def tune(
+        self, searchspace: Searchspace, runner: Runner, tuning_options: Options
+    ) -> list[Measured]:
         """Is called by Kernel Tuner, and returns the results of all measurements.
 
         Raises:
@@ -68,7 +76,7 @@ class Strategy:
         names = list(searchspace.tune_params)
         search = self._client.search(self._space(searchspace, runner), **self._options)
         cost = CostFunc(searchspace, tuning_options, runner, snap=False)
-        results: list[dict[str, Any]] = cost.results
+        results: list[Measured] = cost.results
         try:
             for configuration in _proposals(search):
                 known = len(results)
@@ -86,7 +94,7 @@ class Strategy:
         found = strategy_map[_FALLBACK].tune(searchspace, runner, tuning_options)
         return results + list(found)
 
-    def _space(self, searchspace: Any, runner: Any) -> Space:
+    def _space(self, searchspace: Searchspace, runner: Runner) -> Space:
         rows = searchspace.list
         if len(rows) > _CANDIDATES:
             # The same ones for every run, so that runs go on from each other.
@@ -98,7 +106,7 @@ class Strategy:
         return Space.from_configs(name, configurations, instance=instance)
 
 
-def _proposals(search: SpaceSearch) -> Iterator[dict[str, Any]]:
+def _proposals(search: SpaceSearch) -> Iterator[dict[str, Value]]:
     """What to measure: the best that is known, and then what a server suggests."""
     known = search.predicted_best()
     if known is not None:
@@ -107,7 +115,7 @@ def _proposals(search: SpaceSearch) -> Iterator[dict[str, Any]]:
         yield from suggested
 
 
-def _outcome(result: dict[str, Any]) -> dict[str, Any]:
+def _outcome(result: Measured) -> dict[str, Any]:
     """Returns what to report of a result, in which an error stands instead of the objective."""
     match result.get("__error__"):
         case None:
@@ -120,7 +128,7 @@ def _outcome(result: dict[str, Any]) -> dict[str, Any]:
             return {"failure": "crash"}
 
 
-def _instance_of(problem_size: Any) -> str:
+def _instance_of(problem_size: object) -> str:
     """Returns a problem size as text, such as ``512x512``; a function of parameters has none."""
     if callable(problem_size):
         return ""

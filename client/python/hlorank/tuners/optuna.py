@@ -21,6 +21,10 @@ from hlorank.tuners.rows import result_of
 _COMBINATIONS = 10_000
 _VALUES = 64
 SearchSpace = dict[str, BaseDistribution]
+Choice = int | float | bool | str | None
+"""A value of Optuna"""
+Column = dict[Choice, Value]
+"""The values of the space by those of Optuna"""
 
 
 class Sampler(BaseSampler):
@@ -62,10 +66,10 @@ class Sampler(BaseSampler):
         self._names = name, instance
         self._turn = Lock()  # threads of a study share the sampler
         self._searched: SearchSpace = {}
-        self._columns: dict[str, dict[Any, Value]] = {}
+        self._columns: dict[str, Column] = {}
         """The values of the space by those of Optuna"""
         self._search: SpaceSearch | None = None
-        self._crashed: list[Mapping[str, Any]] = []
+        self._crashed: list[Mapping[str, Choice]] = []
         """Parameters of failed trials. Ctrl-C fails a trial, too, but no further one follows."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> SearchSpace:
@@ -81,7 +85,7 @@ class Sampler(BaseSampler):
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: SearchSpace
-    ) -> dict[str, Any]:
+    ) -> dict[str, Choice]:
         """Returns what the server suggests; nothing if it is away, or has nothing left."""
         with self._turn:
             if not search_space:
@@ -95,7 +99,7 @@ class Sampler(BaseSampler):
             found = found or next(iter(self._search.suggest()), {})
             return {name: self._value(name, value) for name, value in found.items()}
 
-    def sample_independent(self, *arguments: Any, **named: Any) -> Any:
+    def sample_independent(self, *arguments: object, **named: object) -> Choice:
         """Samples a parameter by TPE."""
         return self._tpe.sample_independent(*arguments, **named)
 
@@ -124,7 +128,7 @@ class Sampler(BaseSampler):
             self._report(trial.params, result_of(trial.values[0], "wrong_result"))
         return search
 
-    def _report(self, params: Mapping[str, Any], result: Result) -> None:
+    def _report(self, params: Mapping[str, Choice], result: Result) -> None:
         try:
             row = {name: self._columns[name][params[name]] for name in self._searched}
         except KeyError:  # such as a trial of TPE, between the values of the space
@@ -138,11 +142,11 @@ class Sampler(BaseSampler):
         seconds = None if result.failure else result.seconds
         self._search.report(number, seconds, failure=result.failure)
 
-    def _value(self, name: str, value: Value) -> Any:
+    def _value(self, name: str, value: Value) -> Choice:
         return next(own for own, each in self._columns[name].items() if each == value)
 
 
-def _column(each: BaseDistribution) -> dict[Any, Value]:
+def _column(each: BaseDistribution) -> Column:
     """Returns the values of a parameter, and what the space has for each.
 
     Optuna's categories may be None, and numbers beside text; they count as text then.
@@ -153,10 +157,10 @@ def _column(each: BaseDistribution) -> dict[Any, Value]:
     is_plain = are_texts or (
         are_numbers and len({float(np.float32(one)) for one in values}) == len(values)
     )
-    return {value: value if is_plain else repr(value) for value in values}
+    return {value: repr(value) if value is None or not is_plain else value for value in values}
 
 
-def _combinations(columns: Mapping[str, Mapping[Any, Value]]) -> list[dict[str, Value]]:
+def _combinations(columns: Mapping[str, Column]) -> list[dict[str, Value]]:
     lists = [list(column.values()) for column in columns.values()]
     if prod(map(len, lists)) <= _COMBINATIONS:
         rows = list(product(*lists))
@@ -167,7 +171,7 @@ def _combinations(columns: Mapping[str, Mapping[Any, Value]]) -> list[dict[str, 
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _values(each: Any) -> list[Any]:
+def _values(each: BaseDistribution) -> list[Choice]:
     if isinstance(each, CategoricalDistribution):
         return list(dict.fromkeys(each.choices))  # equal ones are one for Optuna, too
     if each.step and (each.high - each.low) / each.step < _VALUES:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tvm.ir.utils import derived_object
+from tvm.s_tir.meta_schedule import MeasureCandidate, TuneContext
 from tvm.s_tir.meta_schedule.cost_model import CostModel as TvmCostModel
 from tvm.s_tir.meta_schedule.cost_model import PyCostModel
+from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 from hlorank import Client, Experience, Fallback, Predicted
 from hlorank.tuners.rows import result_of
@@ -64,10 +65,10 @@ class CostModel(PyCostModel):
         self._fallback = fallback
         self._draw = np.random.default_rng(seed)
         self._experiences: dict[Task, Experience[Columns]] = {}
-        self._updates: list[tuple[Any, Any, Any]] = []
+        self._updates: list[tuple[TuneContext, list[MeasureCandidate], list[RunnerResult]]] = []
         """What the fallback did not learn yet."""
 
-    def predict(self, context: Any, candidates: list[Any]) -> np.ndarray:
+    def predict(self, context: TuneContext, candidates: list[MeasureCandidate]) -> np.ndarray:
         """Returns f64 [candidates], up to 1 for the candidate that is predicted fastest."""
         if candidates:
             experience = self._of(task_of(self._target, context.mod))
@@ -82,7 +83,9 @@ class CostModel(PyCostModel):
         found: np.ndarray = self._fallback.predict(context, candidates)
         return found
 
-    def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
+    def update(
+        self, context: TuneContext, candidates: list[MeasureCandidate], results: list[RunnerResult]
+    ) -> None:
         """Reports what was measured."""
         if self._fallback is not None:
             self._updates.append((context, candidates, results))

@@ -13,6 +13,7 @@ from tvm.s_tir.meta_schedule import TuneContext
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.database import Database, TuningRecord
 from tvm.s_tir.meta_schedule.utils import shash2hex
+from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from hlorank import Client, ConfigFeatures, Experience, Graph
@@ -136,7 +137,7 @@ def _fastest(client: Client, target: str, module: IRModule) -> list[tuple[Column
     return sorted(known, key=lambda pair: pair[1])
 
 
-def _replayed(context: Any, traces: list[Any], columns: np.ndarray) -> Any | None:
+def _replayed(context: TuneContext, traces: list[Trace], columns: np.ndarray) -> Trace | None:
     """Returns the trace of a candidate with these columns, ready to compile."""
     for trace in traces:
         decided = _decided(trace, dict(zip(COLUMNS, columns.astype(int).tolist(), strict=True)))
@@ -153,7 +154,7 @@ def _replayed(context: Any, traces: list[Any], columns: np.ndarray) -> Any | Non
     return None
 
 
-def _decided(trace: Any, columns: dict[str, int]) -> Any | None:
+def _decided(trace: Trace, columns: dict[str, int]) -> Trace | None:
     """Returns the trace with the decisions that columns describe; None if it has other axes."""
     read = Reading.of(trace)
     tiled = read.tiled

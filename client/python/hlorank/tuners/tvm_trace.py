@@ -4,19 +4,22 @@ The columns are the same for all programs. A column that a trace has no value fo
 number of iterations, and ``_ABSENT`` otherwise.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import inf, prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from tvm.ir import IRModule
 from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import Instruction, LoopRV, SBlockRV, Trace
 from tvm.tirx import IterVar
 
 from hlorank import Result
 from hlorank.tuners.rows import result_of
+
+T = TypeVar("T")
 
 LEVELS = 4
 """Levels of a spatial axis in multi-level tiling on a processor; a summed axis has two."""
@@ -80,7 +83,7 @@ class Tiles:
 class Reading:
     """What was decided, in the order of instructions: that of decisions changes with each copy."""
 
-    sampled: list[tuple[Any, list[int]]] = field(default_factory=list)
+    sampled: list[tuple[Instruction, list[int]]] = field(default_factory=list)
     """Each instruction that decides, and what it decided: the lists are those below."""
     blocks: list[Tiles] = field(default_factory=list)
     splits: list[list[int]] = field(default_factory=list)
@@ -93,17 +96,17 @@ class Reading:
     """Which part of its split each factored loop is."""
     factored_blocks: list[int] = field(default_factory=list)
     """The place of the block of each factored loop among those of the program, from 1."""
-    program: list[Any] = field(default_factory=list)
+    program: list[SBlockRV] = field(default_factory=list)
     """The blocks of the program."""
-    split_block: Any = None
+    split_block: SBlockRV | None = None
     """The block whose loops were asked for last."""
-    parts: list[Any] = field(default_factory=list)
+    parts: list[LoopRV] = field(default_factory=list)
     """The loops of the last split."""
-    loops: list[Any] = field(default_factory=list)
+    loops: list[LoopRV] = field(default_factory=list)
     """The loops of the last block that was tiled, in their order."""
 
     @classmethod
-    def of(cls, trace: Any) -> "Reading":
+    def of(cls, trace: Trace) -> "Reading":
         """Reads a ``tvm.s_tir.schedule.Trace``, without its postprocessing."""
         read = cls()
         decisions = trace.decisions
@@ -119,7 +122,9 @@ class Reading:
         """The largest block that is tiled; one without axes if none is."""
         return max(self.blocks, key=lambda each: each.extent, default=Tiles())
 
-    def _add(self, kind: str, instruction: Any, decisions: Any) -> None:
+    def _add(
+        self, kind: str, instruction: Instruction, decisions: Mapping[Instruction, Any]
+    ) -> None:
         match kind:
             case "SamplePerfectTile":
                 factors = [int(factor) for factor in decisions[instruction]]
@@ -157,7 +162,7 @@ class Reading:
             self.splits.append(factors)
 
 
-def columns_of(trace: Any) -> np.ndarray:
+def columns_of(trace: Trace) -> np.ndarray:
     """Returns f32 [columns] of a ``tvm.s_tir.schedule.Trace``.
 
     A trace before and after postprocessing, and a simplified one as databases keep it, have equal
@@ -183,7 +188,7 @@ def columns_of(trace: Any) -> np.ndarray:
     )
 
 
-def results_of(run_seconds: Iterable[Any]) -> list[Result]:
+def results_of(run_seconds: Iterable[Sequence[float] | None]) -> list[Result]:
     """Returns the median of the times of each candidate, as TVM's own model takes it.
 
     TVM has no times, or 1e10 seconds, for a failure, and does not say whether a candidate failed to
@@ -204,11 +209,11 @@ def kind_of(module: IRModule) -> str:
     return " ".join("".join(map(_letter, each)) for each in axes)
 
 
-def _letter(axis: Any) -> str:
+def _letter(axis: IterVar) -> str:
     return "S" if axis.iter_type == IterVar.DataPar else "R"
 
 
-def _place(one: Any, others: list[Any]) -> int:
+def _place(one: LoopRV | SBlockRV, others: list[LoopRV | SBlockRV]) -> int:
     """The place of a loop or a block among others, from 1; 0 if it is none of them."""
     places = (place for place, other in enumerate(others, 1) if one.same_as(other))
     return next(places, 0)
@@ -241,6 +246,6 @@ def _split_columns(splits: list[list[int]]) -> list[int]:
     return [part for split in filled for part in (split[0], prod(split[1:]))]
 
 
-def _filled(values: list[Any], count: int, absent: Any) -> list[Any]:
+def _filled(values: list[T], count: int, absent: T) -> list[T]:
     """The first values, and what stands for those that are missing."""
     return [value for value, _ in zip_longest(values[:count], range(count), fillvalue=absent)]

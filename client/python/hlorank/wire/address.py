@@ -1,7 +1,6 @@
 """Addresses of servers, and what authenticates a client there."""
 
 import re
-from typing import Any
 
 import grpc
 
@@ -33,7 +32,7 @@ def host_and_port(address: str) -> str:
     return _host_and_port(given, given.rstrip("/"), "")
 
 
-def _text(address: Any) -> str:
+def _text(address: object) -> str:
     if not isinstance(address, str):
         raise ArgumentError(f"the address is {shown(address)}, expected text, {_EXAMPLE}")
     if not address.strip():
@@ -104,7 +103,7 @@ def authorization(token: str | None) -> tuple[tuple[str, str], ...]:
     return (("authorization", f"Bearer {_checked_token(token)}"),)
 
 
-def _checked_token(token: Any) -> str:
+def _checked_token(token: object) -> str:
     if isinstance(token, bytes | bytearray):
         raise ArgumentError("the token is bytes, expected text: pass token.decode()")
     if not isinstance(token, str):

@@ -28,11 +28,13 @@ _ERROR_OF_CODE = {
     grpc.StatusCode.UNIMPLEMENTED: UnsupportedError,
 }
 _OTHER_PROGRAM = (
-    "what answers is no server of hlorank, or one that is older than this client: look at the "
-    "address, and compare `hlorank-server --version` with `pip show hlorank`"
+    "what answers is no server of hlorank, or one that is older than this client, or one with TLS: "
+    "look at the address, which begins with https:// for TLS, and compare "
+    "`hlorank-server --version` with `pip show hlorank`"
 )
-_NO_GRPC = ("http1.x", "Failed parsing HTTP/2", "Received http2 header with status")
-"""What gRPC says if an HTTP/1 server, or something else, answers."""
+_NO_HTTP2 = ("http1.x", "Failed parsing HTTP/2")
+"""What gRPC says if something answers that speaks no HTTP/2. A proxy whose server is away speaks
+it, so an error page of a proxy is none of these, and is asked again."""
 
 
 def refused(error: Any) -> RefusedError:
@@ -44,9 +46,9 @@ def refused(error: Any) -> RefusedError:
     code = error.code()
     message = error.details() or ""
     if info is None and _is_other_program(code, message):
-        # An answer that says so is no reason to ask again until the deadline.
+        # No reason to ask again until the deadline, as an unavailable server is.
         code = grpc.StatusCode.UNIMPLEMENTED
-        message = f"{message}: {_OTHER_PROGRAM}"
+        message = _OTHER_PROGRAM
     return _ERROR_OF_CODE.get(code, RefusedError)(
         code,
         message,
@@ -57,7 +59,7 @@ def refused(error: Any) -> RefusedError:
 
 
 def _is_other_program(code: grpc.StatusCode, message: str) -> bool:
-    return code is grpc.StatusCode.UNIMPLEMENTED or any(sign in message for sign in _NO_GRPC)
+    return code is grpc.StatusCode.UNIMPLEMENTED or any(sign in message for sign in _NO_HTTP2)
 
 
 def _details(error: Any) -> dict[str, Any]:

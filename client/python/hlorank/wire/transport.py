@@ -31,6 +31,8 @@ __all__ += ["SyncExchange", "SyncLock", "SyncTransport"]
 
 T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
+Invoke = Callable[..., Any]
+"""A call of gRPC, whose classes differ between blocking channels and those of asyncio"""
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 _LONGEST_CONNECT = 86_400.0
@@ -97,7 +99,7 @@ class SyncTransport:
         self._headers = channel.headers
         self._process = os.getpid()
         self._is_closed = False
-        self._calls: dict[str, Callable[..., Any]] = {}
+        self._calls: dict[str, Invoke] = {}
         if channel.credentials is None:
             self._channel = grpc.insecure_channel(channel.address, channel.options)
         else:
@@ -131,9 +133,7 @@ class SyncTransport:
         if self._is_closed:
             raise ClosedError("the client is closed")
         _check_process(self._process)
-        stream: Callable[..., Any] = self._channel.stream_stream(
-            method.path, None, method.response.FromString
-        )
+        stream: Invoke = self._channel.stream_stream(method.path, None, method.response.FromString)
         return SyncExchange(stream, self._headers + metadata, timeout)
 
     def pause(self, seconds: float) -> None:
@@ -151,9 +151,7 @@ class SyncTransport:
 class SyncExchange(Generic[Response]):
     """A bidirectional stream; one thread may write while another reads."""
 
-    def __init__(
-        self, stream: Callable[..., Any], metadata: Metadata, timeout: float | None
-    ) -> None:
+    def __init__(self, stream: Invoke, metadata: Metadata, timeout: float | None) -> None:
         self._outgoing = _Outgoing()
         self._call = stream(self._outgoing, timeout=timeout, metadata=metadata)
         self._call.add_done_callback(lambda _: self._outgoing.close())
@@ -232,7 +230,7 @@ class AsyncTransport:
         self._process = os.getpid()
         self._streams = SyncTransport(channel)
         self._loops: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, tuple[grpc.aio.Channel, dict[str, Callable[..., Any]]]
+            asyncio.AbstractEventLoop, tuple[grpc.aio.Channel, dict[str, Invoke]]
         ] = WeakKeyDictionary()
         self._is_closed = False
 
@@ -253,7 +251,7 @@ class AsyncTransport:
             raise ClosedError(f"the client was closed during the call: {error}") from error
         return answer
 
-    def _call_of(self, method: Method[Response]) -> Callable[..., Any]:
+    def _call_of(self, method: Method[Response]) -> Invoke:
         """Returns the call of a method in the running event loop, for which it opens a channel."""
         loop = asyncio.get_running_loop()
         if loop not in self._loops:

@@ -1,0 +1,96 @@
+"""One clear error each for a client that is used where it cannot work, and for other programs."""
+
+import copy
+import http.server
+import os
+import pickle
+import re
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import grpc
+import pytest
+from recording_server import recording_server
+from servers import REPOSITORY
+
+from hlorank import ArgumentError, Client, ClosedError, Graph, Tiles, UnsupportedError
+from hlorank.wire import defaults
+
+GRAPH = Graph.from_hlo_text("HloModule m", task="tile")
+TILES = Tiles(output_bounds=[[1]])
+
+
+def test_a_client_is_refused_in_a_fork_of_its_process(tmp_path):
+    client = Client("127.0.0.1:1", retries=0)
+    said = tmp_path / "said"
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.raises(ClosedError) as refused:
+                client.rank(GRAPH, TILES)
+            with pytest.raises(ClosedError):
+                client.rank_stream(GRAPH)
+            said.write_text(str(refused.value))
+            client.close()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert re.search(
+        r"made in process \d+, and this is its fork \d+.*make a client in each", said.read_text()
+    )
+
+
+@pytest.mark.parametrize("take", [pickle.dumps, copy.deepcopy])
+def test_a_client_has_no_copy(take):
+    with pytest.raises(ArgumentError, match="a client has a connection, which has no copy"):
+        take(Client("127.0.0.1:1"))
+
+
+@contextmanager
+def listening(serve):
+    """A program that is no server of hlorank, on a port of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        threading.Thread(target=serve, args=(door,), daemon=True).start()
+        yield f"127.0.0.1:{door.getsockname()[1]}"
+
+
+def web(door):
+    http.server.HTTPServer.address_family = socket.AF_INET
+    server = http.server.HTTPServer(door.getsockname(), http.server.BaseHTTPRequestHandler, False)
+    server.socket.close()
+    server.socket = door
+    server.serve_forever()
+
+
+def greeting(door):
+    while True:
+        taken, _ = door.accept()
+        taken.sendall(b"220 mail.example ESMTP\r\n")
+
+
+@pytest.mark.parametrize("program", [web, greeting])
+def test_another_program_is_named_at_once(program):
+    start = time.monotonic()
+    with listening(program) as address, Client(address) as client, pytest.raises(UnsupportedError):
+        client.list_models()
+    assert time.monotonic() - start < defaults.TIMEOUT / 2
+
+
+def test_a_server_without_the_method_is_older_or_another_program():
+    with (
+        recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
+        Client(server.address) as client,
+        pytest.raises(UnsupportedError, match="no server of hlorank, or one that is older"),
+    ):
+        client.list_models()
+    assert len(server.calls) == 1
+
+
+def test_the_page_has_the_defaults_of_the_client():
+    page = " ".join((REPOSITORY / "client/python/README.md").read_text().split())
+    assert f"`timeout` (default: {defaults.TIMEOUT:g} seconds)" in page
+    assert f"until {defaults.PATIENCE:g} seconds after its first failure" in page
+    pauses = f"after {defaults.FIRST_PAUSE:g} s, and after twice the previous pause, at most"
+    assert f"{pauses} {defaults.LONGEST_PAUSE:g} s" in page
