@@ -21,7 +21,7 @@ exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stoppe
 The same command continues a stopped search.
 """
 _EXAMPLE_OF_REPORT = "report tuned/a tuned/b", "compare searches in one plot"
-_OF_A_MODEL = ("model", "target", "record")
+_OF_A_MODEL = ("model", "target")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -202,13 +202,10 @@ def _search(compiler: Compiler[Any], settings: Settings, given: argparse.Namespa
     from hlorank_tune.report import write_report
     from hlorank_tune.tuning import search
 
-    if settings.strategy not in compiler.strategies:
-        raise HlorankError(
-            f"strategy '{settings.strategy}' does not apply to {compiler.task}s, expected: "
-            f"{', '.join(compiler.strategies)}"
-        )
     out = given.out or Path("tuned") / file_name(compiler.program)
     console = Console()
+    if compiler.version():
+        console.print(f"what is found is for {compiler.version()}", highlight=False)
     with LiveTable(console, settings.measurements) as live:
         run = search(
             compiler,
@@ -218,7 +215,6 @@ def _search(compiler: Compiler[Any], settings: Settings, given: argparse.Namespa
             model=given.model,
             target=given.target,
             measure=not getattr(given, "no_measure", False),
-            record=getattr(given, "record", None),
             listener=live,
         )
     report = write_report([out], out)
@@ -236,7 +232,7 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _replay(compiler: Compiler[Any], folder: Path) -> int:
-    from hlorank_tune.duration import duration
+    from hlorank_tune.run import duration
     from hlorank_tune.tuning import side_by_side
 
     outcomes = side_by_side(compiler, {"winner": folder})

@@ -68,6 +68,10 @@ class Compiler(ABC, Generic[C]):
     def identity(self) -> dict[str, Any]:
         """Returns what distinguishes this search from others: JSON, with a digest ``identity``."""
 
+    def version(self) -> str:
+        """Returns the compiler with the version that what is found belongs to."""
+        return ""
+
     @abstractmethod
     def target(self) -> str:
         """Names the hardware, the compiler with its version, and the flags."""

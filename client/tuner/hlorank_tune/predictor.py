@@ -11,7 +11,6 @@ from hlorank.wire.defaults import TIMEOUT
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.server import server_error
 from hlorank_tune.subject import Subject
-from hlorank_tune.trace import Trace
 
 C = TypeVar("C")
 
@@ -37,8 +36,6 @@ class Server:
     """For example ``layout-xla-cpu@3``; None for the default of the task."""
     seed: int = 0
     """Of random suggestions."""
-    trace: Trace | None = None
-    """Records the predictions."""
 
 
 class Predictor(Generic[C]):
@@ -76,14 +73,6 @@ class Predictor(Generic[C]):
         Raises:
             HlorankError: if the call fails.
         """
-        if self._server.trace:
-            self._server.trace.write(
-                self._subject.configurations(candidates),
-                top_k=1,
-                model=self._server.model,
-                with_scores=True,
-                adapt=self._experience.lessons(),
-            )
         return self._experience.predict(candidates, min(seconds, TIMEOUT)).scores
 
     def choose(self, candidates: Sequence[C], count: int, seconds: float = TIMEOUT) -> Chosen:

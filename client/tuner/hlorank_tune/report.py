@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from tabulate import tabulate
 
-from hlorank_tune.duration import duration
 from hlorank_tune.live import score_name, score_text
 from hlorank_tune.measure.atomic_files import file_name, write_atomically
-from hlorank_tune.run import Measurement, Run, read_run
+from hlorank_tune.run import Measurement, Run, duration, read_run
 
 REPORT = "report.md"
 _SHOWN = 10

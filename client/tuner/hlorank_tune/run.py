@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hlorank_tune.budget import PARTS
-from hlorank_tune.duration import duration
 from hlorank_tune.journal import RESULTS_FILE, JournalError, read_rows
 from hlorank_tune.outcome import Outcome
 
@@ -283,3 +282,13 @@ def _outcome(row: dict[str, Any]) -> Outcome:
     # Results of earlier versions do not say whose failure it is.
     known = {"failure": None} | row
     return Outcome(**{f.name: known[f.name] for f in fields(Outcome)})
+
+
+def duration(nanoseconds: float | None) -> str:
+    """Formats a run time with a suitable unit."""
+    if nanoseconds is None:
+        return ""
+    for limit, unit, scale in ((1e3, "ns", 1), (1e6, "µs", 1e3), (1e9, "ms", 1e6)):
+        if nanoseconds < limit:
+            return f"{nanoseconds / scale:.4g} {unit}"
+    return f"{nanoseconds / 1e9:.4g} s"

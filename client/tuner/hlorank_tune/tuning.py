@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from hlorank import Client, HlorankError, Kept
+from hlorank import Client, Kept
 from hlorank.answers.models import model_reference
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
@@ -20,7 +20,6 @@ from hlorank_tune.search import Search
 from hlorank_tune.server import connect
 from hlorank_tune.settings import Settings
 from hlorank_tune.target import processor
-from hlorank_tune.trace import Trace
 
 
 def search(
@@ -32,7 +31,6 @@ def search(
     model: str | None = None,
     target: str | None = None,
     measure: bool = True,
-    record: str | PathLike[str] | None = None,
     listener: Listener = lambda _: None,
 ) -> Run:
     """Searches for a faster configuration of a compiler's program, and writes it into ``out``.
@@ -47,11 +45,9 @@ def search(
         target: The name of hardware, compiler and flags under which the server keeps what is
             measured, and learns from it in later searches; None for ``compiler.target()``.
         measure: Whether to measure; without it, the model alone decides.
-        record: New file for a trace of the calls, which ``hlorank bench --trace`` replays.
         listener: Called with the state of the run after every change, and in every phase.
 
     Raises:
-        FileExistsError: if ``record`` exists.
         JournalError: if the folder contains another run.
         ServerError: if the server does not rank the program, before anything is measured.
         HlorankError: if the program does not run as it is, or has no candidates.
@@ -65,14 +61,13 @@ def search(
     head = describe(compiler, settings, model) | ({} if measure else {"measure": False})
     with (
         closing(Journal(folder, head)) as journal,
-        _recording(record, compiler) as trace,
         compiler,
         _connected(server) as client,
     ):
         # Only now, when the folder is known to be ours and a server answers, processes may start.
         compiler.open(folder)
         kept = Kept(target or compiler.target())
-        guide = Predictors(Server(client, kept, model, settings.seed, trace)) if client else None
+        guide = Predictors(Server(client, kept, model, settings.seed)) if client else None
         progress = begun(compiler, settings, journal, listener)
         searching = Search(compiler, guide, settings, progress)
         run = searching.run() if measure else searching.run_unmeasured()
@@ -91,17 +86,6 @@ def _explain(compiler: Compiler[Any], guide: Predictors, run: Run, journal: Jour
     if row is not None:
         journal.write(row)
         run.add(row)
-
-
-def _recording(
-    record: str | PathLike[str] | None, compiler: Compiler[Any]
-) -> AbstractContextManager[Trace | None]:
-    """Returns the trace of calls about a program, or None without a file."""
-    if record is None:
-        return nullcontext()
-    if compiler.whole.graph is None:
-        raise HlorankError("calls about several graphs are not recorded: omit the record")
-    return closing(Trace(Path(record), compiler.whole.graph))
 
 
 def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:

@@ -9,11 +9,10 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from rich.console import Console
 from test_run import BEST, END, HEAD, PARTS, ROWS, measured
 
-from hlorank_tune.duration import duration
 from hlorank_tune.journal import RESULTS_FILE, JournalError
 from hlorank_tune.live import LiveTable, headline
 from hlorank_tune.report import REPORT, table, write_report
-from hlorank_tune.run import Run, read_run
+from hlorank_tune.run import Run, duration, read_run
 
 
 def folder(path, *rows, **head):

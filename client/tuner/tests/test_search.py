@@ -30,7 +30,7 @@ from hlorank_tune.xla.hardware import Hardware
 from hlorank_tune.xla.layouts import LayoutProblem
 
 NOWHERE = "127.0.0.1:1"
-LAYOUT_STRATEGIES = ["genetic", "annealing", "random"]
+LAYOUT_STRATEGIES = ["genetic", "random"]
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from tiled_kernel import Exhaustive, TileSpace
 
 from hlorank_tune.measure.constrain import ConfigurableNode
 from hlorank_tune.xla.layout_space import LayoutSpace
-from hlorank_tune.xla.strategies import Annealing, Genetic, Random
+from hlorank_tune.xla.strategies import Genetic, Random
 
 NODES = 20
 BATCH, STEPS = 32, 40
@@ -22,11 +22,10 @@ def separable(seed):
 
 
 def strategies(seed):
-    random = [np.random.default_rng(seed) for _ in range(3)]
+    random = [np.random.default_rng(seed) for _ in range(2)]
     return {
         "random": Random(SPACE, random[0], BATCH),
         "genetic": Genetic(SPACE, random[1], BATCH),
-        "annealing": Annealing(SPACE, random[2], BATCH, STEPS),
     }
 
 
@@ -46,10 +45,9 @@ def test_searches_that_learn_find_better_than_draws_do(seed):
     cost = separable(seed)
     best = {name: searched(s, cost).min() for name, s in strategies(seed).items()}
     assert best["genetic"] < 0.5 * best["random"]
-    assert best["annealing"] < 0.9 * best["random"]
 
 
-@pytest.mark.parametrize("name", ["random", "genetic", "annealing"])
+@pytest.mark.parametrize("name", ["random", "genetic"])
 @pytest.mark.parametrize("share", [0.5, 1.0])
 @pytest.mark.filterwarnings("error")
 def test_candidates_that_do_not_work_stop_no_search(name, share):
@@ -63,32 +61,22 @@ def test_candidates_that_do_not_work_stop_no_search(name, share):
     assert np.isfinite(costs).any() == (share < 1)
 
 
-def test_annealing_is_hot_after_a_first_step_in_which_nothing_worked():
-    strategy, random = strategies(1)["annealing"], np.random.default_rng(0)
-    strategy.update(strategy.ask(), np.full(BATCH, np.inf))
-    costs = random.random(BATCH)
-    strategy.update(strategy.ask(), costs)
-    somewhat_worse = strategy.ask()
-    strategy.update(somewhat_worse, costs + 0.01)
-    changed = (strategy.ask() != somewhat_worse).reshape(BATCH, NODES, 3).any(axis=2).sum(axis=1)
-    assert (changed <= 3).mean() > 0.9, "nearly all went there"
-
-
-@pytest.mark.parametrize("name", ["genetic", "annealing"])
-def test_the_same_seed_asks_the_same(name):
+def test_the_same_seed_asks_the_same():
     cost = separable(2)
-    once, again = (searched(strategies(7)[name], cost, steps=5) for _ in range(2))
+    once, again = (searched(strategies(7)["genetic"], cost, steps=5) for _ in range(2))
     assert (once == again).all()
 
 
+def changed(asked, start):
+    """The number of changed nodes of every candidate."""
+    return (asked != start).reshape(BATCH, NODES, 3).any(axis=2).sum(axis=1)
+
+
 def test_a_search_begins_at_the_default_unless_it_is_told_otherwise():
-    for name, least in (("annealing", BATCH), ("genetic", BATCH // 2)):
-        changed = (strategies(0)[name].ask() != 0).reshape(BATCH, NODES, 3).any(axis=2).sum(axis=1)
-        assert (changed <= 3).sum() >= least
-    start = SPACE.random(np.random.default_rng(5), 4)
-    told = Annealing(SPACE, np.random.default_rng(0), BATCH, STEPS, start).ask()
-    changed = (told[:, None] != start).reshape(BATCH, 4, NODES, 3).any(axis=3).sum(axis=2)
-    assert (changed.min(axis=1) <= 3).all()
+    assert (changed(strategies(0)["genetic"].ask(), 0) <= 3).sum() >= BATCH // 2
+    start = SPACE.random(np.random.default_rng(5), 1)
+    told = Genetic(SPACE, np.random.default_rng(0), BATCH, start).ask()
+    assert (changed(told, start) <= 3).sum() >= BATCH // 2
 
 
 def test_a_parent_keeps_the_cost_that_was_told():

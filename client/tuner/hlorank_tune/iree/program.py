@@ -64,9 +64,14 @@ class StablehloProgram:
             r"func\.func (?:public )?@main\((.*?)\)\s*(?:->|attributes|\{)", text, re.S
         )
         if found is None:
-            raise GraphFileError(f"{path}: contains no function main, which is what IREE runs")
+            others = re.findall(r"func\.func (?:public )?@([\w$.]+)", text)
+            has = f", but {', '.join(others)}" if others else ""
+            raise GraphFileError(
+                f"{path}: contains no function main, which is what is tuned{has}; rename the "
+                "function that the program enters"
+            )
         random = np.random.default_rng(0)
-        types = re.findall(r"%\w+: (\S+?)(?:,|\s|$)", found[1] + " ")
+        types = [each.partition(" {")[0] for each in re.findall(r"%\w+: (.+?)(?=, %|$)", found[1])]
         return cls(Path(path).stem, text, tuple(_drawn(path, kind, random) for kind in types))
 
 
@@ -84,6 +89,12 @@ def _text_of(path: str | PathLike[str], content: bytes) -> str:
 
 def _drawn(path: str | PathLike[str], kind: str, random: np.random.Generator) -> np.ndarray:
     found = re.fullmatch(r"tensor<((?:\d+x)*)([a-z]\w*)>", kind)
+    if found is None and kind.startswith("!torch."):
+        raise GraphFileError(
+            f"{path}: main takes {kind}, a type of PyTorch's dialect, as in imports of PyTorch and "
+            "ONNX for IREE; the tuner takes StableHLO: lower the program with torch-mlir-opt "
+            "--torch-backend-to-stablehlo-backend-pipeline, or export it with torch-xla"
+        )
     if found is None:
         raise GraphFileError(f"{path}: main takes {kind}, expected arrays of fixed shapes")
     if found[2] not in _TYPES:

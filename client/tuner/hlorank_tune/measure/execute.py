@@ -5,7 +5,17 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxlib import _hlo, _jax
+
+from hlorank import HlorankError
+
+try:
+    from jaxlib import _hlo, _jax
+except ImportError as error:
+    # Compiling an HLO module is no public part of jax.
+    raise HlorankError(
+        f"jax {jax.__version__} does not compile HLO modules as hlorank-tune knows it: {error}; "
+        "install another version, of which 0.10.2 was tried"
+    ) from error
 
 from hlorank_tune.measure.schema import HloModuleProto
 

@@ -35,11 +35,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--fusion", action="store_true", help="tune the fusions of XLA:CPU in place of layouts"
     )
     parser.add_argument(
-        "--strategy",
-        choices=["genetic", "annealing", "random"],
-        help="how candidates are proposed (default: genetic for layouts, annealing for fusions)",
-    )
-    parser.add_argument(
         "--predictions",
         type=values.count,
         default=Settings.predictions,
@@ -55,18 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="threads of the program; 0 for as many as XLA uses (default: %(default)s, as in the "
         "training data)",
     )
-    parser.add_argument(
-        "--record",
-        type=lambda text: Path(values.path_text(text)),
-        metavar="FILE",
-        help="record the calls to the server as a trace for `hlorank bench --trace`",
-    )
 
 
 def settings_of(given: argparse.Namespace, settings: Settings) -> Settings:
     """Returns the settings with those of these options."""
-    strategy = given.strategy or settings.strategy
-    return replace(settings, strategy=strategy, predictions=given.predictions)
+    return replace(settings, predictions=given.predictions)
 
 
 def compiler_of(given: argparse.Namespace) -> "XlaCompiler":

@@ -15,7 +15,6 @@ from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Run
 from hlorank_tune.subject import Subject
 from hlorank_tune.target import default_target
-from hlorank_tune.xla.explain import explained
 from hlorank_tune.xla.fusions import FusionProblem
 from hlorank_tune.xla.hardware import CONFIRM, SEARCH, Hardware, by_clock
 from hlorank_tune.xla.layouts import LayoutProblem
@@ -63,9 +62,13 @@ class XlaCompiler(Compiler[np.ndarray]):
             "jax": version("jax"),
         }
 
+    def version(self) -> str:
+        """Returns the version of jax, in which alone a winner is loaded."""
+        return f"jax {version('jax')}"
+
     def target(self) -> str:
         """Names the target of XLA's programs on this machine."""
-        return default_target(f"XLA of jax {version('jax')}", self._threads)
+        return default_target(f"XLA of {self.version()}", self._threads)
 
     def measure(
         self,
@@ -104,7 +107,7 @@ class LayoutCompiler(XlaCompiler):
     """Tunes the layouts of a program."""
 
     task = "layout"
-    strategies = ("genetic", "annealing", "random")
+    strategies = ("genetic", "random")
 
     def __init__(self, program: Program, threads: int = 1):
         super().__init__(program, LayoutProblem(program), threads)
@@ -114,7 +117,7 @@ class FusionsCompiler(XlaCompiler):
     """Tunes the fusions of a program on XLA:CPU."""
 
     task = "fusion"
-    strategies = ("annealing", "genetic", "random")
+    strategies = ("annealing", "random")
     default_name = "the compiler's own fusions, written out, take"
     whole: FusionProblem
 
@@ -128,8 +131,32 @@ class FusionsCompiler(XlaCompiler):
         super().__init__(program, FusionProblem(program), threads)
 
     def explained(self, run: Run, predictor: Predictor[np.ndarray]) -> dict[str, Any]:
-        """Returns the kernels of the default and of the winner with their predicted times."""
-        return explained(self.whole, predictor, run)
+        """Returns a row for the journal: the kernels of the default and of the winner.
+
+        A kernel has the name of the instruction that it writes, the number of instructions that it
+        computes, and its predicted seconds; the longest comes first. If the server does not answer,
+        the row lists no candidate.
+        """
+        written = [run.default]
+        if run.best and run.winner and run.winner.candidate != run.default:
+            written.append(run.winner.candidate)
+        try:
+            found = predictor.kernels([self.whole.read(one) for one in written])
+        except HlorankError:
+            found = []
+        rows = []
+        for candidate, kernels in zip(written, found, strict=False):
+            longest_first = sorted(kernels, key=lambda kernel: -kernel.seconds)
+            named = [
+                {
+                    "name": self.whole.node_name(kernel.node),
+                    "computed_nodes": kernel.computed_nodes,
+                    "seconds": kernel.seconds,
+                }
+                for kernel in longest_first
+            ]
+            rows.append({"candidate": candidate, "kernels": named})
+        return {"kernels": rows, "seconds": run.seconds}
 
     def write(self, run: Run, folder: Path) -> None:
         """Writes what ``hlorank_tune.measure.fusion.saved.load`` compiles and runs."""
@@ -138,7 +165,8 @@ class FusionsCompiler(XlaCompiler):
 
     def use(self, run: Run, folder: Path) -> str:
         """Says how to load the winner."""
-        return f"use it: hlorank_tune.measure.fusion.saved.load('{folder}')" if run.best else ""
+        call = f"hlorank_tune.measure.fusion.saved.load('{folder}')"
+        return f"use it: {call}, with {self.version()}" if run.best else ""
 
 
 def compiler_for(program: Program, threads: int = 1) -> XlaCompiler:

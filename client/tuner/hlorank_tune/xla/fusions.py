@@ -19,7 +19,7 @@ from hlorank_tune.xla.hardware import HardwareError
 from hlorank_tune.xla.layout_space import Candidates
 from hlorank_tune.xla.problem import Problem
 from hlorank_tune.xla.program import FusionProgram, repeatable
-from hlorank_tune.xla.strategies import Genetic, Random, Strategy
+from hlorank_tune.xla.strategies import Random, Strategy
 from hlorank_tune.xla.worker import first_line
 
 
@@ -102,8 +102,6 @@ class FusionProblem(Problem):
         match name:
             case "random":
                 return Random(self.space, random, batch)
-            case "genetic":
-                return Genetic(self.space, random, batch, start)
             case "annealing":
                 return FusionAnnealing(self.space, random, batch, steps, start)
         raise HlorankError(f"there is no strategy '{name}' for fusions")

@@ -11,7 +11,7 @@ from hlorank_tune.xla.executing import ModuleCompiler
 from hlorank_tune.xla.layout_space import Candidates, LayoutSpace
 from hlorank_tune.xla.problem import Problem
 from hlorank_tune.xla.program import Program, repeatable
-from hlorank_tune.xla.strategies import Annealing, Genetic, Random, Strategy
+from hlorank_tune.xla.strategies import Genetic, Random, Strategy
 
 
 class LayoutProblem(Problem):
@@ -78,6 +78,4 @@ class LayoutProblem(Problem):
                 return Random(self.space, random, batch)
             case "genetic":
                 return Genetic(self.space, random, batch, start)
-            case "annealing":
-                return Annealing(self.space, random, batch, steps, start)
         raise HlorankError(f"there is no strategy '{name}' for layouts")

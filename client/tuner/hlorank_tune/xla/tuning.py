@@ -23,7 +23,6 @@ def tune(
     model: str | None = None,
     target: str | None = None,
     threads: int = 1,
-    record: str | PathLike[str] | None = None,
     listener: Listener = lambda _: None,
 ) -> Run:
     """Searches for faster layouts of a program, or faster fusions of a ``FusionProgram``.
@@ -32,7 +31,6 @@ def tune(
     what the other arguments are.
 
     Raises:
-        FileExistsError: if ``record`` exists.
         HardwareError: if the program does not run as it is.
         JournalError: if the folder contains another run.
         ServerError: if the server does not rank the program, before anything is measured.
@@ -47,7 +45,6 @@ def tune(
         settings,
         model=model,
         target=target,
-        record=record,
         listener=listener,
     )
 

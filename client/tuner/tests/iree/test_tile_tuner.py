@@ -233,11 +233,23 @@ def test_a_program_without_dispatches_says_why(capsys, server, text, reason, opt
     assert reason in err and len(err) < 250
 
 
+TORCH = """
+func.func @main(%left: !torch.vtensor<[32,64],f32>, %right: !torch.vtensor<[64,16],f32>)
+    -> !torch.vtensor<[32,16],f32> {
+  %product = torch.aten.mm %left, %right : !torch.vtensor<[32,64],f32>, !torch.vtensor<[64,16],f32>
+    -> !torch.vtensor<[32,16],f32>
+  return %product : !torch.vtensor<[32,16],f32>
+}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("module {}", "contains no function main"),
+        (TEXT.replace("@main", "@main_graph"), "no function main, .* but main_graph; rename"),
         (TEXT.replace("16x", "?x"), "fixed shapes"),
+        (TORCH, r"main takes !torch.vtensor<\[32,64\],f32>, a type of PyTorch's dialect"),
         (TEXT.replace("f32", "f8E4M3FN"), "main takes .*, expected elements of type f16, f32"),
         (TEXT.replace("f32", "i4"), "expected elements of type"),
         (TEXT.replace("f32", "complex<f32>"), "expected arrays of fixed shapes"),
