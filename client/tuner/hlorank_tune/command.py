@@ -204,9 +204,7 @@ def _search(compiler: Compiler[Any], settings: Settings, given: argparse.Namespa
 
     out = given.out or Path("tuned") / file_name(compiler.program)
     console = Console()
-    if compiler.version():
-        console.print(f"what is found is for {compiler.version()}", highlight=False)
-    with LiveTable(console, settings.measurements) as live:
+    with LiveTable(console, settings.measurements, version=compiler.version()) as live:
         run = search(
             compiler,
             None if given.without_model else given.endpoint,

@@ -56,12 +56,18 @@ class LiveTable:
     else was printed for ``quiet_seconds``.
     """
 
-    def __init__(self, console: Console, measurements: int, quiet_seconds: float = 8.0):
-        """``measurements`` is the maximum number of measurements of a part of the program."""
+    def __init__(
+        self, console: Console, measurements: int, quiet_seconds: float = 8.0, version: str = ""
+    ):
+        """``measurements`` is the maximum number of measurements of a part of the program.
+
+        ``version`` is the compiler that what is found belongs to, which is said once.
+        """
         self._console = console
         self._budget = measurements
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._quiet = quiet_seconds
+        self._version = version
         self._begin = self._last = monotonic()
         self._printed = 0
         self._run: Run | None = None
@@ -71,6 +77,9 @@ class LiveTable:
         """Shows the state of a run."""
         with self._heartbeat.lock:
             self._run = run
+            if self._version:
+                self._print(f"what is found is for {self._version}")
+                self._version = ""
             if len(run.measurements) > self._printed or not run.phase:
                 self._show(run)
 
