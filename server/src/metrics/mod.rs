@@ -23,6 +23,7 @@ mod life_cycle;
 mod load;
 mod methods;
 mod model;
+mod process;
 mod quality;
 mod recorder;
 mod security;

@@ -1,11 +1,9 @@
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use metrics_process::Collector;
 
 /// Holds every series, and renders them in Prometheus' text format.
 pub struct Recorder {
     prometheus: PrometheusRecorder,
     handle: PrometheusHandle,
-    process: Collector,
 }
 
 /// Upper bounds of the histogram buckets in seconds, from the overhead of a call to the longest calls.
@@ -20,14 +18,9 @@ impl Recorder {
             .set_buckets(&BUCKETS)
             .expect("the list of buckets is not empty");
         let prometheus = builder.build_recorder();
-        let process = Collector::default();
-        // The collector writes to the recorder of the thread, and several servers may run in one
-        // process.
-        metrics::with_local_recorder(&prometheus, || process.describe());
         Self {
             handle: prometheus.handle(),
             prometheus,
-            process,
         }
     }
 
@@ -35,9 +28,7 @@ impl Recorder {
         &self.prometheus
     }
 
-    /// Renders every series, with the current values of the process metrics.
     pub(super) fn render(&self) -> String {
-        metrics::with_local_recorder(&self.prometheus, || self.process.collect());
         self.handle.render()
     }
 

@@ -10,6 +10,7 @@ use super::{
     load::LoadSeries,
     methods::Methods,
     model::ModelSeries,
+    process::ProcessSeries,
     quality::QualitySeries,
     recorder::Recorder,
     security::SecuritySeries,
@@ -38,6 +39,7 @@ pub struct Metrics {
     /// How well model versions rank what clients measured.
     pub quality: QualitySeries,
     models: RwLock<HashMap<String, Arc<ModelSeries>>>,
+    process: ProcessSeries,
     recorder: Arc<Recorder>,
 }
 
@@ -71,6 +73,7 @@ impl Metrics {
             store: Arc::new(StoreSeries::new(&recorder)),
             quality: QualitySeries::new(&recorder),
             models: RwLock::default(),
+            process: ProcessSeries::new(&recorder),
             recorder,
         }
     }
@@ -88,9 +91,10 @@ impl Metrics {
         Arc::clone(models.entry(name.to_owned()).or_insert_with(new))
     }
 
-    /// Renders every series in Prometheus' text format. Gauges have the values that were set last.
+    /// Renders every series in Prometheus' text format, with the current values of the process. Other gauges have the values that were set last.
     #[must_use]
     pub fn render(&self) -> String {
+        self.process.update();
         self.recorder.render()
     }
 
