@@ -10,8 +10,7 @@ from hlorank_tune.journal import RESULTS_FILE, JournalError
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.run import Measurement, Run, read_run
 from hlorank_tune.server import ServerError
-from hlorank_tune.settings import Settings
-from hlorank_tune.subject import InOrder, Strategy, Subject
+from hlorank_tune.subject import InOrder, Settings, Strategy, Subject
 from hlorank_tune.tuning import search, side_by_side
 
 __all__ = [

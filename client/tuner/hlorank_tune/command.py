@@ -14,7 +14,7 @@ from hlorank_tune import values
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.compilers import COMPILERS, command_of
 from hlorank_tune.measure.atomic_files import file_name
-from hlorank_tune.settings import Settings
+from hlorank_tune.subject import Settings
 
 _CODES = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.

@@ -13,8 +13,7 @@ from hlorank_tune.measure import rounds
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Measurement, Run
-from hlorank_tune.settings import Settings
-from hlorank_tune.subject import Subject
+from hlorank_tune.subject import Settings, Subject
 
 C = TypeVar("C")
 

@@ -8,8 +8,7 @@ from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.run import Listener, Measurement, Run
-from hlorank_tune.settings import Settings
-from hlorank_tune.subject import Subject
+from hlorank_tune.subject import Settings, Subject
 
 
 def begun(

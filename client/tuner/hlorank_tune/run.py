@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hlorank_tune.budget import PARTS
 from hlorank_tune.journal import RESULTS_FILE, JournalError, read_rows
 from hlorank_tune.outcome import Outcome
+
+PARTS = 3
+"""Parts of the confirmation, each of which measures the same programs again."""
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 
 from hlorank import HlorankError
-from hlorank_tune.budget import Budget
 from hlorank_tune.compiler import Compiler
-from hlorank_tune.confirmation import Confirmation
-from hlorank_tune.measuring import Measuring
+from hlorank_tune.confirmation import Budget, Confirmation, Measuring
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.predictor import Chosen, Predictor
 from hlorank_tune.progress import Progress
 from hlorank_tune.run import Run
-from hlorank_tune.settings import Settings
-from hlorank_tune.subject import Strategy, Subject
+from hlorank_tune.subject import Settings, Strategy, Subject
 
 Guide = Callable[[Subject[Any]], Predictor[Any]]
 """Returns the predictor of a subject."""

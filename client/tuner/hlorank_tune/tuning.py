@@ -17,9 +17,8 @@ from hlorank_tune.predictor import Predictors, Server
 from hlorank_tune.progress import begun
 from hlorank_tune.run import Listener, Run, read_run
 from hlorank_tune.search import Search
-from hlorank_tune.server import connect
-from hlorank_tune.settings import Settings
-from hlorank_tune.target import processor
+from hlorank_tune.server import connect, processor
+from hlorank_tune.subject import Settings
 
 
 def search(

@@ -10,7 +10,7 @@ from tiled_kernel import TiledKernel
 from hlorank import Client
 from hlorank_tune import Settings, server
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.measure.tuning_data import Tile
+from hlorank_tune.measure.schema import Tile
 from hlorank_tune.xla import FusionProgram, Program
 from hlorank_tune.xla.compiler import XlaCompiler
 

@@ -8,8 +8,7 @@ from hlorank_tune.measure.fusion.graph import FusionGraph
 from hlorank_tune.measure.fusion.kernels import configuration
 from hlorank_tune.measure.fusion.limits import DEFAULT, offender
 from hlorank_tune.measure.schema import ShapeProto
-from hlorank_tune.xla.fusion_annealing import FusionAnnealing
-from hlorank_tune.xla.fusion_space import FusionSpace
+from hlorank_tune.xla.fusion_space import FusionAnnealing, FusionSpace
 
 FLOATS = ShapeProto(element_type=11, dimensions=[4, 8])
 BATCH, STEPS = 64, 15

@@ -14,14 +14,12 @@ pytest.importorskip("jax", reason="jax is not installed")
 import jax
 from programs import convnet, hurry, product, rows, short
 from servers import run_server
-from test_trace import records
 from tiled_kernel import TileCompiler, TileProblem, tune_tiles
 
 from hlorank import Client, HlorankError
 from hlorank_tune import JournalError, ServerError
 from hlorank_tune.journal import RESULTS_FILE
-from hlorank_tune.measure.schema import HloModuleProto
-from hlorank_tune.measure.tuning_data import Tile
+from hlorank_tune.measure.schema import HloModuleProto, Tile
 from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import read_run
 from hlorank_tune.tuning import winning_candidate
@@ -85,24 +83,6 @@ def test_a_search_begins_with_what_an_earlier_one_found(tmp_path):
     )
     assert fastest.candidate in candidates(second)[:2], "it is measured right after the program"
     assert {m.unit for m in second.measurements[-3:]} == {"seconds"}, "from the first round on"
-
-
-def test_what_the_server_is_asked_is_recorded(server, tmp_path):
-    path = tmp_path / "search.trace"
-    run = tune(convnet(), server, tmp_path / "out", short(), record=path)
-    graph, *calls = records(path)
-    assert graph.graph == LayoutProblem(convnet()).graph.whole()
-    batches = [record.call.request.batch for record in calls]
-    asked = [
-        b.packed_layout_configs.config_count or len(b.delta_layout_configs.change_counts)
-        for b in batches
-    ]
-    assert sum(asked) == run.predictions and len(asked) > 1
-    lessons = [record.call.request.adapt for record in calls]
-    assert all(adapt.target and adapt.use_stored for adapt in lessons)
-    assert len(lessons[-1].seconds) > len(lessons[0].seconds), "what was measured meanwhile"
-    with pytest.raises(FileExistsError):
-        tune(convnet(), server, tmp_path / "other", short(), record=path)
 
 
 @pytest.mark.parametrize("strategy", LAYOUT_STRATEGIES)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hlorank import Graph, HlorankError, Tiles
 from hlorank_tune import tuning
-from hlorank_tune.measure.tuning_data import Tile
+from hlorank_tune.measure.schema import Tile
 from hlorank_tune.xla.compiler import XlaCompiler
 from hlorank_tune.xla.executing import ModuleCompiler
 from hlorank_tune.xla.problem import Problem

@@ -14,8 +14,7 @@ from examples import Example, as_graph, example
 from hlorank_training.data.dataset import Measured
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.graph_layers import adjacency
-from hlorank_training.models.segment_batch import SegmentBatch
-from hlorank_training.models.segment_model import SegmentModel
+from hlorank_training.models.segment_model import SegmentBatch, SegmentModel
 from hlorank_training.models.train import Keeping, train, validation_tau
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
 from hlorank_training.whole_graphs.graph import Inputs, WholeGraph

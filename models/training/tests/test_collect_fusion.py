@@ -22,8 +22,11 @@ from jaxlib import _hlo  # noqa: E402
 from hlorank_training.measuring import collect_fusion as module  # noqa: E402
 from hlorank_training.measuring import light_programs as light  # noqa: E402
 from hlorank_training.measuring.collect_fusion import collect_fusion, time_alone  # noqa: E402
-from hlorank_training.measuring.draw_fusions import FusionLimits  # noqa: E402
-from hlorank_training.measuring.fused_programs import WORKER, measure_program  # noqa: E402
+from hlorank_training.measuring.fused_programs import (  # noqa: E402
+    WORKER,
+    FusionLimits,
+    measure_program,
+)
 from hlorank_training.measuring.fusion_worker import (  # noqa: E402
     REFERENCES,
     Add,

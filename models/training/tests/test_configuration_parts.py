@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from hlorank_training.models.layout_part import LayoutPart  # noqa: E402
-from hlorank_training.models.segment_batch import FEATURES, SegmentBatch  # noqa: E402
+from hlorank_training.models.segment_model import FEATURES, SegmentBatch  # noqa: E402
 from hlorank_training.models.tile_part import READ, SCALE, STEPS, TilePart  # noqa: E402
 from hlorank_training.models.vector_part import VectorTilePart  # noqa: E402
 

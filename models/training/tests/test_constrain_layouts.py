@@ -12,14 +12,17 @@ from hlorank_tune.measure.constrain import (  # noqa: E402
     UNCHANGED,
     configurable_nodes,
     constrained,
+    layout_tuning_data,
 )
 from hlorank_tune.measure.execute import Executable  # noqa: E402
 from hlorank_tune.measure.lower import lower  # noqa: E402
 from hlorank_tune.measure.results import largest_difference  # noqa: E402
-from hlorank_tune.measure.schema import HloInstructionProto, HloModuleProto  # noqa: E402
-from hlorank_tune.measure.tuning_data import layout_tuning_data  # noqa: E402
+from hlorank_tune.measure.schema import (  # noqa: E402
+    HloInstructionProto,
+    HloModuleProto,
+)
 
-from hlorank_training.measuring.draw_layouts import offspring, random_configuration  # noqa: E402
+from hlorank_training.measuring.collect_layout import offspring, random_configuration  # noqa: E402
 from hlorank_training.measuring.layers import attention  # noqa: E402
 from hlorank_training.measuring.networks import autoencoder, plain_convnet  # noqa: E402
 from hlorank_training.measuring.zoo import Network  # noqa: E402

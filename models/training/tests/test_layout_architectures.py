@@ -17,7 +17,7 @@ from hlorank_training.data.featurize import featurize  # noqa: E402
 from hlorank_training.papers.tpugraphs_gst import block, block_size  # noqa: E402
 from hlorank_training.registry import REGISTRY  # noqa: E402
 from hlorank_training.whole_graphs.graph import WholeGraph  # noqa: E402
-from hlorank_training.whole_graphs.layers import (  # noqa: E402
+from hlorank_training.whole_graphs.model import (  # noqa: E402
     CrossConfigurationAttention,
     mean_over,
 )

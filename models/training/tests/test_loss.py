@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from hlorank_training.models.loss import LossSettings  # noqa: E402
+from hlorank_training.models.training_settings import LossSettings  # noqa: E402
 
 SCORES, RUNTIMES = torch.tensor([0.0, 0.5, 2.0]), torch.tensor([10, 20, 30])
 EXPECTED = [

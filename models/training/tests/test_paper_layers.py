@@ -12,8 +12,8 @@ from hlorank_tune.measure.schema import TuningData  # noqa: E402
 
 from hlorank_training.data.dataset import read_graph  # noqa: E402
 from hlorank_training.data.featurize import featurize  # noqa: E402
-from hlorank_training.models.schedule_network import ScheduleNetwork  # noqa: E402
-from hlorank_training.models.segment_batch import SegmentBatch  # noqa: E402
+from hlorank_training.models.feature_set_model import ScheduleNetwork  # noqa: E402
+from hlorank_training.models.segment_model import SegmentBatch  # noqa: E402
 from hlorank_training.papers.kaufman import NeighbourBlock, directions  # noqa: E402
 from hlorank_training.papers.kernel_costs import KernelCosts  # noqa: E402
 from hlorank_training.papers.tgraph_layers import (  # noqa: E402

@@ -8,10 +8,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
-from hlorank_training.fixtures.early_join import EarlyJoin, MeanOfModels  # noqa: E402
-from hlorank_training.fixtures.whole_graphs import FIXTURES  # noqa: E402
+from hlorank_training.fixtures.whole_graphs import (  # noqa: E402
+    FIXTURES,
+    EarlyJoin,
+    MeanOfModels,
+)
 from hlorank_training.whole_graphs.graph import model_inputs  # noqa: E402
-from hlorank_training.whole_graphs.layers import CrossConfigurationAttention  # noqa: E402
+from hlorank_training.whole_graphs.model import CrossConfigurationAttention  # noqa: E402
 from hlorank_training.whole_graphs.onnx_model import (  # noqa: E402
     OnnxWholeGraphModel,
     inputs,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hlorank import HlorankError
 from hlorank_tune import values
-from hlorank_tune.settings import Settings
+from hlorank_tune.subject import Settings
 
 if TYPE_CHECKING:
     from hlorank_tune.iree.tile_compiler import IreeCompiler

@@ -8,11 +8,10 @@ import numpy as np
 
 from hlorank import Configurations, Graph, Tiles
 from hlorank_tune.iree.dispatch import Dispatch, function_of
+from hlorank_tune.iree.hlo_text import UnsupportedDispatch
 from hlorank_tune.iree.tiles import TileSizes, TileSpace
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
-from hlorank_tune.measure.tuning_data import Tile
-from hlorank_tune.settings import Settings
-from hlorank_tune.subject import InOrder, Subject
+from hlorank_tune.measure.schema import Tile
+from hlorank_tune.subject import InOrder, Settings, Subject
 
 _SIZES = ("distribution", "vector", "reduction")
 

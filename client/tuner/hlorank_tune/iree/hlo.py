@@ -7,8 +7,7 @@ from iree.compiler import ir, passmanager
 
 from hlorank_tune.iree.hlo_loops import Loops, reducer
 from hlorank_tune.iree.hlo_scalars import element_of, scalar_node
-from hlorank_tune.iree.hlo_text import Node, Writer, braces
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
+from hlorank_tune.iree.hlo_text import Node, UnsupportedDispatch, Writer, braces
 
 _LOAD = "iree_tensor_ext.dispatch.tensor.load"
 _STORE = "iree_tensor_ext.dispatch.tensor.store"

@@ -6,8 +6,7 @@ from typing import Any
 
 from iree.compiler import ir
 
-from hlorank_tune.iree.hlo_text import Node, Writer
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
+from hlorank_tune.iree.hlo_text import Node, UnsupportedDispatch, Writer
 
 Axis = tuple[tuple[int, int], ...]
 """A sum of (loop, step): one term is a loop of the operation, two are a window that moves."""

@@ -6,8 +6,7 @@ from typing import Any
 from hlorank_tune.iree.hlo_axes import Axis, Spread, joined, over, plain, spread_of, sums_of
 from hlorank_tune.iree.hlo_products import Nest, product, windowed
 from hlorank_tune.iree.hlo_scalars import OPCODES, element_of, scalar_node
-from hlorank_tune.iree.hlo_text import Node, Writer, braces, literal, neutral
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
+from hlorank_tune.iree.hlo_text import Node, UnsupportedDispatch, Writer, braces, literal, neutral
 
 _WIDENING = ("arith.extf", "arith.extsi")
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorank_tune.iree.hlo_axes import Axis, Spread, arranged, group_order, group_shape, plain
-from hlorank_tune.iree.hlo_text import Node, Writer, braces
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
+from hlorank_tune.iree.hlo_text import Node, UnsupportedDispatch, Writer, braces
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hlorank_tune.iree.hlo_text import Node, Writer
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
+from hlorank_tune.iree.hlo_text import Node, UnsupportedDispatch, Writer
 
 _SAME = {
     "arith": "addf=add addi=add subf=subtract subi=subtract mulf=multiply muli=multiply "

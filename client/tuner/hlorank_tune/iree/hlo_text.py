@@ -4,6 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from hlorank import HlorankError
+
+
+class UnsupportedDispatch(HlorankError):  # noqa: N818
+    """A dispatch that cannot be converted to HLO: the operation, and why."""
+
+    def __init__(self, operation: str, reason: str):
+        super().__init__(f"{operation}: {reason}; the dispatch has no kernel graph")
+        self.operation = operation
+        self.reason = reason
+
 
 @dataclass(frozen=True, eq=False)
 class Node:

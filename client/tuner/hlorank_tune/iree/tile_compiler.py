@@ -24,9 +24,8 @@ from hlorank_tune.measure.workers import Worker, WorkerError
 from hlorank_tune.outcome import MEASURED, Outcome, failed
 from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Measurement, Run
-from hlorank_tune.settings import Settings
-from hlorank_tune.subject import Subject
-from hlorank_tune.target import default_target
+from hlorank_tune.server import default_target
+from hlorank_tune.subject import Settings, Subject
 
 SPEC_FILE = "spec.mlir"
 _GAIN = 0.02

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from hlorank_tune.measure.tuning_data import Tile
+from hlorank_tune.measure.schema import Tile
 
 MAX_VECTOR = 1024
 """Maximum elements of a vector tile: 64 registers of AVX-512. More make long code."""

@@ -1,8 +1,9 @@
 """Layout configurations of a module: its configurable nodes, and modules with fixed layouts."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hlorank_tune.measure.schema import HloInstructionProto, HloModuleProto
+from hlorank_tune.measure.schema import HloInstructionProto, HloModuleProto, ModuleTuningData
 
 CONFIGURABLE_OPCODES = frozenset({"convolution", "dot", "reshape"})
 MAX_RANK = 6
@@ -102,3 +103,27 @@ class _Editor:
         self._written.append(call)
         self._next += 1
         return call.id
+
+
+def layout_tuning_data(
+    module,
+    nodes: Sequence[ConfigurableNode],
+    configurations: Iterable[Configuration],
+    runtimes: Iterable[int],
+):
+    """Returns the ModuleTuningData of a layout graph; the first configuration is the default."""
+    data = ModuleTuningData()
+    data.module.CopyFrom(module)
+    data.config_index_to_node.extend(node.number for node in nodes)
+    for index, (configuration, runtime) in enumerate(zip(configurations, runtimes, strict=True)):
+        run = data.runs.add(is_default=index == 0)
+        run.profile.compute_time_ns = int(runtime)
+        _write_layout(run.module_config.layout_config, configuration)
+    return data
+
+
+def _write_layout(message, configuration: Configuration) -> None:
+    for entry in configuration:
+        node = message.nodes.add()
+        for order in entry:
+            node.tensors.add(dims=order)

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from hlorank import HlorankError
+from hlorank.checks.errors import HlorankError
 
 try:
     from jaxlib import _hlo, _jax

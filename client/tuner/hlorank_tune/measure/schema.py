@@ -4,6 +4,8 @@ A separate descriptor pool avoids conflicts with XLA's messages of the same name
 ``make messages`` writes the descriptors.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -31,3 +33,26 @@ ShapeProto = _message("ShapeProto")
 ConfigProfile = _message("ConfigProfile")
 ModuleTuningData = _message("ModuleTuningData")
 TuningData = _message("TuningData")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One tile configuration of a kernel."""
+
+    output: tuple[int, ...]
+    reduction: tuple[int, ...] = ()
+    input: tuple[int, ...] = ()
+
+
+def tile_tuning_data(module, tiles: Iterable[Tile], runtimes: Iterable[int]):
+    """Returns the ModuleTuningData of a kernel; the first tile is the default."""
+    data = ModuleTuningData()
+    data.module.CopyFrom(module)
+    for index, (tile, runtime) in enumerate(zip(tiles, runtimes, strict=True)):
+        run = data.runs.add(is_default=index == 0)
+        run.profile.compute_time_ns = int(runtime)
+        bounds = run.op_config.tile_size_config
+        bounds.kernel_bounds.extend(tile.reduction)
+        bounds.output_bounds.extend(tile.output)
+        bounds.input_bounds.extend(tile.input)
+    return data

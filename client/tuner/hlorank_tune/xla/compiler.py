@@ -13,8 +13,8 @@ from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Run
+from hlorank_tune.server import default_target
 from hlorank_tune.subject import Subject
-from hlorank_tune.target import default_target
 from hlorank_tune.xla.fusions import FusionProblem
 from hlorank_tune.xla.hardware import CONFIRM, SEARCH, Hardware, by_clock
 from hlorank_tune.xla.layouts import LayoutProblem

@@ -13,8 +13,7 @@ from hlorank_tune.measure.fusion.limits import UNLIMITED
 from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
 from hlorank_tune.measure.fusion.write import fused_program
 from hlorank_tune.xla.executing import FusionCompiler
-from hlorank_tune.xla.fusion_annealing import FusionAnnealing
-from hlorank_tune.xla.fusion_space import FusionSpace
+from hlorank_tune.xla.fusion_space import FusionAnnealing, FusionSpace
 from hlorank_tune.xla.hardware import HardwareError
 from hlorank_tune.xla.layout_space import Candidates
 from hlorank_tune.xla.problem import Problem

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hlorank import Graph
-from hlorank_tune.settings import Settings
-from hlorank_tune.subject import Subject
+from hlorank_tune.subject import Settings, Subject
 from hlorank_tune.xla.strategies import Strategy
 from hlorank_tune.xla.worker import ProgramCompiler
 

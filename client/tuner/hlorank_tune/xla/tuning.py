@@ -9,7 +9,7 @@ from hlorank_tune import tuning
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.outcome import Outcome
 from hlorank_tune.run import Listener, Run
-from hlorank_tune.settings import Settings
+from hlorank_tune.subject import Settings
 from hlorank_tune.xla.compiler import compiler_for
 from hlorank_tune.xla.program import Program
 

@@ -17,7 +17,7 @@ from jaxlib import _hlo
 from hlorank_tune.iree.compiler import SOURCES, STABLEHLO_FLAGS, lower_text
 from hlorank_tune.iree.dispatch import operations, parse
 from hlorank_tune.iree.hlo import kernel_hlo
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
+from hlorank_tune.iree.hlo_text import UnsupportedDispatch
 from hlorank_tune.measure.execute import Executable
 from hlorank_tune.measure.schema import HloModuleProto
 

@@ -12,7 +12,7 @@ from hlorank_tune.iree.tiles import (
     TileSizes,
     TileSpace,
 )
-from hlorank_tune.measure.tuning_data import Tile
+from hlorank_tune.measure.schema import Tile
 
 PRODUCT = TileSpace(
     (Loop(36, False), Loop(24, False), Loop(16, True)),

@@ -26,7 +26,7 @@ from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.predictor import Chosen
 from hlorank_tune.progress import begun
 from hlorank_tune.search import Search
-from hlorank_tune.settings import Settings
+from hlorank_tune.subject import Settings
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 TEXT = """

@@ -4,10 +4,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hlorank_tune.measure import other_load
 from hlorank_tune.measure import rounds as module
-from hlorank_tune.measure.other_load import OtherLoad
-from hlorank_tune.measure.rounds import Protocol, Timing, measure
+from hlorank_tune.measure.rounds import OtherLoad, Protocol, Timing, measure
 
 MILLISECOND = 1_000_000
 
@@ -173,7 +171,7 @@ def test_the_load_of_others_is_a_finite_number_that_is_not_negative():
 
 
 def test_the_load_is_zero_where_the_system_does_not_tell(monkeypatch, tmp_path):
-    monkeypatch.setattr(other_load, "_STATISTICS", tmp_path / "missing")
+    monkeypatch.setattr(module, "_STATISTICS", tmp_path / "missing")
     load = OtherLoad()
     sum(range(1000))
     assert load.since_last() == 0
@@ -186,10 +184,10 @@ class System:
         self._statistics = statistics
         self.elapsed = self.own = 0.0
         clock = SimpleNamespace(monotonic=lambda: self.elapsed, process_time=lambda: self.own)
-        monkeypatch.setattr(other_load, "time", clock)
-        monkeypatch.setattr(other_load, "_STATISTICS", statistics)
-        monkeypatch.setattr(other_load.os, "sysconf", lambda _: 100)
-        monkeypatch.setattr(other_load.os, "sched_getaffinity", lambda _: {1, 12})
+        monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(module, "_STATISTICS", statistics)
+        monkeypatch.setattr(module.os, "sysconf", lambda _: 100)
+        monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {1, 12})
 
     def tell(self, user=1.0, system=0.0, idle=0.0, waiting=0.0, stolen=0.0, guest=0.0) -> None:
         ticks = [int(100 * s) for s in (user, 0, system, idle, waiting, 0, 0, stolen, guest, 0)]

@@ -1,5 +1,4 @@
-from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData
-from hlorank_tune.measure.tuning_data import Tile, tile_tuning_data
+from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData, Tile, tile_tuning_data
 
 
 def test_a_tile_run_holds_its_bounds_and_its_time():

@@ -2,7 +2,7 @@
 
 import argparse
 
-from hlorank_tune.settings import Settings
+from hlorank_tune.subject import Settings
 from toy.compiler import ToyCompiler
 
 SUMMARY = "tunes the tiles of a matrix product"

@@ -17,9 +17,9 @@ from hlorank_tune.measure.schema import ModuleTuningData, TuningData
 from hlorank_tune.measure.workers import Worker, WorkerError
 from tqdm import tqdm
 
-from hlorank_training.measuring.draw_fusions import FusionLimits
 from hlorank_training.measuring.fused_programs import (
     WORKER,
+    FusionLimits,
     MeasuredProgram,
     ProgramError,
     measure_program,

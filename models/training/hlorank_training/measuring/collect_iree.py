@@ -23,21 +23,42 @@ from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError
 from hlorank_tune.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
 from hlorank_tune.iree.harness import harness
 from hlorank_tune.iree.hlo import kernel_hlo
+from hlorank_tune.iree.hlo_text import UnsupportedDispatch
 from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank_tune.iree.runtime import DispatchSubject
 from hlorank_tune.iree.tiles import TileSizes
-from hlorank_tune.iree.unsupported import UnsupportedDispatch
 from hlorank_tune.measure.atomic_files import read_json, write_atomically
 from hlorank_tune.measure.rounds import Protocol, Timing
-from hlorank_tune.measure.schema import HloModuleProto, TuningData
-from hlorank_tune.measure.tuning_data import Tile, tile_tuning_data
+from hlorank_tune.measure.schema import HloModuleProto, Tile, TuningData, tile_tuning_data
 from hlorank_tune.measure.workers import Worker, WorkerError
 from jaxlib import _hlo
 from tqdm import tqdm
 
-from hlorank_training.measuring.iree_programs import training_programs
 from hlorank_training.measuring.provenance import Collection, record
 from hlorank_training.measuring.random_kernels import RandomKernel, random_kernels
+from hlorank_training.measuring.zoo import Network, networks
+
+PER_FAMILY = 2
+
+SLOW = {
+    "plain_nchw",
+    "plain_nchw_reversed",
+    "residual_nhwc_reversed",
+    "shuffle",
+    "vision_nchw",
+}
+"""Networks that take 0.3 to 1.4 s with the default tiles, too long to measure many tiles."""
+
+
+def training_programs() -> list[Network]:
+    """Returns the first networks of every family, without training steps."""
+    taken: dict[str, list[Network]] = {}
+    for network in networks():
+        chosen = taken.setdefault(network.family, [])
+        if not network.train and network.name not in SLOW and len(chosen) < PER_FAMILY:
+            chosen.append(network)
+    return [network for chosen in taken.values() for network in chosen]
+
 
 PROTOCOL = Protocol(warmups=1, rounds=8, most_rounds=48, seconds=0.4, tries=20)
 MICROSECONDS = (3.0, 30_000.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 from hlorank_tune.measure.atomic_files import read_json, write_json
 from hlorank_tune.measure.rounds import Protocol, Timing
-from hlorank_tune.target import processor
+from hlorank_tune.server import processor
 
 PROVENANCE = "provenance.json"
 

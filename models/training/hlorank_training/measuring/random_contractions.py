@@ -3,8 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from hlorank_training.measuring.draw import Draw
-from hlorank_training.measuring.random_operations import elementwise, normalized, reduced
+from hlorank_training.measuring.draw import Draw, elementwise, normalized, reduced
 
 NARROW = (jnp.bfloat16, jnp.float16, jnp.int8)
 

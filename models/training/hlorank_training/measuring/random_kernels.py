@@ -10,12 +10,106 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 
-from hlorank_training.measuring.draw import Draw
+from hlorank_training.measuring.draw import (
+    Draw,
+    binary,
+    broadcast_operand,
+    elementwise,
+    normalized,
+    reduced,
+    unary,
+)
 from hlorank_training.measuring.random_contractions import contraction
-from hlorank_training.measuring.random_maps import elementwise_or_transpose
-from hlorank_training.measuring.random_reductions import reduction
 from hlorank_training.measuring.random_windows import window
+
+
+def elementwise_or_transpose(draw: Draw):
+    """Draws a kernel without a reduction; returns family and result."""
+    kind = draw.weighted({"tree": 55, "transpose": 35, "cast": 10})
+    return {"tree": _tree, "transpose": _transpose, "cast": _cast}[kind](draw)
+
+
+def _tree(draw: Draw):
+    shape = draw.shape(draw.volume(2e4, 2e6), draw.one_of((1, 2, 3, 4)))
+    broadcasts = draw.chance(0.6)
+    depth = draw.one_of((1, 2, 3, 4, 5, 6))
+    x = _node(draw, shape, depth, broadcasts)
+    mixed = any(operand != shape for operand, _ in draw.operands)
+    return "elementwise_broadcast" if mixed else "elementwise", x + draw.operand(shape)
+
+
+def _node(draw: Draw, shape: tuple[int, ...], depth: int, broadcasts: bool):
+    if depth == 0:
+        return broadcast_operand(draw, shape) if broadcasts else draw.operand(shape)
+    if draw.chance(0.5):
+        return unary(draw, _node(draw, shape, depth - 1, broadcasts))
+    left = _node(draw, shape, depth - 1, broadcasts)
+    return binary(draw, left, _node(draw, shape, draw.one_of((0, depth // 3)), broadcasts))
+
+
+def _transpose(draw: Draw):
+    rank = draw.weighted({2: 35, 3: 35, 4: 30})
+    x = draw.operand(draw.shape(draw.volume(2e4, 2e6), rank, 4096))
+    orders = [draw.shuffled(range(rank)) for _ in range(4)]
+    order = next((o for o in orders if o != sorted(o)), list(reversed(range(rank))))
+    x = x.transpose(order)
+    if draw.chance(0.4):
+        x = elementwise(draw, x, draw.one_of((1, 2)))
+        return "transpose_fused", x
+    if draw.chance(0.25):
+        return "transpose_fused", lax.rev(x, [draw.one_of(range(rank))]) + 1
+    return "transpose", x
+
+
+def _cast(draw: Draw):
+    """A conversion between element types, as around quantized layers."""
+    shape = draw.shape(draw.volume(4e4, 3e6), draw.one_of((1, 2, 3)))
+    narrow = draw.one_of((jnp.int8, jnp.int32, jnp.bfloat16, jnp.float16))
+    if draw.chance(0.5):
+        x = draw.operand(shape, narrow).astype(jnp.float32)
+        return "cast", elementwise(draw, x, draw.one_of((1, 2)))
+    x = elementwise(draw, draw.operand(shape), draw.one_of((1, 2)))
+    return "cast", (jnp.clip(x * 32, -127, 127)).astype(narrow)
+
+
+def reduction(draw: Draw):
+    """Draws a reduction of an array of random rank; returns family and result."""
+    kind = draw.weighted({"reduction": 60, "softmax": 20, "normalization": 20})
+    x, axes = _array(draw)
+    if kind == "softmax":
+        return "softmax", _softmax(draw, x, axes)
+    if kind == "normalization":
+        return "normalization", normalized(draw, x, axes)
+    result = reduced(draw, x, axes)
+    result = elementwise(draw, result, 1) if result.ndim and draw.chance(0.3) else result
+    return f"reduction_{_place(axes, x.ndim)}", result
+
+
+def _array(draw: Draw):
+    """Returns an array, often after elementwise operations, and axes of it."""
+    shape = draw.shape(draw.volume(3e4, 3e6), draw.weighted({1: 5, 2: 40, 3: 35, 4: 20}))
+    x = draw.operand(shape)
+    x = elementwise(draw, x, draw.one_of((1, 2))) if draw.chance(0.4) else x
+    count = min(x.ndim, draw.weighted({1: 70, 2: 25, 3: 5}))
+    minor = draw.chance(0.25)
+    axes = range(x.ndim - count, x.ndim) if minor else draw.some_of(range(x.ndim), count)
+    return x, tuple(axes)
+
+
+def _softmax(draw: Draw, x, axes: tuple[int, ...]):
+    function = draw.weighted({jax.nn.softmax: 3, jax.nn.log_softmax: 1})
+    return function(x, axes[0] if draw.chance(0.8) else axes)
+
+
+def _place(axes: tuple[int, ...], rank: int) -> str:
+    """Returns whether the reduced axes are the minor ones, the major ones or mixed."""
+    if axes == tuple(range(rank - len(axes), rank)):
+        return "minor"
+    return "major" if axes == tuple(range(len(axes))) else "mixed"
+
 
 COUNT = 2400
 

@@ -3,8 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-from hlorank_training.measuring.draw import Draw
-from hlorank_training.measuring.random_operations import elementwise
+from hlorank_training.measuring.draw import Draw, elementwise
 
 SPATIAL = "XYZ"
 

@@ -20,13 +20,18 @@ from hlorank_training.models.graph_layers import (
     neighbour_weights,
     symmetric_log,
 )
-from hlorank_training.models.layout_part import LayoutPart, separate_entries
-from hlorank_training.models.layout_tensors import AMOUNTS
-from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentModel, SplitEncoder, node_rows, tile_rows
+from hlorank_training.models.layout_part import AMOUNTS, LayoutPart, separate_entries
+from hlorank_training.models.segment_model import (
+    FEATURES,
+    OPCODES,
+    SegmentBatch,
+    SegmentModel,
+    SplitEncoder,
+    node_rows,
+    tile_rows,
+)
 from hlorank_training.models.tile_part import TilePart
-from hlorank_training.models.training_settings import TrainSettings
+from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.models.vector_part import VectorTilePart
 
 _AMOUNT_SHARES = {"layout": 12, "tile": 4}

@@ -24,7 +24,7 @@ from hlorank_training.models.graph_layers import (
 )
 from hlorank_training.models.kernel_batch import KernelBatch, batches
 from hlorank_training.models.kernel_work import AMOUNTS, KernelWork, Work
-from hlorank_training.models.segment_batch import FEATURES, OPCODES
+from hlorank_training.models.segment_model import FEATURES, OPCODES
 
 _NANOSECONDS = 1e-9
 _NODE_EXTRAS = 16

@@ -23,7 +23,7 @@ from hlorank_training.models.kernel_access import (
     walk,
 )
 from hlorank_training.models.opcode_ids import OPCODE_IDS
-from hlorank_training.models.segment_batch import OPCODES
+from hlorank_training.models.segment_model import OPCODES
 
 GROUPS = (
     ("divide", "remainder"),

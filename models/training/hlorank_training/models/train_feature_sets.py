@@ -16,7 +16,7 @@ from hlorank_training.models.feature_set_model import (
     FeatureSetSettings,
     make_batch,
 )
-from hlorank_training.models.loss import logistic, rank_mean
+from hlorank_training.models.training_settings import logistic, rank_mean
 
 _NANOSECONDS_PER_MILLISECOND = 1e6
 

@@ -7,16 +7,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import Standardise, rows_apart, rows_of
-from hlorank_training.models.segment_batch import SegmentBatch
+from hlorank_training.models.segment_model import SegmentBatch
 from hlorank_training.models.tile_part import (
     LARGEST,
     PIECES,
+    RANK,
     SCALE,
     STEP,
     TILE_FEATURES,
+    Shapes,
     piece_words,
 )
-from hlorank_training.models.tile_shapes import RANK, Shapes
 from hlorank_training.models.vector_shapes import LACKS, MINOR, NEXT, OTHERS, VectorShapes
 from hlorank_training.models.vector_words import (
     LEVELS,

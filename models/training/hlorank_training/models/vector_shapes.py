@@ -6,9 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from hlorank_training.models.segment_batch import SegmentBatch
-from hlorank_training.models.tile_part import VECTOR
-from hlorank_training.models.tile_shapes import CUTS, RANK, SAME, Shapes
+from hlorank_training.models.segment_model import SegmentBatch
+from hlorank_training.models.tile_part import CUTS, RANK, SAME, VECTOR, Shapes
 from hlorank_training.models.vector_words import LEVELS
 
 MINOR = LEVELS

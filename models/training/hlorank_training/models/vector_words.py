@@ -6,8 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from hlorank_training.models.tile_part import TILE_FEATURES, VECTOR
-from hlorank_training.models.tile_shapes import RANK
+from hlorank_training.models.tile_part import RANK, TILE_FEATURES, VECTOR
 
 LEVELS = 2
 _REDUCTION_SUM = 6

@@ -17,11 +17,17 @@ from hlorank_training.models.graph_layers import (
     mean_weights,
     sum_of_nodes,
 )
-from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
+from hlorank_training.models.segment_model import (
+    FEATURES,
+    OPCODES,
+    SegmentBatch,
+    SegmentEncoder,
+    SegmentModel,
+    node_rows,
+    tile_rows,
+)
 from hlorank_training.models.tile_part import TILE_FEATURES
-from hlorank_training.models.training_settings import TrainSettings
+from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.kernel_costs import COSTS, KernelCosts
 from hlorank_training.papers.tile_encoder import LinearHead, MinMax, every_row
 

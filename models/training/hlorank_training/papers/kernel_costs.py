@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.data.dataset import Segment
-from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
+from hlorank_training.models.segment_model import OPCODES, SegmentBatch
 
 COSTS = 4
 """Floating point operations, bytes read, bytes written, and transcendental operations."""

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import look_up
-from hlorank_training.models.segment_batch import FEATURES, OPCODES
+from hlorank_training.models.segment_model import FEATURES, OPCODES
 from hlorank_training.papers.tile_encoder import ZScore
 
 _EPSILON = 1e-5

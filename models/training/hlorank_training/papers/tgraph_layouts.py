@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from hlorank_training.data.prepare import Form
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.layout_part import SLOTS
-from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.training_settings import TrainSettings
+from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.tgraph_layers import (
     Attentions,
     ChannelAttention,
@@ -27,12 +26,13 @@ from hlorank_training.papers.tgraph_layers import (
     instance_norm,
 )
 from hlorank_training.whole_graphs.graph import WholeGraph, read_pruned_graph
-from hlorank_training.whole_graphs.layers import (
+from hlorank_training.whole_graphs.model import (
     CrossConfigurationAttention,
+    WholeGraphModel,
     mean_over,
+    node_rows,
     sum_over,
 )
-from hlorank_training.whole_graphs.model import WholeGraphModel, node_rows
 from hlorank_training.whole_graphs.serving_rule import Permutations, ServingRule
 
 _ORDERS_SEED = 101

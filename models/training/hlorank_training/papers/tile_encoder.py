@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import absent, rows_of, sum_of_nodes
-from hlorank_training.models.segment_batch import SegmentBatch
+from hlorank_training.models.segment_model import SegmentBatch
 
 
 class Scale(nn.Module):

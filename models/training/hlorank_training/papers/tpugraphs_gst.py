@@ -15,13 +15,11 @@ from torch import Tensor, nn
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.graph_layers import ABSENT, look_up
 from hlorank_training.models.layout_part import SLOTS
-from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.segment_batch import FEATURES, OPCODES
-from hlorank_training.models.training_settings import TrainSettings
+from hlorank_training.models.segment_model import FEATURES, OPCODES
+from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.tile_encoder import ZScore
 from hlorank_training.whole_graphs.graph import Inputs, WholeGraph
-from hlorank_training.whole_graphs.layers import mean_over
-from hlorank_training.whole_graphs.model import WholeGraphModel, node_rows
+from hlorank_training.whole_graphs.model import WholeGraphModel, mean_over, node_rows
 from hlorank_training.whole_graphs.serving_rule import ServingRule
 
 _FIRST_FACTOR = 100.0

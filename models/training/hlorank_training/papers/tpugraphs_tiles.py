@@ -10,11 +10,17 @@ from torch import Tensor, nn
 from hlorank_training.data.dataset import Graph
 from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.graph_layers import look_up, sum_of_nodes
-from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
+from hlorank_training.models.segment_model import (
+    FEATURES,
+    OPCODES,
+    SegmentBatch,
+    SegmentEncoder,
+    SegmentModel,
+    node_rows,
+    tile_rows,
+)
 from hlorank_training.models.tile_part import TILE_FEATURES
-from hlorank_training.models.training_settings import TrainSettings
+from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.tile_encoder import LinearHead, MinMax, every_row
 
 _SLOPE = 0.2

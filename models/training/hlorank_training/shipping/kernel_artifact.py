@@ -16,7 +16,7 @@ from hlorank_training.data.kernels import FusedProgram, KernelData, MeasuredKern
 from hlorank_training.data.prepare import PAD_VALUE
 from hlorank_training.models.kernel_batch import KERNEL_INPUTS, batches
 from hlorank_training.models.kernel_time import KernelTimeModel
-from hlorank_training.models.segment_batch import FEATURES
+from hlorank_training.models.segment_model import FEATURES
 from hlorank_training.shipping.export import ArtifactIdentity, manifest
 from hlorank_training.shipping.golden import npz_bytes
 from hlorank_training.shipping.onnx_files import export_module, session

@@ -10,8 +10,7 @@ from torch.export import Dim
 from hlorank_training.data.batch import INPUTS, Batch
 from hlorank_training.data.batch import score as score_batch
 from hlorank_training.models.layout_part import SLOTS
-from hlorank_training.models.segment_batch import FEATURES
-from hlorank_training.models.segment_model import SegmentModel, SplitEncoder
+from hlorank_training.models.segment_model import FEATURES, SegmentModel, SplitEncoder
 from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.shipping.onnx_files import export_module, session
 from hlorank_training.shipping.split_encoder import (

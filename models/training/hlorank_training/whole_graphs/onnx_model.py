@@ -8,7 +8,7 @@ from torch import nn
 from torch.export import Dim
 
 from hlorank_training.models.layout_part import SLOTS
-from hlorank_training.models.segment_batch import FEATURES, OPCODES
+from hlorank_training.models.segment_model import FEATURES, OPCODES
 from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.shipping.export import Exported, common_fields
 from hlorank_training.shipping.golden import GoldenRule
