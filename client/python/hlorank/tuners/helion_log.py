@@ -18,12 +18,9 @@ from hlorank.tuners.rows import result_of
 if TYPE_CHECKING:
     from helion.runtime.kernel import BoundKernel
 
-_FAILURES = {
-    "error": "compile",
-    "peer_compilation_fail": "compile",
-    "timeout": "timeout",
-    "accuracy_error": "wrong_result",
-}
+_FAILURES = {"error": "compile", "timeout": "timeout", "accuracy_error": "wrong_result"}
+"""What Helion's states say of a configuration. The others say nothing of it: that another process
+of a distributed kernel failed, or that it was not measured."""
 _TIMES = ("ok", "deduplicated")
 _IDENTITY = ("kernel_name", "kernel_source", "input_shapes", "dtypes", "settings")
 
@@ -54,7 +51,15 @@ def read_log(base: str | Path) -> list[Run]:
         if config is not None and result is not None:
             runs[row["run_id"]].configs.append(config)
             runs[row["run_id"]].results.append(result)
-    return list(runs.values())
+    return [_repaired(run) for run in runs.values()]
+
+
+def _repaired(run: Run) -> Run:
+    """Drops failures of configurations that have a time, too: Helion measured an equal source."""
+    pairs = list(zip(run.configs, run.results, strict=True))
+    ran = [config for config, result in pairs if result.failure is None]
+    kept = [(one, result) for one, result in pairs if result.failure is None or one not in ran]
+    return Run(run.identity, [one for one, _ in kept], [result for _, result in kept])
 
 
 def identity_of(kernel: "BoundKernel", args: Sequence[object]) -> KernelMetadata:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from math import isinf
 
 from torch._inductor.ir import ChoiceCaller
 from torch._inductor.select_algorithm import (
@@ -18,6 +19,8 @@ _SPACE = "inductor"
 _ANNOTATION = "hlorank"
 """Where a choice keeps its instance from before it is measured until after."""
 _COUNTER = "_0123456789"
+_SKIPPED = "CUTLASSTemplateCaller"
+"""After the first of these failed, Inductor gives all others an infinite time, unmeasured."""
 
 
 class Choices(Proposals):
@@ -60,6 +63,8 @@ class Choices(Proposals):
         choice that does not compile or run."""
         measured: dict[str, list[tuple[Row, Result]]] = {}
         for choice, milliseconds in timings.items():
+            if isinf(milliseconds) and type(choice).__name__ == _SKIPPED:
+                continue
             instance = str(choice.annotations.get(_ANNOTATION) or _instance(choice))
             pairs = measured.setdefault(instance, [])
             pairs.append((_row(choice), result_of(milliseconds / 1e3)))

@@ -1,5 +1,6 @@
 """The adapter of Helion, with its real search. Times are injected, since there is no GPU."""
 
+import csv
 import warnings
 
 import pytest
@@ -106,12 +107,32 @@ def test_a_log_becomes_measurements(store, tmp_path, measured):
     (run,) = read_log(base)
     assert run.configs == measured
     failed = [max(config.block_sizes) >= 256 for config in run.configs]
-    assert [outcome == "compile" for outcome in run.outcomes] == failed
+    assert [result.failure == "compile" for result in run.results] == failed
     with Client(store) as client:
         autotuner = Autotuner(client, "from a log")
         assert autotuner.seeds(kernel, INPUTS) == []
         autotuner.report_log(kernel, base)
         assert autotuner.seeds(kernel, INPUTS)[0] == best
+
+
+def test_only_states_of_a_configuration_are_its_failures(tmp_path, measured):
+    from helion.runtime.settings import default_autotuner_fn
+
+    base = tmp_path / "log"
+    kernel = bound(default_autotuner_fn, autotune_log=str(base), autotune_log_details=True)
+    kernel.autotune(INPUTS, count=COUNT)
+    (before,) = read_log(base)
+    with base.with_suffix(".csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    ran = next(row for row in rows if row["status"] == "ok")
+    # Another process failed, nothing was measured, and a failure that an equal source repaired.
+    states = ("peer_compilation_fail", "filtered", "source_rejected", "error")
+    rows += [ran | {"status": state, "perf_ms": ""} for state in states]
+    with base.with_suffix(".csv").open("w") as lines:
+        writer = csv.DictWriter(lines, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert read_log(base) == [before]
 
 
 def test_a_killed_server_costs_one_warning(tmp_path, measured):
@@ -127,4 +148,4 @@ def test_a_killed_server_costs_one_warning(tmp_path, measured):
     assert milliseconds(best) == min(milliseconds(each) for each in measured)
     ours = [each for each in caught if "hlorank" in str(each.message)]
     assert len(ours) == 1
-    assert autotuner.flush() == 1, "the report waits for the server"
+    assert autotuner.flush() == COUNT, "what was measured waits for the server"

@@ -69,6 +69,23 @@ def test_the_second_user_measures_the_best_of_the_first_and_the_library(store):
     assert kept[0].name == everything[0].name
 
 
+def test_choices_that_inductor_skipped_are_no_failures(store):
+    class CUTLASSTemplateCaller(select_algorithm.TritonTemplateCaller):
+        """After the first that failed, Inductor says infinity for all of them."""
+
+    offered = choices()
+    for choice in offered[:5]:
+        choice.__class__ = CUTLASSTemplateCaller
+    times = {each: milliseconds(each) for each in offered}
+    times |= dict.fromkeys(offered[:5], float("inf")) | dict.fromkeys(offered[5:7], float("inf"))
+    with Client(store) as client:
+        adapter = Choices(client, "skipped")
+        adapter.feedback(times, "mm", offered[0].input_nodes, offered, dict, {})
+        (graph,) = client.list_measurements("skipped").graphs
+    assert len(graph.failures) == len(offered) - 5
+    assert graph.failures.count("compile") == 2
+
+
 def test_a_choice_that_fails_is_not_kept(store):
     def fail(choice):
         return float("inf") if "num_stages=2" in choice.description else milliseconds(choice)
