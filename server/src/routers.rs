@@ -3,7 +3,6 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use hlorank_proto::{
-    inference::received::grpc_inference_service_server::GrpcInferenceServiceServer,
     received::cost_model_service_server::CostModelServiceServer,
     v1::{
         model_admin_service_server::ModelAdminServiceServer,
@@ -24,7 +23,7 @@ use crate::{
     serve_connection::Http,
     service::{
         AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
-        DeliverySettings, Explain, Inference, JsonCalls, ModelAdmin, Models, Reflection, RestCalls,
+        DeliverySettings, Explain, JsonCalls, ModelAdmin, Models, Reflection,
     },
     start_error::StartError,
     telemetry::{ObserveCallsLayer, Observer},
@@ -49,7 +48,6 @@ pub(crate) type CallService =
 
 const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
-const INFERENCE: &str = "inference.GRPCInferenceService";
 const MODEL_ADMIN: &str = "hlorank.v1.ModelAdminService";
 const HEALTH: &str = "grpc.health.v1.Health";
 
@@ -78,20 +76,14 @@ const MIN_HTTP1_BUFFER: usize = 8192;
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
     pub(crate) fn calls(&self) -> Result<CallService, StartError> {
-        let inference = Inference {
-            cost_model: self.cost_model.clone(),
-            models: self.models(),
-        };
         // Messages of the other services are small, and keep the default maximum of the transport.
         let max_bytes = self.delivery.max_message_bytes;
         let cost_model = CostModelServiceServer::new(self.cost_model.clone());
-        let inference = GrpcInferenceServiceServer::new(inference);
         let routes = Routes::default()
             .add_service(cost_model.max_decoding_message_size(max_bytes))
-            .add_service(inference.max_decoding_message_size(max_bytes))
             .add_service(ModelServiceServer::new(self.models()))
             .add_service(self.health.clone());
-        let services = [COST_MODEL, MODELS, INFERENCE, HEALTH];
+        let services = [COST_MODEL, MODELS, HEALTH];
         Ok(self.layered(with_reflection(routes, &services)?))
     }
 
@@ -138,7 +130,6 @@ impl<H: Health> Routers<'_, H> {
         // checks go from the host over the token to admission, which comes last because it takes a
         // place for the call.
         let service = ServiceBuilder::new()
-            .layer_fn(RestCalls)
             .layer_fn(CallsOnly)
             .layer_fn(JsonCalls)
             .layer_fn(CountCalls)

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use prost_reflect::DynamicMessage;
 use tonic::{Code, Status, body::Body};
 
-use super::{method::JsonMethod, rest::write_message};
+use super::method::JsonMethod;
 use crate::{
     admission::Place,
     call::CallError,
@@ -27,7 +27,6 @@ const INLINE_BYTES: usize = 8 << 10;
 
 /// An answer in JSON.
 struct JsonAnswer {
-    status: StatusCode,
     json: Bytes,
     /// As gRPC has them, for the layers that observe calls.
     trailers: HeaderMap,
@@ -43,12 +42,9 @@ pub(in crate::service) async fn answer_json(
     if Status::from_header_map(response.headers()).is_some() {
         return response;
     }
-    let (mut head, body) = response.into_parts();
+    let (head, body) = response.into_parts();
     match written(body, method, place, pool).await {
-        Ok(answer) => {
-            head.status = answer.status;
-            Response::from_parts(head, answer.into_body())
-        }
+        Ok(answer) => Response::from_parts(head, answer.into_body()),
         Err(status) => status.into_http(),
     }
 }
@@ -74,14 +70,10 @@ async fn written(
     let message = collected.to_bytes().slice(PREFIX..);
     let bytes = message.len() * BYTES_TO_WRITE;
     place.hold(bytes).map_err(CallError::from)?;
-    let (status, json) = write_paced(message, method, pool).await?;
+    let json = write_paced(message, method, pool).await?;
     // The text is held until it is sent.
     place.release(bytes.saturating_sub(json.len()));
-    Ok(JsonAnswer {
-        status,
-        json,
-        trailers,
-    })
+    Ok(JsonAnswer { json, trailers })
 }
 
 /// Returns the failure of a call that failed after its headers were written.
@@ -96,7 +88,7 @@ async fn write_paced(
     message: Bytes,
     method: JsonMethod,
     pool: &ComputePool,
-) -> Result<(StatusCode, Bytes), Status> {
+) -> Result<Bytes, Status> {
     let is_short = message.len() <= INLINE_BYTES;
     let write = move || write(message, &method);
     let json = if is_short {
@@ -108,21 +100,16 @@ async fn write_paced(
     json.map_err(|error| Status::internal(error.to_string()))
 }
 
-/// Writes a message in the canonical form of proto3, or in that of the call's REST form, with the status of HTTP.
+/// Writes a message in the canonical form of proto3.
 fn write(
     message: Bytes,
     method: &JsonMethod,
-) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
-    let output = method.method.output();
-    let (status, mut json) = if let Some(path) = &method.rest {
-        write_message(path, output, message)?
-    } else {
-        let message = DynamicMessage::decode(output, message)?;
-        (StatusCode::OK, serde_json::to_vec(&message)?)
-    };
+) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+    let message = DynamicMessage::decode(method.method.output(), message)?;
+    let mut json = serde_json::to_vec(&message)?;
     // Clients such as `curl` print the answer to a terminal, whose next prompt needs a new line.
     json.push(b'\n');
-    Ok((status, json.into()))
+    Ok(json.into())
 }
 
 #[cfg(test)]
@@ -141,7 +128,7 @@ mod tests {
             ..RankConfigsResponse::default()
         };
         let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
-        let (_, json) = write(answer.encode_to_vec().into(), &method).unwrap();
+        let json = write(answer.encode_to_vec().into(), &method).unwrap();
         let expected = r#"{"ranking":[1,0],"rankingScores":[-1.5,"Infinity"],"graphHash":"AQID"}"#;
         assert_eq!(json, format!("{expected}\n"));
     }

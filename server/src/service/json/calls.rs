@@ -10,7 +10,7 @@ use http::{
 use tonic::{Status, body::Body};
 use tower::Service;
 
-use super::{answer_body::AnswerBody, failure::failure, method::JsonMethod, rest::RestPath};
+use super::{answer_body::AnswerBody, failure::failure, method::JsonMethod};
 use crate::service::{ServiceError, header::read_header};
 
 /// Marks calls whose messages are JSON, for the delivery of their messages, and gives their answers and errors the form of
@@ -75,25 +75,13 @@ fn mark<B>(request: &mut Request<B>, method: JsonMethod) {
 }
 
 fn method<B>(request: &Request<B>) -> Result<JsonMethod, ServiceError> {
-    check_headers(request.headers())?;
-    let path = request.uri().path();
-    let method = JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod {
-        path: path.to_owned(),
-    })?;
-    let rest = request.extensions().get::<RestPath>().cloned();
-    Ok(JsonMethod { rest, ..method })
-}
-
-/// Refuses a form of JSON that is not read here.
-fn check_headers(headers: &HeaderMap) -> Result<(), ServiceError> {
     // Clients need not name the protocol. Those that do name its version.
     let is_one = |text: &str| (text == "1").then_some(());
-    read_header(headers, "connect-protocol-version", is_one, "1")?;
-    // How clients of Triton announce tensors behind the JSON.
-    let binary = "inference-header-content-length";
-    let expected = "none: tensors are JSON (binary_data=False in tritonclient)";
-    read_header(headers, binary, |_| None::<()>, expected)?;
-    Ok(())
+    read_header(request.headers(), "connect-protocol-version", is_one, "1")?;
+    let path = request.uri().path();
+    JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod {
+        path: path.to_owned(),
+    })
 }
 
 fn of_response(response: Response<Body>) -> Response<Body> {

@@ -38,7 +38,7 @@ struct Detail<'a> {
     value: String,
 }
 
-/// Returns the response with an error. The status is among its extensions, for forms other than Connect's.
+/// Returns the response with an error.
 ///
 /// # Panics
 /// Never: texts and numbers are valid JSON.
@@ -60,7 +60,6 @@ pub fn failure(status: &Status) -> Response<Body> {
     };
     let json = serde_json::to_vec(&failure).expect("texts and numbers are valid JSON");
     let mut response = Response::new(Body::new(Full::from(json)));
-    response.extensions_mut().insert(status.clone());
     *response.status_mut() = http;
     add_headers(response.headers_mut(), http, retry);
     response

@@ -3,8 +3,6 @@ use std::sync::LazyLock;
 use hlorank_proto::FILE_DESCRIPTOR_SET;
 use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
 
-use super::rest::RestPath;
-
 /// Descriptors of every service and message.
 static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
     DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the build has checked the descriptors")
@@ -14,8 +12,6 @@ static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
 #[derive(Clone, Debug)]
 pub(in crate::service) struct JsonMethod {
     pub(super) method: MethodDescriptor,
-    /// The path of a call in the REST form of the Open Inference Protocol.
-    pub(super) rest: Option<RestPath>,
 }
 
 impl JsonMethod {
@@ -31,7 +27,7 @@ impl JsonMethod {
     fn unary(method: MethodDescriptor) -> Option<Self> {
         // The messages of a stream are frames, which JSON does not have.
         let is_unary = !method.is_client_streaming() && !method.is_server_streaming();
-        is_unary.then_some(Self { method, rest: None })
+        is_unary.then_some(Self { method })
     }
 
     /// Returns every unary method of a service.

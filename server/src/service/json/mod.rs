@@ -9,7 +9,6 @@ mod failure;
 mod method;
 mod openapi;
 mod request;
-mod rest;
 
 pub(super) use answer::answer_json;
 pub use calls::{JsonCalls, is_json};
@@ -17,4 +16,3 @@ pub use failure::failure;
 pub(super) use method::JsonMethod;
 pub use openapi::openapi;
 pub(super) use request::JsonMessage;
-pub use rest::RestCalls;

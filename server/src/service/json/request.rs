@@ -5,7 +5,7 @@ use prost::Message as _;
 use prost_reflect::DynamicMessage;
 use serde_path_to_error::Track;
 
-use super::{duplicates::check_keys, method::JsonMethod, rest::read_message};
+use super::{duplicates::check_keys, method::JsonMethod};
 use crate::service::delivery_error::DeliveryError;
 
 /// A message that arrives as JSON.
@@ -61,9 +61,6 @@ impl JsonMessage {
 
     /// Returns the message in protobuf's form.
     pub(in crate::service) fn read(self) -> Result<Bytes, DeliveryError> {
-        if let Some(path) = &self.method.rest {
-            return read_message(path, &self.bytes);
-        }
         let mut json = serde_json::Deserializer::from_slice(&self.bytes);
         let mut track = Track::new();
         let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
