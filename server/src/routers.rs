@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use hlorank_proto::{
+    FILE_DESCRIPTOR_SET,
     received::cost_model_service_server::CostModelServiceServer,
     v1::{
         model_admin_service_server::ModelAdminServiceServer,
@@ -13,6 +14,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tonic::{body::Body, service::Routes};
 use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_reflection::{pb, server::Builder};
 use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
 use crate::{
@@ -23,7 +25,7 @@ use crate::{
     serve_connection::Http,
     service::{
         AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
-        DeliverySettings, Explain, JsonCalls, ModelAdmin, Models, Reflection,
+        DeliverySettings, Explain, JsonCalls, ModelAdmin, Models,
     },
     start_error::StartError,
     telemetry::{ObserveCallsLayer, Observer},
@@ -50,6 +52,10 @@ const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
 const MODEL_ADMIN: &str = "hlorank.v1.ModelAdminService";
 const HEALTH: &str = "grpc.health.v1.Health";
+const REFLECTION: [&str; 2] = [
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
 
 /// Size of the HTTP/2 window of a connection in windows of a call, so that a stream whose client reads no scores does not
 /// block other calls.
@@ -152,9 +158,23 @@ impl<H: Health> Routers<'_, H> {
     }
 }
 
-/// Adds the reflection services, which describe these services and themselves.
-fn with_reflection(routes: Routes, services: &[&'static str]) -> Result<Routes, StartError> {
-    let reflection = Reflection::of(services)?;
-    let routes = routes.add_service(reflection.v1());
-    Ok(routes.add_service(reflection.v1alpha()))
+/// Adds the reflection services, which describe these services, themselves and the details of errors.
+fn with_reflection(routes: Routes, services: &[&str]) -> Result<Routes, StartError> {
+    let described = || {
+        let sets = [
+            FILE_DESCRIPTOR_SET,
+            tonic_types::pb::FILE_DESCRIPTOR_SET,
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            pb::v1::FILE_DESCRIPTOR_SET,
+            pb::v1alpha::FILE_DESCRIPTOR_SET,
+        ];
+        let builder = sets.into_iter().fold(
+            Builder::configure(),
+            Builder::register_encoded_file_descriptor_set,
+        );
+        let listed = services.iter().copied().chain(REFLECTION);
+        listed.fold(builder, Builder::with_service_name)
+    };
+    let routes = routes.add_service(described().build_v1()?);
+    Ok(routes.add_service(described().build_v1alpha()?))
 }
