@@ -21,7 +21,7 @@ use crate::{
     compute::ComputePool,
     quality::LiveQuality,
     registry::Registry,
-    security::{CountCalls, Credentials, SecuritySettings},
+    security::Credentials,
     serve_connection::Http,
     service::{
         AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
@@ -33,7 +33,6 @@ use crate::{
 
 /// What the routers of all listeners share.
 pub(crate) struct Routers<'a, H: Health> {
-    pub(crate) settings: &'a SecuritySettings,
     pub(crate) delivery: DeliverySettings,
     pub(crate) cost_model: &'a CostModel,
     pub(crate) pool: &'a Arc<ComputePool>,
@@ -76,8 +75,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Time that a client of HTTP/1.1 has to send the headers of its next call.
 const HTTP1_HEADERS: Duration = Duration::from_secs(75);
 
-/// The smallest buffer of HTTP/1.1.
-const MIN_HTTP1_BUFFER: usize = 8192;
+/// Maximum size of the headers of a call: names, values and 32 bytes for each.
+const MAX_HEADER_BYTES: u32 = 16 << 10;
+
+/// Maximum number of open calls of a connection. Clients hold back further calls.
+const MAX_CONNECTION_CALLS: u32 = 200;
 
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
@@ -115,7 +117,7 @@ impl<H: Health> Routers<'_, H> {
         http.http1()
             .timer(TokioTimer::new())
             .header_read_timeout(HTTP1_HEADERS)
-            .max_buf_size((self.settings.max_header_bytes as usize).max(MIN_HTTP1_BUFFER));
+            .max_buf_size(MAX_HEADER_BYTES as usize);
         http.http2()
             .timer(TokioTimer::new())
             .initial_connection_window_size(
@@ -124,9 +126,9 @@ impl<H: Health> Routers<'_, H> {
             .initial_stream_window_size(window / 2)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
-            .max_concurrent_streams(self.settings.max_connection_calls)
+            .max_concurrent_streams(MAX_CONNECTION_CALLS)
             .max_local_error_reset_streams(MAX_RESETS)
-            .max_header_list_size(self.settings.max_header_bytes);
+            .max_header_list_size(MAX_HEADER_BYTES);
         http
     }
 
@@ -138,7 +140,6 @@ impl<H: Health> Routers<'_, H> {
         let service = ServiceBuilder::new()
             .layer_fn(CallsOnly)
             .layer_fn(JsonCalls)
-            .layer_fn(CountCalls)
             .map_response(|response: http::Response<_>| response.map(Body::new))
             .layer(ObserveCallsLayer(Arc::clone(&self.observer)))
             .layer(DeadlinesLayer)

@@ -1,4 +1,4 @@
-//! Serves one connection until it ends: by itself, idle, in favour of another connection, or because the server stops.
+//! Serves one connection until it ends: by itself, in favour of another connection, or because the server stops.
 
 use std::{convert::Infallible, error::Error, future::ready, pin::pin, time::Duration};
 
@@ -49,7 +49,6 @@ pub(crate) struct ServeConnection<S> {
 
 /// Why the server ends a connection.
 enum Ending {
-    Idle,
     Stopping,
     Evicted(Eviction),
 }
@@ -107,12 +106,7 @@ impl<S> ServeConnection<S> {
 
     /// Waits for a reason to end the connection.
     async fn ending(&mut self, slot: &mut Slot) -> Ending {
-        let activity = slot.activity().clone();
         tokio::select! {
-            () = activity.until_quiet(self.gate.max_idle) => {
-                self.gate.series.idle.increment(1);
-                Ending::Idle
-            }
             eviction = slot.evicted() => Ending::Evicted(eviction),
             _ = self.stopping.changed() => Ending::Stopping,
         }
@@ -135,7 +129,7 @@ impl Ending {
     /// Waits until the connection may be closed, although its client has not closed it.
     async fn grace(self, activity: &ConnectionActivity) {
         match self {
-            Self::Idle | Self::Stopping => activity.until_quiet(GRACE).await,
+            Self::Stopping => activity.until_quiet(GRACE).await,
             // Calls that never send their message do not count.
             Self::Evicted(Eviction::Graceful) => activity.until_idle(GRACE).await,
             Self::Evicted(Eviction::Immediate) => ready(()).await,

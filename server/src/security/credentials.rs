@@ -15,7 +15,6 @@ pub(crate) struct Credentials {
     tokens: Option<Arc<Watched<TokenFile>>>,
     mutual: bool,
     max_connections: usize,
-    max_idle: Duration,
     proxies: TrustedProxies,
     hosts: AllowedHosts,
     metrics: Arc<Metrics>,
@@ -34,7 +33,6 @@ impl Credentials {
             tls: files.map(Watched::open).transpose()?.map(Arc::new),
             tokens: tokens.map(Watched::open).transpose()?.map(Arc::new),
             max_connections: settings.max_connections as usize,
-            max_idle: settings.max_idle_seconds,
             proxies: settings.trusted_proxies.clone(),
             hosts: settings.allowed_hosts.clone(),
             metrics: Arc::clone(metrics),
@@ -45,7 +43,7 @@ impl Credentials {
 
     /// Returns the gate that connections to a listener pass.
     pub(crate) fn gate(&self, series: &Arc<ConnectionSeries>) -> ConnectionGate {
-        ConnectionGate::new(self.max_connections, self.max_idle, series).encrypted(self.tls.clone())
+        ConnectionGate::new(self.max_connections, series).encrypted(self.tls.clone())
     }
 
     /// Returns the check of the tokens of calls.
@@ -61,6 +59,11 @@ impl Credentials {
         } else {
             self.hosts.clone()
         }
+    }
+
+    /// Returns the hosts that the settings allow, whether calls have credentials or not.
+    pub(crate) fn listed_hosts(&self) -> AllowedHosts {
+        self.hosts.clone()
     }
 
     /// Returns the layer that finds out whose calls these are.

@@ -84,7 +84,6 @@ impl Services {
         health: HealthServer<H>,
     ) -> Routers<'a, H> {
         Routers {
-            settings: &settings.security,
             delivery: settings.delivery,
             cost_model: &self.cost_model,
             pool: self.parts.engine.pool(),
@@ -176,10 +175,12 @@ impl Parts {
 }
 
 fn bounds(settings: &Settings) -> Bounds {
+    let message = settings.delivery.max_message_bytes;
     Bounds {
         limits: settings.limits.limits(),
-        graph_bytes: settings.max_graph_bytes,
-        stream_configs: settings.max_stream_configs,
+        graph_bytes: message / 2,
+        // A number and a score of each fill the message with the ranking.
+        stream_configs: message / 8,
     }
 }
 

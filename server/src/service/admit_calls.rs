@@ -4,7 +4,7 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -17,7 +17,9 @@ use tower::{Layer, Service};
 use super::{
     ServiceError,
     compression::Compression,
-    delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, OpenedCall, deliver},
+    delivery::{
+        CallConnection, DeliveredCall, DeliverySettings, Encoding, Kind, OpenedCall, deliver,
+    },
     error::rejected,
     json::{JsonMethod, answer_json},
 };
@@ -93,7 +95,8 @@ impl<S> AdmitCalls<S> {
         if let Some(calls) = kind.calls {
             self.admission.check(&caller, calls)?;
         }
-        let connection = request.extensions().get().cloned();
+        let connection = request.extensions().get::<ConnectionActivity>();
+        let connection = connection.map(CallConnection::from);
         let call = self.call_of(kind, caller, connection)?;
         // Only a call that is not rejected counts as arriving, because it may displace another.
         let arrival = self.admission.arrive(call.caller.clone());
@@ -108,7 +111,7 @@ impl<S> AdmitCalls<S> {
         &self,
         kind: Kind,
         caller: Caller,
-        connection: Option<ConnectionActivity>,
+        connection: Option<CallConnection>,
     ) -> Result<Arc<DeliveredCall>, CallError> {
         let place = self.admission.open(&caller, self.window(kind));
         Ok(Arc::new(DeliveredCall {
@@ -118,7 +121,6 @@ impl<S> AdmitCalls<S> {
             admission: Arc::clone(&self.admission),
             pool: Arc::clone(&self.pool),
             connection,
-            working: OnceLock::new(),
         }))
     }
 

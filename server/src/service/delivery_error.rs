@@ -31,7 +31,7 @@ pub enum DeliveryError {
     /// The message is compressed more than messages with content are.
     #[error(
         "the request is too long: its {compressed} bytes decompress to more than {ratio} times as many; send it \
-         uncompressed, or raise --max-compression-ratio on the server"
+         uncompressed"
     )]
     RatioTooLarge {
         /// Bytes sent.
@@ -142,9 +142,7 @@ impl DeliveryError {
             Self::TooLarge { found, limit } => message_bytes(Some(found), limit),
             Self::DecompressedTooLarge { limit } => message_bytes(None, limit),
             Self::Ahead { limit } => Some(Limit::of("--stream-window-bytes", None, limit)),
-            Self::RatioTooLarge { ratio, .. } => {
-                Some(Limit::of("--max-compression-ratio", None, ratio))
-            }
+            Self::RatioTooLarge { ratio, .. } => Some(Limit::fixed(None, ratio)),
             _ => None,
         }
     }

@@ -161,7 +161,7 @@ impl CostModel {
         let model = self.models.select_for(wanted, graph, &call.record)?;
         let session = self.sessions.open(call, model, found)?;
         // All batches stay in memory as scores until the ranking, however small each of them is.
-        Ok(session.limited_to(self.bounds.stream_configs as usize))
+        Ok(session.limited_to(self.bounds.stream_configs))
     }
 }
 

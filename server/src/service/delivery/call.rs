@@ -2,7 +2,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Kind;
 use crate::{
-    admission::{Admission, AdmissionError, Caller, Calls, Place},
+    admission::{Admission, AdmissionError, Caller, Place},
     compute::ComputePool,
     security::{ConnectionActivity, CountedCall},
 };
@@ -15,22 +15,38 @@ pub(in crate::service) struct DeliveredCall {
     pub(in crate::service) admission: Arc<Admission>,
     /// The threads that decompress and read messages.
     pub(in crate::service) pool: Arc<ComputePool>,
-    pub(in crate::service) connection: Option<ConnectionActivity>,
-    /// Keeps the connection open once the server works for the call.
-    pub(in crate::service) working: OnceLock<CountedCall>,
+    pub(in crate::service) connection: Option<CallConnection>,
 }
 
 impl DeliveredCall {
     /// Admits the call, because its first message has arrived, or rejects it if a limit is reached.
     pub(super) fn delivered(&self) -> Result<(), AdmissionError> {
-        let Some(calls) = self.kind.calls else {
-            return Ok(());
-        };
-        let admitted = self.admission.admit(self.caller.clone(), calls)?;
-        self.place.admit(admitted);
-        if let (Calls::Scoring, Some(connection)) = (calls, &self.connection) {
-            self.working.get_or_init(|| connection.begin());
+        if let Some(calls) = self.kind.calls {
+            let admitted = self.admission.admit(self.caller.clone(), calls)?;
+            self.place.admit(admitted);
+        }
+        if let Some(connection) = self.connection.as_ref().filter(|_| self.kind.is_work) {
+            let working = || connection.activity.begin();
+            connection.working.get_or_init(working);
         }
         Ok(())
+    }
+}
+
+/// The connection of a call, which is open from the headers of the call, and busy from the end of its first message, to the
+/// end of its answer.
+pub(in crate::service) struct CallConnection {
+    activity: ConnectionActivity,
+    working: OnceLock<CountedCall>,
+    _open: CountedCall,
+}
+
+impl From<&ConnectionActivity> for CallConnection {
+    fn from(activity: &ConnectionActivity) -> Self {
+        Self {
+            activity: activity.clone(),
+            working: OnceLock::new(),
+            _open: activity.open(),
+        }
     }
 }

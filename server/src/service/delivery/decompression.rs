@@ -58,6 +58,9 @@ const INLINE_BYTES: usize = PIECE_BYTES;
 /// Bytes that a compute thread decompresses before it takes other work, which is a few milliseconds.
 const TURN_BYTES: usize = 1 << 20;
 
+/// Maximum size of a message as a multiple of its compressed size. Batches stay below half of it.
+const MAX_RATIO: usize = 500;
+
 /// Decompressed bytes up to which a message is not compared with its compressed size. A short message whose content
 /// repeats itself can have any ratio.
 const MIN_RATIO_BYTES: usize = 4 << 20;
@@ -225,7 +228,7 @@ impl Decompression {
             return Err(DeliveryError::DecompressedTooLarge { limit });
         }
         let compressed = self.compressed;
-        let ratio = self.settings.max_compression_ratio.get() as usize;
+        let ratio = MAX_RATIO;
         // The division cannot overflow, as `compressed * ratio` could.
         if bytes > MIN_RATIO_BYTES && bytes / ratio > compressed {
             return Err(DeliveryError::RatioTooLarge { compressed, ratio });

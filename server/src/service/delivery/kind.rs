@@ -9,6 +9,9 @@ pub(in crate::service) struct Kind {
     pub(in crate::service) calls: Option<Calls>,
     /// Whether the client sends any number of messages instead of one.
     pub(in crate::service) is_stream: bool,
+    /// Whether the call keeps its connection once its message has arrived. Health checks, which need no token, and reflection
+    /// may last as long as the connection.
+    pub(in crate::service) is_work: bool,
 }
 
 impl Kind {
@@ -23,6 +26,7 @@ impl Kind {
         Self {
             calls,
             is_stream: method.is_some_and(|method| method.is_stream),
+            is_work: path.starts_with("/hlorank.v1."),
         }
     }
 }
@@ -34,7 +38,9 @@ mod tests {
     #[test]
     fn calls_are_counted_by_what_they_do() {
         let kind = |path| {
-            let Kind { calls, is_stream } = Kind::of(path);
+            let Kind {
+                calls, is_stream, ..
+            } = Kind::of(path);
             (calls, is_stream)
         };
         assert_eq!(

@@ -12,7 +12,7 @@ mod settings;
 mod waits;
 
 pub(super) use body::{OpenedCall, deliver};
-pub(super) use call::DeliveredCall;
+pub(super) use call::{CallConnection, DeliveredCall};
 pub(super) use decompression::{Encoding, GRPC as GRPC_ENCODING};
 pub(super) use frames::PREFIX;
 pub(super) use kind::Kind;

@@ -1,4 +1,4 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use hlorank_arguments::{bytes, bytes_within, positive_duration};
@@ -9,21 +9,10 @@ pub struct DeliverySettings {
     /// Maximum size of a message in bytes
     ///
     /// A message is a request, or one part of a stream. The limit applies before and after it is decompressed. Receiving and
-    /// reading a message takes at most four times its size.
+    /// reading a message takes at most four times its size. A graph may take half of it, and a stream may have a
+    /// configuration for every eight bytes of it, so that its ranking fits a message.
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20, value_parser = bytes::<usize>)]
     pub max_message_bytes: usize,
-
-    /// Maximum compression of a message, as a factor
-    ///
-    /// The size of the decompressed message as a multiple of its compressed size, if it has more than 4 MiB; a message that
-    /// exceeds it is rejected.
-    #[arg(
-        long,
-        env = "HLORANK_MAX_COMPRESSION_RATIO",
-        value_name = "FACTOR",
-        default_value = "500"
-    )]
-    pub max_compression_ratio: NonZeroU32,
 
     /// Maximum time for a message to arrive, in seconds
     ///
