@@ -1,7 +1,11 @@
 //! The services of each listener, and the layers that every call passes.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+};
 use hlorank_proto::{
     FILE_DESCRIPTOR_SET,
     received::cost_model_service_server::CostModelServiceServer,
@@ -10,25 +14,22 @@ use hlorank_proto::{
         model_service_server::ModelServiceServer,
     },
 };
-use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tonic::{body::Body, service::Routes};
+use tonic::service::Routes;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::{pb, server::Builder};
-use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
 use crate::{
     compute::ComputePool,
+    handlers::{CostModel, ModelAdmin, Models},
+    layers::{CallAdmission, CallerChecks, admit, check_caller, end_at_deadline, explain},
     quality::LiveQuality,
     registry::Registry,
     security::Credentials,
     serve_connection::Http,
-    service::{
-        AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
-        DeliverySettings, Explain, JsonCalls, ModelAdmin, Models,
-    },
     start_error::StartError,
-    telemetry::{ObserveCallsLayer, Observer},
+    telemetry::{Observer, observe},
+    translations::{DeliverySettings, translate_json},
 };
 
 /// What the routers of all listeners share.
@@ -42,10 +43,6 @@ pub(crate) struct Routers<'a, H: Health> {
     pub(crate) quality: &'a Arc<LiveQuality>,
     pub(crate) health: HealthServer<H>,
 }
-
-/// A listener's services and layers.
-pub(crate) type CallService =
-    BoxCloneSyncService<http::Request<Incoming>, http::Response<Body>, Infallible>;
 
 const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
@@ -83,7 +80,7 @@ const MAX_CONNECTION_CALLS: u32 = 200;
 
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
-    pub(crate) fn calls(&self) -> Result<CallService, StartError> {
+    pub(crate) fn calls(&self) -> Result<Router, StartError> {
         // Messages of the other services are small, and keep the default maximum of the transport.
         let max_bytes = self.delivery.max_message_bytes;
         let cost_model = CostModelServiceServer::new(self.cost_model.clone());
@@ -96,16 +93,19 @@ impl<H: Health> Routers<'_, H> {
     }
 
     /// Returns the services of the admin listener.
-    pub(crate) fn admin(&self) -> Result<CallService, StartError> {
+    pub(crate) fn admin(&self) -> Result<Router, StartError> {
         let routes = Routes::default()
-            .add_service(ModelAdminServiceServer::new(ModelAdmin::new(self.models())))
+            .add_service(ModelAdminServiceServer::new(ModelAdmin(self.models())))
             .add_service(ModelServiceServer::new(self.models()))
             .add_service(self.health.clone());
         Ok(self.layered(with_reflection(routes, &[MODEL_ADMIN, MODELS, HEALTH])?))
     }
 
     fn models(&self) -> Models {
-        Models::new(Arc::clone(self.registry), Arc::clone(self.quality))
+        Models {
+            registry: Arc::clone(self.registry),
+            quality: Arc::clone(self.quality),
+        }
     }
 
     /// Returns the HTTP settings of the gRPC and admin listeners.
@@ -132,30 +132,27 @@ impl<H: Health> Routers<'_, H> {
         http
     }
 
-    /// Wraps services in the layers that every call passes, the outermost first.
-    fn layered(&self, routes: Routes) -> CallService {
-        // Calls are observed outside the checks, so that rejected ones are counted and logged. The
-        // checks go from the host over the token to admission, which comes last because it takes a
-        // place for the call.
-        let service = ServiceBuilder::new()
-            .layer_fn(CallsOnly)
-            .layer_fn(JsonCalls)
-            .map_response(|response: http::Response<_>| response.map(Body::new))
-            .layer(ObserveCallsLayer(Arc::clone(&self.observer)))
-            .layer(DeadlinesLayer)
-            .layer_fn(Explain)
-            .layer(CheckHostLayer(self.credentials.allowed_hosts()))
-            .layer(AuthorizeLayer(self.credentials.token_check()))
-            .layer(self.credentials.identify())
-            .layer(AdmitCallsLayer {
-                admission: Arc::clone(&self.cost_model.admission),
-                pool: Arc::clone(self.pool),
-                settings: self.delivery,
-            })
-            .service(routes.prepare());
-        BoxCloneSyncService::new(
-            service.map_request(|request: http::Request<Incoming>| request.map(Body::new)),
-        )
+    /// Wraps services in the layers that every call passes, here from the inside to the outside. The module of the layers says
+    /// why they have this order.
+    fn layered(&self, routes: Routes) -> Router {
+        let admission = CallAdmission {
+            admission: Arc::clone(&self.cost_model.admission),
+            pool: Arc::clone(self.pool),
+            settings: self.delivery,
+        };
+        let checks = CallerChecks {
+            hosts: self.credentials.allowed_hosts(),
+            tokens: self.credentials.token_check(),
+            proxies: self.credentials.trusted_proxies(),
+        };
+        let router = routes.prepare().into_axum_router();
+        router
+            .layer(from_fn_with_state(admission, admit))
+            .layer(from_fn_with_state(checks, check_caller))
+            .layer(from_fn(explain))
+            .layer(from_fn(end_at_deadline))
+            .layer(from_fn_with_state(Arc::clone(&self.observer), observe))
+            .layer(from_fn(translate_json))
     }
 }
 

@@ -14,9 +14,9 @@ use crate::{
     manual::{run_if_asked, with_manual},
     registry::Defaults,
     security::SecuritySettings,
-    service::DeliverySettings,
     store::StoreLocation,
     telemetry::{LogFilter, LogFormat, TraceSettings, ratio},
+    translations::DeliverySettings,
 };
 
 mod values;

@@ -29,13 +29,14 @@ use crate::{
     admission::Admission,
     engine::Engine,
     graphs::Graphs,
+    handlers::CostModel,
     listening::{BoundAddress, Listening},
     metrics::Metrics,
     registry::Registry,
     security::{AllowedHosts, ConnectionActivity, ConnectionGate, HostError},
     serve_connection::Http,
-    service::{CostModel, openapi},
     start_error::StartError,
+    translations::openapi,
 };
 
 /// The sources of the answers.

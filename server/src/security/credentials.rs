@@ -1,8 +1,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::{
-    AllowedHosts, ConnectionGate, CredentialError, IdentifyLayer, SecuritySettings, TokenCheck,
-    TrustedProxies,
+    AllowedHosts, ConnectionGate, CredentialError, SecuritySettings, TokenCheck, TrustedProxies,
     certificates::TlsFiles,
     tokens::TokenFile,
     watched::{Source, Watched},
@@ -15,7 +14,7 @@ pub(crate) struct Credentials {
     tokens: Option<Arc<Watched<TokenFile>>>,
     mutual: bool,
     max_connections: usize,
-    proxies: TrustedProxies,
+    proxies: Arc<TrustedProxies>,
     hosts: AllowedHosts,
     metrics: Arc<Metrics>,
 }
@@ -33,7 +32,7 @@ impl Credentials {
             tls: files.map(Watched::open).transpose()?.map(Arc::new),
             tokens: tokens.map(Watched::open).transpose()?.map(Arc::new),
             max_connections: settings.max_connections as usize,
-            proxies: settings.trusted_proxies.clone(),
+            proxies: Arc::new(settings.trusted_proxies.clone()),
             hosts: settings.allowed_hosts.clone(),
             metrics: Arc::clone(metrics),
         };
@@ -66,9 +65,9 @@ impl Credentials {
         self.hosts.clone()
     }
 
-    /// Returns the layer that finds out whose calls these are.
-    pub(crate) fn identify(&self) -> IdentifyLayer {
-        IdentifyLayer::new(self.proxies.clone())
+    /// Returns the proxies whose header names the client.
+    pub(crate) fn trusted_proxies(&self) -> Arc<TrustedProxies> {
+        Arc::clone(&self.proxies)
     }
 
     /// Logs a warning for each of these addresses that exposes tokens or admin calls to the network.
