@@ -3,7 +3,7 @@
 
 use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
 
-use super::{DeliveryError, ServiceError, reason::Reason};
+use super::{DeliveryError, reason::Reason};
 use crate::{
     admission::{AdmissionError, AdmissionLimit},
     call::{CallError, MeasurementError},
@@ -29,13 +29,13 @@ pub(super) trait Classify {
 
 impl<'a> Class<'a> {
     /// The class of an error for which no field is to blame.
-    const fn of(reason: Reason) -> Self {
+    pub(super) const fn of(reason: Reason) -> Self {
         let field = None;
         Self { reason, field }
     }
 
     /// The class of an error in a field.
-    const fn at(self, field: &'a str) -> Self {
+    pub(super) const fn at(self, field: &'a str) -> Self {
         let field = Some(field);
         Self { field, ..self }
     }
@@ -55,25 +55,7 @@ macro_rules! classify {
     };
 }
 
-classify! { ServiceError:
-    {
-        Self::Missing { field, .. } => Class::of(Reason::FieldMissing).at(field),
-        Self::Invalid { field, .. } => Class::of(Reason::FieldInvalid).at(field),
-        Self::Header { name, .. } => Class::of(Reason::HeaderInvalid).at(name),
-        Self::Admission(error) => error.classify(),
-        Self::Call(error) | Self::Batch { source: error, .. } => error.classify(),
-        Self::Delivery(error) => error.classify(),
-        Self::Admin(error) => error.classify(),
-        Self::Host(error) => error.classify().at("host"),
-        Self::Token(error) => error.classify(),
-    }
-    UnknownModel | UnknownVersion => ModelNotFound,
-    UnknownMethod | NoJsonMethod => MethodUnknown,
-    UnknownService => ServiceUnknown,
-    HttpMethod => HttpMethodUnsupported,
-    ContentType => ContentTypeUnsupported,
-    HttpVersion => HttpVersionUnsupported,
-}
+pub(super) use classify;
 
 classify! { CallError:
     {

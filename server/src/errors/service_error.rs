@@ -6,7 +6,7 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 use super::{
     DeliveryError,
-    classify::{Class, Classify},
+    classify::{Class, Classify, classify},
     reason::Reason,
 };
 use crate::{
@@ -258,4 +258,24 @@ impl ServiceError {
             _ => None,
         }
     }
+}
+
+classify! { ServiceError:
+    {
+        Self::Missing { field, .. } => Class::of(Reason::FieldMissing).at(field),
+        Self::Invalid { field, .. } => Class::of(Reason::FieldInvalid).at(field),
+        Self::Header { name, .. } => Class::of(Reason::HeaderInvalid).at(name),
+        Self::Admission(error) => error.classify(),
+        Self::Call(error) | Self::Batch { source: error, .. } => error.classify(),
+        Self::Delivery(error) => error.classify(),
+        Self::Admin(error) => error.classify(),
+        Self::Host(error) => error.classify().at("host"),
+        Self::Token(error) => error.classify(),
+    }
+    UnknownModel | UnknownVersion => ModelNotFound,
+    UnknownMethod | NoJsonMethod => MethodUnknown,
+    UnknownService => ServiceUnknown,
+    HttpMethod => HttpMethodUnsupported,
+    ContentType => ContentTypeUnsupported,
+    HttpVersion => HttpVersionUnsupported,
 }

@@ -1,19 +1,7 @@
 use std::sync::Arc;
 
-use hlorank_proto::{
-    received::{
-        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest, ReportMeasurementsRequest,
-        SuggestConfigsRequest, cost_model_service_server::CostModelService,
-    },
-    v1::{
-        DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
-        GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse,
-        PutGraphResponse, RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
-    },
-};
-use tonic::{Extensions, Request, Response, Status, Streaming};
+use tonic::Extensions;
 
-use super::rank_configs_stream::{Answers, RankStream};
 use crate::{
     admission::{AdminScope, Admission, Caller, Place},
     call::{Bounds, Call, CallError, Client, Decoder},
@@ -42,7 +30,7 @@ pub(crate) struct CostModel {
 
 impl CostModel {
     /// Returns the call that a request belongs to, from what the layers found out about it.
-    fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
+    pub(super) fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
         let caller = extensions.get().cloned().unwrap_or(Caller::Unknown);
         let place = match extensions.get::<Place>() {
             Some(place) => Ok(place.clone()),
@@ -58,80 +46,5 @@ impl CostModel {
                 is_admin: extensions.get::<AdminScope>().is_some(),
             },
         })
-    }
-}
-
-#[tonic::async_trait]
-impl CostModelService for CostModel {
-    async fn rank_configs(
-        &self,
-        request: Request<RankConfigsRequest>,
-    ) -> Result<Response<RankConfigsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.rank(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn suggest_configs(
-        &self,
-        request: Request<SuggestConfigsRequest>,
-    ) -> Result<Response<SuggestConfigsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.suggest(request.into_inner(), call).await?;
-        Ok(Response::new(answer))
-    }
-
-    type RankConfigsStreamStream = Answers;
-
-    async fn rank_configs_stream(
-        &self,
-        request: Request<Streaming<RankConfigsStreamRequest>>,
-    ) -> Result<Response<Answers>, Status> {
-        let call = self.call(request.extensions())?;
-        let stream = RankStream::new(self.clone(), request.into_inner(), call);
-        Ok(Response::new(stream.answers()))
-    }
-
-    async fn put_graph(
-        &self,
-        request: Request<PutGraphRequest>,
-    ) -> Result<Response<PutGraphResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.put(request.into_inner(), &call.record).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn report_measurements(
-        &self,
-        request: Request<ReportMeasurementsRequest>,
-    ) -> Result<Response<ReportMeasurementsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.report(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn list_measurements(
-        &self,
-        request: Request<ListMeasurementsRequest>,
-    ) -> Result<Response<ListMeasurementsResponse>, Status> {
-        let call = self.call(request.extensions())?;
-        let answer = self.list(request.into_inner(), &call).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn get_measured_graph(
-        &self,
-        request: Request<GetMeasuredGraphRequest>,
-    ) -> Result<Response<GetMeasuredGraphResponse>, Status> {
-        let answer = self.measured_graph(request.into_inner()).await?;
-        Ok(Response::new(answer))
-    }
-
-    async fn delete_measurements(
-        &self,
-        request: Request<DeleteMeasurementsRequest>,
-    ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
-        let answer = self.delete(request.into_inner()).await?;
-        Ok(Response::new(answer))
     }
 }

@@ -4,6 +4,7 @@ mod adapt_request;
 mod answer;
 mod compare_models;
 mod cost_model;
+mod cost_model_service;
 mod kept_measurements;
 mod model_admin;
 mod models;
