@@ -373,7 +373,7 @@ fn unary(answer: StreamRanking) -> RankConfigsResponse {
         timings: answer.timings,
         reuse: answer.reuse,
         warnings: answer.warnings,
-        // The server limits it to --max-stream-configs, which is a u32.
+        // The server limits it to an eighth of --max-message-bytes, which fits a u32.
         scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
         predicted_seconds: answer.predicted_seconds,
         log_sd: answer.log_sd,

@@ -19,7 +19,7 @@ def server_settings() -> dict[str, str]:
     files = (
         "settings.rs",
         "security/settings.rs",
-        "service/delivery/settings.rs",
+        "translations/delivery/settings.rs",
         "telemetry/settings.rs",
     )
     source = "".join((REPOSITORY / "server/src" / file).read_text() for file in files)

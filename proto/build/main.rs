@@ -18,15 +18,14 @@ use prost_types::{
 use protox::Compiler;
 use tonic_prost_build::Builder;
 
-use methods::PACKAGES;
+use methods::PACKAGE;
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 8] = [
     "hlorank/v1/cost_model_service.proto",
     "hlorank/v1/model_service.proto",
     "hlorank/v1/model_admin_service.proto",
     "hlorank/v1/configuration.proto",
     "hlorank/v1/trace.proto",
-    "inference/service.proto",
     "onnx/model.proto",
     "tpu_graphs/tuning.proto",
     "xla/hlo.proto",
@@ -35,17 +34,14 @@ const FILES: [&str; 9] = [
 /// Files that declare options, which only the build reads.
 const OPTIONS: [&str; 2] = [methods::FILE, "google/protobuf/descriptor.proto"];
 
-/// The files of the services whose messages may be large.
-const LARGE: [&str; 2] = [
-    "hlorank/v1/cost_model_service.proto",
-    "inference/service.proto",
-];
+/// The file of the service whose messages may be large.
+const LARGE: &str = "hlorank/v1/cost_model_service.proto";
 
 /// Message and name of each field that the server receives encoded, and decodes with limits.
 type EncodedFields = HashSet<(String, String)>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for folder in ["build", "hlorank", "inference", "onnx", "tpu_graphs", "xla"] {
+    for folder in ["build", "hlorank", "onnx", "tpu_graphs", "xla"] {
         println!("cargo:rerun-if-changed={folder}");
     }
     let compiler = compiler()?;
@@ -93,8 +89,8 @@ fn without_options(mut descriptors: FileDescriptorSet) -> FileDescriptorSet {
     descriptors
 }
 
-/// Generates the services of [`LARGE`] as the server sees them: their requests hold their encoded fields as bytes. All other
-/// messages are those of the modules `v1` and `inference`.
+/// Generates the service of [`LARGE`] as the server sees it: its requests hold their encoded fields as bytes. All other
+/// messages are those of the module `v1`.
 fn generate_received(
     mut descriptors: FileDescriptorSet,
     encoded: &EncodedFields,
@@ -103,7 +99,7 @@ fn generate_received(
     fs::create_dir_all(out)?;
     descriptors
         .file
-        .retain(|file| PACKAGES.contains(&file.package()) || file.name().starts_with("google/"));
+        .retain(|file| file.package() == PACKAGE || file.name().starts_with("google/"));
     let mut config = tonic_prost_build::configure()
         .build_client(false)
         .bytes(".")
@@ -111,10 +107,10 @@ fn generate_received(
     for file in &mut descriptors.file {
         // Without their services, the other files of a package still define the types that the
         // requests hold.
-        if !LARGE.contains(&file.name()) {
+        if file.name() != LARGE {
             file.service.clear();
         }
-        if !PACKAGES.contains(&file.package()) {
+        if file.package() != PACKAGE {
             continue;
         }
         config = share_types(config, file, encoded);
@@ -126,21 +122,14 @@ fn generate_received(
     Ok(())
 }
 
-/// Makes generated code use the types of the module of the package, except for those with encoded
-/// fields.
+/// Makes generated code use the types of the module `v1`, except for those with encoded fields.
 fn share_types(
     mut config: Builder,
     file: &FileDescriptorProto,
     encoded: &EncodedFields,
 ) -> Builder {
-    let package = file.package();
-    // `hlorank.v1` is the module `v1`.
-    let module = package.rsplit('.').next().unwrap_or(package);
     for name in shared_types(file, encoded) {
-        config = config.extern_path(
-            format!(".{package}.{name}"),
-            format!("crate::{module}::{name}"),
-        );
+        config = config.extern_path(format!(".{PACKAGE}.{name}"), format!("crate::v1::{name}"));
     }
     config
 }

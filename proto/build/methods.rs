@@ -9,8 +9,8 @@ use protox::prost_reflect::{
 /// The file that declares the options. Only the build needs it.
 pub(crate) const FILE: &str = "hlorank/v1/method.proto";
 
-/// The packages of the services that the server implements.
-pub(crate) const PACKAGES: [&str; 2] = ["hlorank.v1", "inference"];
+/// The package of the services that the server implements.
+pub(crate) const PACKAGE: &str = "hlorank.v1";
 
 /// A method whose options say too little.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Error for IncompleteMethod {}
 pub(crate) fn table(pool: &DescriptorPool) -> Result<String, IncompleteMethod> {
     let services = pool
         .services()
-        .filter(|service| PACKAGES.contains(&service.parent_file().package_name()));
+        .filter(|service| service.parent_file().package_name() == PACKAGE);
     let rows: Vec<String> = services
         .flat_map(|service| service.methods().collect::<Vec<_>>())
         .map(|method| row(pool, &method))

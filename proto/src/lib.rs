@@ -22,17 +22,6 @@ pub mod received {
     include!(concat!(env!("OUT_DIR"), "/received/hlorank.v1.rs"));
 }
 
-/// The part of the Open Inference Protocol that is served: `inference`.
-pub mod inference {
-    include!(concat!(env!("OUT_DIR"), "/inference.rs"));
-
-    /// The requests as the server receives them: `inputs` and `outputs` are still encoded.
-    #[cfg(feature = "grpc")]
-    pub mod received {
-        include!(concat!(env!("OUT_DIR"), "/received/inference.rs"));
-    }
-}
-
 /// The fields of XLA's messages that featurizing reads.
 pub mod xla {
     include!(concat!(env!("OUT_DIR"), "/xla.rs"));

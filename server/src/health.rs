@@ -25,12 +25,11 @@ struct ReportedStatuses {
     statuses: BTreeMap<String, ServingStatus>,
 }
 
-const SERVICES: [&str; 5] = [
+const SERVICES: [&str; 4] = [
     "",
     "hlorank.v1.CostModelService",
     "hlorank.v1.ModelAdminService",
     "hlorank.v1.ModelService",
-    "inference.GRPCInferenceService",
 ];
 
 impl HealthReporting {

@@ -1,6 +1,6 @@
 //! The server of hlorank: loads model artifacts, caches graphs, and ranks configurations of them over gRPC.
 //!
-//! A request flows through [`service`] (reads and checks it), [`graphs`] (the graph, once), a session that reads its
+//! A request flows through the layers, its handler in [`handlers`] (reads and checks it), [`graphs`] (the graph, once), a session that reads its
 //! configurations, and [`engine`] (scores), and back; [`compute`] is where all of that which takes processor time runs, off the
 //! async threads.
 
@@ -10,9 +10,12 @@ pub mod call;
 pub mod compute;
 pub mod device;
 pub mod engine;
+pub mod errors;
 mod file_or_off;
 pub mod graphs;
+pub mod handlers;
 mod health;
+mod layers;
 mod learning;
 mod listening;
 mod manual;
@@ -29,7 +32,6 @@ pub mod runtime;
 pub mod security;
 mod serve;
 mod serve_connection;
-pub mod service;
 mod session;
 pub mod settings;
 mod split_mix;
@@ -39,6 +41,7 @@ pub mod store;
 mod stored_measurements;
 mod suggestions;
 pub mod telemetry;
+pub mod translations;
 
 pub use serve::{RunningServer, start};
 pub use start_error::StartError;

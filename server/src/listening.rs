@@ -1,9 +1,8 @@
 //! Listeners, and their addresses.
 
-use std::{error::Error, io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
-use bytes::Bytes;
-use http_body::Body;
+use axum::Router;
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::watch,
@@ -13,7 +12,7 @@ use tokio::{
 
 use crate::{
     security::{AcceptBackoff, ConnectionGate},
-    serve_connection::{Http, Serve, ServeConnection},
+    serve_connection::{Http, ServeConnection},
     settings::{AddressOrOff, Settings},
     start_error::StartError,
 };
@@ -107,22 +106,18 @@ impl BoundAddress {
 
 impl Listening {
     /// Serves connections to an address.
-    pub(crate) fn start<S, B>(
+    pub(crate) fn start(
         address: BoundAddress,
         gate: ConnectionGate,
         http: Http,
-        service: S,
-    ) -> Result<Self, StartError>
-    where
-        S: Serve<B>,
-        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
-    {
+        router: Router,
+    ) -> Result<Self, StartError> {
         let (address, listener) = address.listen()?;
         let (stop, stopping) = watch::channel(());
         let connection = ServeConnection {
             gate,
             http,
-            service,
+            router,
             stopping,
         };
         Ok(Self {
@@ -149,11 +144,7 @@ impl Listening {
 }
 
 /// Serves connections until the server stops, and then those that are open until they end.
-async fn serve<S, B>(listener: TcpListener, mut connection: ServeConnection<S>)
-where
-    S: Serve<B>,
-    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
-{
+async fn serve(listener: TcpListener, mut connection: ServeConnection) {
     let mut open = JoinSet::new();
     let mut backoff = AcceptBackoff::default();
     loop {

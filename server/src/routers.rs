@@ -1,38 +1,39 @@
 //! The services of each listener, and the layers that every call passes.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+};
 use hlorank_proto::{
-    inference::received::grpc_inference_service_server::GrpcInferenceServiceServer,
+    FILE_DESCRIPTOR_SET,
     received::cost_model_service_server::CostModelServiceServer,
     v1::{
         model_admin_service_server::ModelAdminServiceServer,
         model_service_server::ModelServiceServer,
     },
 };
-use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tonic::{body::Body, service::Routes};
+use tonic::service::Routes;
 use tonic_health::pb::health_server::{Health, HealthServer};
-use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
+use tonic_reflection::{pb, server::Builder};
 
 use crate::{
     compute::ComputePool,
+    handlers::{CostModel, ModelAdmin, Models},
+    layers::{CallAdmission, CallerChecks, admit, check_caller, end_at_deadline, explain},
     quality::LiveQuality,
     registry::Registry,
-    security::{CountCalls, Credentials, SecuritySettings},
+    security::Credentials,
     serve_connection::Http,
-    service::{
-        AdmitCallsLayer, AuthorizeLayer, CallsOnly, CheckHostLayer, CostModel, DeadlinesLayer,
-        DeliverySettings, Explain, Inference, JsonCalls, ModelAdmin, Models, Reflection, RestCalls,
-    },
     start_error::StartError,
-    telemetry::{ObserveCallsLayer, Observer},
+    telemetry::{Observer, observe},
+    translations::{DeliverySettings, translate_json},
 };
 
 /// What the routers of all listeners share.
 pub(crate) struct Routers<'a, H: Health> {
-    pub(crate) settings: &'a SecuritySettings,
     pub(crate) delivery: DeliverySettings,
     pub(crate) cost_model: &'a CostModel,
     pub(crate) pool: &'a Arc<ComputePool>,
@@ -43,15 +44,14 @@ pub(crate) struct Routers<'a, H: Health> {
     pub(crate) health: HealthServer<H>,
 }
 
-/// A listener's services and layers.
-pub(crate) type CallService =
-    BoxCloneSyncService<http::Request<Incoming>, http::Response<Body>, Infallible>;
-
 const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
-const INFERENCE: &str = "inference.GRPCInferenceService";
 const MODEL_ADMIN: &str = "hlorank.v1.ModelAdminService";
 const HEALTH: &str = "grpc.health.v1.Health";
+const REFLECTION: [&str; 2] = [
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
 
 /// Size of the HTTP/2 window of a connection in windows of a call, so that a stream whose client reads no scores does not
 /// block other calls.
@@ -72,40 +72,40 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Time that a client of HTTP/1.1 has to send the headers of its next call.
 const HTTP1_HEADERS: Duration = Duration::from_secs(75);
 
-/// The smallest buffer of HTTP/1.1.
-const MIN_HTTP1_BUFFER: usize = 8192;
+/// Maximum size of the headers of a call: names, values and 32 bytes for each.
+const MAX_HEADER_BYTES: u32 = 16 << 10;
+
+/// Maximum number of open calls of a connection. Clients hold back further calls.
+const MAX_CONNECTION_CALLS: u32 = 200;
 
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
-    pub(crate) fn calls(&self) -> Result<CallService, StartError> {
-        let inference = Inference {
-            cost_model: self.cost_model.clone(),
-            models: self.models(),
-        };
+    pub(crate) fn calls(&self) -> Result<Router, StartError> {
         // Messages of the other services are small, and keep the default maximum of the transport.
         let max_bytes = self.delivery.max_message_bytes;
         let cost_model = CostModelServiceServer::new(self.cost_model.clone());
-        let inference = GrpcInferenceServiceServer::new(inference);
         let routes = Routes::default()
             .add_service(cost_model.max_decoding_message_size(max_bytes))
-            .add_service(inference.max_decoding_message_size(max_bytes))
             .add_service(ModelServiceServer::new(self.models()))
             .add_service(self.health.clone());
-        let services = [COST_MODEL, MODELS, INFERENCE, HEALTH];
+        let services = [COST_MODEL, MODELS, HEALTH];
         Ok(self.layered(with_reflection(routes, &services)?))
     }
 
     /// Returns the services of the admin listener.
-    pub(crate) fn admin(&self) -> Result<CallService, StartError> {
+    pub(crate) fn admin(&self) -> Result<Router, StartError> {
         let routes = Routes::default()
-            .add_service(ModelAdminServiceServer::new(ModelAdmin::new(self.models())))
+            .add_service(ModelAdminServiceServer::new(ModelAdmin(self.models())))
             .add_service(ModelServiceServer::new(self.models()))
             .add_service(self.health.clone());
         Ok(self.layered(with_reflection(routes, &[MODEL_ADMIN, MODELS, HEALTH])?))
     }
 
     fn models(&self) -> Models {
-        Models::new(Arc::clone(self.registry), Arc::clone(self.quality))
+        Models {
+            registry: Arc::clone(self.registry),
+            quality: Arc::clone(self.quality),
+        }
     }
 
     /// Returns the HTTP settings of the gRPC and admin listeners.
@@ -117,7 +117,7 @@ impl<H: Health> Routers<'_, H> {
         http.http1()
             .timer(TokioTimer::new())
             .header_read_timeout(HTTP1_HEADERS)
-            .max_buf_size((self.settings.max_header_bytes as usize).max(MIN_HTTP1_BUFFER));
+            .max_buf_size(MAX_HEADER_BYTES as usize);
         http.http2()
             .timer(TokioTimer::new())
             .initial_connection_window_size(
@@ -126,44 +126,53 @@ impl<H: Health> Routers<'_, H> {
             .initial_stream_window_size(window / 2)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
-            .max_concurrent_streams(self.settings.max_connection_calls)
+            .max_concurrent_streams(MAX_CONNECTION_CALLS)
             .max_local_error_reset_streams(MAX_RESETS)
-            .max_header_list_size(self.settings.max_header_bytes);
+            .max_header_list_size(MAX_HEADER_BYTES);
         http
     }
 
-    /// Wraps services in the layers that every call passes, the outermost first.
-    fn layered(&self, routes: Routes) -> CallService {
-        // Calls are observed outside the checks, so that rejected ones are counted and logged. The
-        // checks go from the host over the token to admission, which comes last because it takes a
-        // place for the call.
-        let service = ServiceBuilder::new()
-            .layer_fn(RestCalls)
-            .layer_fn(CallsOnly)
-            .layer_fn(JsonCalls)
-            .layer_fn(CountCalls)
-            .map_response(|response: http::Response<_>| response.map(Body::new))
-            .layer(ObserveCallsLayer(Arc::clone(&self.observer)))
-            .layer(DeadlinesLayer)
-            .layer_fn(Explain)
-            .layer(CheckHostLayer(self.credentials.allowed_hosts()))
-            .layer(AuthorizeLayer(self.credentials.token_check()))
-            .layer(self.credentials.identify())
-            .layer(AdmitCallsLayer {
-                admission: Arc::clone(&self.cost_model.admission),
-                pool: Arc::clone(self.pool),
-                settings: self.delivery,
-            })
-            .service(routes.prepare());
-        BoxCloneSyncService::new(
-            service.map_request(|request: http::Request<Incoming>| request.map(Body::new)),
-        )
+    /// Wraps services in the layers that every call passes, here from the inside to the outside. The module of the layers says
+    /// why they have this order.
+    fn layered(&self, routes: Routes) -> Router {
+        let admission = CallAdmission {
+            admission: Arc::clone(&self.cost_model.admission),
+            pool: Arc::clone(self.pool),
+            settings: self.delivery,
+        };
+        let checks = CallerChecks {
+            hosts: self.credentials.allowed_hosts(),
+            tokens: self.credentials.token_check(),
+            proxies: self.credentials.trusted_proxies(),
+        };
+        let router = routes.prepare().into_axum_router();
+        router
+            .layer(from_fn_with_state(admission, admit))
+            .layer(from_fn_with_state(checks, check_caller))
+            .layer(from_fn(explain))
+            .layer(from_fn(end_at_deadline))
+            .layer(from_fn_with_state(Arc::clone(&self.observer), observe))
+            .layer(from_fn(translate_json))
     }
 }
 
-/// Adds the reflection services, which describe these services and themselves.
-fn with_reflection(routes: Routes, services: &[&'static str]) -> Result<Routes, StartError> {
-    let reflection = Reflection::of(services)?;
-    let routes = routes.add_service(reflection.v1());
-    Ok(routes.add_service(reflection.v1alpha()))
+/// Adds the reflection services, which describe these services, themselves and the details of errors.
+fn with_reflection(routes: Routes, services: &[&str]) -> Result<Routes, StartError> {
+    let described = || {
+        let sets = [
+            FILE_DESCRIPTOR_SET,
+            tonic_types::pb::FILE_DESCRIPTOR_SET,
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            pb::v1::FILE_DESCRIPTOR_SET,
+            pb::v1alpha::FILE_DESCRIPTOR_SET,
+        ];
+        let builder = sets.into_iter().fold(
+            Builder::configure(),
+            Builder::register_encoded_file_descriptor_set,
+        );
+        let listed = services.iter().copied().chain(REFLECTION);
+        listed.fold(builder, Builder::with_service_name)
+    };
+    let routes = routes.add_service(described().build_v1()?);
+    Ok(routes.add_service(described().build_v1alpha()?))
 }

@@ -92,7 +92,7 @@ impl Listeners {
         // ready for them.
         let gate = routers.credentials.gate(&security.calls);
         let calls = Listening::start(addresses.calls, gate, routers.http(), routers.calls()?)?;
-        let hosts = routers.settings.allowed_hosts.clone();
+        let hosts = routers.credentials.listed_hosts();
         let monitor = |address| Monitoring::start(address, monitored, hosts);
         let monitoring = addresses.metrics.map(monitor).transpose()?;
         Ok(Self {

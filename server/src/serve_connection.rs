@@ -1,10 +1,9 @@
-//! Serves one connection until it ends: by itself, idle, in favour of another connection, or because the server stops.
+//! Serves one connection until it ends: by itself, in favour of another connection, or because the server stops.
 
-use std::{convert::Infallible, error::Error, future::ready, pin::pin, time::Duration};
+use std::{future::ready, pin::pin, time::Duration};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
+use axum::Router;
+use http::Request;
 use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
@@ -13,43 +12,26 @@ use hyper_util::{
 };
 use tokio::{net::TcpStream, sync::watch};
 use tonic::transport::server::TcpConnectInfo;
-use tower::{Service, ServiceExt as _};
+use tower::ServiceExt as _;
 
 use crate::security::{Connection, ConnectionActivity, ConnectionGate, Eviction, Slot};
 
 /// HTTP settings of a listener.
 pub(crate) type Http = Builder<TokioExecutor>;
 
-/// A service that answers the calls of all connections to a listener.
-pub(crate) trait Serve<B>:
-    Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
-    + Clone
-    + Send
-    + 'static
-{
-}
-
-impl<B, S> Serve<B> for S where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + 'static
-{
-}
-
 /// Serves the connections to a listener.
 #[derive(Clone)]
-pub(crate) struct ServeConnection<S> {
+pub(crate) struct ServeConnection {
     pub(crate) gate: ConnectionGate,
     pub(crate) http: Http,
-    pub(crate) service: S,
+    /// Answers the calls.
+    pub(crate) router: Router,
     /// Changes or closes when the server stops.
     pub(crate) stopping: watch::Receiver<()>,
 }
 
 /// Why the server ends a connection.
 enum Ending {
-    Idle,
     Stopping,
     Evicted(Eviction),
 }
@@ -59,13 +41,9 @@ enum Ending {
 /// closing connection waits for the client.
 const GRACE: Duration = Duration::from_secs(3);
 
-impl<S> ServeConnection<S> {
+impl ServeConnection {
     /// Serves a connection that has a slot.
-    pub(crate) async fn serve<B>(mut self, stream: TcpStream, mut slot: Slot)
-    where
-        S: Serve<B>,
-        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
-    {
+    pub(crate) async fn serve(mut self, stream: TcpStream, mut slot: Slot) {
         let connection = tokio::select! {
             connection = self.gate.handshake(stream) => connection,
             // No call can be in flight yet.
@@ -77,14 +55,10 @@ impl<S> ServeConnection<S> {
         }
     }
 
-    async fn answer<B>(mut self, connection: Connection, slot: &mut Slot)
-    where
-        S: Serve<B>,
-        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
-    {
+    async fn answer(mut self, connection: Connection, slot: &mut Slot) {
         let activity = slot.activity().clone();
         let extend = extend_requests(connection.info.clone(), activity.clone());
-        let service = self.service.clone().map_request(extend);
+        let service = self.router.clone().map_request(extend);
         let http = self.http.clone();
         let mut serving = pin!(
             http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service))
@@ -107,12 +81,7 @@ impl<S> ServeConnection<S> {
 
     /// Waits for a reason to end the connection.
     async fn ending(&mut self, slot: &mut Slot) -> Ending {
-        let activity = slot.activity().clone();
         tokio::select! {
-            () = activity.until_quiet(self.gate.max_idle) => {
-                self.gate.series.idle.increment(1);
-                Ending::Idle
-            }
             eviction = slot.evicted() => Ending::Evicted(eviction),
             _ = self.stopping.changed() => Ending::Stopping,
         }
@@ -135,7 +104,7 @@ impl Ending {
     /// Waits until the connection may be closed, although its client has not closed it.
     async fn grace(self, activity: &ConnectionActivity) {
         match self {
-            Self::Idle | Self::Stopping => activity.until_quiet(GRACE).await,
+            Self::Stopping => activity.until_quiet(GRACE).await,
             // Calls that never send their message do not count.
             Self::Evicted(Eviction::Graceful) => activity.until_idle(GRACE).await,
             Self::Evicted(Eviction::Immediate) => ready(()).await,

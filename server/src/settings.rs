@@ -14,14 +14,14 @@ use crate::{
     manual::{run_if_asked, with_manual},
     registry::Defaults,
     security::SecuritySettings,
-    service::DeliverySettings,
     store::StoreLocation,
     telemetry::{LogFilter, LogFormat, TraceSettings, ratio},
+    translations::DeliverySettings,
 };
 
 mod values;
 
-pub use values::{Address, AddressOrOff, FeatureSetModels, NoAddress, NoFeatureSetModels};
+pub use values::{Address, AddressOrOff, DefaultModels, NoAddress, NoDefaultModels};
 use values::{absolute_or_name, factor};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
@@ -148,34 +148,19 @@ pub struct Settings {
     #[arg(help_heading = MODELS)]
     pub max_run_seconds: Duration,
 
-    /// Model of layouts if a request names none
+    /// Models of requests that name none
     ///
-    /// A name other than the default must be that of a model in the folder, for this option and those of the other tasks.
-    #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = LAYOUT_MODEL)]
-    #[arg(help_heading = MODELS)]
-    pub default_layout_model: String,
-
-    /// Model of tiles if a request names none
-    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = TILE_MODEL)]
-    #[arg(help_heading = MODELS)]
-    pub default_tile_model: String,
-
-    /// Model of fusions if a request names none
-    #[arg(long, env = "HLORANK_DEFAULT_FUSION_MODEL", value_name = "NAME", default_value = FUSION_MODEL)]
-    #[arg(help_heading = MODELS)]
-    pub default_fusion_model: String,
-
-    /// Models of feature sets that several models take
-    ///
-    /// A comma-separated list of SET=MODEL, or `none`. A set that only one model takes needs no entry.
+    /// A comma-separated list of TASK=MODEL, where TASK is layout, tile or fusion, and of SET=MODEL for feature sets that several
+    /// models take, or `none`. Every model of the list must be in the folder. A task that is not listed has the model that
+    /// hlorank brings.
     #[arg(
         long,
-        env = "HLORANK_DEFAULT_FEATURE_SET_MODELS",
+        env = "HLORANK_DEFAULT_MODELS",
         value_name = "LIST",
         default_value = "none"
     )]
     #[arg(help_heading = MODELS)]
-    pub default_feature_set_models: FeatureSetModels,
+    pub default_models: DefaultModels,
 
     /// File or database that keeps reported measurements
     ///
@@ -259,19 +244,6 @@ pub struct Settings {
     #[command(flatten, next_help_heading = LIMITS)]
     pub delivery: DeliverySettings,
 
-    /// Maximum number of configurations per stream
-    ///
-    /// Each takes 4 bytes until the stream ends, and then briefly about 20. The full ranking of the default number fits a
-    /// message of 64 MiB.
-    #[arg(long, env = "HLORANK_MAX_STREAM_CONFIGS", value_name = "CONFIGS", default_value_t = 8 << 20, value_parser = clap::value_parser!(u32).range(1..))]
-    #[arg(help_heading = LIMITS)]
-    pub max_stream_configs: u32,
-
-    /// Maximum size of a serialized HLO module in bytes
-    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20, value_parser = bytes::<usize>)]
-    #[arg(help_heading = LIMITS)]
-    pub max_graph_bytes: usize,
-
     /// Settings of TLS, tokens and connections
     #[command(flatten, next_help_heading = "Security")]
     pub security: SecuritySettings,
@@ -320,9 +292,11 @@ pub struct Settings {
 }
 
 /// The models of tasks that hlorank brings.
-const LAYOUT_MODEL: &str = "layout-xla-cpu";
-const TILE_MODEL: &str = "tile-iree-cpu";
-const FUSION_MODEL: &str = "fusion-xla-cpu";
+const BUILT_IN_MODELS: [(Task, &str); 3] = [
+    (Task::Layout, "layout-xla-cpu"),
+    (Task::Tile, "tile-iree-cpu"),
+    (Task::Fusion, "fusion-xla-cpu"),
+];
 
 /// Headings of `--help`.
 const LISTENING: &str = "Listening";
@@ -332,20 +306,17 @@ const MEASUREMENTS: &str = "Measurements";
 const LIMITS: &str = "Limits";
 const LOGS: &str = "Logs and traces";
 
+/// Edges that a graph may have for each node that it may have.
+const EDGES_PER_NODE: usize = 4;
+
 /// Limits that are checked before memory is allocated.
 #[derive(Clone, Debug, Args)]
 pub struct LimitSettings {
     /// Maximum number of nodes of a graph
     ///
-    /// A node is an instruction.
+    /// A node is an instruction. A graph may have four times as many edges, which are references to operands and callees.
     #[arg(long, env = "HLORANK_MAX_NODES", value_name = "NODES", default_value_t = Limits::default().nodes)]
     pub max_nodes: usize,
-
-    /// Maximum number of edges of a graph
-    ///
-    /// An edge is a reference to an operand or a callee.
-    #[arg(long, env = "HLORANK_MAX_EDGES", value_name = "EDGES", default_value_t = Limits::default().edges)]
-    pub max_edges: usize,
 
     /// Maximum number of configurations of a batch
     #[arg(long, env = "HLORANK_MAX_CONFIGS", value_name = "CONFIGS", default_value_t = Limits::default().configs)]
@@ -364,7 +335,7 @@ impl LimitSettings {
     pub fn limits(&self) -> Limits {
         Limits {
             nodes: self.max_nodes,
-            edges: self.max_edges,
+            edges: self.max_nodes.saturating_mul(EDGES_PER_NODE),
             configs: self.max_configs,
             config_entries: self.max_config_entries,
         }
@@ -395,26 +366,28 @@ impl Settings {
             .mut_args(|option| option.hide_env(is_summary).hide_default_value(is_summary))
     }
 
-    /// Returns the models that answer requests which name none. The models of tasks are required, and answer for every target, if
-    /// they are not the ones that hlorank brings.
+    /// Returns the models that answer requests which name none. Those of tasks are required, and answer for every target, if
+    /// the operator chose them.
     #[must_use]
     pub fn default_models(&self) -> Defaults {
-        let tasks = [
-            (Task::Layout, &self.default_layout_model, LAYOUT_MODEL),
-            (Task::Tile, &self.default_tile_model, TILE_MODEL),
-            (Task::Fusion, &self.default_fusion_model, FUSION_MODEL),
-        ];
-        let named = tasks.iter().filter(|(_, name, default)| name != default);
-        let chosen: Vec<Task> = named.map(|(task, ..)| *task).collect();
-        Defaults {
-            required: chosen.clone(),
-            chosen,
-            tasks: tasks
-                .iter()
-                .map(|(task, name, _)| (*task, (*name).clone()))
-                .collect(),
-            feature_sets: self.default_feature_set_models.0.clone(),
+        let mut defaults = Defaults {
+            tasks: BUILT_IN_MODELS
+                .map(|(task, name)| (task, name.to_owned()))
+                .into(),
+            ..Defaults::default()
+        };
+        for (key, model) in &self.default_models.0 {
+            let mut tasks = defaults.tasks.iter_mut();
+            match tasks.find(|(task, _)| task.kind().name == key) {
+                Some((task, name)) => {
+                    name.clone_from(model);
+                    defaults.required.push(*task);
+                }
+                None => defaults.feature_sets.push((key.clone(), model.clone())),
+            }
         }
+        defaults.chosen.clone_from(&defaults.required);
+        defaults
     }
 }
 

@@ -41,7 +41,7 @@ pub enum StartError {
     },
     /// The reflection service cannot read the built-in descriptors.
     #[error("server reflection: {0}")]
-    Reflection(#[from] prost_reflect::DescriptorError),
+    Reflection(#[from] tonic_reflection::server::Error),
     /// The settings for spans cannot be used.
     #[error("cannot send spans to --otlp-endpoint: {0}")]
     Spans(#[from] SpansError),

@@ -65,12 +65,13 @@ impl TestServer {
     pub async fn try_start_with(flags: &[&str]) -> Result<Self, StartError> {
         let models = models().display().to_string();
         let library = onnxruntime().display().to_string();
+        let tiles = format!("tile={TILE_MODEL}");
         let mut arguments = vec!["hlorank-server", "--onnxruntime", &library];
         let defaults = [
             ["--listen", "127.0.0.1:0"],
             ["--metrics-listen", "127.0.0.1:0"],
             ["--models", &models],
-            ["--default-tile-model", TILE_MODEL],
+            ["--default-models", &tiles],
         ];
         let is_given = |[flag, _]: &[&str; 2]| flags.iter().any(|given| given.starts_with(flag));
         arguments.extend(

@@ -1,24 +1,28 @@
 //! What grpcurl, a load balancer and a client see of a server: reflection, health, models.
 
+use std::collections::HashSet;
+
 use hlorank_proto::v1::{GetModelRequest, ListModelsRequest, Task};
 use hlorank_tests::{TILE_MODEL, TestServer};
+use prost::Message as _;
+use prost_types::FileDescriptorProto;
 use tonic::Code;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
+use tonic_reflection::pb::v1::{
+    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+    server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+};
 use tonic_types::StatusExt as _;
 
-const SERVICES: [&str; 3] = [
-    "hlorank.v1.CostModelService",
-    "hlorank.v1.ModelService",
-    "inference.GRPCInferenceService",
-];
+const SERVICES: [&str; 2] = ["hlorank.v1.CostModelService", "hlorank.v1.ModelService"];
 
 #[tokio::test]
 async fn services_are_healthy() {
     let server = TestServer::start().await;
     let mut health = HealthClient::new(server.channel().await);
-    for service in ["", SERVICES[0], SERVICES[1], SERVICES[2]] {
+    for service in ["", SERVICES[0], SERVICES[1]] {
         let request = HealthCheckRequest {
             service: service.to_owned(),
         };
@@ -72,7 +76,7 @@ async fn services_are_listed_by_both_versions_of_reflection() {
     }
 }
 
-/// Asks through one version of the reflection protocol for the files of some symbols, and returns what each answer is.
+/// Asks through one version of the reflection protocol for the files of some symbols, and returns them until one is unknown.
 macro_rules! reflected_symbols {
     ($server:expr, $version:ident, $symbols:expr) => {{
         use tonic_reflection::pb::$version::{
@@ -93,37 +97,74 @@ macro_rules! reflected_symbols {
             .await
             .unwrap()
             .into_inner();
-        let mut found = vec![];
-        while let Some(answer) = answers.message().await.unwrap() {
-            found.push(match answer.message_response.unwrap() {
-                MessageResponse::FileDescriptorResponse(_) => "a file".to_owned(),
-                MessageResponse::ErrorResponse(error) => {
-                    format!("{}: {}", error.error_code, error.error_message)
-                }
-                other => panic!("unexpected answer: {other:?}"),
-            });
-        }
-        found
+        let mut files = vec![];
+        let ended = loop {
+            match answers.message().await {
+                Ok(Some(answer)) => match answer.message_response.unwrap() {
+                    MessageResponse::FileDescriptorResponse(found) => {
+                        files.extend(found.file_descriptor_proto);
+                    }
+                    other => panic!("unexpected answer: {other:?}"),
+                },
+                Ok(None) => break None,
+                Err(status) => break Some((status.code(), status.message().to_owned())),
+            }
+        };
+        (files, ended)
     }};
 }
 
 #[tokio::test]
-async fn details_of_errors_are_described_and_a_question_without_an_answer_ends_no_stream() {
+async fn services_messages_and_the_details_of_errors_are_described() {
     let server = TestServer::start().await;
     let symbols = [
+        "hlorank.v1.CostModelService",
+        "hlorank.v1.CostModelService.RankConfigs",
+        "hlorank.v1.RankConfigsRequest.top_k",
         "google.rpc.ErrorInfo",
-        "no.such.Symbol",
-        "google.rpc.BadRequest",
+        "google.rpc.BadRequest.FieldViolation",
+        "google.rpc.RetryInfo",
+        "google.rpc.RequestInfo",
+        "google.rpc.Status",
         "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
     ];
-    let expected = [
-        "a file",
-        "5: the server has no symbol `no.such.Symbol`",
-        "a file",
-        "a file",
-    ];
-    assert_eq!(reflected_symbols!(server, v1, symbols), expected);
-    assert_eq!(reflected_symbols!(server, v1alpha, symbols), expected);
+    let (files, ended) = reflected_symbols!(server, v1, symbols);
+    assert_eq!((files.len(), ended), (symbols.len(), None));
+    let (same, _) = reflected_symbols!(server, v1alpha, symbols);
+    assert_eq!(same, files);
+    let unknown = ["google.rpc.ErrorInfo", "no.such.Symbol"];
+    let (files, ended) = reflected_symbols!(server, v1, unknown);
+    let (code, message) = ended.unwrap();
+    assert_eq!((files.len(), code), (1, Code::NotFound));
+    assert!(message.contains("no.such.Symbol"), "{message}");
+}
+
+#[tokio::test]
+async fn the_imports_of_every_described_file_are_described() {
+    let server = TestServer::start().await;
+    let mut client = ServerReflectionClient::new(server.channel().await);
+    let mut wanted = vec!["hlorank/v1/cost_model_service.proto".to_owned()];
+    let mut described = HashSet::new();
+    while let Some(name) = wanted.pop() {
+        let asked = MessageRequest::FileByFilename(name.clone());
+        let question = ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(asked),
+        };
+        let answers = client.server_reflection_info(tokio_stream::once(question));
+        let mut answers = answers.await.unwrap().into_inner();
+        let answer = answers.message().await.unwrap().unwrap();
+        let Some(MessageResponse::FileDescriptorResponse(found)) = answer.message_response else {
+            panic!("{name} is not described");
+        };
+        let file = FileDescriptorProto::decode(&*found.file_descriptor_proto[0]).unwrap();
+        described.insert(name);
+        let imports = file.dependency.into_iter();
+        wanted.extend(imports.filter(|import| !described.contains(import)));
+    }
+    assert!(described.len() > 2, "{described:?}");
 }
 
 #[tokio::test]

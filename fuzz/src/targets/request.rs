@@ -1,7 +1,8 @@
 use hlorank_proto::{received, v1::RankConfigsRequest};
 use hlorank_server::{
     call::Bounds,
-    service::{REASONS, ReadRequest, ServiceError, read_request},
+    errors::{REASONS, ServiceError},
+    handlers::{ReadRequest, read_request},
 };
 use prost::Message as _;
 use tonic::{Code, Status, metadata::MetadataMap};

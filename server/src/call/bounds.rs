@@ -8,5 +8,5 @@ pub struct Bounds {
     /// Maximum number of bytes of one serialized module or HLO text.
     pub graph_bytes: usize,
     /// Maximum number of configurations of one stream.
-    pub stream_configs: u32,
+    pub stream_configs: usize,
 }

@@ -22,7 +22,7 @@ pub enum CallError {
     },
     /// A module or text is too long.
     #[error(
-        "{field} has {found} bytes, at most {limit} are accepted; raise --max-graph-bytes on the server"
+        "{field} has {found} bytes, at most {limit} are accepted, half of --max-message-bytes; raise it on the server"
     )]
     GraphBytes {
         /// The field that holds it.
@@ -52,7 +52,7 @@ pub enum CallError {
     /// A stream has more configurations than the limit.
     #[error(
         "batch {batch} brings the stream to {found} configurations, at most {limit} are accepted; send several \
-         streams, or raise --max-stream-configs on the server"
+         streams, or raise --max-message-bytes on the server"
     )]
     StreamTooLong {
         /// Number of the batch, from 0.
@@ -113,7 +113,9 @@ impl CallError {
     pub(crate) fn limit(&self) -> Option<Limit> {
         let of = |setting, found, allowed| Some(Limit::of(setting, found, allowed));
         match self {
-            Self::GraphBytes { found, limit, .. } => of("--max-graph-bytes", Some(*found), *limit),
+            Self::GraphBytes { found, limit, .. } => {
+                of("--max-message-bytes", Some(*found), *limit)
+            }
             Self::Graph(error) => graph_limit(error),
             Self::Configuration { source, .. } => configuration_limit(source),
             Self::Measurement(MeasurementError::TooMany { found, limit, .. }) => {
@@ -121,7 +123,7 @@ impl CallError {
             }
             Self::Store(error) => store_limit(error),
             Self::StreamTooLong { found, limit, .. } => {
-                of("--max-stream-configs", Some(*found), *limit)
+                of("--max-message-bytes", Some(*found), *limit)
             }
             Self::Engine(error) => engine_limit(error),
             _ => None,

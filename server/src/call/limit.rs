@@ -27,8 +27,7 @@ impl Limit {
     /// A limit that the crate `graph` checks.
     fn of_graph(kind: LimitKind, found: Option<usize>, allowed: usize) -> Self {
         let setting = match kind {
-            LimitKind::Nodes => "--max-nodes",
-            LimitKind::Edges => "--max-edges",
+            LimitKind::Nodes | LimitKind::Edges => "--max-nodes",
             LimitKind::Configs => "--max-configs",
             LimitKind::ConfigEntries => "--max-config-entries",
         };
@@ -36,7 +35,7 @@ impl Limit {
     }
 
     /// A limit that no setting raises.
-    pub(super) fn fixed(found: Option<usize>, allowed: usize) -> Self {
+    pub(crate) fn fixed(found: Option<usize>, allowed: usize) -> Self {
         Self {
             setting: None,
             found,

@@ -13,7 +13,7 @@ const OPEN: Family<Gauge, 1> = Family::new(
 const CONNECTIONS: Family<Counter, 2> = Family::new(
     "hlorank_connections_total",
     ["listener", "result"],
-    "Connections by result: accepted, rejected at the connection limit, closed because the TLS handshake failed or timed out, closed after --max-idle-seconds without a call, or evicted for a new connection at the limit",
+    "Connections by result: accepted, rejected at the connection limit, closed because the TLS handshake failed or timed out, or evicted for a new connection at the limit",
 );
 
 const EXPIRY: Family<Gauge, 0> = Family::new(
@@ -57,8 +57,6 @@ pub struct ConnectionSeries {
     pub handshake_failed: Counter,
     /// Handshakes that timed out.
     pub handshake_timeout: Counter,
-    /// Connections closed because they carried no call for too long.
-    pub idle: Counter,
     /// Idle connections closed at the connection limit in favour of new ones.
     pub evicted: Counter,
 }
@@ -93,7 +91,6 @@ impl ConnectionSeries {
             over_limit: result("over_limit"),
             handshake_failed: result("handshake_failed"),
             handshake_timeout: result("handshake_timeout"),
-            idle: result("idle"),
             evicted: result("evicted"),
         }
     }

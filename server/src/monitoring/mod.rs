@@ -29,13 +29,14 @@ use crate::{
     admission::Admission,
     engine::Engine,
     graphs::Graphs,
+    handlers::CostModel,
     listening::{BoundAddress, Listening},
     metrics::Metrics,
     registry::Registry,
     security::{AllowedHosts, ConnectionActivity, ConnectionGate, HostError},
     serve_connection::Http,
-    service::{CostModel, openapi},
     start_error::StartError,
+    translations::openapi,
 };
 
 /// The sources of the answers.
@@ -62,11 +63,7 @@ pub(crate) struct Monitoring(Listening);
 /// ago, so that probes are answered whoever else connects.
 const MAX_CONNECTIONS: usize = 32;
 
-/// Time after the last request until a connection is closed, which also bounds the time to read an answer. It is longer
-/// than usual intervals of scrapes.
-const MAX_IDLE: Duration = Duration::from_secs(90);
-
-/// Time that a client has to send the headers of its next request.
+/// Time that a client has to send the headers of its next request. It is longer than usual intervals of scrapes.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// Maximum size of the headers of a request in bytes.
@@ -103,11 +100,7 @@ impl Monitoring {
         monitored: Monitored,
         hosts: AllowedHosts,
     ) -> Result<Self, StartError> {
-        let gate = ConnectionGate::new(
-            MAX_CONNECTIONS,
-            MAX_IDLE,
-            &monitored.metrics.security.metrics,
-        );
+        let gate = ConnectionGate::new(MAX_CONNECTIONS, &monitored.metrics.security.metrics);
         let router = router(monitored, hosts);
         Ok(Self(Listening::start(address, gate, http(), router)?))
     }

@@ -95,7 +95,7 @@ pub enum SelectError {
     /// Several models take graphs of a feature set, and none is the default.
     #[error(
         "the models {names} take graphs of the feature set `{set}`; name one of them, or set \
-         --default-feature-set-models {set}=MODEL on the server"
+         --default-models {set}=MODEL on the server"
     )]
     SeveralOfFeatureSet {
         /// The feature set of the graph.

@@ -1,8 +1,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::{
-    AllowedHosts, ConnectionGate, CredentialError, IdentifyLayer, SecuritySettings, TokenCheck,
-    TrustedProxies,
+    AllowedHosts, ConnectionGate, CredentialError, SecuritySettings, TokenCheck, TrustedProxies,
     certificates::TlsFiles,
     tokens::TokenFile,
     watched::{Source, Watched},
@@ -15,8 +14,7 @@ pub(crate) struct Credentials {
     tokens: Option<Arc<Watched<TokenFile>>>,
     mutual: bool,
     max_connections: usize,
-    max_idle: Duration,
-    proxies: TrustedProxies,
+    proxies: Arc<TrustedProxies>,
     hosts: AllowedHosts,
     metrics: Arc<Metrics>,
 }
@@ -34,8 +32,7 @@ impl Credentials {
             tls: files.map(Watched::open).transpose()?.map(Arc::new),
             tokens: tokens.map(Watched::open).transpose()?.map(Arc::new),
             max_connections: settings.max_connections as usize,
-            max_idle: settings.max_idle_seconds,
-            proxies: settings.trusted_proxies.clone(),
+            proxies: Arc::new(settings.trusted_proxies.clone()),
             hosts: settings.allowed_hosts.clone(),
             metrics: Arc::clone(metrics),
         };
@@ -45,7 +42,7 @@ impl Credentials {
 
     /// Returns the gate that connections to a listener pass.
     pub(crate) fn gate(&self, series: &Arc<ConnectionSeries>) -> ConnectionGate {
-        ConnectionGate::new(self.max_connections, self.max_idle, series).encrypted(self.tls.clone())
+        ConnectionGate::new(self.max_connections, series).encrypted(self.tls.clone())
     }
 
     /// Returns the check of the tokens of calls.
@@ -63,9 +60,14 @@ impl Credentials {
         }
     }
 
-    /// Returns the layer that finds out whose calls these are.
-    pub(crate) fn identify(&self) -> IdentifyLayer {
-        IdentifyLayer::new(self.proxies.clone())
+    /// Returns the hosts that the settings allow, whether calls have credentials or not.
+    pub(crate) fn listed_hosts(&self) -> AllowedHosts {
+        self.hosts.clone()
+    }
+
+    /// Returns the proxies whose header names the client.
+    pub(crate) fn trusted_proxies(&self) -> Arc<TrustedProxies> {
+        Arc::clone(&self.proxies)
     }
 
     /// Logs a warning for each of these addresses that exposes tokens or admin calls to the network.

@@ -1,4 +1,4 @@
-use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{net::IpAddr, pin::Pin, sync::Arc};
 
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
@@ -17,22 +17,15 @@ use crate::metrics::ConnectionSeries;
 pub(crate) struct ConnectionGate {
     slots: Arc<Slots>,
     tls: Option<Arc<Watched<TlsFiles>>>,
-    /// Time after which a connection without calls is closed.
-    pub(crate) max_idle: Duration,
-    pub(crate) series: Arc<ConnectionSeries>,
+    series: Arc<ConnectionSeries>,
 }
 
 impl ConnectionGate {
     /// Returns a gate for this number of unencrypted connections.
-    pub(crate) fn new(
-        max_connections: usize,
-        max_idle: Duration,
-        series: &Arc<ConnectionSeries>,
-    ) -> Self {
+    pub(crate) fn new(max_connections: usize, series: &Arc<ConnectionSeries>) -> Self {
         Self {
             slots: Slots::new(max_connections, series),
             tls: None,
-            max_idle,
             series: Arc::clone(series),
         }
     }

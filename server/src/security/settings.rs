@@ -1,7 +1,4 @@
-use std::time::Duration;
-
 use clap::{Args, value_parser};
-use hlorank_arguments::{bytes_within, positive_duration};
 
 use super::{AllowedHosts, TrustedProxies};
 use crate::file_or_off::FileOrOff;
@@ -60,13 +57,6 @@ pub struct SecuritySettings {
     #[arg(help_heading = "Limits")]
     pub max_connections: u32,
 
-    /// Time until an idle connection is closed, in seconds
-    ///
-    /// It is idle if no call is in flight; clients connect again for their next call.
-    #[arg(long, env = "HLORANK_MAX_IDLE_SECONDS", value_name = "SECONDS", default_value = "900", value_parser = positive_duration)]
-    #[arg(help_heading = "Limits")]
-    pub max_idle_seconds: Duration,
-
     /// Proxies in front of the server, comma-separated
     ///
     /// Networks or addresses. For their connections, the limits per address apply to the client that they name in
@@ -91,18 +81,4 @@ pub struct SecuritySettings {
         default_value = "off"
     )]
     pub allowed_hosts: AllowedHosts,
-
-    /// Maximum number of calls in flight per connection
-    ///
-    /// Clients hold back further calls.
-    #[arg(long, env = "HLORANK_MAX_CONNECTION_CALLS", value_name = "CALLS", default_value_t = 200, value_parser = value_parser!(u32).range(1..))]
-    #[arg(help_heading = "Limits")]
-    pub max_connection_calls: u32,
-
-    /// Maximum size of the headers of a call in bytes
-    ///
-    /// It counts names, values and 32 bytes per header.
-    #[arg(long, env = "HLORANK_MAX_HEADER_BYTES", value_name = "BYTES", default_value_t = 16 << 10, value_parser = bytes_within::<u32>(1024..=u32::MAX.into()))]
-    #[arg(help_heading = "Limits")]
-    pub max_header_bytes: u32,
 }

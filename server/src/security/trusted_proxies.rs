@@ -25,7 +25,7 @@ impl TrustedProxies {
     /// Returns the address of the client of a call: the peer of the connection, or, if that is a trusted proxy, the last
     /// address in `x-forwarded-for` that is not a trusted proxy. If the header names trusted proxies only, the client is
     /// the first of them. Entries before one that is not an address are ignored, because no proxy vouches for them.
-    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         // A socket for both families has IPv4 addresses in their form of IPv6, which no network of
         // IPv4 contains.
         let mut client = peer.to_canonical();

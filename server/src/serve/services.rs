@@ -9,7 +9,9 @@ use crate::{
     call::{Bounds, Decoder},
     compute::ComputePool,
     engine::{CacheBytes, Engine},
+    errors::REASONS,
     graphs::{GraphCache, Graphs},
+    handlers::CostModel,
     learning::Learning,
     metrics::Metrics,
     model::ModelKeys,
@@ -19,7 +21,6 @@ use crate::{
     routers::Routers,
     runtime::Runtime,
     security::Credentials,
-    service::{CostModel, REASONS},
     session::{ModelSelection, Sessions},
     settings::Settings,
     start_error::StartError,
@@ -84,7 +85,6 @@ impl Services {
         health: HealthServer<H>,
     ) -> Routers<'a, H> {
         Routers {
-            settings: &settings.security,
             delivery: settings.delivery,
             cost_model: &self.cost_model,
             pool: self.parts.engine.pool(),
@@ -176,10 +176,12 @@ impl Parts {
 }
 
 fn bounds(settings: &Settings) -> Bounds {
+    let message = settings.delivery.max_message_bytes;
     Bounds {
         limits: settings.limits.limits(),
-        graph_bytes: settings.max_graph_bytes,
-        stream_configs: settings.max_stream_configs,
+        graph_bytes: message / 2,
+        // A number and a score of each fill the message with the ranking.
+        stream_configs: message / 8,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A session scores the batches of one call, one after the other, and ranks what it scored.
 //!
 //! It holds the call's model and graph, what the call learned, and the scores until now. A unary call is one batch, a stream
-//! is many, and a partial ranking is a prefix of one. `service` reads messages and writes answers around a session; `engine`
+//! is many, and a partial ranking is a prefix of one. `handlers` read messages and write answers around a session; `engine`
 //! evaluates its batches.
 
 mod confidence;

@@ -115,9 +115,14 @@ fn the_default_models_rank_what_compilers_take() {
 
 #[test]
 fn a_model_that_the_settings_name_is_required() {
-    let settings =
-        Settings::try_parse_from(["hlorank-server", "--default-tile-model", "tile-mine"]).unwrap();
-    assert_eq!(settings.default_models().required, [Task::Tile]);
+    let list = "tile=tile-mine,loops=loops-mine";
+    let settings = Settings::try_parse_from(["hlorank-server", "--default-models", list]).unwrap();
+    let defaults = settings.default_models();
+    assert_eq!(defaults.required, [Task::Tile]);
+    assert_eq!(defaults.chosen, [Task::Tile]);
+    assert_eq!(defaults.name(Task::Tile), "tile-mine");
+    assert_eq!(defaults.name(Task::Layout), "layout-xla-cpu");
+    assert_eq!(defaults.of_feature_set("loops"), Some("loops-mine"));
 }
 
 #[test]
@@ -136,7 +141,6 @@ fn the_page_of_logs_and_traces_lists_their_settings() {
         "log_format",
         "access_log_sample",
         "otlp_endpoint",
-        "otlp_ca",
         "trace_sample_ratio",
     ] {
         let settings = Settings::command();

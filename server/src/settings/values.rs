@@ -8,14 +8,16 @@ use std::{
     str::FromStr,
 };
 
-/// Models by feature set: `SET=MODEL,SET=MODEL`, or `none`.
+/// Models by task or feature set: `TASK=MODEL,SET=MODEL`, or `none`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FeatureSetModels(pub Vec<(String, String)>);
+pub struct DefaultModels(pub Vec<(String, String)>);
 
-/// The text is no list of feature sets and models.
+/// The text is no list of tasks or feature sets and their models.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("expected SET=MODEL, separated by commas and each set once, or `none`")]
-pub struct NoFeatureSetModels;
+#[error(
+    "expected TASK=MODEL or SET=MODEL, separated by commas and each task and set once, or `none`"
+)]
+pub struct NoDefaultModels;
 
 /// Address and port of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,22 +93,22 @@ fn look_up(host: &str, port: u16) -> io::Result<SocketAddr> {
     address.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))
 }
 
-impl FromStr for FeatureSetModels {
-    type Err = NoFeatureSetModels;
+impl FromStr for DefaultModels {
+    type Err = NoDefaultModels;
 
-    fn from_str(text: &str) -> Result<Self, NoFeatureSetModels> {
+    fn from_str(text: &str) -> Result<Self, NoDefaultModels> {
         if text == "none" {
             return Ok(Self::default());
         }
         let mut models = BTreeMap::new();
         for pair in text.split(',') {
             // A set may have `=` in its name, a folder of models has not.
-            let (set, model) = pair.rsplit_once('=').ok_or(NoFeatureSetModels)?;
+            let (set, model) = pair.rsplit_once('=').ok_or(NoDefaultModels)?;
             let is_new = models
                 .insert(set.trim().to_owned(), model.trim().to_owned())
                 .is_none();
             if set.trim().is_empty() || model.trim().is_empty() || !is_new {
-                return Err(NoFeatureSetModels);
+                return Err(NoDefaultModels);
             }
         }
         Ok(Self(models.into_iter().collect()))
@@ -141,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_of_feature_sets_are_a_list() {
-        let read = |text: &str| text.parse().map(|FeatureSetModels(models)| models);
+    fn default_models_are_a_list() {
+        let read = |text: &str| text.parse().map(|DefaultModels(models)| models);
         let pair = |set: &str, model: &str| (set.to_owned(), model.to_owned());
         assert_eq!(
             read("b=2,a=b=1").unwrap(),

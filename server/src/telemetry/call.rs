@@ -1,7 +1,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
+use axum::{body::Body, extract::Request};
 use bytes::Bytes;
-use http::Request;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use opentelemetry_sdk::trace::SdkTracer;
@@ -38,11 +38,11 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new<B>(
+    pub(super) fn new(
         observer: &Arc<Observer>,
         method: Arc<Method>,
         id: &RequestId,
-        request: &Request<B>,
+        request: &Request,
     ) -> Self {
         let span = CallSpan::start(&observer.tracer, &method, request.headers());
         let connection = request.extensions().get::<TcpConnectInfo>();
@@ -69,10 +69,7 @@ impl Call {
     }
 
     /// Adds the call's record to a request, and counts the bytes of its body.
-    pub(super) fn attach_record(
-        &self,
-        mut request: Request<tonic::body::Body>,
-    ) -> Request<tonic::body::Body> {
+    pub(super) fn attach_record(&self, mut request: Request) -> Request {
         request.extensions_mut().insert(self.record.clone());
         let record = self.record.clone();
         let count = move |frame: &Frame<Bytes>| {
@@ -80,7 +77,7 @@ impl Call {
                 record.received(data.len() as u64);
             }
         };
-        request.map(|body| tonic::body::Body::new(body.inspect_frame(count)))
+        request.map(|body| Body::new(body.inspect_frame(count)))
     }
 
     /// Counts bytes of the answer.

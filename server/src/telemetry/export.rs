@@ -22,7 +22,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
 use uuid::Uuid;
 
-use super::TraceSettings;
+use super::{TraceSettings, settings::variable};
 
 /// Creates spans, and sends the sampled ones if a collector is configured.
 pub(crate) struct Tracing(SdkTracerProvider);
@@ -31,7 +31,9 @@ pub(crate) struct Tracing(SdkTracerProvider);
 #[derive(Debug, thiserror::Error)]
 pub enum SpansError {
     /// The file of authorities cannot be used.
-    #[error("cannot use the authorities in `{path}`: {detail}; --otlp-ca names the file")]
+    #[error(
+        "cannot use the authorities in `{path}`: {detail}; OTEL_EXPORTER_OTLP_CERTIFICATE names the file"
+    )]
     Authorities {
         /// The file.
         path: PathBuf,
@@ -39,7 +41,9 @@ pub enum SpansError {
         detail: String,
     },
     /// TLS cannot be set up, above all because the system has no authorities.
-    #[error("TLS cannot be set up: {0}; --otlp-ca can name a file with the authorities to trust")]
+    #[error(
+        "TLS cannot be set up: {0}; OTEL_EXPORTER_OTLP_CERTIFICATE can name a file with the authorities to trust"
+    )]
     Tls(String),
     /// The exporter rejects its settings.
     #[error(transparent)]
@@ -61,6 +65,9 @@ struct LostSpans {
     spans: usize,
     reported: Option<Instant>,
 }
+
+/// OpenTelemetry's variable that names a file with the authorities of the collector.
+const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// Name of the service, and of the instrumentation library.
 const SERVICE: &str = "hlorank-server";
@@ -91,7 +98,8 @@ impl Tracing {
         let Some(address) = settings.otlp_endpoint.0.clone() else {
             return Ok(Self(builder.with_sampler(Sampler::AlwaysOff).build()));
         };
-        let channel = channel(address.clone(), settings.otlp_ca.0.as_deref())?;
+        let authorities = variable(AUTHORITIES).map(PathBuf::from);
+        let channel = channel(address.clone(), authorities.as_deref())?;
         let ratio = Sampler::TraceIdRatioBased(settings.trace_sample_ratio);
         let builder = builder
             .with_sampler(Sampler::ParentBased(Box::new(ratio)))

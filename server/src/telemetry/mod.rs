@@ -1,6 +1,6 @@
 //! What the server reports about its calls: log lines, spans, and the counters of [`metrics`](crate::metrics).
 //!
-//! [`ObserveCallsLayer`] wraps the services. It gives a call its id and its trace ([`request_id`], [`trace_context`])
+//! [`observe`] is a layer around the handlers. It gives a call its id and its trace ([`request_id`], [`trace_context`])
 //! and runs it inside a log span, so that every log line of the call has both. When the call ends, the layer counts
 //! it, logs it ([`access_log`]) and ends its trace span ([`spans`]), which is sent to a collector ([`export`]). Services
 //! write what they know about a call into its [`CallRecord`].
@@ -28,6 +28,6 @@ pub use export::SpansError;
 pub(crate) use export::Tracing;
 pub use log_filter::{LogFilter, NoLogFilter};
 pub use logging::{LogFormat, Logging, init};
-pub(crate) use observe_calls::ObserveCallsLayer;
+pub(crate) use observe_calls::observe;
 pub(crate) use settings::ratio;
 pub use settings::{CollectorOrOff, NoCollector, TraceSettings};

@@ -1,4 +1,4 @@
-//! A layer around the services that observes every call from its headers to the end of its answer.
+//! Observes every call from its headers to the end of its answer.
 
 use std::{
     pin::Pin,
@@ -6,11 +6,16 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
-use http_body::{Body, Frame, SizeHint};
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
 use tonic::{Code, Status};
-use tower::{Layer, Service};
 use tracing::{Instrument as _, Span};
 
 use super::{
@@ -18,72 +23,34 @@ use super::{
     request_id::RequestId,
 };
 
-/// Wraps services in [`ObserveCalls`].
-#[derive(Clone)]
-pub(crate) struct ObserveCallsLayer(pub(crate) Arc<Observer>);
-
-/// Gives every call an id. Calls to our services also get a [`CallRecord`](super::CallRecord) among their extensions,
-/// and are counted, logged and traced when they end, even if they are cancelled.
-#[derive(Clone)]
-pub(crate) struct ObserveCalls<S> {
-    observer: Arc<Observer>,
-    inner: S,
+/// Gives a call an id. Calls to our services also get a [`CallRecord`](super::CallRecord) among their extensions, and are
+/// counted, logged and traced when they end, even if they are cancelled.
+pub(crate) async fn observe(
+    State(observer): State<Arc<Observer>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = RequestId::of(request.headers());
+    let method = observer.metrics.methods.get(request.uri().path());
+    let mut call = method.map(|method| Call::new(&observer, method, &id, &request));
+    let request = match &call {
+        Some(call) => call.attach_record(request),
+        None => request,
+    };
+    let span = log_span(call.as_ref());
+    let mut response = next.run(request).instrument(span).await;
+    id.add_to_headers(response.headers_mut());
+    // A call that failed before its first message has its status in the headers.
+    end_by(response.headers_mut(), &id, &mut call);
+    response.map(|inner| Body::new(ObservedBody { inner, id, call }))
 }
 
 /// The body of an answer, whose trailers end the call.
-pub(crate) struct ObservedBody<B> {
-    inner: B,
+struct ObservedBody {
+    inner: Body,
     id: RequestId,
     /// `None` after the call has ended, and for a method that is not ours.
     call: Option<Call>,
-}
-
-impl<S> Layer<S> for ObserveCallsLayer {
-    type Service = ObserveCalls<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        ObserveCalls {
-            observer: Arc::clone(&self.0),
-            inner,
-        }
-    }
-}
-
-impl<S, Outgoing> Service<Request<tonic::body::Body>> for ObserveCalls<S>
-where
-    S: Service<Request<tonic::body::Body>, Response = Response<Outgoing>>,
-    S::Future: Send + 'static,
-    S::Error: 'static,
-{
-    type Response = Response<ObservedBody<Outgoing>>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
-        let id = RequestId::of(request.headers());
-        let method = self.observer.metrics.methods.get(request.uri().path());
-        let call = method.map(|method| Call::new(&self.observer, method, &id, &request));
-        let log_span = log_span(call.as_ref());
-        let request = match &call {
-            Some(call) => call.attach_record(request),
-            None => request,
-        };
-        // A service may log while it creates its future, which `instrument` does not cover.
-        let response = log_span.in_scope(|| self.inner.call(request));
-        let observed = async move {
-            let mut call = call;
-            let mut response = response.await?;
-            id.add_to_headers(response.headers_mut());
-            // A call that failed before its first message has its status in the headers.
-            end_by(response.headers_mut(), &id, &mut call);
-            Ok(response.map(|inner| ObservedBody { inner, id, call }))
-        };
-        Box::pin(observed.instrument(log_span))
-    }
 }
 
 fn log_span(call: Option<&Call>) -> Span {
@@ -103,9 +70,9 @@ fn end_by(headers: &mut HeaderMap, id: &RequestId, call: &mut Option<Call>) {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for ObservedBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
+impl http_body::Body for ObservedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,

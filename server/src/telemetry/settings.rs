@@ -1,9 +1,7 @@
-use std::{env, fmt, str::FromStr, sync::LazyLock};
+use std::{env, ffi::OsString, fmt, str::FromStr, sync::LazyLock};
 
 use clap::Args;
 use http::{Uri, uri::Scheme};
-
-use crate::file_or_off::FileOrOff;
 
 /// Settings of traces.
 #[derive(Clone, Debug, Args)]
@@ -11,16 +9,10 @@ pub struct TraceSettings {
     /// Collector that receives the spans of calls
     ///
     /// It speaks OTLP/gRPC, such as `http://127.0.0.1:4317`, or https:// for TLS; `off` sends none. The default is the
-    /// value of `OTEL_EXPORTER_OTLP_ENDPOINT`, if that is set.
+    /// value of `OTEL_EXPORTER_OTLP_ENDPOINT`, if that is set. `OTEL_EXPORTER_OTLP_CERTIFICATE` names a PEM file of authorities,
+    /// one of which must have signed the certificate of a collector at https://; otherwise those of the system are trusted.
     #[arg(long, env = "HLORANK_OTLP_ENDPOINT", value_name = "URL", default_value = ENDPOINT.as_str())]
     pub otlp_endpoint: CollectorOrOff,
-
-    /// PEM file with the authorities of the collector
-    ///
-    /// One of them must have signed the certificate of a collector at https://; `off` trusts the authorities of the
-    /// system. The default is the value of `OTEL_EXPORTER_OTLP_CERTIFICATE`, if that is set.
-    #[arg(long, env = "HLORANK_OTLP_CA", value_name = "FILE", default_value = AUTHORITIES.as_str())]
-    pub otlp_ca: FileOrOff,
 
     /// Fraction of the new traces that are sent, 0 to 1
     ///
@@ -29,20 +21,19 @@ pub struct TraceSettings {
     pub trace_sample_ratio: f64,
 }
 
-static ENDPOINT: LazyLock<String> =
-    LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_ENDPOINT"));
-
-static AUTHORITIES: LazyLock<String> =
-    LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_CERTIFICATE"));
-
-/// Returns the value of one of OpenTelemetry's variables, or `off` if it is not set or empty. A value that is not UTF-8 is
-/// kept as one that cannot be used, so that the server does not start without it.
-fn variable_or_off(name: &str) -> String {
-    let value = env::var_os(name).filter(|value| !value.is_empty());
+/// The default, which is that of OpenTelemetry's own variable. A value that is not UTF-8 is kept as one that cannot be used, so
+/// that the server does not start without it.
+static ENDPOINT: LazyLock<String> = LazyLock::new(|| {
+    let value = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
     value.map_or_else(
         || "off".to_owned(),
         |value| value.to_string_lossy().into_owned(),
     )
+});
+
+/// Returns the value of one of OpenTelemetry's variables, if it is set and not empty.
+pub(super) fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Reads a fraction, from 0 to 1.

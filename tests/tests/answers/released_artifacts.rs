@@ -47,7 +47,7 @@ async fn artifacts_of_the_last_release_serve() {
         .unwrap();
     assert!(status.success());
     let models = format!("--models={}", unpacked.display());
-    let server = TestServer::start_with(&[&models, "--default-tile-model=tile-iree-cpu"]).await;
+    let server = TestServer::start_with(&[&models, "--default-models=none"]).await;
     let mut checked = 0;
     for model in fs::read_dir(&unpacked)
         .unwrap()

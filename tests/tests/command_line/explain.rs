@@ -190,7 +190,7 @@ async fn drawn_layouts_are_explained_and_one_layout_is_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_model_of_the_target_is_explained() {
-    let server = TestServer::start_with(&["--default-tile-model=tile-iree-cpu"]).await;
+    let server = TestServer::start_with(&["--default-models=none"]).await;
     let command_line = CommandLine::of(&server);
     let kernels = fixture("measured/tile_kernels.pb");
     for (target, model) in [

@@ -105,7 +105,7 @@ async fn accept(subject: &Subject, request: RankConfigsRequest) {
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn a_graph_is_refused_with_the_place() {
-    let flags = ["--max-nodes=3", "--max-edges=2"];
+    let flags = ["--max-nodes=3"];
     let subject = Subject::with(FeatureSetModel::of_loops("loops-sum"), &flags).await;
     let subject = &subject;
     accept(subject, with_graph(|_| ())).await;
@@ -174,9 +174,9 @@ async fn a_graph_is_refused_with_the_place() {
     .await;
     refuse(
         subject,
-        with_graph(|graph| graph.edges = [1, 0].repeat(3)),
+        with_graph(|graph| graph.edges = [1, 0].repeat(13)),
         "TOO_MANY_EDGES",
-        &["--max-edges"],
+        &["--max-nodes"],
     )
     .await;
     refuse(

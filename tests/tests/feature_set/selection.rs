@@ -106,7 +106,7 @@ async fn the_set_of_the_graph_selects_the_model() {
 async fn a_server_needs_only_models_that_it_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let models = format!("--models={}", folder.path().display());
-    let built_in = "--default-tile-model=tile-iree-cpu";
+    let built_in = "--default-models=none";
     // A folder that is no model's.
     std::fs::create_dir(folder.path().join("notes")).unwrap();
     let empty = TestServer::try_start_with(&[&models, built_in])
@@ -116,7 +116,7 @@ async fn a_server_needs_only_models_that_it_is_asked_for() {
         .to_string();
     assert!(empty.contains("no model could be loaded"), "{empty}");
     other("loops", "loops-sum").write(folder.path(), 1);
-    let named = TestServer::try_start_with(&[&models, "--default-tile-model=tiles"])
+    let named = TestServer::try_start_with(&[&models, "--default-models=tile=tiles"])
         .await
         .err()
         .unwrap();
@@ -160,14 +160,12 @@ async fn a_setting_chooses_among_several_models_of_a_set() {
         (Code::NotFound, "MODEL_NOT_FOUND".to_owned())
     );
     assert!(
-        several
-            .message()
-            .contains("--default-feature-set-models loops=MODEL"),
+        several.message().contains("--default-models loops=MODEL"),
         "{several}"
     );
     let named = request("loops", 3).with_model("a-sum");
     assert_eq!(model_of(&subject, named).await.unwrap().0, "a-sum");
-    let subject = start(&["--default-feature-set-models=loops=b-sum"]).await;
+    let subject = start(&["--default-models=loops=b-sum"]).await;
     assert_eq!(
         model_of(&subject, request("loops", 3)).await.unwrap().0,
         "b-sum"

@@ -65,7 +65,7 @@ async fn server(flags: &[&str]) -> (TestServer, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let models = format!("--models={}", folder.path().display());
     // The default of the tests is a model that this folder lacks.
-    let tiles = "--default-tile-model=tile-iree-cpu";
+    let tiles = "--default-models=none";
     let flags = [&[models.as_str(), tiles], flags].concat();
     (TestServer::start_with(&flags).await, folder)
 }

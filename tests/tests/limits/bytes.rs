@@ -1,8 +1,8 @@
 //! Limits of the bytes of a request, as sent and as decompressed, and of its headers.
 
 use hlorank_proto::v1::{
-    ListModelsRequest, RankConfigsRequest, RankConfigsResponse,
-    cost_model_service_client::CostModelServiceClient, graph::Source,
+    LayoutConfig, LayoutConfigs, ListModelsRequest, RankConfigsRequest, RankConfigsResponse,
+    config_batch::Configs, cost_model_service_client::CostModelServiceClient, graph::Source,
     model_service_client::ModelServiceClient,
 };
 use hlorank_tests::{TestServer, graph_of, rank_request};
@@ -18,15 +18,21 @@ use crate::request::{layouts_of, text};
 
 const LIMIT: usize = 10_000;
 
-/// Returns a request of this number of bytes, most of which are spaces in a text.
+/// Returns a request of this number of bytes: a third are spaces in a text, and most of the others are configurations.
 fn request_of(bytes: usize) -> RankConfigsRequest {
     let lines = [
         "p = f32[8,8] parameter(0)".to_owned(),
         "d = f32[8,8] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}".to_owned(),
     ];
+    let Configs::LayoutConfigs(LayoutConfigs { mut configs }) = layouts_of(1) else {
+        unreachable!("the layouts are readable")
+    };
+    configs.resize(bytes / 3, LayoutConfig::default());
     let padded = |spaces| {
         let text = text(&lines) + &" ".repeat(spaces);
-        rank_request(graph_of(Source::HloText(text)), layouts_of(1))
+        let configs = configs.clone();
+        let configs = Configs::LayoutConfigs(LayoutConfigs { configs });
+        rank_request(graph_of(Source::HloText(text)), configs)
     };
     let beside = padded(bytes / 2).encoded_len() - bytes / 2;
     let request = padded(bytes - beside);
@@ -96,8 +102,8 @@ async fn bytes_that_a_message_is_decompressed_to() {
 
 #[tokio::test]
 async fn bytes_of_headers() {
-    const HEADER_LIMIT: usize = 4096;
-    let server = TestServer::start_with(&[&format!("--max-header-bytes={HEADER_LIMIT}")]).await;
+    const HEADER_LIMIT: usize = 16 << 10;
+    let server = TestServer::start().await;
     let mut models = ModelServiceClient::new(server.channel().await);
     let mut list = async |bytes: usize| {
         let mut request = Request::new(ListModelsRequest {});

@@ -112,11 +112,11 @@ async fn computations_are_bounded_as_nodes_are() {
 
 #[tokio::test]
 async fn edges_of_every_form() {
-    let servers = Servers::start(&["--max-edges=5"]).await;
+    let servers = Servers::start(&["--max-nodes=9"]).await;
     let form = |count: usize| {
-        let pairs: Vec<[u32; 2]> = (1..=count)
-            .map(|node| [node.try_into().unwrap(), 0])
-            .collect();
+        // All edges that nine nodes can have without a cycle, and then the first again.
+        let every = (1..9).flat_map(|from| (0..from).map(move |to| [from, to]));
+        let pairs: Vec<[u32; 2]> = every.cycle().take(count).collect();
         [
             Source::HloModule(edges(count).into()),
             Source::HloText(edges_text(count)),
@@ -124,14 +124,14 @@ async fn edges_of_every_form() {
         ]
         .map(|source| rank_request(graph_of(source), layouts_of(1)))
     };
-    for at in form(5) {
+    for at in form(36) {
         servers.take(at).await;
     }
-    for past in form(6) {
+    for past in form(37) {
         servers
             .refuse(
                 past,
-                Past::setting("TOO_MANY_EDGES", "--max-edges", None, 5),
+                Past::setting("TOO_MANY_EDGES", "--max-nodes", None, 36),
             )
             .await;
     }
@@ -139,7 +139,7 @@ async fn edges_of_every_form() {
 
 #[tokio::test]
 async fn bytes_of_a_module_and_of_a_text() {
-    let servers = Servers::start(&["--max-graph-bytes=1000"]).await;
+    let servers = Servers::start(&["--max-message-bytes=2000"]).await;
     let forms = |bytes: usize| {
         let mut module = two_dots();
         // A second name of the module as tag, length and bytes.
@@ -160,7 +160,7 @@ async fn bytes_of_a_module_and_of_a_text() {
             .await;
     }
     for past in forms(1001) {
-        let refusal = Past::setting("GRAPH_TOO_LARGE", "--max-graph-bytes", 1001, 1000);
+        let refusal = Past::setting("GRAPH_TOO_LARGE", "--max-message-bytes", 1001, 1000);
         servers
             .refuse(rank_request(graph_of(past), layouts_of(3)), refusal)
             .await;

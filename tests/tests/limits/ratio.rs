@@ -6,7 +6,7 @@ use hlorank_proto::v1::{RankConfigsRequest, config_batch::Configs};
 use hlorank_tests::{config_batch, configurations, forms, measured_graphs, part};
 use prost::Message as _;
 
-/// Default of `--max-compression-ratio`.
+/// The limit.
 const MAX_RATIO: usize = 500;
 
 /// The limit applies to messages of more bytes.

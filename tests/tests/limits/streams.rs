@@ -62,17 +62,17 @@ fn ranked(answers: &[Answer]) -> Option<usize> {
 
 #[tokio::test]
 async fn configurations_of_a_stream() {
-    let server = TestServer::start_with(&["--max-stream-configs=10"]).await;
-    let (answers, refused) = exchange(&server, [4, 6].map(tiles)).await;
-    assert_eq!((ranked(&answers), refused.is_none()), (Some(10), true));
-    let (answers, refused) = exchange(&server, [4, 7].map(tiles)).await;
+    let server = TestServer::start_with(&["--max-message-bytes=8000"]).await;
+    let (answers, refused) = exchange(&server, [400, 600].map(tiles)).await;
+    assert_eq!((ranked(&answers), refused.is_none()), (Some(1000), true));
+    let (answers, refused) = exchange(&server, [400, 601].map(tiles)).await;
     assert!(
-        matches!(&answers[..], [_, Answer::Scores(batch)] if batch.scores.len() == 4),
+        matches!(&answers[..], [_, Answer::Scores(batch)] if batch.scores.len() == 400),
         "{answers:?}"
     );
     let (refused, past) = (
         refused.unwrap(),
-        Past::setting("STREAM_TOO_LONG", "--max-stream-configs", 11, 10),
+        Past::setting("STREAM_TOO_LONG", "--max-message-bytes", 1001, 1000),
     );
     past.check(&refused);
     assert!(refused.message().contains("batch 1"), "{refused}");

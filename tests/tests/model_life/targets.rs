@@ -21,7 +21,7 @@ fn kernels() -> Vec<MeasuredGraph> {
 
 /// A server that has both models, of which no operator chose one.
 async fn server() -> TestServer {
-    TestServer::start_with(&[&format!("--default-tile-model={IREE_MODEL}")]).await
+    TestServer::start_with(&["--default-models=none"]).await
 }
 
 async fn rank(client: &Client, kernel: &MeasuredGraph, target: &str) -> Ranking {
@@ -127,7 +127,7 @@ async fn tiles_of_another_compiler_are_not_trusted() {
     // The models that ship, of which one ranks tiles.
     let server = TestServer::start_with(&[
         &format!("--models={}", repository("models/registry").display()),
-        &format!("--default-tile-model={IREE_MODEL}"),
+        "--default-models=none",
     ])
     .await;
     let client = server.client().await;

@@ -7,19 +7,15 @@ use hlorank_server::settings::Settings;
 use hlorank_tests::program;
 
 /// Settings that take any text: paths, and names of models.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 8] = [
     "models",
     "onnxruntime",
-    "default_layout_model",
-    "default_tile_model",
-    "default_fusion_model",
     "models_key",
     "measurements",
     "tls_certificate",
     "tls_key",
     "tls_client_ca",
     "tokens",
-    "otlp_ca",
 ];
 
 /// A value that no other setting takes.

@@ -298,7 +298,7 @@ async fn a_graph_that_the_server_lost_is_sent_again() {
 
 #[tokio::test]
 async fn the_client_tells_why_a_stream_was_refused() {
-    let server = TestServer::start_with(&["--max-stream-configs=100"]).await;
+    let server = TestServer::start_with(&["--max-message-bytes=8000"]).await;
     let client = server.client().await;
     let graph = measured_graphs()
         .into_iter()
@@ -308,10 +308,10 @@ async fn the_client_tells_why_a_stream_was_refused() {
         .rank_stream(&StreamRequest::new(&handle))
         .await
         .unwrap();
-    let batch = tile_batch(60);
+    let batch = tile_batch(600);
     stream.send(&batch).await.unwrap();
     stream.send(&batch).await.unwrap();
-    assert_eq!(stream.scores().await.unwrap().unwrap().scores.len(), 60);
+    assert_eq!(stream.scores().await.unwrap().unwrap().scores.len(), 600);
     let error = stream.scores().await.unwrap_err();
     assert_eq!(
         error.refusal().and_then(|refusal| refusal.reason()),

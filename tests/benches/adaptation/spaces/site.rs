@@ -41,7 +41,7 @@ impl Site {
         let server = TestServer::start_with(&[
             &format!("--models={}", models.display()),
             // The default of the tests is a model that an empty folder lacks.
-            "--default-tile-model=tile-iree-cpu",
+            "--default-models=none",
             &format!(
                 "--measurements={}",
                 folder.path().join("measurements").display()

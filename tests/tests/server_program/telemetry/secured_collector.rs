@@ -45,8 +45,8 @@ async fn call(server: &ServerProcess) {
 async fn a_collector_with_a_certificate_of_a_given_authority_receives_spans() {
     let folder = tempfile::tempdir().unwrap();
     let (collector, authority) = secured(&folder).await;
-    let by_flags = start(&[&collector.flag(), &format!("--otlp-ca={authority}")], &[]);
-    call(&by_flags).await;
+    let by_flag = start(&[&collector.flag()], &[(AUTHORITIES, &authority)]);
+    call(&by_flag).await;
     collector.calls(1).await;
     let by_variables = start(
         &[],
@@ -71,7 +71,7 @@ async fn a_collector_of_another_authority_receives_nothing_and_the_log_says_so()
     let folder = tempfile::tempdir().unwrap();
     let (collector, authority) = secured(&folder).await;
     fs::write(&authority, Authority::new().pem).unwrap();
-    let server = start(&[&collector.flag(), &format!("--otlp-ca={authority}")], &[]);
+    let server = start(&[&collector.flag()], &[(AUTHORITIES, &authority)]);
     call(&server).await;
     server
         .lines(1, |line| {
@@ -101,10 +101,9 @@ async fn a_flag_overrides_the_variables_of_opentelemetry() {
 }
 
 /// Returns standard error of a server that must not start.
-fn refusal(flags: &[&str], variables: &[(&str, &str)]) -> String {
+fn refusal(variables: &[(&str, &str)]) -> String {
     let output = program(&["--otlp-endpoint=https://127.0.0.1:4317"])
         .args(["--listen=127.0.0.1:0", "--metrics-listen=off"])
-        .args(flags)
         .envs(variables.iter().copied())
         .current_dir(hlorank_tests::repository("."))
         .output()
@@ -122,8 +121,8 @@ fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
         ("no/such.pem", "No such file"),
         (empty.to_str().unwrap(), "no certificate in PEM"),
     ] {
-        let refusal = refusal(&[&format!("--otlp-ca={file}")], &[]);
-        for part in [file, reason, "--otlp-ca"] {
+        let refusal = refusal(&[(AUTHORITIES, file)]);
+        for part in [file, reason, AUTHORITIES] {
             assert!(refusal.contains(part), "no {part} in {refusal}");
         }
     }
@@ -133,11 +132,8 @@ fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
 fn a_system_without_authorities_is_reported_when_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = folder.path().to_str().unwrap();
-    let refusal = refusal(
-        &[],
-        &[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", nothing)],
-    );
-    for part in ["native certs", "--otlp-ca"] {
+    let refusal = refusal(&[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", nothing)]);
+    for part in ["native certs", AUTHORITIES] {
         assert!(refusal.contains(part), "no {part} in {refusal}");
     }
 }

@@ -599,7 +599,7 @@ class RankConfigsStreamRequest(_message.Message):
     @_builtins.property
     def batch(self) -> _configuration_pb2.ConfigBatch:
         """Configurations: every later message. They are numbered from 0 over the whole stream, in the order sent, up to
-        --max-stream-configs of them. Batches may have different forms.
+        an eighth of --max-message-bytes. Batches may have different forms.
         """
 
     def __init__(

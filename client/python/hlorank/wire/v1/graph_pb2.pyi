@@ -81,9 +81,9 @@ class Graph(_message.Message):
     FAILED_PRECONDITION and reason GRAPH_NOT_CACHED; send the graph itself then.
     """
     hlo_module: _builtins.bytes
-    """A serialized xla.HloModuleProto or xla.HloProto of at most --max-graph-bytes."""
+    """A serialized xla.HloModuleProto or xla.HloProto of at most half of --max-message-bytes."""
     hlo_text: _builtins.str
-    """HLO text as XLA prints it ("HloModule ..."), at most --max-graph-bytes. PutGraph returns its node numbers."""
+    """HLO text as XLA prints it ("HloModule ..."), at most half of --max-message-bytes. PutGraph returns its node numbers."""
     task: Global___Task.ValueType
     """Required if the call has neither configurations nor graph_hash; otherwise derived from them."""
     @_builtins.property
@@ -194,7 +194,7 @@ class FeatureGraph(_message.Message):
     """
     @_builtins.property
     def edges(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Pairs of consumer and producer, as node numbers below n: 2 * m values, at most --max-edges pairs, without cycle. Their
+        """Pairs of consumer and producer, as node numbers below n: 2 * m values, at most four times --max-nodes pairs, without cycle. Their
         order does not matter, and a pair that is listed twice counts once: the model gets them ascending, each once.
         """
 

@@ -1,0 +1,257 @@
+//! `RankConfigsStream`: a graph, then batches of configurations one after the other, then the ranking over all.
+
+use std::{
+    pin::Pin,
+    time::{Duration, Instant},
+};
+
+use futures::{Stream, stream};
+use hlorank_graph::EncodedBatch;
+use hlorank_proto::{
+    received::{RankConfigsStart, RankConfigsStreamRequest, rank_configs_stream_request::Part},
+    v1::{
+        self, BatchScores, RankConfigsStarted, RankConfigsStreamResponse, StreamRanking,
+        rank_configs_stream_response::Part as Answer,
+    },
+};
+use tonic::{Status, Streaming};
+
+use super::{
+    CostModel,
+    adapt_request::{adaptation_of, confidence},
+    answer::{count, reuse_counts, selector, stage_timings, unit_of, warnings},
+    request::wanted_model,
+};
+use crate::{
+    call::{Call, CallError},
+    errors::ServiceError,
+    graphs::FoundGraph,
+    layers::{end_at, explained},
+    outcome::Timings,
+    session::{Session, WantedModel},
+};
+
+/// The answers of a stream. Each is made when the transport has room for it, and only then is the next message read.
+/// Dropping the answers drops the work that has not started.
+pub(super) type Answers =
+    Pin<Box<dyn Stream<Item = Result<RankConfigsStreamResponse, Status>> + Send>>;
+
+type Messages = Streaming<RankConfigsStreamRequest>;
+
+/// A stream of an admitted call.
+pub(super) struct RankStream {
+    service: CostModel,
+    messages: Messages,
+    call: Call,
+}
+
+/// How far a stream has come.
+enum Stage {
+    /// Nothing was read.
+    Opened(Box<RankStream>),
+    /// The graph was found. Batches are scored as they come.
+    Started(Box<Batches>),
+    /// The ranking was sent.
+    Ranked,
+}
+
+/// A stream whose graph was found.
+struct Batches {
+    service: CostModel,
+    messages: Messages,
+    session: Session,
+    warnings: Vec<v1::Warning>,
+}
+
+impl Stage {
+    async fn next(self) -> Result<Option<(RankConfigsStreamResponse, Self)>, Status> {
+        let (answer, stage) = match self {
+            Self::Opened(stream) => {
+                let (started, batches) = stream.start().await?;
+                (Answer::Started(started), Self::Started(Box::new(batches)))
+            }
+            Self::Started(mut batches) => match batches.next().await? {
+                Some(batch) => {
+                    let scores = batches.score(batch).await?;
+                    (Answer::Scores(scores), Self::Started(batches))
+                }
+                None => (Answer::Ranking(batches.rank().await?), Self::Ranked),
+            },
+            Self::Ranked => return Ok(None),
+        };
+        let response = RankConfigsStreamResponse { part: Some(answer) };
+        Ok(Some((response, stage)))
+    }
+}
+
+impl RankStream {
+    pub(super) fn new(service: CostModel, messages: Messages, call: Call) -> Self {
+        Self {
+            service,
+            messages,
+            call,
+        }
+    }
+
+    pub(super) fn answers(self) -> Answers {
+        let deadline = self.call.deadline;
+        let opened = Stage::Opened(Box::new(self));
+        let answers: Answers = Box::pin(stream::try_unfold(opened, Stage::next));
+        // The layer for deadlines ends a call until its first answer. The stream is then its own.
+        match deadline {
+            Some(deadline) => Box::pin(end_at(deadline, answers)),
+            None => answers,
+        }
+    }
+
+    /// Reads the first message, and opens the session.
+    async fn start(mut self) -> Result<(RankConfigsStarted, Batches), Status> {
+        let Some(Part::Start(start)) = message(&mut self.messages).await? else {
+            let hint = "the first message of a stream gives the graph";
+            return Err(ServiceError::missing("start", hint).into());
+        };
+        Ok(self.open(start).await?)
+    }
+
+    async fn open(
+        self,
+        start: RankConfigsStart,
+    ) -> Result<(RankConfigsStarted, Batches), ServiceError> {
+        let started = Instant::now();
+        let service = self.service;
+        let call = self.call;
+        let wanted = wanted_model(start.model, start.adapt.as_ref())?;
+        // The configurations, which decide the task elsewhere, are yet to come.
+        let found = service.find_graph(start.graph, None, &call.record).await?;
+        let session = service.open_stream(call, &found, &wanted)?;
+        let mut session = session.ranking(start.top_k);
+        service.adapt(&mut session, start.adapt).await?;
+        let warnings = warnings(found.warnings, &mut session);
+        let timings = Timings {
+            featurize: found.featurize,
+            total: started.elapsed(),
+            ..Timings::default()
+        };
+        let answer = RankConfigsStarted {
+            model: Some(selector(session.model())),
+            graph_hash: found.graph.hash.0.to_vec().into(),
+            warnings: warnings.clone(),
+            timings: Some(stage_timings(timings)),
+            adaptation: adaptation_of(&session),
+            unit: unit_of(&session).into(),
+        };
+        let batches = Batches {
+            service,
+            messages: self.messages,
+            session,
+            warnings,
+        };
+        Ok((answer, batches))
+    }
+}
+
+impl CostModel {
+    fn open_stream(
+        &self,
+        call: Call,
+        found: &FoundGraph,
+        wanted: &WantedModel,
+    ) -> Result<Session, CallError> {
+        let graph = &found.graph.whole;
+        let model = self.models.select_for(wanted, graph, &call.record)?;
+        let session = self.sessions.open(call, model, found)?;
+        // All batches stay in memory as scores until the ranking, however small each of them is.
+        Ok(session.limited_to(self.bounds.stream_configs))
+    }
+}
+
+impl Batches {
+    /// Reads the next batch; `None` after the client has closed the stream.
+    async fn next(&mut self) -> Result<Option<EncodedBatch>, Status> {
+        match message(&mut self.messages).await? {
+            None => Ok(None),
+            Some(Part::Batch(batch)) => {
+                let read = self.service.batch(Some(batch)).await;
+                Ok(Some(read.map_err(|error| self.in_batch(error))?))
+            }
+            Some(Part::Start(_)) => {
+                let expected = "one, at the beginning of the stream";
+                Err(ServiceError::invalid("start", "sent again", expected).into())
+            }
+        }
+    }
+
+    async fn score(&mut self, encoded: EncodedBatch) -> Result<BatchScores, ServiceError> {
+        let scored = self.session.score(encoded).await;
+        let scored = scored.map_err(|error| self.in_batch(error.into()))?;
+        let timings = scored.timings();
+        self.session.record_scored(&timings);
+        Ok(BatchScores {
+            // Below the limit on the configurations of a stream, which is a `u32`.
+            first_config: count(scored.first),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(scored.reuse)),
+            scores: self.session.scores()[scored.first..].to_vec(),
+        })
+    }
+
+    /// Names the next batch in an error of its configurations.
+    fn in_batch(&self, error: ServiceError) -> ServiceError {
+        let batch = self.session.batches();
+        let first = self.session.scores().len();
+        match error {
+            // Other errors, such as a full queue, are not about what the batch has.
+            ServiceError::Call(source @ CallError::Configuration { .. }) => ServiceError::Batch {
+                batch,
+                first,
+                source,
+            },
+            error => error,
+        }
+    }
+
+    async fn rank(mut self) -> Result<StreamRanking, ServiceError> {
+        if self.session.batches() == 0 {
+            let hint = "send at least one before closing the stream";
+            return Err(ServiceError::missing("batch", hint));
+        }
+        let closed = Instant::now();
+        let ranked = self.session.rank().await?;
+        let assessment = self.session.assess(None).await?;
+        // The last answer repeats the warnings of the first, so that clients can read it alone.
+        let more = warnings(Vec::new(), &mut self.session);
+        self.warnings.extend(more);
+        let timings = ranking_timings(ranked.waited, closed.elapsed());
+        self.session.record_ranked(&timings);
+        Ok(StreamRanking {
+            ranking: ranked.order,
+            ranking_scores: ranked.ordered_scores,
+            model: Some(selector(self.session.model())),
+            graph_hash: self.session.graph().hash.0.to_vec().into(),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(self.session.reuse())),
+            warnings: self.warnings,
+            predicted_seconds: ranked.predicted_seconds,
+            log_sd: ranked.log_sd,
+            confidence: confidence(assessment, false),
+        })
+    }
+}
+
+fn ranking_timings(queue: Duration, total: Duration) -> Timings {
+    Timings {
+        queue,
+        rank: total.saturating_sub(queue),
+        total,
+        ..Timings::default()
+    }
+}
+
+async fn message(messages: &mut Messages) -> Result<Option<Part>, Status> {
+    let Some(message) = messages.message().await.map_err(explained)? else {
+        return Ok(None);
+    };
+    let hint = "set start in the first message of a stream, and batch in every other";
+    let part = message.part;
+    Ok(Some(part.ok_or(ServiceError::missing("part", hint))?))
+}

@@ -1,0 +1,222 @@
+//! Counts a call, and the memory that it holds, from its headers until the last byte of its answer is sent. A client that
+//! reads slowly therefore keeps both.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use bytes::Bytes;
+use http::HeaderValue;
+use http_body::Frame;
+
+use crate::{
+    admission::{Admission, Caller},
+    call::CallError,
+    compute::ComputePool,
+    errors::{ServiceError, rejected},
+    security::ConnectionActivity,
+    translations::{
+        CallConnection, Compression, DeliveredCall, DeliverySettings, Encoding, JsonMethod, Kind,
+        OpenedCall, answer_json, deliver,
+    },
+};
+
+/// What admits calls, and receives their messages.
+#[derive(Clone)]
+pub(crate) struct CallAdmission {
+    /// The limits on calls.
+    pub(crate) admission: Arc<Admission>,
+    /// The threads that decompress and read messages.
+    pub(crate) pool: Arc<ComputePool>,
+    /// Limits of messages.
+    pub(crate) settings: DeliverySettings,
+}
+
+/// Receives the messages of a call, and admits the call when its first message has arrived. A call that could not be
+/// admitted is rejected before its messages are read.
+pub(crate) async fn admit(
+    State(admission): State<CallAdmission>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let opened = match admission.open(&request) {
+        Ok(opened) => opened,
+        Err(error) => return refused(error),
+    };
+    let form = AnswerForm::of(&request, &opened);
+    let call = Arc::clone(&opened.call);
+    // The handler holds what it computes in the same place, so one limit bounds all of a call.
+    request.extensions_mut().insert(call.place.clone());
+    let answer = next.run(deliver(request, opened, admission.settings)).await;
+    let answer = form.write(answer, &call).await;
+    // The call stays in flight until its answer is sent.
+    answer.map(|body| {
+        Body::new(AnswerBody {
+            body,
+            rest: Bytes::new(),
+            _call: call,
+        })
+    })
+}
+
+/// The body of an answer. Its call is in flight until the body is dropped.
+struct AnswerBody {
+    body: Body,
+    /// The part of the last data frame that was not passed on yet.
+    rest: Bytes,
+    _call: Arc<DeliveredCall>,
+}
+
+/// How the messages of an answer are sent.
+enum AnswerForm {
+    Json(JsonMethod),
+    Compressed(Compression),
+    Uncompressed,
+}
+
+/// Maximum size of the pieces of an answer that the transport receives. It asks for a piece as soon as the client
+/// has room for a part of the previous one, so a call ends at most this many bytes before its answer is sent.
+const PIECE_BYTES: usize = 16 << 10;
+
+impl CallAdmission {
+    /// Opens the call that a request begins.
+    fn open(&self, request: &Request) -> Result<OpenedCall, ServiceError> {
+        let encoding = encoding(request)?;
+        let kind = Kind::of(request.uri().path());
+        let caller = request.extensions().get().cloned();
+        let caller = caller.unwrap_or(Caller::Unknown);
+        // A full server rejects a call by its headers, so that the client need not send a message
+        // of megabytes first. The place in flight is taken when the message has arrived.
+        if let Some(calls) = kind.calls {
+            self.admission.check(&caller, calls)?;
+        }
+        let connection = request.extensions().get::<ConnectionActivity>();
+        let connection = connection.map(CallConnection::from);
+        let call = self.call_of(kind, caller, connection)?;
+        // Only a call that is not rejected counts as arriving, because it may displace another.
+        let arrival = self.admission.arrive(call.caller.clone());
+        Ok(OpenedCall {
+            call,
+            encoding,
+            arrival,
+        })
+    }
+
+    fn call_of(
+        &self,
+        kind: Kind,
+        caller: Caller,
+        connection: Option<CallConnection>,
+    ) -> Result<Arc<DeliveredCall>, CallError> {
+        let place = self.admission.open(&caller, self.window(kind));
+        Ok(Arc::new(DeliveredCall {
+            kind,
+            place: place?,
+            caller,
+            admission: Arc::clone(&self.admission),
+            pool: Arc::clone(&self.pool),
+            connection,
+        }))
+    }
+
+    /// Maximum number of bytes that a call has received and not read yet.
+    fn window(&self, kind: Kind) -> usize {
+        if kind.is_stream {
+            self.settings.stream_window_bytes as usize
+        } else {
+            // The message is read, and its bytes are counted, as it arrives.
+            0
+        }
+    }
+}
+
+impl AnswerForm {
+    /// Returns the form of the answer to a request.
+    fn of(request: &Request, opened: &OpenedCall) -> Self {
+        if let Some(method) = request.extensions().get::<JsonMethod>() {
+            return Self::Json(method.clone());
+        }
+        let headers = request.headers();
+        let compression = Compression::like_request(opened.encoding, headers, &opened.call);
+        compression.map_or(Self::Uncompressed, Self::Compressed)
+    }
+
+    async fn write(self, response: Response, call: &DeliveredCall) -> Response {
+        match self {
+            Self::Json(method) => {
+                answer_json(response, method, call.place.clone(), &call.pool).await
+            }
+            Self::Compressed(compression) => compression.apply(response),
+            Self::Uncompressed => response,
+        }
+    }
+}
+
+/// Reads what the headers say about the messages.
+fn encoding(request: &Request) -> Result<Option<Encoding>, ServiceError> {
+    // To ignore a query would be to answer another question than the client asked.
+    if let Some(query) = request.uri().query() {
+        let expected = "/SERVICE/METHOD without a query string";
+        return Err(ServiceError::Header {
+            name: ":path",
+            found: format!("…?{query}"),
+            expected,
+        });
+    }
+    let is_json = request.extensions().get::<JsonMethod>().is_some();
+    Encoding::of(request.headers(), is_json)
+}
+
+/// Rejects a call. If its headers are wrong, the answer names the encodings that they may have.
+fn refused(error: ServiceError) -> Response {
+    let is_unreadable = matches!(
+        error,
+        ServiceError::Header { .. } | ServiceError::Delivery(_)
+    );
+    let mut response = rejected(error);
+    if is_unreadable {
+        let known = HeaderValue::from_static("identity,gzip,zstd");
+        response.headers_mut().insert("grpc-accept-encoding", known);
+    }
+    response
+}
+
+impl AnswerBody {
+    fn next_piece(&mut self) -> Frame<Bytes> {
+        // The pieces share the memory of their frame, so splitting copies nothing.
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        Frame::data(self.rest.split_to(bytes))
+    }
+}
+
+impl http_body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(context)).transpose()?;
+            match frame.map(Frame::into_data) {
+                Some(Ok(data)) => self.rest = data,
+                Some(Err(trailers)) => return Poll::Ready(Some(Ok(trailers))),
+                None => return Poll::Ready(None),
+            }
+        }
+        Poll::Ready(Some(Ok(self.next_piece())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+}

@@ -1,0 +1,92 @@
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use http::header::AUTHORIZATION;
+use tonic::transport::server::TcpConnectInfo;
+
+use crate::{
+    admission::{AdminScope, Caller, TokenName},
+    errors::{ServiceError, rejected},
+    security::{AllowedHosts, TokenCheck, TrustedProxies},
+};
+
+/// What a listener requires of whoever calls it.
+#[derive(Clone)]
+pub(crate) struct CallerChecks {
+    pub(crate) hosts: AllowedHosts,
+    pub(crate) tokens: TokenCheck,
+    pub(crate) proxies: Arc<TrustedProxies>,
+}
+
+/// Rejects calls that name a host which is not one of this server, and calls without a token that allows them, before their
+/// messages are read. Adds the [`Caller`] to the extensions of the others, for the limits per client.
+pub(crate) async fn check_caller(
+    State(checks): State<CallerChecks>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Err(error) = checks.admit(&mut request) {
+        return rejected(error);
+    }
+    next.run(request).await
+}
+
+impl CallerChecks {
+    fn admit(&self, request: &mut Request) -> Result<(), ServiceError> {
+        let hosts = &self.hosts;
+        // The host comes first, so that a web page learns nothing about tokens.
+        hosts.check(request.version(), request.uri(), request.headers())?;
+        let path = request.uri().path();
+        let permission = self.tokens.check(path, request.headers())?;
+        // No handler or log can disclose the token.
+        request.headers_mut().remove(AUTHORIZATION);
+        if permission.is_admin {
+            request.extensions_mut().insert(AdminScope);
+        }
+        let caller = caller(&self.proxies, permission.token, request);
+        request.extensions_mut().insert(caller);
+        Ok(())
+    }
+}
+
+/// Returns the caller: the token if calls require one, otherwise the address. The limits per client count the calls of a token
+/// together, by its name.
+fn caller(proxies: &TrustedProxies, token: Option<TokenName>, request: &Request) -> Caller {
+    if let Some(name) = token {
+        return Caller::Token(name);
+    }
+    let connection = request.extensions().get::<TcpConnectInfo>();
+    let peer = connection.and_then(TcpConnectInfo::remote_addr);
+    peer.map_or(Caller::Unknown, |peer| {
+        Caller::Address(proxies.client(peer.ip(), request.headers()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn a_caller_is_its_token_or_its_address() {
+        let proxies = TrustedProxies::default();
+        let mut request = Request::new(Body::empty());
+        assert_eq!(caller(&proxies, None, &request), Caller::Unknown);
+        let peer = |port| TcpConnectInfo {
+            local_addr: None,
+            remote_addr: Some(([192, 0, 2, 7], port).into()),
+        };
+        request.extensions_mut().insert(peer(1000));
+        let one = caller(&proxies, None, &request);
+        request.extensions_mut().insert(peer(2000));
+        assert_eq!(caller(&proxies, None, &request), one, "whatever its port");
+        let token = TokenName("ci".into());
+        let named = caller(&proxies, Some(token.clone()), &request);
+        assert_eq!(named, Caller::Token(token));
+    }
+}

@@ -1,0 +1,17 @@
+//! Receives the messages of a call: counts their bytes, limits their size and the time that they take, and decompresses
+//! them, before tonic decodes them. tonic's own decoder would decompress a message in one go on an async thread, and nobody
+//! would have counted what it becomes.
+
+mod body;
+mod call;
+mod decompression;
+mod fields;
+mod frames;
+mod read_ahead;
+mod settings;
+
+pub(crate) use body::{OpenedCall, deliver};
+pub(crate) use call::{CallConnection, DeliveredCall, Kind};
+pub(crate) use decompression::{Encoding, GRPC as GRPC_ENCODING};
+pub(crate) use frames::PREFIX;
+pub use settings::DeliverySettings;

@@ -1,0 +1,139 @@
+//! Writes the answer of a call as JSON.
+
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use futures::stream;
+use http::HeaderMap;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use prost_reflect::DynamicMessage;
+use tonic::{Code, Status};
+
+use super::method::JsonMethod;
+use crate::{
+    admission::Place,
+    call::CallError,
+    compute::{Class, ComputePool},
+};
+
+/// Bytes before the message of an answer.
+const PREFIX: usize = 5;
+
+/// Maximum number of bytes that a byte of an answer takes while it is written: a number in a list takes one byte at least,
+/// and a value and its digits here.
+const BYTES_TO_WRITE: usize = 80;
+
+/// Maximum size of an answer that is written on the thread that takes calls. The rest is left to the compute threads.
+const INLINE_BYTES: usize = 8 << 10;
+
+/// An answer in JSON.
+struct JsonAnswer {
+    json: Bytes,
+    /// As gRPC has them, for the layers that observe calls.
+    trailers: HeaderMap,
+}
+
+/// Returns an answer whose message is JSON instead of protobuf. A failure, which has no message, stays as it is.
+pub(crate) async fn answer_json(
+    response: Response,
+    method: JsonMethod,
+    place: Place,
+    pool: &ComputePool,
+) -> Response {
+    if Status::from_header_map(response.headers()).is_some() {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    match written(body, method, place, pool).await {
+        Ok(answer) => Response::from_parts(head, answer.into_body()),
+        Err(status) => status.into_http(),
+    }
+}
+
+impl JsonAnswer {
+    fn into_body(self) -> Body {
+        let frames = [Frame::data(self.json), Frame::trailers(self.trailers)];
+        let frames = stream::iter(frames.map(Ok::<_, Status>));
+        Body::new(StreamBody::new(frames))
+    }
+}
+
+async fn written(
+    body: Body,
+    method: JsonMethod,
+    place: Place,
+    pool: &ComputePool,
+) -> Result<JsonAnswer, Status> {
+    // JSON is one text, so it is written only after the whole answer is known.
+    let collected = body
+        .collect()
+        .await
+        .map_err(|error| Status::from_error(error.into()))?;
+    let trailers = collected.trailers().cloned().unwrap_or_default();
+    check_status(&trailers)?;
+    let message = collected.to_bytes().slice(PREFIX..);
+    let bytes = message.len() * BYTES_TO_WRITE;
+    place.hold(bytes).map_err(CallError::from)?;
+    let json = write_paced(message, method, pool).await?;
+    // The text is held until it is sent.
+    place.release(bytes.saturating_sub(json.len()));
+    Ok(JsonAnswer { json, trailers })
+}
+
+/// Returns the failure of a call that failed after its headers were written.
+fn check_status(trailers: &HeaderMap) -> Result<(), Status> {
+    let status = Status::from_header_map(trailers);
+    let failure = status.filter(|status| status.code() != Code::Ok);
+    failure.map_or(Ok(()), Err)
+}
+
+/// Writes a short message immediately, and a long one on the compute threads.
+async fn write_paced(
+    message: Bytes,
+    method: JsonMethod,
+    pool: &ComputePool,
+) -> Result<Bytes, Status> {
+    let is_short = message.len() <= INLINE_BYTES;
+    let write = move || write(message, &method);
+    let json = if is_short {
+        write()
+    } else {
+        let written = pool.run(Class::Bulk, move |_| write()).await;
+        written.map_err(CallError::from)?.value
+    };
+    json.map_err(|error| Status::internal(error.to_string()))
+}
+
+/// Writes a message in the canonical form of proto3.
+fn write(
+    message: Bytes,
+    method: &JsonMethod,
+) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+    let message = DynamicMessage::decode(method.method.output(), message)?;
+    let mut json = serde_json::to_vec(&message)?;
+    // Clients such as `curl` print the answer to a terminal, whose next prompt needs a new line.
+    json.push(b'\n');
+    Ok(json.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_proto::v1::RankConfigsResponse;
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_has_the_canonical_form() {
+        let answer = RankConfigsResponse {
+            ranking: vec![1, 0],
+            ranking_scores: vec![-1.5, f32::INFINITY],
+            graph_hash: vec![1, 2, 3].into(),
+            ..RankConfigsResponse::default()
+        };
+        let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
+        let json = write(answer.encode_to_vec().into(), &method).unwrap();
+        let expected = r#"{"ranking":[1,0],"rankingScores":[-1.5,"Infinity"],"graphHash":"AQID"}"#;
+        assert_eq!(json, format!("{expected}\n"));
+    }
+}

@@ -1,0 +1,16 @@
+//! Calls whose messages are JSON, in the unary form of the Connect protocol: for clients without gRPC. They pass the same
+//! layers as calls of gRPC.
+
+mod answer;
+mod calls;
+mod duplicates;
+mod failure;
+mod method;
+mod openapi;
+mod request;
+
+pub(crate) use answer::answer_json;
+pub(crate) use calls::translate_json;
+pub(crate) use method::JsonMethod;
+pub(crate) use openapi::openapi;
+pub(super) use request::JsonMessage;
