@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 use super::{
     ServiceError,
     compression::Compression,
-    delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, OpenedCall, deliver},
+    delivery::{DeliveredCall, DeliverySettings, Gzip, Kind, OpenedCall, deliver},
     error::rejected,
     json::{JsonMethod, answer_json},
 };
@@ -161,7 +161,7 @@ pub(super) fn caller(extensions: &Extensions) -> Caller {
 }
 
 /// Reads what the headers say about the messages.
-fn encoding<B>(request: &Request<B>) -> Result<Option<Encoding>, ServiceError> {
+fn encoding<B>(request: &Request<B>) -> Result<Option<Gzip>, ServiceError> {
     // To ignore a query would be to answer another question than the client asked.
     if let Some(query) = request.uri().query() {
         let expected = "/SERVICE/METHOD without a query string";
@@ -172,7 +172,7 @@ fn encoding<B>(request: &Request<B>) -> Result<Option<Encoding>, ServiceError> {
         });
     }
     let is_json = request.extensions().get::<JsonMethod>().is_some();
-    Encoding::of(request.headers(), is_json)
+    Gzip::of(request.headers(), is_json)
 }
 
 /// Rejects a call. If its headers are wrong, the answer names the encodings that they may have.
@@ -183,7 +183,7 @@ fn refused(error: ServiceError) -> Response<Body> {
     );
     let mut response = rejected(error);
     if is_unreadable {
-        let known = HeaderValue::from_static("identity,gzip,zstd");
+        let known = HeaderValue::from_static("identity,gzip");
         response.headers_mut().insert("grpc-accept-encoding", known);
     }
     response

@@ -11,7 +11,7 @@ use tonic::{Status, body::Body};
 use super::{
     DeliverySettings,
     call::DeliveredCall,
-    decompression::{DecompressedMessage, Decompression, Encoding, GRPC},
+    decompression::{DecompressedMessage, Decompression, GRPC, Gzip},
     fields::FieldCount,
     frames::{Frames, PREFIX, Part, prefix},
     read_ahead::Incoming,
@@ -35,7 +35,7 @@ struct Delivery {
     settings: DeliverySettings,
     /// `None` after the first message has arrived.
     arrival: Option<Arrival>,
-    encoding: Option<Encoding>,
+    encoding: Option<Gzip>,
     frames: Frames,
     fields: FieldCount,
     waits: Waits,
@@ -64,7 +64,7 @@ enum Stage {
 /// A call whose headers have been read.
 pub(in crate::service) struct OpenedCall {
     pub(in crate::service) call: Arc<DeliveredCall>,
-    pub(in crate::service) encoding: Option<Encoding>,
+    pub(in crate::service) encoding: Option<Gzip>,
     pub(in crate::service) arrival: Arrival,
 }
 
@@ -227,12 +227,12 @@ impl Delivery {
     /// Decompresses the message that has arrived, and releases its compressed bytes; `None` if it is
     /// not compressed.
     async fn decompressed(&mut self) -> Result<Option<DecompressedMessage>, ServiceError> {
-        let Some((compressed, encoding)) = self.compressed.take().zip(self.encoding) else {
+        let Some(compressed) = self.compressed.take() else {
             return Ok(None);
         };
         let bytes = compressed.len();
         let place = &self.call.place;
-        let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
+        let decompression = Decompression::new(compressed, self.settings, place.clone());
         let message = decompression.finish(&self.call.pool).await?;
         place.release(bytes);
         Ok(Some(message))

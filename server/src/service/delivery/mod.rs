@@ -13,7 +13,7 @@ mod waits;
 
 pub(super) use body::{OpenedCall, deliver};
 pub(super) use call::DeliveredCall;
-pub(super) use decompression::{Encoding, GRPC as GRPC_ENCODING};
+pub(super) use decompression::{GRPC as GRPC_ENCODING, Gzip};
 pub(super) use frames::PREFIX;
 pub(super) use kind::Kind;
 pub use settings::DeliverySettings;
