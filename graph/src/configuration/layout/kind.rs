@@ -1,20 +1,22 @@
 //! Layouts behind the interface of configuration kinds.
 
 use hlorank_proto::v1::config_batch::Configs;
+use prost::encoding::encode_varint;
 
 use super::{
-    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, canonical,
+    batch::{LayoutBatch, LayoutBatchBuilder},
     check::check,
-    delta::DELTA_LAYOUTS,
-    describe::describe,
-    encoded::{PACKED_LAYOUTS, READABLE_LAYOUTS},
+    entry::{LAYOUT_VALUES, LayoutEntry},
     rows::LayoutRows,
+    wire::{DELTA_LAYOUTS, PACKED_LAYOUTS, READABLE_LAYOUTS},
 };
 use crate::{
     ConfigurationError, Graph, Limits, SegmentedGraph, Task,
     configuration::{
-        Batch, ConfigInput, ConfigValues, Distinct, Form, RowFinder, encoded_form::EncodedForm,
-        feature_rows::FeatureRows, read_batch::ReadBatch,
+        batch::{Batch, FeatureRows, ReadBatch, append_nodes, joined, number},
+        distinct::Distinct,
+        encoded_form::EncodedForm,
+        rows::{ConfigInput, ConfigValues, RowFinder},
     },
 };
 
@@ -26,8 +28,8 @@ impl Batch for LayoutBatch {
         Task::Layout
     }
 
-    fn count(&self) -> usize {
-        self.len()
+    fn len(&self) -> usize {
+        Self::len(self)
     }
 
     fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {
@@ -78,11 +80,29 @@ impl Batch for LayoutBatch {
     }
 
     fn canonical(&self, config: usize) -> Vec<u8> {
-        canonical::write(self, config)
+        // The entry of each slot, its three numbers of 17 bits as one varint.
+        let mut bytes = Vec::with_capacity(self.slots());
+        for slot in 0..self.slots() {
+            encode_varint(self.entry(config, slot).bits(), &mut bytes);
+        }
+        bytes
     }
 
     fn describe(&self, config: usize, configurable: &[u32]) -> String {
-        describe(self, config, configurable)
+        let entries = configurable.iter().enumerate();
+        let entries = entries.map(|(slot, node)| (node, self.entry(config, slot)));
+        let set: Vec<_> = entries
+            .filter(|(_, entry)| *entry != LayoutEntry::DEFAULT)
+            .collect();
+        let mut text = format!("{} of {} nodes set", set.len(), configurable.len());
+        // The node and its minor-to-major lists as HLO has them: `17 {1,0}{0,1}`.
+        let nodes = set.into_iter().map(|(node, entry)| {
+            let tensors = entry.tensors().into_iter();
+            let tensors = tensors.map(|tensor| format!("{{{}}}", joined(&tensor)));
+            format!("{node} {}", tensors.collect::<String>())
+        });
+        append_nodes(&mut text, ": ", nodes);
+        text
     }
 
     fn into_rows(self: Box<Self>, graph: &SegmentedGraph) -> Box<dyn RowFinder> {
@@ -93,24 +113,34 @@ impl Batch for LayoutBatch {
 impl ReadBatch for LayoutBatch {
     const FORMS: &'static [EncodedForm<Self>] = &[READABLE_LAYOUTS, PACKED_LAYOUTS, DELTA_LAYOUTS];
 
-    fn form(configs: &Configs) -> Option<&dyn Form> {
-        match configs {
-            Configs::LayoutConfigs(message) => Some(message),
-            Configs::PackedLayoutConfigs(message) => Some(message),
-            Configs::DeltaLayoutConfigs(message) => Some(message),
-            _ => None,
-        }
-    }
-
     fn feature_rows(slots: usize, limits: Limits) -> Box<dyn FeatureRows<Self>> {
-        Box::new(LayoutFeatureRows::new(slots, limits))
+        Box::new(LayoutFeatureRows {
+            builder: LayoutBatchBuilder::new(slots, limits),
+            config: 0,
+        })
     }
 
     fn from_canonical<'a>(
         configs: impl IntoIterator<Item = &'a [u8]>,
         limits: &Limits,
     ) -> Result<Self, ConfigurationError> {
-        canonical::read(configs, limits)
+        let mut builder: Option<LayoutBatchBuilder> = None;
+        let mut entries = Vec::new();
+        for mut config in configs {
+            entries.clear();
+            while !config.is_empty() {
+                let bits = number(&mut config)?;
+                let what = || format!("slot {}", entries.len());
+                let entry = LayoutEntry::from_bits(bits, what)?;
+                entries.push(entry);
+            }
+            // The bytes do not say the number of slots. The first configuration does, and the
+            // builder refuses any other.
+            let builder =
+                builder.get_or_insert_with(|| LayoutBatchBuilder::new(entries.len(), *limits));
+            builder.push(&entries)?;
+        }
+        builder.ok_or(ConfigurationError::Empty)?.build()
     }
 }
 
@@ -118,15 +148,6 @@ impl ReadBatch for LayoutBatch {
 struct LayoutFeatureRows {
     builder: LayoutBatchBuilder,
     config: usize,
-}
-
-impl LayoutFeatureRows {
-    fn new(slots: usize, limits: Limits) -> Self {
-        Self {
-            builder: LayoutBatchBuilder::new(slots, limits),
-            config: 0,
-        }
-    }
 }
 
 impl FeatureRows<LayoutBatch> for LayoutFeatureRows {
@@ -182,5 +203,35 @@ mod tests {
         let expected = [0, 4, 1, -1].map(|value| [value; LAYOUT_VALUES]);
         assert_eq!(shape, [2, 2, LAYOUT_VALUES]);
         assert_eq!(values.int64().unwrap(), expected.as_flattened());
+    }
+
+    fn layout(nodes: &[&[[i32; 4]]]) -> String {
+        let entry =
+            |tensors: &&[[i32; 4]]| LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap();
+        let entries: Vec<LayoutEntry> = nodes.iter().map(entry).collect();
+        let mut builder = LayoutBatchBuilder::new(nodes.len(), Limits::default());
+        builder.push(&entries).unwrap();
+        let configurable: Vec<u32> = (10..).take(nodes.len()).collect();
+        builder.build().unwrap().describe(0, &configurable)
+    }
+
+    #[test]
+    fn only_nodes_that_are_set_are_shown() {
+        assert_eq!(
+            layout(&[&[], &[[1, 0, 2, 3]], &[]]),
+            "1 of 3 nodes set: 11 {1,0,2,3}"
+        );
+        assert_eq!(layout(&[&[]]), "0 of 1 nodes set");
+    }
+
+    #[test]
+    fn many_nodes_are_cut_short() {
+        let entry: &[[i32; 4]] = &[[3, 2, 1, 0], [0, 1, 2, 3]];
+        let text = layout(&[entry; 20]);
+        assert!(
+            text.starts_with("20 of 20 nodes set: 10 {3,2,1,0}{0,1,2,3}, 11 "),
+            "{text}"
+        );
+        assert!(text.ends_with(", …") && text.len() < 100, "{text}");
     }
 }

@@ -1,8 +1,8 @@
+//! What is tuned, and the facts about its kind of configuration. The folder `configuration` has the configurations.
+
 use std::fmt;
 
 use hlorank_proto::v1;
-
-use super::{Element, Kind, Scope};
 
 /// What is tuned. It decides which configurations apply to a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,6 +99,54 @@ impl fmt::Display for Task {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
+}
+
+/// The facts about one kind of configuration.
+#[derive(Debug)]
+pub struct Kind {
+    /// Name in manifests, settings and messages.
+    pub name: &'static str,
+    /// Number on the wire.
+    pub wire: v1::Task,
+    /// What one configuration is about.
+    pub scope: Scope,
+    /// Element type of the model input `config`.
+    pub element: Element,
+    /// Values per configuration ([`Scope::Kernel`]) or per configurable node ([`Scope::Nodes`]); 0 if the model takes no
+    /// configurations ([`Scope::Program`]) or if its feature set decides ([`Scope::EveryNode`]).
+    pub width: usize,
+    /// Name of the array of configurations in an npz file.
+    pub array: &'static str,
+}
+
+impl Kind {
+    /// Number in the canonical form of a graph: the number on the wire.
+    #[must_use]
+    pub fn number(&self) -> u8 {
+        u8::try_from(i32::from(self.wire)).unwrap_or(u8::MAX)
+    }
+}
+
+/// What one configuration is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// A kernel as a whole: the graph is one segment, and no node is configurable.
+    Kernel,
+    /// Configurable nodes: the graph is pruned and cut around them.
+    Nodes,
+    /// A program before fusion: configurations decide its segments, which are kernels.
+    Program,
+    /// Every node of a graph, which is scored as a whole: the columns are those of a named feature set.
+    EveryNode,
+}
+
+/// Element type of a model input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// 32-bit floating point.
+    Float32,
+    /// 64-bit integer.
+    Int64,
 }
 
 #[cfg(test)]
