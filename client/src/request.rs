@@ -1,6 +1,6 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, Form, form};
+use hlorank_graph::{Configurations, config_count, cut_configs};
 use hlorank_proto::v1::{ConfigBatch, RankConfigsRequest, config_batch::Configs};
 
 use crate::{Adapt, GraphHandle, ModelReference, StreamRequest, answer::Asked, model::selector};
@@ -126,7 +126,7 @@ impl<'a> RankRequest<'a> {
             explained,
             ..
         } = &self.query;
-        let configs = form(configurations).map_or(0, Form::count);
+        let configs = config_count(configurations);
         Asked {
             configs,
             top: *top,
@@ -231,7 +231,7 @@ impl RankCall {
     /// Returns the number of configurations.
     #[must_use]
     pub fn configurations(&self) -> usize {
-        form(&self.query.configurations).map_or(0, Form::count)
+        config_count(&self.query.configurations)
     }
 
     /// Returns the request that opens the stream. It has no timeout; the caller sets it.
@@ -252,8 +252,7 @@ impl RankCall {
 
     /// Returns the configurations in batches of `size`.
     pub(crate) fn batches(&self, size: NonZeroU32) -> Vec<Configs> {
-        let form = form(&self.query.configurations);
-        form.map_or_else(Vec::new, |form| form.cut(size.get() as usize))
+        cut_configs(&self.query.configurations, size.get() as usize)
     }
 
     /// Returns the request of a unary call.

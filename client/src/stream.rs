@@ -1,6 +1,6 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, Form, form};
+use hlorank_graph::{Configurations, config_count};
 use hlorank_proto::v1::{
     self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted,
     RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts, StreamRanking,
@@ -206,7 +206,7 @@ impl RankStream {
 
     /// Sends a batch in its wire form.
     pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
-        let count = form(&configs).map_or(0, Form::count);
+        let count = config_count(&configs);
         let message = batch_message(configs);
         let found = message.encoded_len();
         let limit = self.message_bytes;

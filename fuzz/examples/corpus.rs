@@ -47,13 +47,30 @@ fn main() {
     files();
 }
 
-/// Writes the files of the shared test vectors.
+/// The shared test vectors that lead to different readers. The others differ in words alone.
+const FILES: [&str; 10] = [
+    "HLO text in gzip",
+    "HloSnapshot",
+    "Markdown",
+    "SavedModel",
+    "StableHLO",
+    "UTF-16 with a mark",
+    "a PyTorch file",
+    "a log of XLA",
+    "a module that is cut off, and a whole one",
+    "computations alone",
+];
+
+/// Writes some files of the shared test vectors.
 fn files() {
     let vectors: Vec<serde_json::Value> =
         serde_json::from_slice(&data("recognize.json")).expect("the test vectors");
     for vector in vectors {
         let [name, content] =
             ["name", "latin_1"].map(|field| vector[field].as_str().expect("text"));
+        if !FILES.contains(&name) {
+            continue;
+        }
         let bytes: Vec<u8> = content
             .chars()
             .filter_map(|byte| u8::try_from(u32::from(byte)).ok())

@@ -344,7 +344,7 @@ pub(crate) fn check_forms(configurations: &Configurations) {
         assert!(changes <= batch.len() * slots, "{changes} changes");
     }
     let batch = configurations.batch();
-    let mut features = (0..batch.count()).flat_map(|config| batch.feature_row(config));
+    let mut features = (0..batch.len()).flat_map(|config| batch.feature_row(config));
     assert!(features.all(f32::is_finite), "a feature is not finite");
 }
 

@@ -5,8 +5,7 @@ use std::{
 };
 
 use crate::{
-    FileError, FileKind, Graph, GraphError, GraphSource, HloModule, Limits, MeasuredGraph,
-    Measurements, Scope, Task,
+    FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Scope, Task,
     npz::read_npz,
     recognize::{TextModule, decoded, inner_module, modules_of, name_of, unpacked, with_header},
     syntax::text_of,
@@ -104,23 +103,21 @@ impl Reader<'_> {
         bare_task: Task,
     ) -> Result<Vec<MeasuredGraph>, FileError> {
         match kind {
-            FileKind::TuningData => self.kernels(bytes),
+            FileKind::TuningData => {
+                let mut kernels = Vec::new();
+                for field in Fields::of(bytes) {
+                    let field = field
+                        .map_err(|error| self.graph_error(kernels.len(), malformed(&error)))?;
+                    if let (1, Payload::Bytes(kernel)) = field {
+                        kernels.push(self.tuning(kernels.len(), kernel)?);
+                    }
+                }
+                Ok(kernels)
+            }
             FileKind::ModuleTuningData => Ok(vec![self.tuning(0, bytes)?]),
             FileKind::HloText => self.text(bytes, bare_task),
             _ => Ok(vec![self.module(bytes, bare_task)?]),
         }
-    }
-
-    fn kernels(&self, bytes: &[u8]) -> Result<Vec<MeasuredGraph>, FileError> {
-        let mut kernels = Vec::new();
-        for field in Fields::of(bytes) {
-            let field =
-                field.map_err(|error| self.graph_error(kernels.len(), malformed(&error)))?;
-            if let (1, Payload::Bytes(kernel)) = field {
-                kernels.push(self.tuning(kernels.len(), kernel)?);
-            }
-        }
-        Ok(kernels)
     }
 
     fn tuning(&self, number: usize, bytes: &[u8]) -> Result<MeasuredGraph, FileError> {
@@ -132,22 +129,21 @@ impl Reader<'_> {
         let source = serialized(tuning.module);
         let measured = measured_graph(source, module, task, configurable.clone());
         let mut measured = measured.map_err(graph_error)?;
-        check_slots(&measured.graph, &configurable).map_err(graph_error)?;
-        measured.measurements = self.measurements(number, &tuning)?;
-        Ok(measured)
-    }
-
-    fn measurements(
-        &self,
-        module: usize,
-        tuning: &TuningModule<'_>,
-    ) -> Result<Option<Measurements>, FileError> {
+        // The slots of fusions follow from the module. Bits for others would mean other nodes.
+        let slots = measured.graph.configurable();
+        if slots != configurable {
+            return Err(graph_error(GraphError::OtherSlots {
+                found: configurable.len(),
+                expected: slots.len(),
+            }));
+        }
         let measurements = tuning.measurements(self.limits);
-        measurements.map_err(|source| FileError::Configuration {
+        measured.measurements = measurements.map_err(|source| FileError::Configuration {
             path: self.path.to_owned(),
-            module,
+            module: number,
             source,
-        })
+        })?;
+        Ok(measured)
     }
 
     fn module(&self, bytes: &[u8], task: Task) -> Result<MeasuredGraph, FileError> {
@@ -167,7 +163,10 @@ impl Reader<'_> {
             Err(error) => error,
         };
         let modules = modules_of(text);
-        if modules.len() > 1 || modules.first().is_some_and(|module| is_part(module, text)) {
+        let is_part = |module: &TextModule| {
+            module.first_line > 0 || module.text.trim_end() != text.trim_end()
+        };
+        if modules.len() > 1 || modules.first().is_some_and(is_part) {
             return self.text_modules(&modules, task);
         }
         Err(self.graph_error(0, refused))
@@ -259,24 +258,6 @@ fn read_pipe(path: &Path) -> io::Result<Vec<u8>> {
         )));
     }
     Ok(bytes)
-}
-
-/// Checks the slots of a file of fusions, which follow from its module. Bits for others would mean
-/// other nodes.
-fn check_slots(graph: &Graph, listed: &[u32]) -> Result<(), GraphError> {
-    let slots = graph.configurable();
-    if slots == listed {
-        return Ok(());
-    }
-    Err(GraphError::OtherSlots {
-        found: listed.len(),
-        expected: slots.len(),
-    })
-}
-
-/// Returns whether a module is not all of a text.
-fn is_part(module: &TextModule, text: &str) -> bool {
-    module.first_line > 0 || module.text.trim_end() != text.trim_end()
 }
 
 /// Moves the place of an error in text.

@@ -116,12 +116,13 @@ impl<'a> TuningModule<'a> {
         let mut measured = Measured::default();
         for run in self.runs(1) {
             // Runs that do not fit the graph count as skipped.
-            let bits = fused_bits(&run.config);
-            let Some(bits) = bits.filter(|bits| bits.len() == row_bytes(slots)) else {
-                continue;
-            };
-            fused.extend_from_slice(bits);
-            measured.push(&run);
+            if let Config::ModuleConfig(config) = &run.config
+                && let Some(bits) = config.fusion_config.as_ref().map(|config| &config.fused)
+                && bits.len() == row_bytes(slots)
+            {
+                fused.extend_from_slice(bits);
+                measured.push(&run);
+            }
         }
         let configs = measured.run_times.len();
         if configs == 0 {
@@ -165,14 +166,6 @@ pub(crate) fn malformed(error: &impl ToString) -> GraphError {
     GraphError::Malformed {
         place: "the tuning data".to_owned(),
         detail: error.to_string(),
-    }
-}
-
-/// Returns the bits of a fusion configuration.
-fn fused_bits(config: &Config) -> Option<&[u8]> {
-    match config {
-        Config::ModuleConfig(config) => Some(&config.fusion_config.as_ref()?.fused),
-        Config::OpConfig(_) => None,
     }
 }
 

@@ -1,6 +1,9 @@
+use std::ops::Range;
+
 use super::edges::check_ends;
 use crate::{
-    FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable, pace,
+    FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable,
+    opcode_name, pace,
 };
 
 /// The arrays of a graph of `n` nodes and `m` edges.
@@ -29,8 +32,21 @@ impl GraphArrays {
         Self::check_sizes(opcodes.len(), edges.len(), limits)?;
         check_features(opcodes.len(), &features)?;
         check_ends(opcodes.len(), &edges)?;
-        clear_unknown(&mut opcodes);
-        let sequence_lengths = (pad == Pad::MinusOne).then(|| unpad(&mut features));
+        // Opcodes behind the table, such as those of a newer one, get the id of unknown opcodes.
+        let known = FeatureSet::TPUGRAPHS.opcodes().len();
+        let newer = opcodes
+            .iter_mut()
+            .filter(|opcode| usize::from(**opcode) > known);
+        newer.for_each(|opcode| *opcode = 0);
+        let sequence_lengths = (pad == Pad::MinusOne).then(|| {
+            let rows = pace::in_steps(NODES, features.chunks_exact_mut(FEATURES));
+            let unpad = |row: &mut [f32]| {
+                let lengths = SequenceLengths::of_row(row);
+                lengths.pad_row(row, Pad::Zero);
+                lengths
+            };
+            rows.map(unpad).collect()
+        });
         clear_signs_of_zeros(&mut features);
         edges.sort_unstable();
         edges.dedup();
@@ -91,16 +107,6 @@ pub(crate) fn clear_signs_of_zeros(features: &mut [f32]) {
     }
 }
 
-/// Gives opcodes behind the table, such as those of a newer one, the id of unknown opcodes.
-fn clear_unknown(opcodes: &mut [u8]) {
-    let known = FeatureSet::TPUGRAPHS.opcodes().len();
-    for opcode in opcodes {
-        if usize::from(*opcode) > known {
-            *opcode = 0;
-        }
-    }
-}
-
 fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
     if features.len() != nodes * FEATURES {
         return Err(GraphError::ArrayLength {
@@ -121,13 +127,180 @@ fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
 /// Number of nodes between two pauses.
 const NODES: usize = 256;
 
-fn unpad(features: &mut [f32]) -> Vec<SequenceLengths> {
-    let unpad_row = |row: &mut [f32]| {
-        let lengths = SequenceLengths::of_row(row);
-        lengths.pad_row(row, Pad::Zero);
-        lengths
+/// Maximum absolute value of a feature, 2^63: features are numbers of 64 bits of an HLO module.
+const MAX_FEATURE: f32 = 9_223_372_036_854_775_808.0;
+
+/// Maximum number of elements of a tensor, 2^63: XLA counts them, and their bytes, in 64 bits.
+const MAX_ELEMENTS: f64 = 9_223_372_036_854_775_808.0;
+
+/// Columns of the first six dimensions of a node.
+const DIMENSIONS: Range<usize> = 21..27;
+
+/// Columns that are 0 or 1: root, element types, stable.
+const FLAGS: [Range<usize>; 3] = [0..1, 2..21, 133..134];
+
+/// Opcodes without operands.
+const SOURCES: [&str; 2] = ["parameter", "constant"];
+
+/// Checks that features and edges are those that a valid HLO module can have. A model may overflow on larger features.
+pub(crate) fn check_range(arrays: &GraphArrays) -> Result<(), GraphError> {
+    check_values(&arrays.features)?;
+    // Nodes without operands consume something if edges are given in the other direction.
+    for (edge, &[node, producer]) in pace::in_steps(pace::STEPS, arrays.edges.iter()).enumerate() {
+        let opcode = opcode_name(arrays.opcodes[node as usize]);
+        if SOURCES.contains(&opcode) {
+            return Err(GraphError::ReversedEdge {
+                edge,
+                node,
+                producer,
+                opcode,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_values(features: &[f32]) -> Result<(), GraphError> {
+    for (node, row) in pace::in_steps(NODES, features.chunks_exact(FEATURES)).enumerate() {
+        if let Some(column) = row.iter().position(|feature| feature.abs() > MAX_FEATURE) {
+            return Err(GraphError::FeatureTooLarge { node, column });
+        }
+        check_row(node, row)?;
+        // The product is a f64, which does not overflow: 2^63 to the sixth power is less than
+        // 2^1024.
+        if elements(row) > MAX_ELEMENTS {
+            return Err(GraphError::TensorTooLarge { node });
+        }
+    }
+    Ok(())
+}
+
+/// Checks flags and sizes. The size of an unbounded dimension is the smallest number of 64 bits.
+fn check_row(node: usize, row: &[f32]) -> Result<(), GraphError> {
+    let impossible = |column: usize, what, expected| GraphError::FeatureImpossible {
+        node,
+        column,
+        found: row[column].to_string(),
+        what,
+        expected,
     };
-    pace::in_steps(NODES, features.chunks_exact_mut(FEATURES))
-        .map(unpad_row)
-        .collect()
+    let mut flags = FLAGS.into_iter().flatten();
+    if let Some(column) = flags.find(|&column| !matches!(row[column], 0.0 | 1.0)) {
+        return Err(impossible(column, "a flag", "0 or 1"));
+    }
+    let is_no_size = |&column: &usize| row[column] < 0.0 && row[column] > -MAX_FEATURE;
+    match DIMENSIONS.into_iter().find(is_no_size) {
+        Some(column) => Err(impossible(column, "the size of a dimension", "at least 0")),
+        None => Ok(()),
+    }
+}
+
+/// Number of elements of a node's output. Unused and unknown dimensions are 0 or negative, and do not count.
+fn elements(row: &[f32]) -> f64 {
+    row[DIMENSIONS]
+        .iter()
+        .map(|&dimension| f64::from(dimension).max(1.0))
+        .product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn features(values: &[(usize, f32)]) -> Vec<f32> {
+        let mut features = vec![0.0; 2 * FEATURES];
+        for &(column, value) in values {
+            features[FEATURES + column] = value;
+        }
+        features
+    }
+
+    #[test]
+    fn a_feature_has_at_most_64_bits() {
+        assert_eq!(
+            check_values(&features(&[(40, MAX_FEATURE), (41, -MAX_FEATURE)])),
+            Ok(())
+        );
+        for value in [1e19, -1e19, f32::MAX] {
+            let error = GraphError::FeatureTooLarge {
+                node: 1,
+                column: 40,
+            };
+            assert_eq!(check_values(&features(&[(40, value)])), Err(error));
+        }
+    }
+
+    #[test]
+    fn a_tensor_has_at_most_as_many_elements_as_xla_counts() {
+        let quarter = 65_536.0;
+        let at_most = [(21, quarter), (22, quarter), (23, quarter), (24, 32_768.0)];
+        assert_eq!(check_values(&features(&at_most)), Ok(()));
+        let too_large = Err(GraphError::TensorTooLarge { node: 1 });
+        assert_eq!(
+            check_values(&features(&[&at_most[..], &[(26, 2.0)]].concat())),
+            too_large
+        );
+        assert_eq!(
+            check_values(&features(&[(21, MAX_FEATURE), (22, MAX_FEATURE)])),
+            too_large
+        );
+        assert_eq!(
+            check_values(&features(&[(21, 0.0), (22, 1e18), (23, 100.0)])),
+            too_large
+        );
+        assert_eq!(
+            check_values(&features(&[(21, -MAX_FEATURE), (22, -MAX_FEATURE)])),
+            Ok(())
+        );
+    }
+    #[test]
+    fn flags_and_sizes_are_possible() {
+        let refused = |column, found: f32, what, expected| {
+            let found = found.to_string();
+            Err(GraphError::FeatureImpossible {
+                node: 1,
+                column,
+                found,
+                what,
+                expected,
+            })
+        };
+        assert_eq!(
+            check_values(&features(&[
+                (0, 1.0),
+                (13, 1.0),
+                (133, 1.0),
+                (22, -MAX_FEATURE)
+            ])),
+            Ok(())
+        );
+        for (column, value) in [(0, 2.0), (5, -1.0), (20, 0.5), (133, 3.0)] {
+            let expected = refused(column, value, "a flag", "0 or 1");
+            assert_eq!(check_values(&features(&[(column, value)])), expected);
+        }
+        for (column, value) in [(21, -8.0), (26, -1.0)] {
+            let expected = refused(column, value, "the size of a dimension", "at least 0");
+            assert_eq!(check_values(&features(&[(column, value)])), expected);
+        }
+    }
+
+    #[test]
+    fn parameters_and_constants_consume_nothing() {
+        let arrays = |edges| GraphArrays {
+            opcodes: vec![63, 24, 34],
+            features: vec![0.0; 3 * FEATURES],
+            sequence_lengths: None,
+            edges,
+        };
+        assert_eq!(check_range(&arrays(vec![[2, 0], [2, 1]])), Ok(()));
+        for (node, opcode) in [(0, "parameter"), (1, "constant")] {
+            let expected = GraphError::ReversedEdge {
+                edge: 0,
+                node,
+                producer: 2,
+                opcode,
+            };
+            assert_eq!(check_range(&arrays(vec![[node, 2]])), Err(expected));
+        }
+    }
 }

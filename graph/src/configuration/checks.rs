@@ -44,3 +44,8 @@ pub(super) fn check_count(
     }
     Ok(())
 }
+
+/// Converts a count of a batch, which limits keep far below `u32::MAX`.
+pub(super) fn to_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

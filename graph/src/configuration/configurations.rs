@@ -1,147 +1,207 @@
-use hlorank_proto::v1::config_batch::Configs;
+//! The kinds of configuration, listed once. What depends on the kind is asked of its folder.
 
-use super::{Configurations, RowFinder};
-use crate::{ConfigurationError, Graph, SegmentedGraph, Task};
+use std::ops::Deref;
 
-impl Configurations {
-    /// Starts finding the rows of the batch on a graph of its task and slots.
-    #[must_use]
-    pub fn into_rows(self, graph: &SegmentedGraph) -> Box<dyn RowFinder> {
-        self.into_batch().into_rows(graph)
-    }
+use super::{
+    batch::{Batch, FeatureRows, ReadBatch},
+    encoded_form::FormFacts,
+    feature_set::NodeFeatureBatch,
+    fusion::FusionBatch,
+    layout::LayoutBatch,
+    rows::RowFinder,
+    tile::TileBatch,
+};
+use crate::{ConfigurationError, Kind, Limits, Scope, SegmentedGraph, Task, program::row_bytes};
 
-    /// Number of configurations.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.batch().count()
-    }
-
-    /// Whether there are no configurations.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Number of columns of a node, if they are of a feature set.
-    #[must_use]
-    pub fn columns(&self) -> Option<usize> {
-        self.batch().columns()
-    }
-
-    /// The task that the configurations belong to.
-    #[must_use]
-    pub fn task(&self) -> Task {
-        self.batch().task()
-    }
-
-    /// Number of columns of a slot or node in a [row](Self::feature_row); 1 if its values mean the same.
-    #[must_use]
-    pub fn row_columns(&self) -> usize {
-        self.task().kind().row_columns(self.columns())
-    }
-
-    /// The row of one configuration in an npz file: the columns of one slot or node after the other.
-    #[must_use]
-    pub fn feature_row(&self, config: usize) -> Vec<f32> {
-        self.batch().feature_row(config)
-    }
-
-    /// Checks that XLA accepts the configurations for a graph of their task and slots: layouts list each dimension of a
-    /// tensor at most once, and no other; bounds of tiles are at least 1. Every choice of fusions is accepted, and every feature.
-    pub fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {
-        self.batch().check(graph)
-    }
-
-    /// Writes the wire form that takes the fewest bytes.
-    #[must_use]
-    pub fn to_smallest_form(&self) -> Configs {
-        self.batch().to_smallest_form()
-    }
-
-    /// Writes every wire form that can hold the batch; `configurable` holds the node of each slot.
-    #[must_use]
-    pub fn to_forms(&self, configurable: &[u32]) -> Vec<Configs> {
-        self.batch().to_forms(configurable)
-    }
-
-    /// Writes one configuration. Configurations of one graph have equal bytes if and only if they are equal.
-    #[must_use]
-    pub fn canonical(&self, config: usize) -> Vec<u8> {
-        self.batch().canonical(config)
-    }
+/// A wire form, among those of its kind.
+#[derive(Clone, Copy)]
+pub(super) struct WireForm {
+    pub(super) task: Task,
+    position: usize,
+    pub(super) facts: &'static FormFacts,
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::{collection::vec, prelude::*};
+/// Defines [`Configurations`] of these kinds. Each is named as its [`Task`] is.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident($batch:ty),)*) => {
+        /// A batch of configurations of one graph.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Configurations {
+            $($(#[$doc])* $kind($batch),)*
+        }
 
-    use super::*;
-    use crate::{
-        FusionBatch, LayoutBatchBuilder, LayoutEntry, Limits, NodeFeatureBatch, TileBatch,
-        TileConfiguration,
-    };
-
-    fn round_trip(configurations: &Configurations) -> Configurations {
-        let bytes: Vec<Vec<u8>> = (0..configurations.len())
-            .map(|each| configurations.canonical(each))
-            .collect();
-        let bytes = bytes.iter().map(Vec::as_slice);
-        Configurations::from_canonical(configurations.task(), bytes, &Limits::default()).unwrap()
-    }
-
-    proptest! {
-        #[test]
-        fn tiles_come_back(tiles in vec([vec(any::<i64>(), 0..4), vec(any::<i64>(), 0..4), vec(any::<i64>(), 0..4)], 1..6)) {
-            let mut batch = TileBatch::default();
-            for [kernel_bounds, output_bounds, input_bounds] in &tiles {
-                let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
-                batch.push(tile, &Limits::default()).unwrap();
+        impl Configurations {
+            /// The batch, whatever its kind.
+            #[must_use]
+            pub fn batch(&self) -> &(dyn Batch + 'static) {
+                match self {
+                    $(Self::$kind(batch) => batch,)*
+                }
             }
-            let all = Configurations::Tile(batch);
-            prop_assert_eq!(round_trip(&all), all);
-        }
 
-        #[test]
-        fn layouts_come_back(layouts in vec(vec(proptest::array::uniform3(0_u32..117_649), 3), 1..6)) {
-            let mut builder = LayoutBatchBuilder::new(3, Limits::default());
-            for layout in &layouts {
-                let entry = |numbers: &[u32; 3]| LayoutEntry::from_numbers(*numbers, String::new).unwrap();
-                builder.push(&layout.iter().map(entry).collect::<Vec<_>>()).unwrap();
+            /// Starts finding the rows of the batch on a graph of its task and slots.
+            #[must_use]
+            pub fn into_rows(self, graph: &SegmentedGraph) -> Box<dyn RowFinder> {
+                match self {
+                    $(Self::$kind(batch) => Box::new(batch).into_rows(graph),)*
+                }
             }
-            let all = Configurations::Layout(builder.build().unwrap());
-            prop_assert_eq!(round_trip(&all), all);
-        }
 
-        #[test]
-        fn fusions_come_back(fused in vec(vec(any::<bool>(), 11), 1..6)) {
-            let all = Configurations::Fusion(FusionBatch::from_bits(11, &fused, &Limits::default()).unwrap());
-            prop_assert_eq!(round_trip(&all), all);
-        }
+            /// Copies the configurations of these numbers, which must be below the length.
+            #[must_use]
+            pub fn select(&self, numbers: &[usize]) -> Self {
+                match self {
+                    $(Self::$kind(batch) => Self::$kind(batch.select(numbers)),)*
+                }
+            }
 
-        #[test]
-        fn columns_of_a_feature_set_come_back(rows in vec(vec(-9.0_f32..9.0, 6), 1..6)) {
-            let batch = NodeFeatureBatch::from_values([2, 3], &rows.concat(), &Limits::default()).unwrap();
-            let all = Configurations::FeatureSet(batch);
-            prop_assert_eq!(round_trip(&all), all);
-        }
-
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..40)) {
-            for task in Task::ALL {
-                let read = Configurations::from_canonical(task, [bytes.as_slice()], &Limits::default());
-                // A varint may have zeros at its end, so equal configurations are all that can be asked for.
-                if let Ok(read) = read {
-                    prop_assert_eq!(&round_trip(&read), &read);
+            /// Reads configurations of one graph that [`Self::canonical`] wrote, at least one.
+            pub fn from_canonical<'a>(
+                task: Task,
+                configs: impl IntoIterator<Item = &'a [u8]>,
+                limits: &Limits,
+            ) -> Result<Self, ConfigurationError> {
+                match task {
+                    $(Task::$kind => <$batch>::from_canonical(configs, limits).map(Self::$kind),)*
                 }
             }
         }
+
+        impl WireForm {
+            /// Returns the form with this field of a `ConfigBatch`, if there is one.
+            pub(super) fn of_field(number: u32) -> Option<Self> {
+                // Field numbers are unique among all kinds, because all forms are fields of one
+                // message.
+                $(if let Some(position) = position::<$batch>(number) {
+                    return Some(Self {
+                        task: Task::$kind,
+                        position,
+                        facts: &<$batch>::FORMS[position].facts,
+                    });
+                })*
+                None
+            }
+
+            /// Reads and checks the configurations of an encoded message; `configurable` holds the node of each slot.
+            pub(super) fn read(
+                &self,
+                message: &[u8],
+                configurable: &[u32],
+                limits: &Limits,
+            ) -> Result<Configurations, ConfigurationError> {
+                // The position is one of this kind, because only `of_field` makes forms.
+                match self.task {
+                    $(Task::$kind => {
+                        let form = &<$batch>::FORMS[self.position];
+                        (form.read)(message, configurable, limits).map(Configurations::$kind)
+                    })*
+                }
+            }
+        }
+
+        /// Starts reading the rows of an npz file with configurations of a task, for a graph with this many slots.
+        pub(crate) fn feature_rows(
+            task: Task,
+            slots: usize,
+            limits: Limits,
+        ) -> Box<dyn FeatureRows<Configurations>> {
+            match task {
+                $(Task::$kind => Box::new(OfKind {
+                    rows: <$batch>::feature_rows(slots, limits),
+                    kind: Configurations::$kind,
+                }),)*
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Layouts of the configurable nodes of a module.
+    Layout(LayoutBatch),
+    /// Tiles of a kernel.
+    Tile(TileBatch),
+    /// Fusions of a program.
+    Fusion(FusionBatch),
+    /// Columns of a feature set for every node.
+    FeatureSet(NodeFeatureBatch),
+}
+
+impl Deref for Configurations {
+    type Target = dyn Batch;
+
+    fn deref(&self) -> &Self::Target {
+        self.batch()
+    }
+}
+
+fn position<B: ReadBatch>(number: u32) -> Option<usize> {
+    B::FORMS.iter().position(|form| form.facts.number == number)
+}
+
+/// Rows whose batch becomes [`Configurations`].
+struct OfKind<B> {
+    rows: Box<dyn FeatureRows<B>>,
+    kind: fn(B) -> Configurations,
+}
+
+impl<B> FeatureRows<Configurations> for OfKind<B> {
+    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+        self.rows.push(row)
     }
 
-    #[test]
-    fn nothing_is_no_batch() {
-        for task in Task::ALL {
-            let read = Configurations::from_canonical(task, [], &Limits::default());
-            assert_eq!(read, Err(ConfigurationError::Empty));
+    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
+        self.rows.finish().map(self.kind)
+    }
+}
+
+/// The shape of an array of configurations in an npz file.
+impl Kind {
+    /// Number of columns of a slot or node in a row, given those of its feature set; 1 if the values of a row mean the same.
+    #[must_use]
+    pub fn row_columns(&self, of_set: Option<usize>) -> usize {
+        of_set.unwrap_or(self.width).max(1)
+    }
+
+    /// Number of values per configuration in an array of this shape, for a graph with this many slots; `None` if the array
+    /// has another shape.
+    pub(crate) fn row_length(&self, slots: usize, shape: &[usize]) -> Option<usize> {
+        match (self.scope, shape) {
+            (Scope::Kernel, [_, width]) if *width == self.width => Some(self.width),
+            (Scope::Nodes, [_, nodes, width]) if [*nodes, *width] == [slots, self.width] => {
+                Some(slots * self.width)
+            }
+            // The same values, with one axis for the tensors of an entry and one for their
+            // dimensions.
+            (Scope::Nodes, [_, nodes, tensors @ 3, dimensions @ 6])
+                if *nodes == slots && tensors.checked_mul(*dimensions) == Some(self.width) =>
+            {
+                Some(slots * self.width)
+            }
+            (Scope::Program, [_, bytes]) if *bytes == row_bytes(slots) => Some(*bytes),
+            (Scope::EveryNode, [_, nodes, width]) if *nodes == slots && *width > 0 => {
+                slots.checked_mul(*width)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the shape that the array must have, in words.
+    pub(crate) fn expected_shape(&self, slots: usize) -> String {
+        let width = self.width;
+        match self.scope {
+            Scope::Kernel => format!("[configurations, {width}]"),
+            Scope::Nodes => {
+                format!("[configurations, {slots}, {width}], because the graph has {slots} slots")
+            }
+            Scope::Program => {
+                format!(
+                    "[configurations, {}], because the graph has {slots} slots",
+                    row_bytes(slots)
+                )
+            }
+            Scope::EveryNode => {
+                format!("[configurations, {slots}, columns], because the graph has {slots} nodes")
+            }
         }
     }
 }

@@ -5,7 +5,10 @@ use bytes::Bytes;
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::Message as _;
 
-use super::{Configurations, encoded_form::EncodedSize, kinds::WireForm};
+use super::{
+    configurations::{Configurations, WireForm},
+    encoded_form::EncodedSize,
+};
 use crate::{
     ConfigurationError, Limits, Scope, Task,
     wire::{Fields, Payload, WireError},
@@ -100,19 +103,14 @@ impl EncodedBatch {
             });
         }
         if configurable.is_empty() {
-            expect_no_slots(task.kind().scope)?;
+            // All configurations would be equal, and the graph is more likely the wrong one.
+            match task.kind().scope {
+                Scope::Nodes => return Err(ConfigurationError::NothingToConfigure),
+                Scope::Program => return Err(ConfigurationError::NothingToFuse),
+                Scope::Kernel | Scope::EveryNode => {}
+            }
         }
         self.form.read(&self.message, configurable, limits)
-    }
-}
-
-/// Checks that a graph without slots can have configurations of its kind.
-fn expect_no_slots(scope: Scope) -> Result<(), ConfigurationError> {
-    match scope {
-        // All configurations would be equal, and the graph is more likely the wrong one.
-        Scope::Nodes => Err(ConfigurationError::NothingToConfigure),
-        Scope::Program => Err(ConfigurationError::NothingToFuse),
-        Scope::Kernel | Scope::EveryNode => Ok(()),
     }
 }
 

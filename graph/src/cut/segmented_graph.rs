@@ -1,9 +1,7 @@
 use std::sync::Arc;
 
 use super::{
-    cutter::Cutter,
-    occurrence::Occurrence,
-    pieces::connected_pieces,
+    cutter::{Cutter, Occurrence, connected_pieces},
     prune::{Pruned, prune},
 };
 use crate::{
@@ -83,21 +81,18 @@ impl SegmentedGraph {
             .flat_map(|piece| piece.chunks(max_segment_nodes));
         let occurrences = pace::in_steps(1, runs).map(|run| cutter.occurrence(run));
         let occurrences: Vec<Occurrence> = occurrences.collect();
-        uncut.with_segments(cutter.segments, occurrences)
-    }
-
-    fn with_segments(self, segments: Vec<Segment>, occurrences: Vec<Occurrence>) -> Self {
+        let segments = cutter.segments;
         let largest_segment = segments.iter().map(Segment::len).max();
         Self {
             summary: Summary {
                 segments: occurrences.len(),
                 distinct_segments: segments.len(),
                 largest_segment: largest_segment.unwrap_or(0),
-                ..self.summary
+                ..uncut.summary
             },
             segments,
             occurrences,
-            ..self
+            ..uncut
         }
     }
 
@@ -184,27 +179,25 @@ impl SegmentedGraph {
             Some(_) => MAX_KNOWN_BYTES,
             None => 0,
         };
+        let node = 1 + FEATURES * size_of::<f32>() + size_of::<SequenceLengths>();
+        let segment = |segment: &Segment| {
+            size_of::<Segment>()
+                + segment.len() * node
+                + size_of_val(&*segment.edges)
+                + size_of_val(&*segment.configurable)
+        };
+        let occurrence = |occurrence: &Occurrence| {
+            size_of::<Occurrence>()
+                + size_of_val(&*occurrence.slots)
+                + size_of_val(&*occurrence.nodes)
+        };
         size_of::<Self>()
             + self.whole.bytes()
-            + self.configurable.len() * size_of::<u32>()
-            + self.segments.iter().map(segment_bytes).sum::<usize>()
-            + self.occurrences.iter().map(occurrence_bytes).sum::<usize>()
+            + size_of_val(&*self.configurable)
+            + self.segments.iter().map(segment).sum::<usize>()
+            + self.occurrences.iter().map(occurrence).sum::<usize>()
             + kernels
     }
-}
-
-fn segment_bytes(segment: &Segment) -> usize {
-    let node = 1 + FEATURES * size_of::<f32>() + size_of::<SequenceLengths>();
-    size_of::<Segment>()
-        + segment.len() * node
-        + segment.edges.len() * size_of::<[u16; 2]>()
-        + segment.configurable.len() * size_of::<u16>()
-}
-
-fn occurrence_bytes(occurrence: &Occurrence) -> usize {
-    size_of::<Occurrence>()
-        + occurrence.slots.len() * size_of::<usize>()
-        + occurrence.nodes.len() * size_of::<u32>()
 }
 
 #[cfg(test)]

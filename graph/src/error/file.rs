@@ -1,5 +1,4 @@
-use super::found::Found;
-use super::{ConfigurationError, GraphError};
+use super::{ConfigurationError, Found, GraphError};
 
 /// The error of a file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,7 @@
-use super::{Found, FusionError, ModuleFault, TextError};
-use crate::{LimitKind, Limits, NamedSetError, Task, wire::WireError};
+use std::fmt;
+
+use super::{ModuleFault, TextError};
+use crate::{LimitKind, Limits, NamedSetError, Task, shortened, wire::WireError};
 
 /// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -149,7 +151,7 @@ pub enum GraphError {
         /// The part of the module, such as ``node 7 (`dot.3`, dot) of computation `main` ``.
         place: String,
         /// The rule that it breaks.
-        fault: Box<ModuleFault>,
+        fault: ModuleFault,
     },
     /// Two instructions with the same id.
     #[error(
@@ -175,8 +177,11 @@ pub enum GraphError {
         /// Name of the second computation.
         name: String,
     },
-    /// An operand id that belongs to no instruction.
-    #[error("node {node} has operand id {id}, which no instruction of the module has")]
+    /// An operand id that belongs to no instruction of the computation.
+    #[error(
+        "node {node} has operand id {id}, which no instruction of its computation has; values of other computations are \
+         parameters"
+    )]
     UnknownOperand {
         /// The consumer.
         node: u32,
@@ -346,5 +351,87 @@ impl From<WireError> for GraphError {
         Self::Encoding {
             detail: error.to_string(),
         }
+    }
+}
+
+/// The error of a module that is not prepared for the choice of fusions.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum FusionError {
+    /// No computation has the id of the entry computation.
+    #[error(
+        "the module has no entry computation; set entry_computation_id to the id of one, or mark it ENTRY"
+    )]
+    NoEntry,
+    /// A compiled module.
+    #[error(
+        "the module has a schedule, so it was compiled; send the module before fusion, without a schedule"
+    )]
+    Scheduled,
+    /// An instruction that only a module after fusion has.
+    #[error(
+        "node {node} (`{name}`) is a {opcode}; send the module before fusion, with the instructions of every fusion \
+         in the entry computation and every bitcast as reshape and transpose"
+    )]
+    NotPrepared {
+        /// The node.
+        node: u32,
+        /// Name of the instruction.
+        name: String,
+        /// `fusion` or `bitcast`.
+        opcode: String,
+    },
+    /// An array in another order than row-major.
+    #[error(
+        "node {node} (`{name}`) has the layout {{{minor_to_major}}}; make every array row-major, and express other \
+         orders as transpose"
+    )]
+    Layout {
+        /// The node.
+        node: u32,
+        /// Name of the instruction.
+        name: String,
+        /// Dimensions from most minor to most major, separated by commas.
+        minor_to_major: String,
+    },
+    /// An operand that does not stand before its user in the entry computation.
+    #[error(
+        "operand {operand} of node {node} is not an earlier instruction of the entry computation; sort the \
+         instructions so that operands stand before their users"
+    )]
+    OperandOrder {
+        /// The user.
+        node: u32,
+        /// The operand.
+        operand: u32,
+    },
+}
+
+impl FusionError {
+    pub(crate) fn layout(node: u32, name: &str, minor_to_major: &[i64]) -> Self {
+        let dimensions: Vec<String> = minor_to_major
+            .iter()
+            .take(16)
+            .map(ToString::to_string)
+            .collect();
+        Self::Layout {
+            node,
+            name: shortened(name),
+            minor_to_major: dimensions.join(","),
+        }
+    }
+}
+
+/// What a file or a field contains, if it is not read, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Name of the content, such as `a PDF document`.
+    pub name: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "this is {}; {}", self.name, self.advice)
     }
 }

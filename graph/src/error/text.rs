@@ -1,5 +1,3 @@
-use super::ModuleFault;
-
 /// The error of HLO text that is refused. [`GraphError::Text`](super::GraphError::Text) adds the position.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TextError {
@@ -114,9 +112,77 @@ pub enum TextError {
         /// Its opcode.
         opcode: String,
         /// The rule that it breaks.
-        fault: Box<ModuleFault>,
+        fault: ModuleFault,
     },
     /// Bytes that are not UTF-8.
     #[error("the bytes are not UTF-8")]
     NotUtf8,
+}
+
+/// A rule of XLA's verifier that an instruction or a computation breaks.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ModuleFault {
+    /// An instruction without a shape.
+    #[error("it has no shape")]
+    NoShape,
+    /// An element type that no version of XLA has.
+    #[error("its element type is {found}, which is none of xla.PrimitiveType")]
+    ElementType {
+        /// The number of the type.
+        found: i32,
+    },
+    /// A dimension of negative size.
+    #[error("dimension {dimension} of its shape has size {size}; a size is at least 0")]
+    NegativeSize {
+        /// The dimension.
+        dimension: usize,
+        /// Its size.
+        size: i64,
+    },
+    /// A layout that is not a permutation of the dimensions.
+    #[error("its layout {found:?} must list each of the {rank} dimensions of its shape once")]
+    Layout {
+        /// The start of the layout, from the most minor dimension.
+        found: Vec<i64>,
+        /// Number of dimensions.
+        rank: usize,
+    },
+    /// A tuple with dimensions, or an array with elements.
+    #[error(
+        "its shape is both an array with dimensions and a tuple with elements; it can be only one"
+    )]
+    ArrayAndTuple,
+    /// Too few operands.
+    #[error("it has {found} operands, but takes at least {least}")]
+    Operands {
+        /// The minimum.
+        least: usize,
+        /// The number.
+        found: usize,
+    },
+    /// A root that is not an instruction of the computation.
+    #[error("its root has id {id}, which none of its instructions has")]
+    NoRoot {
+        /// The id.
+        id: i64,
+    },
+    /// A computation without instructions.
+    #[error("it has no instructions; a computation has at least its root")]
+    NoInstructions,
+    /// Parameters that are not numbered from 0.
+    #[error(
+        "its {count} parameters have no number {missing}; they are numbered from 0, each number once"
+    )]
+    Parameters {
+        /// Number of parameters.
+        count: usize,
+        /// The first number that is missing.
+        missing: usize,
+    },
+    /// An entry computation that is not in the module.
+    #[error("its entry computation has id {id}, which no computation has")]
+    NoEntry {
+        /// The id.
+        id: i64,
+    },
 }

@@ -3,16 +3,14 @@
 //!
 //! All arithmetic is on `i64`, wraps on overflow, and is rounded to `f32` at the end.
 
-mod columns;
 mod instruction;
 mod named_set;
 mod pad;
-mod parameter;
 mod set;
 
+pub(crate) use instruction::parameter_row;
 pub(crate) use instruction::{aggregate, featurize};
 pub(crate) use named_set::is_set_name;
 pub use named_set::{NamedFeatureSet, NamedSetError};
 pub use pad::{Pad, SequenceLengths};
-pub(crate) use parameter::parameter_row;
 pub use set::{FEATURES, FeatureSet};

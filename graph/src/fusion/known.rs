@@ -7,8 +7,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use super::{
-    alike::Alike,
-    body::Body,
+    body::{Alike, Body},
     kernel::{Kernel, KernelLimits, KernelTooLarge},
 };
 use crate::{Digest, FusionProgram, Graph, Segment, pace};
@@ -142,35 +141,30 @@ impl Lookup<'_> {
         if body.members.len() >= limit {
             return Err(KernelTooLarge::Nodes { root, limit });
         }
-        self.mark_operands(root, &body, needed);
-        let signature = body.signature(root, self.program, self.graph, self.alike);
-        // A limit that the kernel exceeds is remembered as well, with the root that exceeded it
-        // first.
-        if let Some(outcome) = self.known.table().kernels.get(&*signature) {
-            return outcome.clone().map_err(|reason| reason.of_root(root));
-        }
-        let outcome = self.form(&body, root);
-        self.known
-            .table()
-            .add_kernel(signature.into(), outcome.clone());
-        pace::pause();
-        outcome
-    }
-
-    /// Marks what a root itself reads and does not compute.
-    fn mark_operands(&self, root: u32, body: &Body, needed: &mut [bool]) {
         let program = self.program;
         for &operand in program.operands(root) {
             if !body.has(operand) && !program.node(operand).is_scalar_constant {
                 needed[program.position(operand)] = true;
             }
         }
-    }
-
-    fn form(&self, body: &Body, root: u32) -> Outcome {
-        let kernel = self.program.kernel(&body.members, root, &self.limits)?;
-        let digest = kernel.segment(self.graph).digest;
-        Ok(Arc::new(KnownKernel { kernel, digest }))
+        let signature = body.signature(root, self.program, self.graph, self.alike);
+        // A limit that the kernel exceeds is remembered as well, with the root that exceeded it
+        // first.
+        if let Some(outcome) = self.known.table().kernels.get(&*signature) {
+            return outcome.clone().map_err(|reason| reason.of_root(root));
+        }
+        let kernel = program.kernel(&body.members, root, &self.limits);
+        let outcome = kernel.map(|kernel| {
+            let digest = kernel.segment(self.graph).digest;
+            Arc::new(KnownKernel { kernel, digest })
+        });
+        let bytes = outcome.as_ref().map_or(0, |known| known.bytes());
+        let mut table = self.known.table();
+        table.hold(size_of_val(&*signature) + size_of::<Outcome>() + bytes);
+        table.kernels.insert(signature.into(), outcome.clone());
+        drop(table);
+        pace::pause();
+        outcome
     }
 
     /// Returns what is fused into a root, and marks what that reads.
@@ -184,18 +178,14 @@ impl Lookup<'_> {
         let members = Body::members(self.program, &fused_operands, self.fused, most);
         let body = self.known.table().body(self.program, members);
         self.program.mark(&body.inputs, needed);
-        self.remember(fused_operands, &body);
-        body
-    }
-
-    /// Keeps a body for further roots with the same fused operands.
-    fn remember(&mut self, fused_operands: Vec<u32>, body: &Arc<Body>) {
+        // Further roots have the same fused operands.
         self.bytes += size_of_val(&*fused_operands) + body.bytes();
         if self.bytes > MAX_KNOWN_BYTES {
             self.bodies.clear();
             self.bytes = body.bytes();
         }
-        self.bodies.insert(fused_operands, Arc::clone(body));
+        self.bodies.insert(fused_operands, Arc::clone(&body));
+        body
     }
 }
 
@@ -211,12 +201,6 @@ impl Table {
         self.hold(size_of_val(&*members) + body.bytes());
         self.bodies.insert(members, Arc::clone(&body));
         body
-    }
-
-    fn add_kernel(&mut self, signature: Box<[u32]>, outcome: Outcome) {
-        let kernel = outcome.as_ref().map_or(0, |known| known.bytes());
-        self.hold(size_of_val(&*signature) + size_of::<Outcome>() + kernel);
-        self.kernels.insert(signature, outcome);
     }
 
     /// Counts bytes, and drops everything if there are too many.

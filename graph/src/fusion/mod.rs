@@ -5,13 +5,10 @@
 //! with everything that is fused into it. It has one output, so every choice of bits is valid.
 //! `graph/README.md` has the rules.
 
-mod alike;
 mod body;
 mod form;
 mod kernel;
 mod known;
-mod places;
-mod segment;
 
 pub use self::kernel::{Kernel, KernelLimits, KernelTooLarge};
 pub(crate) use self::known::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES};

@@ -3,6 +3,5 @@
 mod checked;
 mod feature_graph;
 mod message;
-mod of_module;
 
 pub use self::{checked::Graph, feature_graph::FeatureGraph};

@@ -1,11 +1,13 @@
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
-    computations::Computations,
     nodes::{Nodes, Origin},
-    verify::{check_instruction, check_parameters},
+    rules::{check_instruction, check_parameters},
 };
 use crate::{GraphError, Limits, ModuleFault, pace, shortened};
 
@@ -20,27 +22,54 @@ pub(crate) struct ModuleBuilder<'a, 'l> {
     pub(super) node_splits: Vec<usize>,
     pub(super) unknown_opcodes: BTreeMap<String, usize>,
     pub(super) computations: Computations,
+    /// Number of closed computations.
+    closed: usize,
     /// Whether no instruction has a name so far. XLA names every instruction, and every module has an entry. A module with
     /// neither only lists values for the featurizer, and no rules hold for it.
     pub(super) is_list: bool,
     /// The first rule that instructions without names break.
     pub(super) broken: Option<GraphError>,
-    /// Nodes that were read before their operands.
-    pub(super) unchecked: Vec<Unchecked>,
 }
 
-/// A node that was read before its operands, and the id of its computation.
-#[derive(Clone, Copy)]
-pub(super) struct Unchecked {
-    pub(super) node: usize,
-    pub(super) computation: i64,
+/// The computations of a module.
+#[derive(Debug, Default)]
+pub(crate) struct Computations {
+    /// Whether the module lists its instructions in the order of execution, as a compiled module does.
+    pub(crate) is_scheduled: bool,
+    /// Id of the entry computation, if the module names it.
+    pub(super) entry_id: Option<i64>,
+    /// In the order of the module.
+    pub(super) all: Vec<Computation>,
+    by_id: HashMap<i64, usize>,
+}
+
+/// A computation: the nodes that it has, and the id of its root instruction.
+#[derive(Debug)]
+pub(crate) struct Computation {
+    /// The start of its name, for messages. In full, it could take as much memory as the module.
+    pub(super) name: String,
+    pub(crate) root_id: i64,
+    /// Its nodes. The end is set when it closes.
+    pub(crate) nodes: Range<usize>,
+}
+
+impl Computations {
+    /// Returns the entry computation, which has id 0 unless the module names another.
+    pub(crate) fn entry(&self) -> Option<&Computation> {
+        self.get(self.entry_id.unwrap_or(0))
+    }
+
+    /// Returns the computation with this id.
+    pub(crate) fn get(&self, id: i64) -> Option<&Computation> {
+        self.by_id.get(&id).map(|&position| &self.all[position])
+    }
 }
 
 /// Returns the error of a computation that XLA would refuse.
 pub(super) fn invalid_computation(name: &str, fault: ModuleFault) -> GraphError {
     GraphError::InvalidModule {
         place: format!("computation `{}`", shortened(name)),
-        fault: Box::new(fault),
+        fault,
     }
 }
 
@@ -53,7 +82,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             node_splits: vec![0],
             unknown_opcodes: BTreeMap::new(),
             computations: Computations::default(),
-            unchecked: Vec::new(),
+            closed: 0,
             is_list: true,
             broken: None,
         }
@@ -70,25 +99,31 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
 
     /// Returns the number of closed computations.
     pub(crate) fn computations(&self) -> usize {
-        self.computations.len()
+        self.closed
     }
 
     /// Opens a computation, to which the nodes that follow belong.
     pub(crate) fn begin(&mut self, name: &str, id: i64, root_id: i64) -> Result<(), GraphError> {
         self.check_computations()?;
-        if self.computations.begin(name, id, root_id, self.nodes.len()) {
-            Ok(())
-        } else {
-            Err(GraphError::DuplicateComputation {
+        let Computations { all, by_id, .. } = &mut self.computations;
+        if by_id.insert(id, all.len()).is_some() {
+            return Err(GraphError::DuplicateComputation {
                 id,
                 name: shortened(name),
-            })
+            });
         }
+        let start = self.nodes.len();
+        all.push(Computation {
+            name: shortened(name),
+            root_id,
+            nodes: start..start,
+        });
+        Ok(())
     }
 
     /// Checks that the limits allow one more computation.
     pub(crate) fn check_computations(&self) -> Result<(), GraphError> {
-        if self.computations.len() < self.limits.nodes {
+        if self.closed < self.limits.nodes {
             Ok(())
         } else {
             Err(GraphError::too_many_computations(self.limits))
@@ -103,7 +138,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         let checked = self.check_computation();
         let checked = checked.map_err(|fault| invalid_computation(name, fault));
         self.refuse_unless_list(checked)?;
-        self.computations.end();
+        self.closed += 1;
         Ok(())
     }
 
@@ -120,7 +155,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
 
     /// Checks the computation that is open. One without instructions is reported at the end, if the module has others.
     fn check_computation(&mut self) -> Result<(), ModuleFault> {
-        let Some(open) = self.computations.open() else {
+        let Some(open) = self.computations.all.last_mut() else {
             return Ok(());
         };
         open.nodes.end = self.nodes.len();
@@ -129,14 +164,10 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         }
         // An id names one node of the whole module, which need not be in this computation.
         let root = self.nodes_by_id.get(&open.root_id);
-        open.root = root
-            .map(|&node| node as usize)
-            .filter(|root| open.nodes.contains(root));
-        if open.root.is_none() {
+        if root.is_none_or(|&root| !open.nodes.contains(&(root as usize))) {
             return Err(ModuleFault::NoRoot { id: open.root_id });
         }
-        open.parameters = check_parameters(self.nodes.parameters(open.nodes.clone()))?;
-        Ok(())
+        check_parameters(self.nodes.parameter_numbers(open.nodes.clone()))
     }
 
     /// Makes the computation with this id the entry of the module, whether it is read already or not.
@@ -158,87 +189,33 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     ) -> Result<(), GraphError> {
         pace::pause();
         self.register(instruction.id, &instruction.name)?;
-        self.check_edges(instruction)?;
+        let references = instruction.operand_ids.len() + instruction.called_computation_ids.len();
+        if self.nodes.references() + references > self.limits.edges {
+            return Err(GraphError::too_many_edges(self.limits));
+        }
         let opcode = self.nodes.push(instruction, is_root, origin);
         if opcode == 0 {
             self.count_unknown(&instruction.opcode);
         }
-        self.note_name(&instruction.name)?;
-        let node = self.nodes.len() - 1;
-        let checked = self.check(instruction, opcode, node);
-        let checked = checked.map_err(|fault| self.invalid(node, instruction, fault));
+        // The first name shows that the module is no list of values, so the error that was kept
+        // counts.
+        self.is_list &= instruction.name.is_empty();
+        if let Some(broken) = self.broken.take_if(|_| !self.is_list) {
+            return Err(broken);
+        }
+        let checked = check_instruction(instruction, opcode);
+        let checked = checked.map_err(|fault| self.invalid(instruction, fault));
         self.refuse_unless_list(checked)
     }
 
-    /// Checks that the limits allow the references of one more instruction.
-    fn check_edges(&self, instruction: &HloInstructionProto) -> Result<(), GraphError> {
-        let references = instruction.operand_ids.len() + instruction.called_computation_ids.len();
-        if self.nodes.references.count() + references > self.limits.edges {
-            return Err(GraphError::too_many_edges(self.limits));
-        }
-        Ok(())
-    }
-
-    /// Notes whether an instruction has a name. The first name shows that the module is no list of
-    /// values, so the error that was kept counts.
-    fn note_name(&mut self, name: &str) -> Result<(), GraphError> {
-        self.is_list &= name.is_empty();
-        let is_list = self.is_list;
-        self.broken.take_if(|_| !is_list).map_or(Ok(()), Err)
-    }
-
-    /// Checks the last instruction. If an operand is read later, checks that depend on operands wait for the end.
-    fn check(
-        &mut self,
-        instruction: &HloInstructionProto,
-        opcode: u8,
-        node: usize,
-    ) -> Result<(), ModuleFault> {
-        let are_known = self.resolve_operands(node, &instruction.operand_ids)?;
-        if !are_known && let Some(computation) = self.computations.open_id() {
-            self.unchecked.push(Unchecked { node, computation });
-        }
-        let operands = are_known.then(|| self.nodes.references.operand_nodes(node));
-        check_instruction(instruction, opcode, operands, &self.nodes.shapes)
-    }
-
-    /// Resolves the operands of a node that were read before it. Returns whether these are all of
-    /// them.
-    fn resolve_operands(&mut self, node: usize, ids: &[i64]) -> Result<bool, ModuleFault> {
-        // The nodes of the open computation are the last ones, so a node before its start belongs
-        // to another.
-        let start = self.computations.open().map_or(0, |open| open.nodes.start);
-        let resolved = self.nodes.references.operand_nodes_mut(node);
-        let mut are_known = true;
-        for (position, (operand, id)) in resolved.iter_mut().zip(ids).enumerate() {
-            match self.nodes_by_id.get(id) {
-                Some(&found) if (found as usize) < start => {
-                    return Err(ModuleFault::OtherComputation { operand: position });
-                }
-                Some(&found) => *operand = found,
-                None => are_known = false,
-            }
-        }
-        Ok(are_known)
-    }
-
-    /// Returns the error of a node that XLA would refuse.
-    pub(super) fn invalid(
-        &self,
-        node: usize,
-        instruction: &HloInstructionProto,
-        fault: ModuleFault,
-    ) -> GraphError {
+    /// Returns the error of the last node, which XLA would refuse.
+    fn invalid(&self, instruction: &HloInstructionProto, fault: ModuleFault) -> GraphError {
+        let node = self.nodes.len() - 1;
         let [name, opcode] = [&instruction.name, &instruction.opcode].map(|name| shortened(name));
-        let computation = self
-            .computations
-            .of_node(node)
-            .map_or("", |computation| &computation.name);
+        let computation = self.computations.all.last();
+        let computation = computation.map_or("", |computation| &computation.name);
         let place = format!("node {node} (`{name}`, {opcode}) of computation `{computation}`");
-        GraphError::InvalidModule {
-            place,
-            fault: Box::new(fault),
-        }
+        GraphError::InvalidModule { place, fault }
     }
 
     /// Adds a copy of a node that is featurized already.

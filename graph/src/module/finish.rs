@@ -1,12 +1,8 @@
 //! The end of reading a module: references become edges, and checks that waited are made.
 
-use hlorank_proto::xla::HloInstructionProto;
-
 use super::{
-    builder::{ModuleBuilder, Unchecked, invalid_computation},
+    builder::{ModuleBuilder, invalid_computation},
     hlo_module::HloModule,
-    references::UNRESOLVED,
-    verify::{check_calls, check_instruction},
 };
 use crate::{GraphError, ModuleFault, pace};
 
@@ -25,12 +21,8 @@ impl<'a> ModuleBuilder<'a, '_> {
         if let Some(broken) = self.broken.take().filter(|_| has_rules) {
             return Err(broken);
         }
-        // References are resolved first, because the checks rely on operands and callees that
-        // exist.
-        let edges = self.edges()?;
+        let edges = self.edges(has_rules)?;
         if has_rules {
-            self.check_operands_behind()?;
-            self.check_calls()?;
             self.check_entry()?;
         }
         let mut arrays = self.nodes.take_arrays();
@@ -45,56 +37,9 @@ impl<'a> ModuleBuilder<'a, '_> {
         })
     }
 
-    /// Checks the instructions that were read before their operands. All operands exist.
-    fn check_operands_behind(&self) -> Result<(), GraphError> {
-        for &Unchecked { node, computation } in &self.unchecked {
-            pace::pause();
-            // Only the few instructions that wait are decoded again; keeping them would take more
-            // memory.
-            let Some(instruction) = self.nodes.origins[node].instruction() else {
-                continue;
-            };
-            self.check_within(computation, node, &instruction)?;
-        }
-        Ok(())
-    }
-
-    /// Checks an instruction with its operands, which must be in its computation.
-    fn check_within(
-        &self,
-        computation: i64,
-        node: usize,
-        instruction: &HloInstructionProto,
-    ) -> Result<(), GraphError> {
-        let operands = self.operand_nodes(node)?;
-        let computation = self.computations.get(computation);
-        let nodes = computation.map_or(0..0, |computation| computation.nodes.clone());
-        let is_outside = |&operand: &u32| !nodes.contains(&(operand as usize));
-        let opcode = self.nodes.opcode(node);
-        let checked = match operands.iter().position(is_outside) {
-            Some(operand) => Err(ModuleFault::OtherComputation { operand }),
-            None => check_instruction(instruction, opcode, Some(&operands), &self.nodes.shapes),
-        };
-        checked.map_err(|fault| self.invalid(node, instruction, fault))
-    }
-
-    /// Checks what nodes pass to the computations that they call. All of these are complete only at
-    /// the end.
-    fn check_calls(&self) -> Result<(), GraphError> {
-        let calls = |&node: &usize| !self.nodes.references.callees(node).is_empty();
-        for node in (0..self.nodes.len()).filter(calls) {
-            pace::pause();
-            let operands = self.operand_nodes(node)?;
-            check_calls(node, &operands, &self.nodes, &self.computations).map_err(|fault| {
-                let instruction = self.nodes.origins[node].instruction().unwrap_or_default();
-                self.invalid(node, &instruction, fault)
-            })?;
-        }
-        Ok(())
-    }
-
     fn check_entry(&self) -> Result<(), GraphError> {
-        if let Some(empty) = self.computations.empty() {
+        let mut computations = self.computations.all.iter();
+        if let Some(empty) = computations.find(|computation| computation.nodes.is_empty()) {
             let fault = ModuleFault::NoInstructions;
             return Err(invalid_computation(&empty.name, fault));
         }
@@ -104,56 +49,42 @@ impl<'a> ModuleBuilder<'a, '_> {
                 let fault = ModuleFault::NoEntry { id };
                 Err(GraphError::InvalidModule {
                     place: "the module".to_owned(),
-                    fault: Box::new(fault),
+                    fault,
                 })
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns the nodes of the operands of a node, in order.
-    fn operand_nodes(&self, node: usize) -> Result<Vec<u32>, GraphError> {
-        let number = u32::try_from(node).unwrap_or(u32::MAX);
-        let operands = self.nodes.references.resolved(node);
-        operands
-            .map(|(id, operand)| self.operand(number, id, operand))
-            .collect()
-    }
-
-    /// Returns the edges to operands and to the roots of callees, sorted and without duplicates.
-    fn edges(&self) -> Result<Vec<[u32; 2]>, GraphError> {
-        let references = &self.nodes.references;
-        let mut edges = Vec::with_capacity(references.count());
-        for (position, node) in pace::in_steps(64, (0..self.nodes.len()).zip(0..)) {
-            let first = edges.len();
-            for (id, operand) in references.resolved(position) {
-                edges.push([node, self.operand(node, id, operand)?]);
+    /// Returns the edges to operands and to the roots of callees, sorted and without duplicates. The operands of a node must
+    /// be in its computation, unless the module only lists values.
+    fn edges(&self, has_rules: bool) -> Result<Vec<[u32; 2]>, GraphError> {
+        let mut edges = Vec::with_capacity(self.nodes.references());
+        for computation in &self.computations.all {
+            for position in computation.nodes.clone() {
+                pace::pause();
+                let node = u32::try_from(position).unwrap_or(u32::MAX);
+                let first = edges.len();
+                for &id in self.nodes.operands(position) {
+                    let operand = self.nodes_by_id.get(&id).copied();
+                    let operand = operand.filter(|&operand| {
+                        !has_rules || computation.nodes.contains(&(operand as usize))
+                    });
+                    edges.push([
+                        node,
+                        operand.ok_or(GraphError::UnknownOperand { node, id })?,
+                    ]);
+                }
+                for &id in self.nodes.callees(position) {
+                    let called = self.computations.get(id);
+                    let root = called.and_then(|called| self.nodes_by_id.get(&called.root_id));
+                    edges.push([node, *root.ok_or(GraphError::UnknownCallee { node, id })?]);
+                }
+                // Nodes ascend, so sorting the edges of each node sorts all of them.
+                edges[first..].sort_unstable();
             }
-            for &id in references.callees(position) {
-                edges.push([node, self.callee_root(node, id)?]);
-            }
-            // Nodes ascend, so sorting the edges of each node sorts all of them.
-            edges[first..].sort_unstable();
         }
         edges.dedup();
         Ok(edges)
-    }
-
-    /// Returns the node of an operand, which is looked up if it was not known when its user was read.
-    fn operand(&self, node: u32, id: i64, resolved: u32) -> Result<u32, GraphError> {
-        if resolved != UNRESOLVED {
-            return Ok(resolved);
-        }
-        self.nodes_by_id
-            .get(&id)
-            .copied()
-            .ok_or(GraphError::UnknownOperand { node, id })
-    }
-
-    /// Returns the node of the root of a computation that a node calls.
-    fn callee_root(&self, node: u32, id: i64) -> Result<u32, GraphError> {
-        let computation = self.computations.get(id);
-        let root = computation.and_then(|called| self.nodes_by_id.get(&called.root_id));
-        root.copied().ok_or(GraphError::UnknownCallee { node, id })
     }
 }

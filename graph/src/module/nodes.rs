@@ -3,10 +3,6 @@ use std::{ops::Range, sync::Arc};
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
-use super::{
-    references::References,
-    shapes::{Shapes, shape_of},
-};
 use crate::{
     FEATURES, GraphArrays, SequenceLengths,
     features::featurize,
@@ -58,8 +54,11 @@ pub(crate) struct Nodes<'a> {
     /// Rank of each node's output.
     pub(crate) ranks: Vec<u32>,
     pub(crate) origins: Vec<Origin<'a>>,
-    pub(crate) references: References,
-    pub(crate) shapes: Shapes,
+    /// Ids of the operands and of the called computations of all instructions. A list for each would take several times
+    /// the memory of its few ids.
+    references: Vec<i64>,
+    /// Ends of the operands and of the callees of each instruction in `references`.
+    ends: Vec<[usize; 2]>,
 }
 
 impl<'a> Nodes<'a> {
@@ -86,11 +85,10 @@ impl<'a> Nodes<'a> {
         let rank = shape.map_or(0, |shape| shape.dimensions.len());
         self.ranks.push(u32::try_from(rank).unwrap_or(u32::MAX));
         self.origins.push(origin);
-        self.references.push(
+        self.refer(
             &instruction.operand_ids,
             &instruction.called_computation_ids,
         );
-        self.shapes.push(shape_of(instruction));
         opcode
     }
 
@@ -102,36 +100,44 @@ impl<'a> Nodes<'a> {
         self.lengths.push(others.lengths[node]);
         self.ranks.push(others.ranks[node]);
         self.origins.push(others.origins[node].clone());
-        let references = &others.references;
-        self.references
-            .push(references.operands(node), references.callees(node));
-        if let Some(shape) = others.shapes.get(node) {
-            self.shapes.push(shape);
-        }
+        self.refer(others.operands(node), others.callees(node));
     }
 
-    /// Returns the opcode of a node.
-    pub(super) fn opcode(&self, node: usize) -> u8 {
-        self.opcodes[node]
+    /// Adds the references of the next instruction.
+    fn refer(&mut self, operands: &[i64], callees: &[i64]) {
+        self.references.extend_from_slice(operands);
+        let operands_end = self.references.len();
+        self.references.extend_from_slice(callees);
+        self.ends.push([operands_end, self.references.len()]);
     }
 
-    /// Returns the numbers of the parameters among some nodes, and these nodes.
-    pub(super) fn parameters(&self, nodes: Range<usize>) -> Vec<(i64, u32)> {
-        let numbered = nodes.filter_map(|node| {
-            let number = self.parameter_number(node)?;
-            Some((number, u32::try_from(node).unwrap_or(u32::MAX)))
-        });
-        numbered.collect()
+    /// Returns the number of references of all instructions.
+    pub(super) fn references(&self) -> usize {
+        self.references.len()
     }
 
-    /// Returns the number of a node, if it is a parameter. Nodes are too few for the number to be rounded.
+    /// Returns the ids of the operands of an instruction, in order.
+    pub(crate) fn operands(&self, node: usize) -> &[i64] {
+        let start = node.checked_sub(1).map_or(0, |before| self.ends[before][1]);
+        &self.references[start..self.ends[node][0]]
+    }
+
+    /// Returns the ids of the computations that an instruction calls.
+    pub(crate) fn callees(&self, node: usize) -> &[i64] {
+        let [operands_end, callees_end] = self.ends[node];
+        &self.references[operands_end..callees_end]
+    }
+
+    /// Returns the numbers of the parameters among some nodes. Nodes are too few for a number to be rounded.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a feature of a parameter number is a whole number"
     )]
-    fn parameter_number(&self, node: usize) -> Option<i64> {
-        (self.opcodes[node] == PARAMETER)
-            .then(|| self.features[node * FEATURES + PARAMETER_NUMBER] as i64)
+    pub(super) fn parameter_numbers(&self, nodes: Range<usize>) -> Vec<i64> {
+        nodes
+            .filter(|&node| self.opcodes[node] == PARAMETER)
+            .map(|node| self.features[node * FEATURES + PARAMETER_NUMBER] as i64)
+            .collect()
     }
 
     /// Makes a node the root of its computation.

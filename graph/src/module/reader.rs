@@ -95,7 +95,7 @@ impl<'a> Reader<'a, '_> {
             .map_while(Result::ok)
             .map(|field| match field {
                 // One byte more for each message, so that many empty ones count.
-                (3 | 14..=17 | 20 | 21 | 30 | 36 | 38 | 86, Payload::Bytes(message)) => {
+                (3 | 14..=17 | 20 | 21 | 30 | 36 | 38, Payload::Bytes(message)) => {
                     message.len() + 1
                 }
                 // Lists of numbers need not be packed.

@@ -6,11 +6,11 @@ use std::{
 use npyz::npz::file_name_from_array_name;
 use zip::{ZipArchive, read::ZipFile, result::ZipError};
 
-use super::{element::Element, npy::Npy};
+use super::npy::{Npy, Number};
 use crate::{ConfigurationError, FileError};
 
 /// The name of an axis, and its size unless any is allowed.
-pub(super) type Axis<'a> = (&'a str, Option<usize>);
+type Axis<'a> = (&'a str, Option<usize>);
 
 type Entry<'a> = Take<ZipFile<'a, Cursor<Vec<u8>>>>;
 
@@ -18,6 +18,8 @@ type Entry<'a> = Take<ZipFile<'a, Cursor<Vec<u8>>>>;
 pub(super) struct Arrays {
     path: String,
     archive: ZipArchive<Cursor<Vec<u8>>>,
+    /// What precedes the names of arrays in the archive.
+    pub(super) prefix: String,
 }
 
 impl Arrays {
@@ -26,12 +28,19 @@ impl Arrays {
     pub(super) fn of(path: &Path, bytes: Vec<u8>, limit: u64) -> Result<Self, FileError> {
         let path = path.display().to_string();
         let opened = ZipArchive::new(Cursor::new(bytes)).and_then(|mut archive| {
-            let found = claimed_bytes(&mut archive)?;
+            // A raw entry has its size from the directory of the archive, so nothing is
+            // decompressed for it.
+            let sizes = (0..archive.len()).map(|entry| Ok(archive.by_index_raw(entry)?.size()));
+            let found: u64 = sizes.sum::<Result<_, ZipError>>()?;
             Ok((archive, found))
         });
         match opened {
             Ok((_, found)) if found > limit => Err(FileError::TooLarge { path, found, limit }),
-            Ok((archive, _)) => Ok(Self { path, archive }),
+            Ok((archive, _)) => Ok(Self {
+                path,
+                archive,
+                prefix: String::new(),
+            }),
             Err(error) => Err(FileError::Io {
                 path,
                 source: error.into(),
@@ -54,7 +63,8 @@ impl Arrays {
 
     /// Returns the file of an array: with `.npy`, as numpy names it, or without, which numpy reads too.
     fn file_name(&self, array: &str) -> Option<String> {
-        let names = [file_name_from_array_name(array), array.to_owned()];
+        let array = format!("{}{array}", self.prefix);
+        let names = [file_name_from_array_name(&array), array];
         names
             .into_iter()
             .find(|name| self.archive.index_for_name(name).is_some())
@@ -63,7 +73,7 @@ impl Arrays {
     pub(super) fn error(&self, array: &str, detail: &impl ToString) -> FileError {
         FileError::Array {
             path: self.path.clone(),
-            array: array.to_owned(),
+            array: format!("{}{array}", self.prefix),
             detail: detail.to_string(),
         }
     }
@@ -76,20 +86,38 @@ impl Arrays {
         }
     }
 
-    /// Reads at most `limit` integers of any type. `TGraph` stores them as f64.
-    pub(super) fn integers(&mut self, name: &str, limit: usize) -> Result<Vec<i64>, FileError> {
-        self.visit(name, |array| {
-            collected(array.at_most(limit)?, Element::integer)
+    /// Reads at most `limit` integers of any type that fit `T`. `TGraph` stores them as f64.
+    pub(super) fn integers<T: TryFrom<i64>>(
+        &mut self,
+        name: &str,
+        limit: usize,
+    ) -> Result<Vec<T>, FileError> {
+        self.collect(name, limit, |number| {
+            let value = number.integer()?;
+            T::try_from(value).map_err(|_| format!("value {value} is out of range"))
         })
     }
 
-    /// Reads at most `limit` bytes.
-    pub(super) fn bytes(&mut self, name: &str, limit: usize) -> Result<Vec<u8>, FileError> {
-        let byte = |element: Element, bytes| {
-            let value = element.integer(bytes)?;
-            u8::try_from(value).map_err(|_| format!("value {value} is not a byte"))
-        };
-        self.visit(name, |array| collected(array.at_most(limit)?, byte))
+    /// Reads at most `limit` numbers as f32.
+    pub(super) fn floats(&mut self, name: &str, limit: usize) -> Result<Vec<f32>, FileError> {
+        self.collect(name, limit, |number| Ok(number.float()))
+    }
+
+    /// Collects at most `limit` numbers. Memory grows with what is read, and not with what the header claims.
+    fn collect<T>(
+        &mut self,
+        name: &str,
+        limit: usize,
+        convert: impl Fn(Number) -> Result<T, String>,
+    ) -> Result<Vec<T>, FileError> {
+        self.visit(name, |array| {
+            let mut numbers = Vec::new();
+            array.at_most(limit)?.visit(|number| {
+                numbers.push(convert(number)?);
+                Ok(())
+            })?;
+            Ok(numbers)
+        })
     }
 
     /// Checks the shape of an array. `None` stands for any size; errors name the axes.
@@ -100,12 +128,21 @@ impl Arrays {
     ) -> Result<(), FileError> {
         self.visit(name, |array| {
             let shape = array.shape();
-            if fits(shape, expected) {
+            let fits = shape.len() == expected.len()
+                && shape
+                    .iter()
+                    .zip(expected)
+                    .all(|(size, (_, expected))| expected.is_none_or(|expected| *size == expected));
+            if fits {
                 return Ok(());
             }
+            let axis = |(name, size): &Axis<'_>| {
+                size.map_or_else(|| (*name).to_owned(), |size| size.to_string())
+            };
+            let axes: Vec<String> = expected.iter().map(axis).collect();
             Err(format!(
                 "has shape {shape:?}, expected [{}]",
-                names_and_sizes(expected)
+                axes.join(", ")
             ))
         })
     }
@@ -113,11 +150,6 @@ impl Arrays {
     /// Returns the shape of an array.
     pub(super) fn shape(&mut self, name: &str) -> Result<Vec<usize>, FileError> {
         self.visit(name, |array| Ok(array.shape().to_vec()))
-    }
-
-    /// Reads at most `limit` numbers as f32.
-    pub(super) fn floats(&mut self, name: &str, limit: usize) -> Result<Vec<f32>, FileError> {
-        self.visit(name, |array| collected(array.at_most(limit)?, float))
     }
 
     /// Reads numbers as f32, row by row, so that a large array in row-major order is never in memory as a whole.
@@ -134,8 +166,8 @@ impl Arrays {
         let visited = self.visit(name, |array| {
             let length = row_length(array.shape())?;
             let mut row = Vec::with_capacity(length);
-            array.visit(float, |value| {
-                row.push(value);
+            array.visit(|number| {
+                row.push(number.float());
                 if row.len() == length {
                     take(&row).map_err(|error| refused.insert(error).to_string())?;
                     row.clear();
@@ -167,46 +199,4 @@ impl Arrays {
         };
         visited.map_err(|detail| self.error(name, &detail))
     }
-}
-
-/// Returns the bytes that the files of an archive claim to have when they are decompressed.
-fn claimed_bytes(archive: &mut ZipArchive<Cursor<Vec<u8>>>) -> Result<u64, ZipError> {
-    // A raw entry has its size from the directory of the archive, so nothing is decompressed for
-    // it.
-    (0..archive.len())
-        .map(|entry| Ok(archive.by_index_raw(entry)?.size()))
-        .sum()
-}
-
-fn fits(shape: &[usize], expected: &[Axis<'_>]) -> bool {
-    let fits = |(size, (_, expected)): (&usize, &Axis<'_>)| {
-        expected.is_none_or(|expected| *size == expected)
-    };
-    shape.len() == expected.len() && shape.iter().zip(expected).all(fits)
-}
-
-/// Returns the sizes of axes, and the names of those that may have any.
-fn names_and_sizes(axes: &[Axis<'_>]) -> String {
-    let shown =
-        |(name, size): &Axis<'_>| size.map_or_else(|| (*name).to_owned(), |size| size.to_string());
-    axes.iter().map(shown).collect::<Vec<_>>().join(", ")
-}
-
-/// Collects the numbers of an array. Memory grows with what is read, and not with what the header claims.
-fn collected<T: Copy>(
-    array: Npy<Entry<'_>>,
-    convert: impl Fn(Element, [u8; 8]) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
-    let mut numbers = Vec::new();
-    array.visit(convert, |number| {
-        numbers.push(number);
-        Ok(())
-    })?;
-    Ok(numbers)
-}
-
-/// Returns a number as f32, which arrays of graphs check for being finite.
-#[expect(clippy::unnecessary_wraps, reason = "as other conversions")]
-fn float(element: Element, bytes: [u8; 8]) -> Result<f32, String> {
-    Ok(element.float(bytes))
 }

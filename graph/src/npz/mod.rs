@@ -1,7 +1,6 @@
 //! `TpuGraphs`' npz files (spec §7): graphs, configurations and run times as arrays.
 
 mod array;
-mod element;
 mod npy;
 mod read;
 mod section;

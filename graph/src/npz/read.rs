@@ -48,7 +48,7 @@ pub fn read_exported(path: &Path, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, Fil
     if !arrays.has(EXPORTED) {
         return Ok(None);
     }
-    arrays.bytes(EXPORTED, MAX_EXPORTED).map(Some)
+    arrays.integers(EXPORTED, MAX_EXPORTED).map(Some)
 }
 
 /// Reads the bytes of `golden.npz` of an artifact, whose arrays may have 64 MiB. Each case `0/`, `1/` … holds the arrays of
@@ -61,30 +61,26 @@ pub fn read_golden_cases(
 ) -> Result<Vec<GoldenCase>, FileError> {
     let mut arrays = Arrays::of(path, bytes, MAX_GOLDEN_BYTES)?;
     let mut cases = Vec::new();
-    while has_case(&arrays, cases.len()) {
-        let prefix = format!("{}/", cases.len());
-        cases.push(golden_case(Section::new(&mut arrays, prefix, limits))?);
+    loop {
+        arrays.prefix = format!("{}/", cases.len());
+        // One array of each kind of graph.
+        if !["node_feat", MODULE, FEATURE_SET]
+            .iter()
+            .any(|array| arrays.has(array))
+        {
+            return Ok(cases);
+        }
+        let mut case = Section::new(&mut arrays, limits);
+        let task = case.task().ok_or_else(|| case.no_configurations())?;
+        let graph = case.graph(task)?;
+        let configurations = case.configurations(&graph)?;
+        let scores = case.scores(configurations.len())?;
+        cases.push(GoldenCase {
+            graph,
+            configurations,
+            scores,
+        });
     }
-    Ok(cases)
-}
-
-fn has_case(arrays: &Arrays, case: usize) -> bool {
-    // One array of each kind of graph.
-    ["node_feat", MODULE, FEATURE_SET]
-        .iter()
-        .any(|array| arrays.has(&format!("{case}/{array}")))
-}
-
-fn golden_case(mut case: Section<'_>) -> Result<GoldenCase, FileError> {
-    let task = case.task().ok_or_else(|| case.no_configurations())?;
-    let graph = case.graph(task)?;
-    let configurations = case.configurations(&graph)?;
-    let scores = case.scores(configurations.len())?;
-    Ok(GoldenCase {
-        graph,
-        configurations,
-        scores,
-    })
 }
 
 /// Reads an npz file of `TpuGraphs` or of a feature set. `bare_task` is the task of a file without configurations.
@@ -97,22 +93,17 @@ pub(crate) fn read_npz(
     // A file of the user's own may have any size; each array is bounded by the limits when it is
     // read.
     let mut arrays = Arrays::of(path, bytes, u64::MAX)?;
-    check_format(&arrays)?;
-    let mut section = Section::new(&mut arrays, String::new(), limits);
+    // Many other files are zip archives, too.
+    if !GRAPH_ARRAYS.iter().any(|array| arrays.has(array)) {
+        let path = arrays.path().to_owned();
+        let found = name_of_zip(&arrays.files());
+        return Err(FileError::UnknownFormat { path, found });
+    }
+    let mut section = Section::new(&mut arrays, limits);
     let kind = section
         .task()
         .map_or(FileKind::FeatureNpz, FileKind::ConfigurationNpz);
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let measured = section.measured_graph(name.into_owned(), bare_task)?;
     Ok((kind, measured))
-}
-
-/// Checks that an archive has an array of a graph. Many other files are zip archives, too.
-fn check_format(arrays: &Arrays) -> Result<(), FileError> {
-    if GRAPH_ARRAYS.iter().any(|array| arrays.has(array)) {
-        return Ok(());
-    }
-    let path = arrays.path().to_owned();
-    let found = name_of_zip(&arrays.files());
-    Err(FileError::UnknownFormat { path, found })
 }

@@ -1,4 +1,4 @@
-use super::array::{Arrays, Axis};
+use super::array::Arrays;
 use crate::{
     Configurations, FEATURES, FeatureGraph, FileError, Graph, GraphArrays, GraphError, GraphSource,
     HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task, configuration::feature_rows,
@@ -19,20 +19,15 @@ const MAX_SET_NAME: usize = 1 << 10;
 /// Maximum number of features of all nodes of a graph.
 const MAX_NODE_FEATURES: usize = 64 << 20;
 
-/// The arrays of one graph, whose names have a common prefix.
+/// The arrays of one graph.
 pub(super) struct Section<'a> {
     arrays: &'a mut Arrays,
-    prefix: String,
     limits: &'a Limits,
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn new(arrays: &'a mut Arrays, prefix: String, limits: &'a Limits) -> Self {
-        Self {
-            arrays,
-            prefix,
-            limits,
-        }
+    pub(super) fn new(arrays: &'a mut Arrays, limits: &'a Limits) -> Self {
+        Self { arrays, limits }
     }
 
     /// Reads the graph and its measurements. `bare_task` is the task of an HLO graph without
@@ -43,7 +38,12 @@ impl<'a> Section<'a> {
         bare_task: Task,
     ) -> Result<MeasuredGraph, FileError> {
         let task = self.task();
-        let graph = self.graph(task.unwrap_or_else(|| self.bare_task(bare_task)))?;
+        let bare_task = if self.arrays.has(FEATURE_SET) {
+            Task::FeatureSet
+        } else {
+            bare_task
+        };
+        let graph = self.graph(task.unwrap_or(bare_task))?;
         Ok(MeasuredGraph {
             name,
             source: GraphSource::Features,
@@ -56,79 +56,33 @@ impl<'a> Section<'a> {
 
     /// Reads the scores of a golden case, one per configuration.
     pub(super) fn scores(&mut self, expected: usize) -> Result<Vec<f32>, FileError> {
-        let scores = self.floats("score", self.limits.configs)?;
+        let scores = self.arrays.floats("score", self.limits.configs)?;
         let found = scores.len();
         if found != expected {
             let detail = format!("{found} values for {expected} configurations");
-            return Err(self.arrays.error(&self.name("score"), &detail));
+            return Err(self.arrays.error("score", &detail));
         }
         Ok(scores)
     }
 
-    fn bare_task(&self, of_hlo: Task) -> Task {
-        if self.has(FEATURE_SET) {
-            Task::FeatureSet
-        } else {
-            of_hlo
-        }
-    }
-
     fn node_splits(&mut self, graph: &Graph) -> Result<Vec<usize>, FileError> {
-        if self.has("node_splits") {
-            self.small_integers("node_splits", self.limits.nodes)
+        if self.arrays.has("node_splits") {
+            self.arrays.integers("node_splits", self.limits.nodes)
         } else {
             Ok(vec![0, graph.len()])
         }
-    }
-
-    fn name(&self, array: &str) -> String {
-        format!("{}{array}", self.prefix)
     }
 
     /// The task of the configurations in this section, if it has any.
     pub(super) fn task(&self) -> Option<Task> {
         Task::ALL
             .into_iter()
-            .find(|task| self.has(task.kind().array))
+            .find(|task| self.arrays.has(task.kind().array))
     }
 
     pub(super) fn no_configurations(&self) -> FileError {
         let arrays = Task::ALL.map(|task| task.kind().array);
-        self.arrays
-            .error(&self.name(&arrays.join(" or ")), &"missing")
-    }
-
-    fn has(&self, array: &str) -> bool {
-        self.arrays.has(&self.name(array))
-    }
-
-    fn integers(&mut self, array: &str, limit: usize) -> Result<Vec<i64>, FileError> {
-        self.arrays.integers(&self.name(array), limit)
-    }
-
-    fn check_shape(&mut self, array: &str, expected: &[Axis<'_>]) -> Result<(), FileError> {
-        self.arrays.check_shape(&self.name(array), expected)
-    }
-
-    fn floats(&mut self, array: &str, limit: usize) -> Result<Vec<f32>, FileError> {
-        self.arrays.floats(&self.name(array), limit)
-    }
-
-    /// Reads integers that must fit a smaller type: opcodes, node numbers.
-    fn small_integers<T: TryFrom<i64>>(
-        &mut self,
-        array: &str,
-        limit: usize,
-    ) -> Result<Vec<T>, FileError> {
-        let values = self.integers(array, limit)?;
-        let small = values
-            .iter()
-            .map(|&value| T::try_from(value).map_err(|_| value));
-        let small: Result<Vec<T>, i64> = small.collect();
-        small.map_err(|value| {
-            self.arrays
-                .error(&self.name(array), &format!("value {value} is out of range"))
-        })
+        self.arrays.error(&arrays.join(" or "), &"missing")
     }
 
     pub(super) fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
@@ -149,16 +103,17 @@ impl<'a> Section<'a> {
         }
         // A file of features alone does not list the nodes, so those that a tuner usually sets are
         // taken.
-        if !self.has("node_config_ids") {
+        if !self.arrays.has("node_config_ids") {
             return Ok(arrays.default_configurable());
         }
-        self.check_shape("node_config_ids", &[("slots", None)])?;
-        self.small_integers("node_config_ids", self.limits.nodes)
+        self.arrays
+            .check_shape("node_config_ids", &[("slots", None)])?;
+        self.arrays.integers("node_config_ids", self.limits.nodes)
     }
 
     /// Reads the serialized module of a program before fusion, which its features alone do not give.
     fn program(&mut self, task: Task) -> Result<Graph, FileError> {
-        let bytes: Vec<u8> = self.small_integers(MODULE, MAX_GOLDEN_MODULE)?;
+        let bytes: Vec<u8> = self.arrays.integers(MODULE, MAX_GOLDEN_MODULE)?;
         let module = HloModule::read(&bytes, self.limits);
         module
             .and_then(|module| module.into_graph(task, Vec::new()))
@@ -166,13 +121,13 @@ impl<'a> Section<'a> {
     }
 
     fn graph_arrays(&mut self) -> Result<GraphArrays, FileError> {
-        self.check_shape("node_opcode", &[("nodes", None)])?;
-        let opcodes: Vec<u8> = self.small_integers("node_opcode", self.limits.nodes)?;
-        self.check_shape(
+        self.arrays.check_shape("node_opcode", &[("nodes", None)])?;
+        let opcodes: Vec<u8> = self.arrays.integers("node_opcode", self.limits.nodes)?;
+        self.arrays.check_shape(
             "node_feat",
             &[("nodes", Some(opcodes.len())), ("features", Some(FEATURES))],
         )?;
-        let features = self.floats("node_feat", opcodes.len() * FEATURES)?;
+        let features = self.arrays.floats("node_feat", opcodes.len() * FEATURES)?;
         let edges = self.edges()?;
         // The format does not say how sequences are padded, but the values show it.
         let pad = Pad::of_features(&features);
@@ -181,7 +136,7 @@ impl<'a> Section<'a> {
     }
 
     fn feature_graph(&mut self) -> Result<Graph, FileError> {
-        let name: Vec<u8> = self.small_integers(FEATURE_SET, MAX_SET_NAME)?;
+        let name: Vec<u8> = self.arrays.integers(FEATURE_SET, MAX_SET_NAME)?;
         let name = String::from_utf8(name);
         let name = name.map_err(|_| self.graph_error(GraphError::FeatureSetName))?;
         let (nodes, features) = self.node_features()?;
@@ -195,40 +150,42 @@ impl<'a> Section<'a> {
     /// Reads the features of the nodes of a feature set: the number of nodes, and `[nodes,
     /// columns]` values.
     fn node_features(&mut self) -> Result<(usize, Vec<f32>), FileError> {
-        let array = self.name("node_features");
-        let shape = self.arrays.shape(&array)?;
+        let array = "node_features";
+        let shape = self.arrays.shape(array)?;
         let [nodes, columns] = shape[..] else {
             let detail = format!("has shape {shape:?}, expected [nodes, columns]");
-            return Err(self.arrays.error(&array, &detail));
+            return Err(self.arrays.error(array, &detail));
         };
         if nodes > self.limits.nodes {
             return Err(self.graph_error(GraphError::too_many_nodes(self.limits)));
         }
         // The product is a claim of the header, so it may overflow.
         let most = nodes.saturating_mul(columns).min(MAX_NODE_FEATURES);
-        Ok((nodes, self.arrays.floats(&array, most)?))
+        Ok((nodes, self.arrays.floats(array, most)?))
     }
 
     fn edges(&mut self) -> Result<Vec<[u32; 2]>, FileError> {
-        let shape = self.arrays.shape(&self.name("edge_index"))?;
+        let shape = self.arrays.shape("edge_index")?;
         match shape[..] {
             // Without edges, numpy often has the shape [0].
             _ if shape.contains(&0) => return Ok(Vec::new()),
             [_, 2] => {}
             // PyTorch Geometric has edges in this shape, and as source and target.
-            [2, edges] => return Err(self.transposed(edges)),
-            _ => self.check_shape("edge_index", &[("edges", None), ("2", Some(2))])?,
+            [2, edges] => {
+                let detail = format!(
+                    "has shape [2, {edges}], expected [edges, 2], each edge as consumer and producer; transpose it, and \
+                     swap the rows if they are source and target"
+                );
+                return Err(self.arrays.error("edge_index", &detail));
+            }
+            _ => self
+                .arrays
+                .check_shape("edge_index", &[("edges", None), ("2", Some(2))])?,
         }
-        let edges = self.small_integers::<u32>("edge_index", 2 * self.limits.edges)?;
+        let edges = self
+            .arrays
+            .integers::<u32>("edge_index", 2 * self.limits.edges)?;
         Ok(edges.as_chunks::<2>().0.to_vec())
-    }
-
-    fn transposed(&self, edges: usize) -> FileError {
-        let detail = format!(
-            "has shape [2, {edges}], expected [edges, 2], each edge as consumer and producer; transpose it, and swap \
-             the rows if they are source and target"
-        );
-        self.arrays.error(&self.name("edge_index"), &detail)
     }
 
     fn graph_error(&self, source: GraphError) -> FileError {
@@ -243,9 +200,9 @@ impl<'a> Section<'a> {
         let slots = graph.configurable().len();
         let mut rows = feature_rows(graph.task(), slots, *self.limits);
         let limit = self.limits.config_entries;
-        let array = self.name(graph.task().kind().array);
+        let array = graph.task().kind().array;
         self.arrays.float_rows(
-            &array,
+            array,
             |shape| row_length(graph, shape, limit),
             |row| rows.push(row),
         )?;
@@ -274,11 +231,12 @@ impl<'a> Section<'a> {
         array: &str,
         configs: usize,
     ) -> Result<Option<Vec<i64>>, FileError> {
-        if !self.has(array) {
+        if !self.arrays.has(array) {
             return Ok(None);
         }
-        self.check_shape(array, &[("configurations", Some(configs))])?;
-        self.integers(array, self.limits.configs).map(Some)
+        self.arrays
+            .check_shape(array, &[("configurations", Some(configs))])?;
+        self.arrays.integers(array, self.limits.configs).map(Some)
     }
 }
 

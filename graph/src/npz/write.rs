@@ -89,30 +89,35 @@ impl<'a> FeatureFile<'a> {
     fn graph(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
         let graph = &measured.graph;
         let features = graph.features(pad);
-        let features = features.ok_or_else(|| padded_with_zero(&measured.name))?;
+        let features = features.ok_or_else(|| FileError::Array {
+            path: measured.name.clone(),
+            array: "node_feat".to_owned(),
+            detail: "its features are padded with 0 and cannot be padded with -1; read the HLO module instead"
+                .to_owned(),
+        })?;
         let nodes = graph.len();
         let edges = graph.edges();
         self.array("node_feat", &[nodes, graph.columns()], features)?;
         self.array("node_opcode", &[nodes], graph.opcodes().iter().copied())?;
         self.array("edge_index", &[edges.len(), 2], pairs(edges))?;
         if graph.task().kind().scope == Scope::Nodes {
-            self.configurable(measured)?;
+            let ids = graph.configurable().iter().copied().map(i64::from);
+            self.array("node_config_ids", &[ids.len()], ids)?;
+            let splits = measured.node_splits.iter().map(|&split| as_i64(split));
+            self.array("node_splits", &[1, splits.len()], splits)?;
         }
         Ok(())
     }
 
-    /// Writes what only a graph with configurable nodes has.
-    fn configurable(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
-        let ids = measured.graph.configurable();
-        let ids = ids.iter().copied().map(i64::from);
-        self.array("node_config_ids", &[ids.len()], ids)?;
-        let splits = measured.node_splits.iter().map(|&split| as_i64(split));
-        self.array("node_splits", &[1, splits.len()], splits)
-    }
-
     fn pruned(&mut self, graph: &Graph) -> Result<(), FileError> {
         let pruned = prune(graph);
-        let segments = segment_of_node(graph);
+        // Nodes that pruning drops are in no segment.
+        let mut segments = vec![0; graph.len()];
+        for (segment, occurrence) in SegmentedGraph::new(graph).occurrences.iter().enumerate() {
+            for &node in &occurrence.nodes {
+                segments[node as usize] = as_i64(segment);
+            }
+        }
         let kept = &pruned.nodes;
         let ids = kept.iter().copied().map(i64::from);
         self.array("pruned_node_ids", &[kept.len()], ids)?;
@@ -162,61 +167,25 @@ impl<'a> FeatureFile<'a> {
         shape: &[usize],
         values: impl IntoIterator<Item = T>,
     ) -> Result<(), FileError> {
-        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
-        let entry = self
-            .writer
-            .start_file(file_name_from_array_name(name), options);
-        entry
-            .map_err(io::Error::from)
-            .and_then(|()| write_values(&mut self.writer, shape, values))
-            .map_err(|source| io_error(self.path, source))
+        let write = || {
+            let options =
+                SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+            self.writer
+                .start_file(file_name_from_array_name(name), options)?;
+            let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+            let options = WriteOptions::new().default_dtype().shape(&shape);
+            let mut array = options.writer(&mut self.writer).begin_nd()?;
+            array.extend(values)?;
+            array.finish()
+        };
+        write().map_err(|source| io_error(self.path, source))
     }
-}
-
-/// Writes an array in the format of numpy.
-fn write_values<T: AutoSerialize>(
-    writer: impl io::Write,
-    shape: &[usize],
-    values: impl IntoIterator<Item = T>,
-) -> io::Result<()> {
-    let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
-    let builder = WriteOptions::new()
-        .default_dtype()
-        .shape(&shape)
-        .writer(writer);
-    let mut array = builder.begin_nd()?;
-    array.extend(values)?;
-    array.finish()
-}
-
-/// Returns the number of the segment of each node. Nodes that pruning drops are in none, and get 0.
-fn segment_of_node(graph: &Graph) -> Vec<i64> {
-    let cut = SegmentedGraph::new(graph);
-    let mut segments = vec![0; graph.len()];
-    for (segment, occurrence) in cut.occurrences.iter().enumerate() {
-        for &node in &occurrence.nodes {
-            segments[node as usize] = as_i64(segment);
-        }
-    }
-    segments
 }
 
 fn io_error(path: &Path, source: io::Error) -> FileError {
     FileError::Io {
         path: path.display().to_string(),
         source,
-    }
-}
-
-/// The error of a graph whose lengths of sequences are lost, so that they cannot be padded in
-/// another way.
-fn padded_with_zero(name: &str) -> FileError {
-    FileError::Array {
-        path: name.to_owned(),
-        array: "node_feat".to_owned(),
-        detail:
-            "its features are padded with 0 and cannot be padded with -1; read the HLO module instead"
-                .to_owned(),
     }
 }
 

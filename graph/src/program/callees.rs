@@ -67,7 +67,7 @@ impl Callees {
 }
 
 fn called_by(module: &HloModule<'_>, node: u32) -> Vec<Range<u32>> {
-    let ids = module.nodes.references.callees(node as usize).iter();
+    let ids = module.nodes.callees(node as usize).iter();
     // The reader has refused callees that are missing.
     let computations = ids.filter_map(|&id| module.computations.get(id));
     computations

@@ -1,9 +1,10 @@
+//! The bits of a fusion configuration: one per slot, from the lowest bit of the first byte.
+
 use std::ops::Range;
 
 use super::{
     callees::{Callees, node_range},
-    node::Node,
-    prepared::check_prepared,
+    node::{Node, check_prepared},
 };
 use crate::{FusionError, HloModule, hash::CanonicalForm, pace};
 
@@ -138,7 +139,7 @@ fn operands(
     node: u32,
     entry: &Range<u32>,
 ) -> Result<Vec<u32>, FusionError> {
-    let ids = module.nodes.references.operands(node as usize).iter();
+    let ids = module.nodes.operands(node as usize).iter();
     // Kernels are formed from the root backwards in one pass, which needs every operand in front of
     // its users.
     let earlier = entry.start..node;
@@ -172,4 +173,19 @@ fn slots(nodes: &[Node], operands: &[Vec<u32>], first: u32) -> Vec<u32> {
         .filter(is_slot)
         .map(|(node, _)| node)
         .collect()
+}
+
+/// Number of bytes of a configuration.
+pub(crate) fn row_bytes(slots: usize) -> usize {
+    slots.div_ceil(8)
+}
+
+/// Whether the bit of a slot is set.
+pub(crate) fn is_set(row: &[u8], slot: usize) -> bool {
+    row[slot / 8] >> (slot % 8) & 1 == 1
+}
+
+/// Changes the bit of a slot.
+pub(crate) fn flip(row: &mut [u8], slot: usize) {
+    row[slot / 8] ^= 1 << (slot % 8);
 }

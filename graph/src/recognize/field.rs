@@ -1,6 +1,10 @@
 //! Names what a field of a request contains instead of a module.
 
-use super::{modules::headers, naming::known, protobuf::holds_module, without_header::with_header};
+use super::{
+    formats::known,
+    modules::{headers, with_header},
+    protobuf::holds_module,
+};
 use crate::{Found, GraphError, TextError, syntax::is_hlo_text};
 
 /// Returns the error of a field `hlo_module`, and names its content if that is of another known format.

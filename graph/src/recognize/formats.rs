@@ -1,11 +1,11 @@
-//! The formats that are not read, by the rules of `formats.json`.
+//! Names formats that are not read, by the rules of `formats.json`.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-use super::protobuf::has_path;
-use crate::Found;
+use super::protobuf::{has_path, is_message};
+use crate::{Found, shortened};
 
 /// The rules and advice of `formats.json`.
 #[derive(Deserialize)]
@@ -93,29 +93,6 @@ impl<'a> Sample<'a> {
             ..Self::default()
         }
     }
-
-    fn is_binary(&self) -> bool {
-        self.text.is_none()
-    }
-
-    fn has_bytes(&self, at: usize, bytes: &[u8]) -> bool {
-        // Text may contain any few bytes at a place by chance, while a binary format is known by
-        // them.
-        let place = self.bytes.get(at..).filter(|_| at == 0 || self.is_binary());
-        place.is_some_and(|place| place.starts_with(bytes))
-    }
-
-    fn has_inside(&self, bytes: &[u8]) -> bool {
-        let start = &self.bytes[..self.bytes.len().min(LOOKED_AT)];
-        self.is_binary() && start.windows(bytes.len()).any(|window| window == bytes)
-    }
-
-    fn begins_with(&self, word: &str) -> bool {
-        // `get` is `None` if the word ends inside a character of the line, which then is not the
-        // word.
-        let start = self.lines.first().and_then(|line| line.get(..word.len()));
-        start.is_some_and(|start| start.eq_ignore_ascii_case(word))
-    }
 }
 
 /// Returns the first format that fits.
@@ -138,14 +115,30 @@ pub(super) fn found(name: impl Into<String>, advice: &str) -> Found {
 
 impl Rule {
     fn fits(&self, sample: &Sample<'_>) -> bool {
+        let is_binary = sample.text.is_none();
         match self {
-            Self::Bytes { at, bytes } => sample.has_bytes(*at, &latin_1(bytes)),
-            Self::Inside { inside } => sample.has_inside(&latin_1(inside)),
-            Self::First { first } => sample.begins_with(first),
+            // Text may contain any few bytes at a place by chance, while a binary format is known by
+            // them.
+            Self::Bytes { at, bytes } => {
+                let place = sample.bytes.get(*at..).filter(|_| *at == 0 || is_binary);
+                place.is_some_and(|place| place.starts_with(&latin_1(bytes)))
+            }
+            Self::Inside { inside } => {
+                let start = &sample.bytes[..sample.bytes.len().min(LOOKED_AT)];
+                let inside = latin_1(inside);
+                is_binary && start.windows(inside.len()).any(|window| window == inside)
+            }
+            // `get` is `None` if the word ends inside a character of the line, which then is not the
+            // word.
+            Self::First { first } => {
+                let line = sample.lines.first();
+                let start = line.and_then(|line| line.get(..first.len()));
+                start.is_some_and(|start| start.eq_ignore_ascii_case(first))
+            }
             Self::Line { line } => sample.lines.iter().any(|found| found.starts_with(line)),
             Self::Text { text } => sample.text.is_some_and(|found| found.contains(text)),
             Self::Fields { fields } => {
-                sample.is_binary() && fields.iter().all(|path| has_path(sample.bytes, path))
+                is_binary && fields.iter().all(|path| has_path(sample.bytes, path))
             }
             Self::Entry { entry } => sample.entries.iter().any(|found| found.ends_with(entry)),
         }
@@ -156,4 +149,113 @@ fn latin_1(text: &str) -> Vec<u8> {
     text.chars()
         .filter_map(|character| u8::try_from(u32::from(character)).ok())
         .collect()
+}
+
+/// Key of the advice for content of which no more is known.
+const GENERAL: &str = "hlo";
+
+/// Number of bytes of unknown data that a message shows.
+const SHOWN_BYTES: usize = 8;
+
+/// Names bytes that hold no module.
+pub(crate) fn name_of(bytes: &[u8]) -> Found {
+    if bytes.is_empty() {
+        return found("an empty file", GENERAL);
+    }
+    known(bytes).unwrap_or_else(|| unknown(bytes))
+}
+
+/// Names bytes of a known format.
+pub(super) fn known(bytes: &[u8]) -> Option<Found> {
+    let text = decoded(bytes);
+    let sample = if is_text(text.as_bytes()) {
+        Sample::text(&text)
+    } else {
+        Sample::binary(bytes)
+    };
+    find(&sample)
+}
+
+/// Names a zip archive by the names of the files in it.
+pub(crate) fn name_of_zip(entries: &[String]) -> Found {
+    find(&Sample::zip(entries)).unwrap_or_else(|| {
+        let shown: Vec<String> = entries
+            .iter()
+            .take(3)
+            .map(|entry| shortened(entry))
+            .collect();
+        let more = if entries.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
+        let name = format!(
+            "a zip archive of {} files ({}{more})",
+            entries.len(),
+            shown.join(", ")
+        );
+        found(name, "zip")
+    })
+}
+
+fn unknown(bytes: &[u8]) -> Found {
+    let text = decoded(bytes);
+    let name = if is_text(text.as_bytes()) {
+        match text.lines().map(str::trim).find(|line| !line.is_empty()) {
+            None => "white space alone".to_owned(),
+            Some(line) => format!(
+                "text without an HLO module, which begins with `{}`",
+                shortened(line)
+            ),
+        }
+    } else if is_message(bytes) {
+        "a protobuf message without the computations of an HLO module".to_owned()
+    } else {
+        let shown = bytes.iter().take(SHOWN_BYTES);
+        let shown: Vec<String> = shown.map(|byte| format!("{byte:02x}")).collect();
+        format!(
+            "data of an unknown format, which begins with the bytes {}",
+            shown.join(" ")
+        )
+    };
+    found(name, GENERAL)
+}
+
+/// Number of bytes by which text is told from other data.
+const TEXT_START: usize = 4096;
+
+/// Returns the text of UTF-8, with or without a byte order mark, or of UTF-16. Bytes that are no text become `�`.
+pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    match bytes {
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
+        [0xff, 0xfe, rest @ ..] => utf_16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf_16(rest, u16::from_be_bytes),
+        // UTF-16 without a mark: HLO text begins with ASCII, of which every second byte is then 0.
+        [b' '..=b'~', 0, b' '..=b'~', 0, ..] => utf_16(bytes, u16::from_le_bytes),
+        [0, b' '..=b'~', 0, b' '..=b'~', ..] => utf_16(bytes, u16::from_be_bytes),
+        _ => String::from_utf8_lossy(bytes),
+    }
+}
+
+fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Cow<'_, str> {
+    let units = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair));
+    let characters =
+        char::decode_utf16(units).map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER));
+    Cow::Owned(characters.collect())
+}
+
+/// Returns whether the first bytes are those of text: no control characters except for white space and escapes of
+/// terminals.
+pub(super) fn is_text(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(TEXT_START)];
+    // Some invalid sequences do not make a log binary. The last one may also be a character that
+    // the end of `start` cuts.
+    start
+        .iter()
+        .all(|byte| matches!(byte, b'\t'..=b'\r' | 0x1b | b' '..=b'~' | 0x80..))
+        && start
+            .utf8_chunks()
+            .filter(|chunk| !chunk.invalid().is_empty())
+            .count()
+            <= start.len() / 64 + 1
 }

@@ -3,24 +3,17 @@
 //! `formats.json` lists the formats that are not read, for this reader and for Python's; `tests/data/recognize` holds both
 //! to the same answers.
 
-mod decoded;
 mod field;
-mod file_kind;
 mod formats;
-mod log_prefix;
 mod modules;
-mod naming;
 mod protobuf;
 mod unpack;
-mod without_header;
 
-pub use self::file_kind::FileKind;
+pub use self::protobuf::FileKind;
 pub(crate) use self::{
-    decoded::decoded,
     field::{named_module, named_text},
-    modules::{TextModule, modules_of},
-    naming::{name_of, name_of_zip},
+    formats::{decoded, name_of, name_of_zip},
+    modules::{TextModule, modules_of, with_header},
     protobuf::inner_module,
     unpack::unpacked,
-    without_header::with_header,
 };

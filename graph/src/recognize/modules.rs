@@ -1,7 +1,9 @@
 //! Finds the modules in a text, which may also be a log, a report or a dump of several modules.
 
-use super::log_prefix::{alike, logged};
-use crate::pace;
+use crate::{
+    pace,
+    syntax::{TABLES, is_element_type},
+};
 
 /// A module in a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,9 +24,6 @@ const LINES: usize = 256;
 
 /// The first word of a module.
 const HEADER: &str = "HloModule";
-
-/// Tables of source locations between computations.
-const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
 
 /// Lines that end a module, even in the middle of a computation.
 const ENDS: [&str; 2] = ["## END_GRAPH", "```"];
@@ -169,6 +168,170 @@ fn depth_after(mut depth: usize, line: &str) -> usize {
         }
     }
     depth
+}
+
+/// Returns the length of the prefix of a line that XLA logs: `I0000 00:00:00.000000 12 file.cc:34] `.
+pub(super) fn logged(line: &str) -> usize {
+    let Some((prefix, _)) = line.split_once("] ") else {
+        // A logger that trims the ends of lines leaves no space behind the bracket of an empty
+        // line.
+        return if line.ends_with(']') && is_place(&line[..line.len() - 1]) {
+            line.len()
+        } else {
+            0
+        };
+    };
+    if is_place(prefix) {
+        prefix.len() + 2
+    } else {
+        0
+    }
+}
+
+/// Returns whether text ends with a place such as ` file.cc:34`.
+fn is_place(prefix: &str) -> bool {
+    let place = prefix.rsplit([' ', '\t']).next().unwrap_or_default();
+    let Some((file, line)) = place.rsplit_once(':') else {
+        return false;
+    };
+    let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && file.contains('.') && place.len() < prefix.len()
+}
+
+/// Returns the length of the prefix of a line that equals another prefix but for numbers and spaces; 0 if none does.
+pub(super) fn alike(prefix: &str, line: &str) -> usize {
+    let mut expected = prefix.as_bytes();
+    let mut found = line.as_bytes();
+    // Everything before `expected` is alike everything before `found`.
+    while let Some(&first) = expected.first() {
+        let Some(belongs) = run_of(first) else {
+            if found.first() != Some(&first) {
+                return 0;
+            }
+            (expected, found) = (&expected[1..], &found[1..]);
+            continue;
+        };
+        let rest = skipped(found, belongs);
+        // Loggers that trim the ends of lines leave nothing of an empty line but the prefix.
+        if rest.len() == found.len() && !rest.is_empty() {
+            return 0;
+        }
+        (expected, found) = (skipped(expected, belongs), rest);
+    }
+    let length = line.len() - found.len();
+    if line.is_char_boundary(length) {
+        length
+    } else {
+        0
+    }
+}
+
+/// Returns which bytes follow this one in a run whose length may differ: digits, such as those of a
+/// time, or the space that aligns them. Returns `None` for a byte that is no part of a run.
+fn run_of(first: u8) -> Option<fn(&u8) -> bool> {
+    match first {
+        b'0'..=b'9' => Some(u8::is_ascii_digit),
+        b' ' | b'\t' => Some(|byte| matches!(byte, b' ' | b'\t')),
+        _ => None,
+    }
+}
+
+fn skipped(bytes: &[u8], belongs: fn(&u8) -> bool) -> &[u8] {
+    let length = bytes
+        .iter()
+        .position(|byte| !belongs(byte))
+        .unwrap_or(bytes.len());
+    &bytes[length..]
+}
+
+/// Operations in the graphs of PyTorch/XLA, which are written like HLO.
+const OTHER_OPERATIONS: [&str; 3] = [" prim::", " aten::", " xla::"];
+
+/// Returns the module of a text that has computations or instructions but no `HloModule`, with the number of lines that
+/// were added above it; `None` if it has neither. XLA's parser reads such texts too.
+pub(crate) fn with_header(text: &str) -> Option<(String, usize)> {
+    let first = lines(text).next()?;
+    let is_other = |namespace: &&str| text.contains(*namespace);
+    if OTHER_OPERATIONS.iter().any(is_other) {
+        return None;
+    }
+    if is_instruction(first) {
+        return lines(text)
+            .all(is_instruction)
+            .then(|| (format!("HloModule entry\nENTRY entry {{\n{text}\n}}\n"), 2));
+    }
+    computations_with_header(text, first).map(|text| (text, 1))
+}
+
+/// Returns the lines with content, without the white space around them.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+}
+
+/// Returns the module of a text of computations, of which `first` is the first line.
+fn computations_with_header(text: &str, first: &str) -> Option<String> {
+    let name = computation_name(first)?;
+    // Much source code has lines that look like the header of a computation, but no instruction
+    // behind them.
+    if !lines(text).nth(1).is_none_or(is_instruction) {
+        return None;
+    }
+    let entry = lines(text)
+        .find_map(|line| line.strip_prefix("ENTRY "))
+        .and_then(computation_name);
+    let text = if entry.is_some() {
+        text.to_owned()
+    } else {
+        with_entry(text)
+    };
+    Some(format!("HloModule {}\n{text}", entry.unwrap_or(name)))
+}
+
+/// Returns the name in a line such as `name {` or `ENTRY %name (a: f32[]) -> f32[] {`.
+fn computation_name(line: &str) -> Option<&str> {
+    let header = line.strip_suffix('{')?.trim();
+    let header = header.strip_prefix("ENTRY ").unwrap_or(header).trim_start();
+    let header = header.strip_prefix('%').unwrap_or(header);
+    let end = header
+        .find(|character: char| !is_name(character))
+        .unwrap_or(header.len());
+    let (name, rest) = header.split_at(end);
+    let rest = rest.trim_start();
+    let is_header = rest.is_empty() || (rest.starts_with('(') && rest.contains("->"));
+    (is_header && !name.is_empty()).then_some(name)
+}
+
+/// Returns whether a line is an instruction: `name = f32[2]{0} opcode(`.
+fn is_instruction(line: &str) -> bool {
+    let line = line.strip_prefix("ROOT ").unwrap_or(line);
+    let Some((name, value)) = line.split_once(" = ") else {
+        return false;
+    };
+    let name = name.strip_prefix('%').unwrap_or(name);
+    // A tuple begins with a bracket, and an array with its element type.
+    let has_shape =
+        value.starts_with('(') || value.split(['[', '(']).next().is_some_and(is_element_type);
+    !name.is_empty() && name.chars().all(is_name) && has_shape && value.contains('(')
+}
+
+fn is_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
+}
+
+/// Marks the last computation as the entry, because callees come before their callers.
+fn with_entry(text: &str) -> String {
+    let mut place = None;
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if computation_name(line.trim()).is_some() {
+            place = Some(start);
+        }
+        start += line.len();
+    }
+    let (before, after) = text.split_at(place.unwrap_or(0));
+    format!("{before}ENTRY {}", after.trim_start_matches([' ', '\t']))
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ pub(crate) struct Lexer<'a> {
     unclosed_comment: Option<usize>,
 }
 
+/// Tables of source locations, which may stand between computations.
+pub(crate) const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
+
 /// Maximum depth of computations and instructions inside instructions, and of tuples inside a tuple of which elements are
 /// read.
 pub(crate) const MAX_DEPTH: usize = 64;
@@ -330,4 +333,21 @@ pub(crate) fn error_in(text: &str, position: usize, source: TextError) -> GraphE
         column,
         source,
     }
+}
+
+/// Returns whether a file is HLO text. HLO text begins with `HloModule`, and no protobuf of a module does.
+pub(crate) fn is_hlo_text(bytes: &[u8]) -> bool {
+    Lexer::new(valid_start(bytes)).word() == "HloModule"
+}
+
+/// Decodes UTF-8.
+pub(crate) fn text_of(bytes: &[u8]) -> Result<&str, GraphError> {
+    // The error counts lines and columns in the valid part, which reaches up to the byte at fault.
+    std::str::from_utf8(bytes)
+        .map_err(|error| error_in(valid_start(bytes), error.valid_up_to(), TextError::NotUtf8))
+}
+
+/// Returns the bytes before the first one that is not UTF-8.
+fn valid_start(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }

@@ -3,9 +3,10 @@ use std::mem::take;
 use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
+    attributes::keep_dimensions,
     computation::Computation,
     module::Parser,
-    pending::{Signature, Wrapped},
+    pending::{Pending, Signature, Wrapped},
     shapes::ShapeId,
 };
 use crate::{GraphError, opcode::opcode_id};
@@ -91,30 +92,19 @@ impl<'a> Parser<'a, '_> {
             let Some(&number) = number else {
                 return Ok(step);
             };
-            self.change_by_step(form, number, place)?;
+            // The shape of an end is the result alone; that of an update names the operands too.
+            let later = match form {
+                Asynchronous::Update => self.signature_in(place)?,
+                Asynchronous::Start | Asynchronous::Done => Signature {
+                    parameters: Vec::new(),
+                    result: place.shape,
+                },
+            };
+            self.change(number, &later)?;
             number
         };
         computation.wrapped.insert(computation.nodes.len(), number);
         Ok(step)
-    }
-
-    /// Changes the computation of an asynchronous operation to what the shape of a later step says
-    /// of it.
-    fn change_by_step(
-        &mut self,
-        form: &Asynchronous,
-        number: usize,
-        place: StepPlace,
-    ) -> Result<(), GraphError> {
-        // The shape of an end is the result alone; that of an update names the operands too.
-        let later = match form {
-            Asynchronous::Update => self.signature_in(place)?,
-            Asynchronous::Start | Asynchronous::Done => Signature {
-                parameters: Vec::new(),
-                result: place.shape,
-            },
-        };
-        self.change(number, &later)
     }
 
     /// Adds a computation that applies one operation to its parameters, and returns its number.
@@ -131,7 +121,12 @@ impl<'a> Parser<'a, '_> {
         for _ in &signature.parameters {
             self.count_parameter()?;
         }
-        let called = self.called_signature(&operation);
+        // The computation that a call or a fusion calls says more than the shape of the start. Those
+        // of other operations, such as a reduction, have another signature than the operation.
+        let called = matches!(operation.opcode.as_str(), "call" | "fusion")
+            .then(|| operation.called_computation_ids.first())
+            .flatten();
+        let called = called.and_then(|&called| self.pending.signature(called).cloned());
         let id = self.callees.unnamed();
         let number = self.pending.add_wrapped(Wrapped {
             id,
@@ -142,18 +137,6 @@ impl<'a> Parser<'a, '_> {
             self.change(number, &called)?;
         }
         Ok(number)
-    }
-
-    /// Returns the signature of the computation that a call or a fusion calls, which says more than
-    /// the shape of the start.
-    fn called_signature(&self, operation: &HloInstructionProto) -> Option<Signature> {
-        // The computations of other operations, such as a reduction, have another signature than
-        // the operation.
-        if !matches!(operation.opcode.as_str(), "call" | "fusion") {
-            return None;
-        }
-        let called = operation.called_computation_ids.first()?;
-        self.pending.signature(*called).cloned()
     }
 
     /// Counts a parameter of a wrapped operation, which is an instruction and an operand of the
@@ -205,5 +188,52 @@ impl<'a> Parser<'a, '_> {
             wrapped.signature = Signature { parameters, result };
         }
         Ok(())
+    }
+}
+
+impl Parser<'_, '_> {
+    /// Adds all pending computations to the module, in order.
+    pub(super) fn add_pending(&mut self) -> Result<(), GraphError> {
+        for pending in self.pending.take() {
+            match pending {
+                Pending::Read { name, computation } => {
+                    computation.close(name, &mut self.builder)?;
+                }
+                Pending::Wrapped(wrapped) => self.add_wrapped(wrapped)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the computation of an asynchronous operation: its parameters, and the operation as its
+    /// root.
+    fn add_wrapped(&mut self, wrapped: Wrapped) -> Result<(), GraphError> {
+        let Wrapped {
+            id,
+            signature,
+            mut operation,
+        } = wrapped;
+        let mut computation = Computation::new(id);
+        // The operands that the text names are those of the first step, which passes them to this
+        // computation.
+        operation.operand_ids.clear();
+        for (number, shape) in (0..).zip(signature.parameters) {
+            let id = computation.instruction_id(computation.nodes.len());
+            operation.operand_ids.push(id);
+            let parameter = HloInstructionProto {
+                name: "async_param".to_owned(),
+                opcode: "parameter".to_owned(),
+                parameter_number: number,
+                shape: Some(self.shape_message(shape)?),
+                ..HloInstructionProto::default()
+            };
+            self.push_implied(&parameter, shape, &mut computation);
+        }
+        // XLA gives the parameters and the operation these names.
+        "async_op".clone_into(&mut operation.name);
+        operation.shape = Some(self.shape_message(signature.result)?);
+        keep_dimensions(&mut operation);
+        self.push_implied(&operation, signature.result, &mut computation);
+        computation.close("", &mut self.builder)
     }
 }

@@ -8,7 +8,12 @@ use super::{
     shape_rule::has_derived_shape,
     shapes::ShapeId,
 };
-use crate::{GraphError, TextError, module::Origin, shortened};
+use crate::{
+    GraphError, TextError,
+    module::{Origin, check_instruction},
+    opcode::opcode_id,
+    shortened,
+};
 
 /// Attributes whose values are computations or their names.
 const CALLEES: [&str; 10] = [
@@ -91,7 +96,14 @@ impl<'a> Parser<'a, '_> {
         let written = written.filter(|_| form.is_none());
         let origin = self.origin(name, written, &mut instruction);
         let name = name.unwrap_or(Name { text: "", start });
-        self.check(&instruction, name, computation)?;
+        check_instruction(&instruction, opcode_id(&instruction.opcode)).map_err(|fault| {
+            let invalid = TextError::InvalidInstruction {
+                name: shortened(name.text),
+                opcode: shortened(&instruction.opcode),
+                fault,
+            };
+            self.lexer.error(name.start, invalid)
+        })?;
         self.push(&instruction, shape, origin, computation);
         Ok(())
     }
@@ -170,23 +182,6 @@ impl<'a> Parser<'a, '_> {
     ) {
         let origin = Origin::implied(instruction);
         self.push(instruction, shape, origin, computation);
-    }
-
-    /// Checks an instruction as XLA's verifier does.
-    fn check(
-        &self,
-        instruction: &HloInstructionProto,
-        name: Name<'a>,
-        computation: &Computation<'a>,
-    ) -> Result<(), GraphError> {
-        computation.check(instruction).map_err(|fault| {
-            let invalid = TextError::InvalidInstruction {
-                name: shortened(name.text),
-                opcode: shortened(&instruction.opcode),
-                fault: Box::new(fault),
-            };
-            self.lexer.error(name.start, invalid)
-        })
     }
 
     /// Reads `ROOT` if it marks the next instruction. An instruction may be named `ROOT` too.

@@ -1,6 +1,5 @@
 //! HLO text, as XLA prints it. Each instruction is read into the message that the featurizer takes.
 
-mod add_pending;
 mod asynchronous;
 mod attributes;
 mod callees;
@@ -10,9 +9,7 @@ mod instruction;
 mod module;
 mod operand;
 mod pending;
-mod post_order;
 mod shape_rule;
 mod shapes;
-mod window;
 
 pub(crate) use self::module::module_name;

@@ -12,11 +12,8 @@ use crate::{
     pace,
     recognize::named_text,
     shortened,
-    syntax::{Lexer, MAX_DEPTH, shape},
+    syntax::{Lexer, MAX_DEPTH, TABLES, shape},
 };
-
-/// Tables of source locations, which may precede the computations.
-const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
 
 impl<'a> HloModule<'a> {
     /// Reads HLO text, as XLA prints it. The result is the module that XLA's own parser makes of the text: computations
@@ -80,8 +77,18 @@ pub(super) struct Parser<'a, 'l> {
 
 impl<'a> Parser<'a, '_> {
     fn module(&mut self) -> Result<(), GraphError> {
+        // `HloModule name, attributes`.
         if !self.is_computation_next() {
-            self.header()?;
+            self.lexer.expect("HloModule")?;
+            self.lexer.pattern()?;
+            while self.lexer.eat(",") {
+                let key = self.attribute_key()?;
+                let value = self.lexer.position();
+                self.lexer.skip_value()?;
+                if key == "is_scheduled" && self.lexer.since(value).trim() == "true" {
+                    self.builder.set_scheduled();
+                }
+            }
         }
         let mut entry = None;
         let mut last = None;
@@ -107,21 +114,6 @@ impl<'a> Parser<'a, '_> {
             word == "ENTRY" || !word.is_empty() && matches!(self.lexer.peek(), b'{' | b'(');
         self.lexer.return_to(start);
         is_computation
-    }
-
-    /// Reads `HloModule name, attributes`.
-    fn header(&mut self) -> Result<(), GraphError> {
-        self.lexer.expect("HloModule")?;
-        self.lexer.pattern()?;
-        while self.lexer.eat(",") {
-            let key = self.attribute_key()?;
-            let value = self.lexer.position();
-            self.lexer.skip_value()?;
-            if key == "is_scheduled" && self.lexer.since(value).trim() == "true" {
-                self.builder.set_scheduled();
-            }
-        }
-        Ok(())
     }
 
     /// Reads the name of an attribute and the `=` after it.
@@ -155,7 +147,12 @@ impl<'a> Parser<'a, '_> {
             let name = shortened(name);
             return Err(self.lexer.error(start, TextError::SecondEntry { name }));
         }
-        self.skip_signature()?;
+        // The parameters and the root inside the braces say the same as `(parameters) -> shape`.
+        if self.lexer.peek() == b'(' {
+            self.lexer.skip_group()?;
+            self.lexer.expect("->")?;
+            shape(&mut self.lexer)?;
+        }
         self.body(name, id)?;
         // Attributes of a computation, such as its execution thread, affect no feature.
         while self.lexer.eat(",") {
@@ -163,17 +160,6 @@ impl<'a> Parser<'a, '_> {
             self.lexer.skip_value()?;
         }
         Ok(id)
-    }
-
-    /// Skips `(parameters) -> shape` if it is next. The parameters and the root inside the braces
-    /// say the same.
-    fn skip_signature(&mut self) -> Result<(), GraphError> {
-        if self.lexer.peek() == b'(' {
-            self.lexer.skip_group()?;
-            self.lexer.expect("->")?;
-            shape(&mut self.lexer)?;
-        }
-        Ok(())
     }
 
     /// Reads the name of a computation, if it has one, and returns its id, too.

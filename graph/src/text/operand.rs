@@ -47,7 +47,11 @@ impl<'a> Parser<'a, '_> {
         // A bracket follows an opcode but no name, so what was read is the start of an instruction.
         if self.lexer.peek() == b'(' {
             self.lexer.return_to(start);
-            return self.nested(computation);
+            // It stands before its user, as in XLA.
+            self.enter()?;
+            self.definition(None, computation)?;
+            self.depth -= 1;
+            return Ok(computation.nodes.len() - 1);
         }
         let position = self.position_of(name, name_start, computation)?;
         if self.lexer.peek() == b'#' {
@@ -55,14 +59,6 @@ impl<'a> Parser<'a, '_> {
         } else {
             Ok(position)
         }
-    }
-
-    /// Reads an instruction in place of an operand. It stands before its user, as in XLA.
-    fn nested(&mut self, computation: &mut Computation<'a>) -> Result<usize, GraphError> {
-        self.enter()?;
-        self.definition(None, computation)?;
-        self.depth -= 1;
-        Ok(computation.nodes.len() - 1)
     }
 
     /// Reads the indices of `%while#1#0`, a short form of get-tuple-element, and returns the position of the element.
@@ -106,30 +102,18 @@ impl<'a> Parser<'a, '_> {
         }
         let shape = self.element_shape(computation.shapes[tuple], index, start)?;
         let position = computation.nodes.len();
-        self.push_element(name, tuple, shape, computation)?;
-        computation.elements.insert((tuple, index), position);
-        Ok(position)
-    }
-
-    /// Adds a get-tuple-element of a tuple.
-    fn push_element(
-        &mut self,
-        name: &str,
-        tuple: usize,
-        shape: ShapeId,
-        computation: &mut Computation<'a>,
-    ) -> Result<(), GraphError> {
         self.count_node()?;
         self.count_reference()?;
-        let element = HloInstructionProto {
+        let instruction = HloInstructionProto {
             name: name.to_owned(),
             opcode: "get-tuple-element".to_owned(),
             shape: Some(self.shape_message(shape)?),
             operand_ids: vec![computation.instruction_id(tuple)],
             ..HloInstructionProto::default()
         };
-        self.push_implied(&element, shape, computation);
-        Ok(())
+        self.push_implied(&instruction, shape, computation);
+        computation.elements.insert((tuple, index), position);
+        Ok(position)
     }
 
     /// Returns the shape of an element of a tuple. Errors stand at `start`.

@@ -52,9 +52,7 @@ pub enum DeliveryError {
     )]
     NoEncoding,
     /// The messages are compressed in a way that the server does not have.
-    #[error(
-        "the messages are compressed with {found:?} ({header}), expected gzip, zstd or identity"
-    )]
+    #[error("the messages are compressed with {found:?} ({header}), expected gzip or identity")]
     Encoding {
         /// The header that says so.
         header: &'static str,

@@ -24,7 +24,7 @@ use crate::{
     errors::{ServiceError, rejected},
     security::ConnectionActivity,
     translations::{
-        CallConnection, Compression, DeliveredCall, DeliverySettings, Encoding, JsonMethod, Kind,
+        CallConnection, Compression, DeliveredCall, DeliverySettings, Gzip, JsonMethod, Kind,
         OpenedCall, answer_json, deliver,
     },
 };
@@ -161,7 +161,7 @@ impl AnswerForm {
 }
 
 /// Reads what the headers say about the messages.
-fn encoding(request: &Request) -> Result<Option<Encoding>, ServiceError> {
+fn encoding(request: &Request) -> Result<Option<Gzip>, ServiceError> {
     // To ignore a query would be to answer another question than the client asked.
     if let Some(query) = request.uri().query() {
         let expected = "/SERVICE/METHOD without a query string";
@@ -172,7 +172,7 @@ fn encoding(request: &Request) -> Result<Option<Encoding>, ServiceError> {
         });
     }
     let is_json = request.extensions().get::<JsonMethod>().is_some();
-    Encoding::of(request.headers(), is_json)
+    Gzip::of(request.headers(), is_json)
 }
 
 /// Rejects a call. If its headers are wrong, the answer names the encodings that they may have.
@@ -183,7 +183,7 @@ fn refused(error: ServiceError) -> Response {
     );
     let mut response = rejected(error);
     if is_unreadable {
-        let known = HeaderValue::from_static("identity,gzip,zstd");
+        let known = HeaderValue::from_static("identity,gzip");
         response.headers_mut().insert("grpc-accept-encoding", known);
     }
     response

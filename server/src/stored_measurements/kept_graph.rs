@@ -1,7 +1,11 @@
 //! Graphs in the store of measurements: their messages, compressed.
 
-use std::{io::Read as _, sync::Arc};
+use std::{
+    io::{Read as _, Write as _},
+    sync::Arc,
+};
 
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use hlorank_graph::{Digest, Graph, Limits, SegmentedGraph, Task, decode_graph};
 use hlorank_proto::v1;
 use prost::Message as _;
@@ -11,9 +15,6 @@ use crate::{
     graphs::{GraphContent, SentGraph},
     store::{KeptGraph, MAX_GRAPH_BYTES, Reporter, StoreError},
 };
-
-/// Compression level of zstd. Columns of features are mostly zeros, so higher ones gain little.
-const LEVEL: i32 = 3;
 
 /// Bytes that keeping a graph takes meanwhile: its message, and the same compressed.
 pub(super) fn kept_bytes(graph: &Graph) -> usize {
@@ -41,7 +42,12 @@ pub(super) fn keep(
 }
 
 fn compressed(message: &v1::Graph) -> Result<Vec<u8>, CallError> {
-    zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))
+    // Columns of features are mostly zeros, so more effort gains little.
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let written = encoder.write_all(&message.encode_to_vec());
+    written
+        .and_then(|()| encoder.finish())
+        .map_err(|error| failed(&error))
 }
 
 /// Returns the message of a graph of the store.
@@ -49,11 +55,9 @@ pub(super) fn message_of(kept: &KeptGraph, limits: &Limits) -> Result<v1::Graph,
     // A broken or hostile file may decompress to anything, so that no more is read than was ever
     // kept.
     let mut message = Vec::new();
-    let read = zstd::Decoder::new(&*kept.message).and_then(|decoder| {
-        decoder
-            .take(MAX_GRAPH_BYTES as u64)
-            .read_to_end(&mut message)
-    });
+    let read = GzDecoder::new(&*kept.message)
+        .take(MAX_GRAPH_BYTES as u64)
+        .read_to_end(&mut message);
     read.map_err(|error| failed(&error))?;
     decode_graph(message.into(), limits).map_err(CallError::Graph)
 }

@@ -1,7 +1,7 @@
 //! Compresses the messages of answers, the long ones in steps behind other work.
 
 use std::{
-    io::{self, Write},
+    io::{self, Write as _},
     sync::Arc,
 };
 
@@ -15,15 +15,14 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use tonic::Status;
 
-use super::delivery::{DeliveredCall, Encoding, GRPC_ENCODING, PREFIX};
+use super::delivery::{DeliveredCall, GRPC_ENCODING, Gzip, PREFIX};
 use crate::{
     admission::Place,
     compute::{Class, ComputePool, WorkerFailed},
 };
 
-/// How the answer of a call is compressed, and what that takes.
+/// What compressing the answer of a call with gzip takes.
 pub(crate) struct Compression {
-    encoding: Encoding,
     place: Place,
     pool: Arc<ComputePool>,
 }
@@ -38,20 +37,17 @@ const INLINE_BYTES: usize = 8 << 10;
 const STEP_BYTES: usize = 16 << 10;
 
 impl Compression {
-    /// Returns how an answer is compressed: as the client prefers, if the request is compressed too. Most clients offer to
-    /// read gzip with every call, and compressing scores costs more than sending them on any network that a tuner would use.
+    /// An answer is compressed if the request is, too. Most clients offer to read gzip with every call, and compressing scores
+    /// costs more than sending them on any network that a tuner would use.
     pub(crate) fn like_request(
-        request: Option<Encoding>,
+        request: Option<Gzip>,
         headers: &HeaderMap,
         call: &DeliveredCall,
     ) -> Option<Self> {
         request?;
         let accepted = headers.get(ACCEPT_ENCODING)?.to_str().ok()?;
-        let encoding = accepted
-            .split(',')
-            .find_map(|name| Encoding::named(name.trim()))?;
-        Some(Self {
-            encoding,
+        let mut accepted = accepted.split(',').map(str::trim);
+        accepted.any(Gzip::is_named).then(|| Self {
             place: call.place.clone(),
             pool: Arc::clone(&call.pool),
         })
@@ -64,7 +60,7 @@ impl Compression {
         }
         // The headers go out first, so they promise the encoding before any message is compressed.
         let (mut head, body) = response.into_parts();
-        let name = HeaderValue::from_static(self.encoding.name());
+        let name = HeaderValue::from_static("gzip");
         head.headers.insert(GRPC_ENCODING, name);
         Response::from_parts(head, self.compressed_body(body))
     }
@@ -104,8 +100,7 @@ impl Compression {
     /// Compresses a few messages immediately, and many on the compute threads.
     async fn compress(&self, messages: Bytes) -> Result<Bytes, Status> {
         let is_short = messages.len() <= INLINE_BYTES;
-        let encoding = self.encoding;
-        let compress = move || compressed(messages, encoding);
+        let compress = move || compressed(messages);
         let written = if is_short {
             compress()
         } else {
@@ -118,14 +113,14 @@ impl Compression {
 }
 
 /// Compresses every message that gets shorter by it.
-fn compressed(mut messages: Bytes, encoding: Encoding) -> io::Result<Bytes> {
+fn compressed(mut messages: Bytes) -> io::Result<Bytes> {
     let mut written = Vec::with_capacity(messages.len() / 2);
     while messages.len() >= PREFIX {
         // The flag, which says that the message is not compressed.
         messages.advance(1);
         let length = messages.get_u32() as usize;
         let message = messages.split_to(length.min(messages.len()));
-        let shorter = compressed_message(&message, encoding)?;
+        let shorter = compressed_message(&message)?;
         // The flag before each message lets an answer mix both.
         if shorter.len() < message.len() {
             push_message(&mut written, 1, &shorter);
@@ -145,25 +140,13 @@ fn push_message(written: &mut Vec<u8>, flag: u8, message: &[u8]) {
     written.extend_from_slice(message);
 }
 
-fn compressed_message(message: &[u8], encoding: Encoding) -> io::Result<Vec<u8>> {
-    match encoding {
-        Encoding::Gzip => {
-            let encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
-            in_steps(encoder, message)?.finish()
-        }
-        Encoding::Zstd => {
-            let encoder = zstd::Encoder::new(Vec::new(), zstd::DEFAULT_COMPRESSION_LEVEL)?;
-            in_steps(encoder, message)?.finish()
-        }
-    }
-}
-
-fn in_steps<W: Write>(mut encoder: W, message: &[u8]) -> io::Result<W> {
+fn compressed_message(message: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
     for step in message.chunks(STEP_BYTES) {
         encoder.write_all(step)?;
         pace::pause();
     }
-    Ok(encoder)
+    encoder.finish()
 }
 
 #[cfg(test)]
@@ -187,7 +170,7 @@ mod tests {
     fn only_messages_that_get_shorter_are_compressed() {
         let long = vec![7; 100_000];
         let messages = framed(&[b"", b"ab", &long]);
-        let written = compressed(messages, Encoding::Gzip).unwrap();
+        let written = compressed(messages).unwrap();
         let unchanged = framed(&[b"", b"ab"]);
         let (first, last) = written.split_at(unchanged.len());
         assert_eq!(first, unchanged);

@@ -33,21 +33,18 @@ const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(1);
 
 /// All attacks. Attackers that want the places of a client have its address; the others have one to three of their own.
-pub(crate) const ATTACKS: [Named; 25] = [
-    named("bombs, zstd", |site| {
-        clients(bombs(&site.aim(), 4, all(Bomb::zstd), OFTEN))
-    }),
+pub(crate) const ATTACKS: [Named; 24] = [
     named("bombs, gzip", |site| {
         clients(bombs(&site.aim(), 4, all(Bomb::gzip), OFTEN))
     }),
     named("bombs, plain", |site| {
         clients(bombs(&site.aim(), 1, all(Bomb::plain), SELDOM))
     }),
-    named("bombs, zstd, 1.4 KiB/s", |site| {
+    named("bombs, gzip, 1.4 KiB/s", |site| {
         clients(slow_bombs(
             &site.aim(),
             4,
-            Bomb::zstd(Shape::EmptyTiles, BOMB_BYTES),
+            Bomb::gzip(Shape::EmptyTiles, BOMB_BYTES),
             1434,
         ))
     }),

@@ -34,7 +34,7 @@ pub const STAGES: [Stage; 6] = [
         name: "decompression, parts of a message",
         requests: || {
             Shape::ALL
-                .map(|shape| Bomb::zstd(shape, (64 << 20) - 1024))
+                .map(|shape| Bomb::gzip(shape, (64 << 20) - 1024))
                 .into()
         },
     },

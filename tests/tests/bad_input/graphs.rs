@@ -398,24 +398,13 @@ async fn modules_that_xla_refuses_are_refused_as_proto_and_text() {
                 operation("parameter", 1, &[]),
                 operation("dot", 2, &[1]),
             ])),
-            invalid("MODULE_INVALID", &["1 operands, but takes 2"]),
+            invalid("MODULE_INVALID", &["1 operands, but takes at least 2"]),
         ),
         (
-            text("r = f32[9] reshape(a)"),
+            text("r = f32[9] add(a)"),
             invalid(
                 "MODULE_INVALID",
-                &["line 5, column 3", "`r` (reshape)", "128 and 9"],
-            ),
-        ),
-        (
-            text("d = f32[8] dot(a, a, a)"),
-            invalid("MODULE_INVALID", &["`d` (dot)", "3 operands"]),
-        ),
-        (
-            text("d = f32[8,8] dot(a, a), lhs_contracting_dims={9}, rhs_contracting_dims={1}"),
-            invalid(
-                "MODULE_INVALID",
-                &["contracting dimension 9 does not exist", "2 dimensions"],
+                &["line 5, column 3", "`r` (add)", "1 operands"],
             ),
         ),
     ];

@@ -117,18 +117,16 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compressed_body_is_read_or_refused_for_its_compression() {
     let server = TestServer::start_with(&["--max-message-bytes=1000000"]).await;
-    let zstd = zstd::encode_all(&b"{}"[..], 3).unwrap();
     for (encoding, body) in [
         ("gzip", gzip(b"{}")),
         ("GZIP", gzip(b"{}")),
         ("x-gzip", gzip(b"{}")),
-        ("zstd", zstd),
         ("identity", b"{}".to_vec()),
     ] {
         let listed = send_file(&server, encoding, &body).await;
         assert_eq!(listed.status, 200, "{encoding}: {}", listed.body);
     }
-    for encoding in ["br", "deflate", "gzip, gzip", ""] {
+    for encoding in ["br", "deflate", "zstd", "gzip, gzip", ""] {
         let refused = send_file(&server, encoding, b"{}").await;
         if refused.status == 200 {
             // curl leaves an empty header out.
@@ -139,12 +137,10 @@ async fn a_compressed_body_is_read_or_refused_for_its_compression() {
             &refused,
             415,
             "COMPRESSION_UNSUPPORTED",
-            &["content-encoding", encoding, "zstd"],
+            &["content-encoding", encoding, "expected gzip"],
         );
         assert!(
-            refused
-                .headers
-                .contains("accept-encoding: gzip, zstd, identity"),
+            refused.headers.contains("accept-encoding: gzip, identity"),
             "{}",
             refused.headers
         );

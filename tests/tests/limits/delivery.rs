@@ -1,7 +1,11 @@
 //! Limits of the time that messages take, and of their form.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::Write as _,
+    time::{Duration, Instant},
+};
 
+use flate2::{Compression, write::GzEncoder};
 use hlorank_proto::v1::{Adapt, ListModelsRequest, RankConfigsRequest};
 use hlorank_tests::{TestServer, rank_request, stream_start};
 use tonic::{Code, Status, transport::Channel};
@@ -114,9 +118,11 @@ async fn fields_of_a_message() {
         &refused(&channel, "identity", framed(0, &message)).await,
         "50000 fields",
     );
-    let compressed = zstd::encode_all(&message[..], 3).unwrap();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&message).unwrap();
+    let compressed = encoder.finish().unwrap();
     malformed(
-        &refused(&channel, "zstd", framed(1, &compressed)).await,
+        &refused(&channel, "gzip", framed(1, &compressed)).await,
         "50000 fields",
     );
 }
@@ -166,10 +172,6 @@ async fn messages_that_are_not_frames() {
     );
     malformed(
         &refused(&channel, "gzip", framed(1, b"not gzip")).await,
-        "decompressed",
-    );
-    malformed(
-        &refused(&channel, "zstd", framed(1, b"not zstd")).await,
         "decompressed",
     );
     let unsupported = refused(&channel, "deflate", framed(1, &[])).await;

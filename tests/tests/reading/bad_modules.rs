@@ -108,6 +108,19 @@ fn an_operand_is_an_instruction_of_the_module() {
 }
 
 #[test]
+fn an_operand_is_in_the_computation_of_its_user() {
+    let bytes = module(vec![
+        computation(1, vec![instruction(1, &[])]),
+        computation(2, vec![instruction(2, &[1])]),
+    ]);
+    refuse(
+        &bytes,
+        GraphError::UnknownOperand { node: 1, id: 1 },
+        &["node 1", "parameters"],
+    );
+}
+
+#[test]
 fn a_callee_is_a_computation_of_the_module() {
     let bytes = single(vec![instruction(1, &[]), call(2, 42)]);
     refuse(
@@ -127,7 +140,7 @@ fn a_computation_has_a_root() {
     let place = "computation `computation.3`".to_owned();
     let expected = GraphError::InvalidModule {
         place,
-        fault: Box::new(ModuleFault::NoRoot { id: 77 }),
+        fault: ModuleFault::NoRoot { id: 77 },
     };
     refuse(&bytes, expected, &["computation.3", "id 77"]);
 }

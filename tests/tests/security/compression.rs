@@ -7,7 +7,7 @@ use hlorank_proto::v1::{
 use hlorank_tests::{
     RankRequestBuilder as _, TestServer, graph_of_module, module::two_dots, rank_request,
 };
-use tonic::codec::CompressionEncoding::{Gzip, Zstd};
+use tonic::codec::CompressionEncoding::Gzip;
 
 fn request() -> RankConfigsRequest {
     let configs = (1..=500).map(|bound| TileConfig {
@@ -28,23 +28,18 @@ async fn compressed_requests_have_compressed_answers() {
         .rank_configs(request())
         .await
         .unwrap();
-    for encoding in [Gzip, Zstd] {
-        let client = CostModelServiceClient::new(channel.clone()).accept_compressed(encoding);
-        let sent = client
-            .clone()
-            .send_compressed(encoding)
-            .rank_configs(request())
-            .await
-            .unwrap();
-        assert_eq!(
-            sent.metadata().get("grpc-encoding").unwrap(),
-            &encoding.to_string()
-        );
-        assert_eq!(sent.get_ref().scores, plain.get_ref().scores);
-        let unsent = { client }.rank_configs(request()).await.unwrap();
-        assert!(
-            unsent.metadata().get("grpc-encoding").is_none(),
-            "the request was not compressed"
-        );
-    }
+    let client = CostModelServiceClient::new(channel).accept_compressed(Gzip);
+    let sent = client
+        .clone()
+        .send_compressed(Gzip)
+        .rank_configs(request())
+        .await
+        .unwrap();
+    assert_eq!(sent.metadata().get("grpc-encoding").unwrap(), "gzip");
+    assert_eq!(sent.get_ref().scores, plain.get_ref().scores);
+    let unsent = { client }.rank_configs(request()).await.unwrap();
+    assert!(
+        unsent.metadata().get("grpc-encoding").is_none(),
+        "the request was not compressed"
+    );
 }

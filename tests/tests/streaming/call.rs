@@ -1,6 +1,6 @@
 //! Streams that are sent message by message, including ones that the client library would not send.
 
-use hlorank_graph::{Configurations, Limits, TileBatch};
+use hlorank_graph::{Configurations, EncodedBatch, Limits};
 use hlorank_proto::v1::{
     Graph, RankConfigsStreamRequest, RankConfigsStreamResponse, Task, config_batch::Configs,
     cost_model_service_client::CostModelServiceClient,
@@ -116,9 +116,10 @@ pub(crate) fn wide_tiles(count: usize, dimensions: usize) -> Configs {
 
 /// Returns the same as [`tiles`], for the client library.
 pub(crate) fn tile_batch(count: usize) -> Configurations {
-    Configurations::Tile(
-        TileBatch::from_packed(&repeated_tiles(count, 2), &Limits::default()).unwrap(),
-    )
+    let batch = EncodedBatch::try_from(&tiles(count)).unwrap();
+    batch
+        .read(hlorank_graph::Task::Tile, &[], &Limits::default())
+        .unwrap()
 }
 
 /// Returns the scores of an answer.

@@ -1,8 +1,8 @@
 //! Fusions: JSON and random draws.
 
 use fastrand::Rng;
-use hlorank_client::v1;
-use hlorank_graph::{ConfigurationError, Configurations, FusionBatch};
+use hlorank_client::v1::{self, config_batch::Configs};
+use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, FusionBatch, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::input::FILE_LIMITS;
@@ -36,8 +36,8 @@ pub(super) fn from_forms(
     let message = v1::FusionConfigs {
         configs: configs.collect(),
     };
-    let batch = FusionBatch::from_readable(&message, slots, &FILE_LIMITS)?;
-    Ok(Configurations::Fusion(batch))
+    let batch = EncodedBatch::try_from(&Configs::FusionConfigs(message))?;
+    batch.read(Task::Fusion, slots, &FILE_LIMITS)
 }
 
 /// Returns random fusions, each slot of which is taken from any of these fusions.

@@ -1,10 +1,10 @@
 //! Layouts: JSON and random draws.
 
 use fastrand::Rng;
-use hlorank_client::v1;
+use hlorank_client::v1::{self, config_batch::Configs};
 use hlorank_graph::{
-    ConfigurationError, Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
-    NodeDescription,
+    ConfigurationError, Configurations, EncodedBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry,
+    NodeDescription, Task,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +42,8 @@ pub(super) fn from_forms(
     let message = v1::LayoutConfigs {
         configs: forms.iter().map(v1::LayoutConfig::from).collect(),
     };
-    let batch = LayoutBatch::from_readable(&message, configurable, &FILE_LIMITS)?;
-    Ok(Configurations::Layout(batch))
+    let batch = EncodedBatch::try_from(&Configs::LayoutConfigs(message))?;
+    batch.read(Task::Layout, configurable, &FILE_LIMITS)
 }
 
 /// Returns the number of the layout that sets no node.

@@ -1,8 +1,10 @@
 //! Tiles: JSON and random draws.
 
 use fastrand::Rng;
-use hlorank_client::v1;
-use hlorank_graph::{ConfigurationError, Configurations, TileBatch, TileConfiguration};
+use hlorank_client::v1::{self, config_batch::Configs};
+use hlorank_graph::{
+    ConfigurationError, Configurations, EncodedBatch, Task, TileBatch, TileConfiguration,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::input::FILE_LIMITS;
@@ -27,8 +29,8 @@ pub(super) fn from_forms(forms: &[TileForm]) -> Result<Configurations, Configura
     let message = v1::TileConfigs {
         configs: forms.iter().map(v1::TileConfig::from).collect(),
     };
-    let batch = TileBatch::from_readable(&message, &FILE_LIMITS)?;
-    Ok(Configurations::Tile(batch))
+    let batch = EncodedBatch::try_from(&Configs::TileConfigs(message))?;
+    batch.read(Task::Tile, &[], &FILE_LIMITS)
 }
 
 /// Returns random tiles, each bound of which is taken from any of these tiles.

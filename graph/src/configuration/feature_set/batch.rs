@@ -1,10 +1,9 @@
-use super::{
-    distinct_rows::{DistinctRows, not_finite},
-    table::Table,
-};
 use crate::{
     ConfigurationError, Limits,
-    configuration::checks::{check_count, check_size},
+    configuration::{
+        checks::{check_count, check_size},
+        distinct::SliceSet,
+    },
 };
 
 /// Configurations of one graph of a feature set: the row of columns of every node.
@@ -40,7 +39,7 @@ impl NodeFeatureBatch {
     }
 
     /// Makes a batch of `[configs, nodes, columns]` little-endian values.
-    pub(in crate::configuration) fn from_bytes(
+    pub(super) fn from_bytes(
         configs: usize,
         [nodes, columns]: [usize; 2],
         values: &[u8],
@@ -185,6 +184,110 @@ fn check_shape(
         Err(ConfigurationError::NoColumns)
     } else {
         Ok(())
+    }
+}
+
+/// The table of rows of a message.
+struct Table<'a> {
+    bytes: &'a [u8],
+    row_bytes: usize,
+    /// The number of each row among the distinct ones; [`UNUSED`] before its first use.
+    numbers: Vec<u32>,
+    rows: DistinctRows,
+}
+
+/// No table has this many rows.
+const UNUSED: u32 = u32::MAX;
+
+impl<'a> Table<'a> {
+    /// Makes a table of little-endian values, with at least one column.
+    fn new(bytes: &'a [u8], columns: usize) -> Result<Self, ConfigurationError> {
+        let row_bytes = columns * size_of::<f32>();
+        let expected = bytes.len().next_multiple_of(row_bytes);
+        check_count("rows (in bytes)", bytes.len(), expected)?;
+        let entries = bytes.len() / row_bytes;
+        Ok(Self {
+            bytes,
+            row_bytes,
+            numbers: vec![UNUSED; entries],
+            rows: DistinctRows::new(columns, entries),
+        })
+    }
+
+    /// Number of rows of the message.
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Returns the number of a row among the distinct ones; `None` if it is outside the table.
+    fn number(&mut self, index: u32) -> Result<Option<u32>, ConfigurationError> {
+        let entry = index as usize;
+        let Some(number) = self.numbers.get_mut(entry) else {
+            return Ok(None);
+        };
+        // Rows of a table may be equal or unused. They are read at their first use, so that the
+        // numbers are in the order of the uses, as they are for the dense form of the same
+        // configurations.
+        if *number == UNUSED {
+            let row = &self.bytes[entry * self.row_bytes..][..self.row_bytes];
+            let inserted = self.rows.insert(row);
+            *number = inserted
+                .map_err(|column| not_finite(&format!("row {index} of the table"), column))?;
+        }
+        Ok(Some(*number))
+    }
+
+    /// Returns the distinct rows that were used, by number.
+    fn into_values(self) -> Vec<f32> {
+        self.rows.into_values()
+    }
+}
+
+/// Distinct rows of columns, by their bits.
+struct DistinctRows {
+    known: SliceSet<u32>,
+    bits: Vec<u32>,
+}
+
+impl DistinctRows {
+    fn new(columns: usize, most: usize) -> Self {
+        Self {
+            known: SliceSet::new(columns, most),
+            bits: Vec::with_capacity(columns),
+        }
+    }
+
+    /// Returns the number of a row of little-endian values, with 0 for −0. Fails with the number of
+    /// a column that is not finite.
+    fn insert(&mut self, row: &[u8]) -> Result<u32, usize> {
+        let (quads, _) = row.as_chunks::<4>();
+        let values = quads.iter().map(|quad| f32::from_le_bytes(*quad));
+        // Rows are equal if their bits are, because a float is neither hashed nor always equal to
+        // itself. The sum with 0 turns −0, whose bits differ from those of 0, into 0.
+        self.bits.clear();
+        self.bits
+            .extend(values.map(|value| (value + 0.0).to_bits()));
+        let is_refused = |&bits: &u32| !f32::from_bits(bits).is_finite();
+        match self.bits.iter().position(is_refused) {
+            Some(column) => Err(column),
+            None => Ok(self.known.insert(&self.bits).0),
+        }
+    }
+
+    /// Returns the rows by number.
+    fn into_values(self) -> Vec<f32> {
+        self.known
+            .into_flat()
+            .into_iter()
+            .map(f32::from_bits)
+            .collect()
+    }
+}
+
+/// Returns the error of a value that is not finite.
+fn not_finite(place: &str, column: usize) -> ConfigurationError {
+    ConfigurationError::NotFinite {
+        what: format!("{place}, column {column}"),
     }
 }
 

@@ -1,93 +1,253 @@
-//! Batches of node features as messages hold them.
+//! Reads and writes the forms of a batch of node features, which are equal in meaning.
 
-use std::collections::HashMap;
+use hlorank_proto::v1::{NodeFeatureConfigs, ParameterConfig};
+use prost::Message as _;
 
-use hlorank_proto::v1::{NodeFeatureConfigs, ParameterConfigs, config_batch::Configs};
+use super::batch::NodeFeatureBatch;
+use crate::{
+    ConfigurationError, Limits,
+    configuration::{
+        checks::{check_count, check_size, to_u32},
+        encoded_form::{EncodedForm, EncodedSize, FormFacts, count_first},
+    },
+    wire::{WireError, count_messages, last_bytes, last_number, messages, uint32},
+};
 
-use crate::configuration::{Form, form::cut_rows};
+/// Numbers of the fields.
+const CONFIG_COUNT: u32 = 1;
+const FEATURES: u32 = 2;
+const ROWS: u32 = 3;
+const ROW_INDICES: u32 = 4;
+const COLUMN_COUNT: u32 = 5;
 
-impl Form for NodeFeatureConfigs {
-    fn count(&self) -> usize {
-        self.config_count as usize
-    }
+pub(super) const NODE_FEATURES: EncodedForm<NodeFeatureBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 9,
+        field: "node_feature_configs",
+        count: count_first,
+        columns: Some(|message| {
+            last_number(message, COLUMN_COUNT).map_or(0, |count| uint32(count) as usize)
+        }),
+        read_bytes,
+    },
+    read: |message, nodes, limits| read(message, nodes.len(), limits),
+};
 
-    /// Every part of a table has the rows that it uses, in the order of their first use.
-    fn cut(&self, size: usize) -> Vec<Configs> {
-        let parts = if self.row_indices.is_empty() {
-            cut_dense(self, size)
-        } else {
-            cut_table(self, size)
-        };
-        parts.into_iter().map(Configs::NodeFeatureConfigs).collect()
+pub(super) const PARAMETERS: EncodedForm<NodeFeatureBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 10,
+        field: "parameter_configs",
+        count: |message| count_messages(message, 1),
+        columns: Some(parameter_count),
+        read_bytes,
+    },
+    read: |message, nodes, limits| read_parameters(message, nodes.len(), limits),
+};
+
+/// Bytes of a node of a configuration: the number of its row and, at most, an entry in the table of distinct rows.
+const NODE_BYTES: usize = size_of::<u32>() + 16;
+
+/// The numbers of rows, and the distinct rows while they grow and once they are complete. A message of another length than its
+/// sizes ask for is refused before memory is taken.
+fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+    let nodes = size.configs.min(limits.configs).saturating_mul(size.slots);
+    3 * size.bytes + NODE_BYTES * nodes.min(size.bytes / size_of::<f32>())
+}
+
+/// Returns the number of values of the first configuration.
+fn parameter_count(message: &[u8]) -> usize {
+    let first = messages(message, 1).next().and_then(Result::ok);
+    let values = first.and_then(|first| values(first).ok());
+    values.map_or(0, |values| values.len())
+}
+
+fn read(
+    message: &[u8],
+    nodes: usize,
+    limits: &Limits,
+) -> Result<NodeFeatureBatch, ConfigurationError> {
+    let configs = uint32(last_number(message, CONFIG_COUNT)?) as usize;
+    let columns = uint32(last_number(message, COLUMN_COUNT)?) as usize;
+    let features = last_bytes(message, FEATURES)?;
+    let rows = last_bytes(message, ROWS)?;
+    let indices = last_bytes(message, ROW_INDICES)?;
+    // A message without any values is read in the dense form, which finds what is missing.
+    match (features.is_empty(), rows.is_empty() && indices.is_empty()) {
+        (false, false) => Err(ConfigurationError::DenseAndTable),
+        (_, true) => NodeFeatureBatch::from_bytes(configs, [nodes, columns], features, limits),
+        (true, false) => {
+            NodeFeatureBatch::from_table(configs, [nodes, columns], (rows, indices), limits)
+        }
     }
 }
 
-fn cut_dense(message: &NodeFeatureConfigs, size: usize) -> Vec<NodeFeatureConfigs> {
-    let part = |(config_count, features): (u32, &[u8])| NodeFeatureConfigs {
-        config_count,
-        features: features.to_vec().into(),
-        column_count: message.column_count,
-        ..NodeFeatureConfigs::default()
-    };
-    cut_rows(&message.features, message.config_count, size)
-        .map(part)
-        .collect()
+/// Reads the values of a configuration of the only node of a graph.
+fn values(config: &[u8]) -> Result<Vec<f32>, WireError> {
+    Ok(ParameterConfig::decode(config)?.values)
 }
 
-fn cut_table(message: &NodeFeatureConfigs, size: usize) -> Vec<NodeFeatureConfigs> {
-    // A part with the whole table could be larger than the message that it is a part of.
-    let part = |(config_count, indices): (u32, &[u8])| {
-        let (rows, indices) = used_rows(&message.rows, message.column_count, indices);
+fn read_parameters(
+    message: &[u8],
+    nodes: usize,
+    limits: &Limits,
+) -> Result<NodeFeatureBatch, ConfigurationError> {
+    check_count("a parameter configuration (in nodes)", 1, nodes)?;
+    let configs = count_messages(message, 1)?;
+    let columns = parameter_count(message);
+    check_size(configs, columns, limits)?;
+    // One configuration is decoded at a time, because all of them decoded would take several times
+    // the message.
+    let mut bytes = Vec::new();
+    for (number, config) in messages(message, 1).enumerate() {
+        let values = values(config?)?;
+        if values.len() != columns {
+            return Err(ConfigurationError::ParameterCount {
+                config: number,
+                found: values.len(),
+                expected: columns,
+            });
+        }
+        bytes.extend(values.into_iter().flat_map(f32::to_le_bytes));
+    }
+    NodeFeatureBatch::from_bytes(configs, [1, columns], &bytes, limits)
+}
+
+impl NodeFeatureBatch {
+    /// Writes the dense form.
+    #[must_use]
+    pub fn to_dense(&self) -> NodeFeatureConfigs {
+        let values = (0..self.len()).flat_map(|config| self.values(config));
+        let features: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
         NodeFeatureConfigs {
-            config_count,
+            features: features.into(),
+            ..self.sizes()
+        }
+    }
+
+    /// Writes the table of distinct rows.
+    #[must_use]
+    pub fn to_table(&self) -> NodeFeatureConfigs {
+        let rows: Vec<u8> = self
+            .rows()
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        let numbers = (0..self.len()).flat_map(|config| self.numbers(config));
+        let indices: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
+        NodeFeatureConfigs {
             rows: rows.into(),
             row_indices: indices.into(),
-            column_count: message.column_count,
+            ..self.sizes()
+        }
+    }
+
+    fn sizes(&self) -> NodeFeatureConfigs {
+        NodeFeatureConfigs {
+            config_count: to_u32(self.len()),
+            column_count: to_u32(self.columns()),
             ..NodeFeatureConfigs::default()
         }
-    };
-    cut_rows(&message.row_indices, message.config_count, size)
-        .map(part)
-        .collect()
+    }
 }
 
-impl Form for ParameterConfigs {
-    fn count(&self) -> usize {
-        self.configs.len()
-    }
+#[cfg(test)]
+mod tests {
+    use hlorank_proto::v1::ParameterConfigs;
 
-    fn cut(&self, size: usize) -> Vec<Configs> {
-        let part = |configs: &[_]| {
-            Configs::ParameterConfigs(Self {
-                configs: configs.to_vec(),
-            })
+    use super::*;
+
+    fn parameters(
+        configs: &[&[f32]],
+        nodes: usize,
+    ) -> Result<NodeFeatureBatch, ConfigurationError> {
+        let config = |values: &&[f32]| ParameterConfig {
+            values: values.to_vec(),
         };
-        self.configs.chunks(size).map(part).collect()
+        let message = ParameterConfigs {
+            configs: configs.iter().map(config).collect(),
+        };
+        read_parameters(&message.encode_to_vec(), nodes, &Limits::default())
     }
-}
 
-/// Returns the rows of a table that some indices name, and the indices into them. An index outside the table, which a
-/// recorded call may have, stays outside.
-fn used_rows(table: &[u8], columns: u32, indices: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let row_bytes = (columns as usize).saturating_mul(size_of::<f32>()).max(1);
-    let mut rows = Vec::new();
-    let mut numbers = Vec::new();
-    let mut number_of_index = HashMap::new();
-    let (quads, rest) = indices.as_chunks::<4>();
-    for quad in quads {
-        let index = u32::from_le_bytes(*quad);
-        let first = (index as usize).checked_mul(row_bytes);
-        let row = first.and_then(|first| table.get(first..)?.get(..row_bytes));
-        let next = u32::try_from(number_of_index.len()).unwrap_or(u32::MAX);
-        let number = match row {
-            None => u32::MAX,
-            Some(row) => *number_of_index.entry(index).or_insert_with(|| {
-                rows.extend_from_slice(row);
-                next
+    #[test]
+    fn parameters_are_values_of_the_only_node() {
+        let expected =
+            NodeFeatureBatch::from_values([1, 2], &[1.0, 0.0, 3.0, 4.0], &Limits::default());
+        assert_eq!(parameters(&[&[1.0, -0.0], &[3.0, 4.0]], 1), expected);
+        assert!(parameters(&[&[1.0]], 2).is_err(), "several nodes");
+        let differ = ConfigurationError::ParameterCount {
+            config: 1,
+            found: 1,
+            expected: 2,
+        };
+        assert_eq!(parameters(&[&[1.0, 2.0], &[3.0]], 1), Err(differ));
+        assert_eq!(parameters(&[&[]], 1), Err(ConfigurationError::NoColumns));
+        assert_eq!(parameters(&[], 1), Err(ConfigurationError::Empty));
+        assert!(parameters(&[&[f32::NAN]], 1).is_err());
+    }
+
+    fn refused(message: &NodeFeatureConfigs) -> ConfigurationError {
+        read(&message.encode_to_vec(), 2, &Limits::default()).unwrap_err()
+    }
+
+    #[test]
+    fn one_form_is_sent_and_complete() {
+        let sizes = NodeFeatureConfigs {
+            config_count: 1,
+            column_count: 1,
+            ..NodeFeatureConfigs::default()
+        };
+        let dense = NodeFeatureConfigs {
+            features: vec![0; 8].into(),
+            ..sizes.clone()
+        };
+        assert!(read(&dense.encode_to_vec(), 2, &Limits::default()).is_ok());
+        let both = NodeFeatureConfigs {
+            row_indices: vec![0; 8].into(),
+            ..dense.clone()
+        };
+        assert_eq!(refused(&both), ConfigurationError::DenseAndTable);
+        let wrong = |message: &NodeFeatureConfigs, expected: usize| {
+            let refused = refused(message);
+            let found = matches!(refused, ConfigurationError::WrongCount { expected: found, .. } if found == expected);
+            assert!(found, "{refused}");
+        };
+        wrong(&sizes, 8);
+        wrong(
+            &NodeFeatureConfigs {
+                features: vec![0; 9].into(),
+                ..sizes.clone()
+            },
+            8,
+        );
+        wrong(
+            &NodeFeatureConfigs {
+                rows: vec![0; 4].into(),
+                ..sizes.clone()
+            },
+            8,
+        );
+        wrong(
+            &NodeFeatureConfigs {
+                rows: vec![0; 5].into(),
+                row_indices: vec![0; 8].into(),
+                ..sizes
+            },
+            8,
+        );
+        assert_eq!(
+            refused(&NodeFeatureConfigs {
+                column_count: 0,
+                ..dense.clone()
             }),
-        };
-        numbers.extend(number.to_le_bytes());
+            ConfigurationError::NoColumns
+        );
+        assert_eq!(
+            refused(&NodeFeatureConfigs {
+                config_count: 0,
+                ..dense
+            }),
+            ConfigurationError::Empty
+        );
     }
-    numbers.extend_from_slice(rest);
-    (rows, numbers)
 }

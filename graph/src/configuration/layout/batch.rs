@@ -1,12 +1,9 @@
 use std::{collections::HashMap, iter};
 
-use super::LayoutEntry;
+use super::entry::LayoutEntry;
 use crate::{
     ConfigurationError, Limits,
-    configuration::{
-        checks::{check_count, check_size},
-        count::to_u32,
-    },
+    configuration::checks::{check_count, check_size, to_u32},
     pace,
 };
 
@@ -18,9 +15,6 @@ pub struct LayoutBatch {
     tables: Vec<Vec<LayoutEntry>>,
     indices: Vec<u16>,
 }
-
-/// Maximum table length for which the packed form takes one byte per index.
-const BYTE_TABLE: usize = 256;
 
 /// Maximum number of entries of a table, so that an index fits `u16`.
 pub(super) const MAX_TABLE: usize = 1 << 16;
@@ -153,16 +147,6 @@ impl LayoutBatch {
     }
 }
 
-/// Returns the number of bytes of an index in the packed form, by the lengths of the tables. The
-/// message does not have it.
-pub(super) fn index_width(lengths: impl Iterator<Item = usize>) -> usize {
-    if lengths.max().unwrap_or(0) <= BYTE_TABLE {
-        1
-    } else {
-        2
-    }
-}
-
 pub(super) fn check_table(slot: usize, entries: usize) -> Result<(), ConfigurationError> {
     if entries > MAX_TABLE {
         let what = format!("the table of slot {slot}");
@@ -215,7 +199,13 @@ fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
     let slots = tables.len();
     let mut sorted = Vec::new();
     for (slot, table) in pace::in_steps(1, tables.iter_mut()).enumerate() {
-        if has_repeated(table, &mut sorted) {
+        // Tables rarely repeat entries. Sorting a copy shows that faster than a hash table does.
+        table.clone_into(&mut sorted);
+        sorted.sort_unstable();
+        if sorted
+            .array_windows()
+            .any(|[entry, next]: &[_; 2]| entry == next)
+        {
             let mut interner = EntryTable::default();
             let merged: Vec<u16> = table.iter().map(|&entry| interner.intern(entry)).collect();
             *table = interner.entries;
@@ -224,14 +214,6 @@ fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
             }
         }
     }
-}
-
-/// Returns whether an entry occurs twice. The memory of `sorted` serves one table after the other.
-fn has_repeated(table: &[LayoutEntry], sorted: &mut Vec<LayoutEntry>) -> bool {
-    // Tables rarely repeat entries. Sorting a copy shows that faster than a hash table does.
-    table.clone_into(sorted);
-    sorted.sort_unstable();
-    sorted.array_windows().any(|[entry, next]| entry == next)
 }
 
 /// Distinct entries in order of first use.

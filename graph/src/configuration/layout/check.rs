@@ -1,7 +1,7 @@
 //! Checks that layouts are ones that XLA accepts for the tensors of a graph.
 
-use super::{LayoutBatch, LayoutEntry};
-use crate::{ConfigurationError, Graph, pace};
+use super::{batch::LayoutBatch, entry::LayoutEntry};
+use crate::{ConfigurationError, Graph, arrays::producers, pace};
 
 /// Names of the tensors of an entry.
 const TENSORS: [&str; 3] = ["the output", "the first operand", "the second operand"];
@@ -15,46 +15,30 @@ struct Fault {
     rank: Option<usize>,
 }
 
-/// A slot of which at least one entry is at fault.
-struct Suspect {
-    slot: usize,
-    node: u32,
-    ranks: [Option<usize>; 3],
-}
-
 /// Checks every entry that a configuration uses: a tensor's dimensions are listed at most once, and are dimensions that
 /// the tensor has, if the graph tells. A list may end early, and −1 leaves a place to the compiler.
 pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), ConfigurationError> {
     // Tables have few entries and batches many configurations, so tables are checked first. Nearly
     // always, all of their entries are sound, and no configuration is looked at.
-    let suspects = suspects(batch, graph);
+    let slots = graph.configurable().iter().enumerate();
+    let slots = slots.map(|(slot, &node)| (slot, node, tensor_ranks(graph, node)));
+    let has_fault = |(slot, _, ranks): &(usize, u32, _)| {
+        let mut entries = batch.table(*slot).iter();
+        entries.any(|&entry| fault(entry, *ranks).is_some())
+    };
+    let suspects: Vec<_> = slots.filter(has_fault).collect();
     if suspects.is_empty() {
         return Ok(());
     }
     // An entry that is at fault counts only if a configuration uses it.
     for config in pace::in_steps(1, 0..batch.len()) {
-        for suspect in &suspects {
-            if let Some(fault) = fault(batch.entry(config, suspect.slot), suspect.ranks) {
-                return Err(fault.error(config, suspect.node));
+        for &(slot, node, ranks) in &suspects {
+            if let Some(fault) = fault(batch.entry(config, slot), ranks) {
+                return Err(fault.error(config, node));
             }
         }
     }
     Ok(())
-}
-
-/// Returns the slots whose tables have entries that their tensors do not allow.
-fn suspects(batch: &LayoutBatch, graph: &Graph) -> Vec<Suspect> {
-    let slots = graph.configurable().iter().enumerate();
-    let suspects = slots.map(|(slot, &node)| Suspect {
-        slot,
-        node,
-        ranks: tensor_ranks(graph, node),
-    });
-    let is_suspect = |suspect: &Suspect| {
-        let mut entries = batch.table(suspect.slot).iter();
-        entries.any(|&entry| fault(entry, suspect.ranks).is_some())
-    };
-    suspects.filter(is_suspect).collect()
 }
 
 impl Fault {
@@ -110,16 +94,9 @@ const PRODUCT: usize = 28;
 /// Returns the ranks of the three tensors of a node, as far as features show them. A graph does not tell which operand comes
 /// first, so each of them gets the larger rank.
 fn tensor_ranks(graph: &Graph, node: u32) -> [Option<usize>; 3] {
-    // Edges are sorted by consumer, so those of a node are adjacent.
-    let first = graph
-        .edges()
-        .partition_point(|[consumer, _]| *consumer < node);
-    let producers = graph.edges()[first..]
-        .iter()
-        .take_while(|[consumer, _]| *consumer == node);
     // If one rank is not known, it may be the largest.
-    let ranks: Option<Vec<usize>> = producers
-        .map(|[_, producer]| rank(graph, *producer))
+    let ranks: Option<Vec<usize>> = producers(graph.edges(), node)
+        .map(|producer| rank(graph, producer))
         .collect();
     let operands = ranks.and_then(|ranks| ranks.into_iter().max());
     [rank(graph, node), operands, operands]

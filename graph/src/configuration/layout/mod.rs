@@ -1,15 +1,9 @@
 //! Layout configurations: one entry per configurable node.
 
 mod batch;
-mod canonical;
 mod check;
-mod delta;
-mod describe;
-mod encoded;
 mod entry;
-mod facts;
-mod forms;
-mod met;
+mod kind;
 mod rows;
 mod wire;
 

@@ -1,13 +1,17 @@
 use std::mem::take;
 
-use super::{LayoutBatch, LayoutEntry, entry::LAYOUT_VALUES, met::Met};
+use super::{
+    batch::LayoutBatch,
+    entry::{LAYOUT_VALUES, LayoutEntry},
+};
 use crate::{
     Occurrence, Segment, SegmentedGraph,
     configuration::{
-        ConfigValues,
-        count::to_u32,
-        rows::{FoundRows, LocalConfigurations, MAX_ROWS, Row, RowFinder, TooManyRows},
-        slices::SliceSet,
+        checks::to_u32,
+        distinct::SliceSet,
+        rows::{
+            ConfigValues, FoundRows, LocalConfigurations, MAX_ROWS, Row, RowFinder, TooManyRows,
+        },
     },
 };
 
@@ -61,18 +65,6 @@ impl LayoutRows {
         }
     }
 
-    /// Starts the rows of a configuration as a copy of those of the configuration `before`, and notes which
-    /// occurrences see a changed slot.
-    fn copy_before(&mut self, config: usize, before: Option<usize>, row_of: &mut Vec<u32>) {
-        if let Some(before) = before {
-            row_of.extend_from_within(row_of.len() - self.changed.len()..);
-            self.note_changes(config, before);
-        } else {
-            row_of.resize(self.changed.len(), 0);
-            self.changed.fill(true);
-        }
-    }
-
     /// Notes which occurrences see a slot that differs between two configurations.
     fn note_changes(&mut self, config: usize, before: usize) {
         let (row, row_rest) = self.batch.row(config).as_chunks::<COMPARED>();
@@ -116,33 +108,24 @@ impl LayoutRows {
         if self.met > MAX_ROWS {
             return Err(TooManyRows);
         }
-        self.read_entries(slots);
-        let row = self.row_of_entries(*segment, rows);
-        self.by_indices[occurrence].add(&self.indices, row);
-        Ok(row)
-    }
-
-    /// Looks up the entries of the current indices of some slots.
-    fn read_entries(&mut self, slots: &[usize]) {
         let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
-        let entries = slots.iter().zip(&self.indices).map(entry);
         self.entries.clear();
-        self.entries.extend(entries);
-    }
-
-    fn row_of_entries(&mut self, segment: usize, rows: &mut Vec<Row>) -> u32 {
+        self.entries
+            .extend(slots.iter().zip(&self.indices).map(entry));
         // Occurrences of one segment have tables of their own, so only entries tell whether their
         // configurations are equal.
-        let (known, known_rows) = &mut self.by_entries[segment];
+        let (known, known_rows) = &mut self.by_entries[*segment];
         let (local, new) = known.insert(&self.entries);
         if new {
             known_rows.push(to_u32(rows.len()));
             rows.push(Row {
-                segment,
+                segment: *segment,
                 local: local as usize,
             });
         }
-        known_rows[local as usize]
+        let row = known_rows[local as usize];
+        self.by_indices[occurrence].add(&self.indices, row);
+        Ok(row)
     }
 }
 
@@ -177,7 +160,13 @@ impl RowFinder for LayoutRows {
         };
         let FoundRows { rows, row_of, .. } = found;
         let start = row_of.len();
-        self.copy_before(config, before, row_of);
+        if let Some(before) = before {
+            row_of.extend_from_within(start - self.changed.len()..);
+            self.note_changes(config, before);
+        } else {
+            row_of.resize(self.changed.len(), 0);
+            self.changed.fill(true);
+        }
         for (occurrence, row) in row_of[start..].iter_mut().enumerate() {
             if take(&mut self.changed[occurrence]) {
                 *row = self.row(graph, config, occurrence, rows)?;
@@ -224,5 +213,119 @@ impl LocalConfigurations for LocalLayouts {
                 .zip(entry.values())
                 .for_each(|(place, value)| *place = value.into());
         }
+    }
+}
+
+/// The local configurations that one occurrence met, by the indices of their entries, and their rows.
+enum Met {
+    /// The row of every combination of indices; [`NO_ROW`] if it was not met.
+    Table {
+        /// What an index of each slot counts.
+        strides: Vec<usize>,
+        rows: Vec<u32>,
+    },
+    /// Those that were met, where there are too many combinations.
+    Set(SliceSet<u16>, Vec<u32>),
+}
+
+/// Maximum number of combinations in a table: 16 KiB.
+const MAX_TABLE: usize = 4096;
+
+/// Maximum number of combinations in a table, for each configuration of the batch. A larger table takes longer to fill than it
+/// saves.
+const MAX_TABLE_PER_CONFIG: usize = 8;
+
+/// No batch has this many rows.
+const NO_ROW: u32 = u32::MAX;
+
+impl Met {
+    /// Nothing was met yet of the configurations of a batch at these slots.
+    fn new(slots: &[usize], batch: &LayoutBatch) -> Self {
+        // A combination is a number with one digit per slot, whose base is the length of the slot's
+        // table.
+        let mut strides = Vec::with_capacity(slots.len());
+        let mut combinations = 1_usize;
+        for &slot in slots {
+            strides.push(combinations);
+            combinations = combinations.saturating_mul(batch.table(slot).len());
+        }
+        if combinations > MAX_TABLE.min(MAX_TABLE_PER_CONFIG * batch.len()) {
+            return Self::Set(SliceSet::new(slots.len(), batch.len()), Vec::new());
+        }
+        Self::Table {
+            strides,
+            rows: vec![NO_ROW; combinations],
+        }
+    }
+
+    /// Returns the row of a local configuration if it was added.
+    fn row(&self, indices: &[u16]) -> Option<u32> {
+        match self {
+            Self::Table { strides, rows } => {
+                Some(rows[place(strides, indices)]).filter(|&row| row != NO_ROW)
+            }
+            Self::Set(known, rows) => known.find(indices).map(|number| rows[number as usize]),
+        }
+    }
+
+    /// Adds a local configuration that was not added yet.
+    fn add(&mut self, indices: &[u16], row: u32) {
+        match self {
+            Self::Table { strides, rows } => rows[place(strides, indices)] = row,
+            Self::Set(known, rows) => {
+                // The set numbers slices in the order of insertion, which is that of `rows`.
+                known.insert(indices);
+                rows.push(row);
+            }
+        }
+    }
+}
+
+fn place(strides: &[usize], indices: &[u16]) -> usize {
+    strides
+        .iter()
+        .zip(indices)
+        .map(|(stride, &index)| stride * usize::from(index))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LayoutBatchBuilder, Limits};
+
+    /// A batch of `configs` configurations of two slots, whose tables have this many entries.
+    fn batch(configs: usize, entries: usize) -> LayoutBatch {
+        let mut builder = LayoutBatchBuilder::new(2, Limits::default());
+        for config in 0..configs {
+            let number = u32::try_from(config % entries).unwrap();
+            let entry = LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap();
+            builder.push(&[entry, entry]).unwrap();
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn tables_and_sets_find_the_rows_that_were_added() {
+        let (few, many) = (batch(9, 3), batch(9, 9));
+        for (batch, is_table) in [(few, true), (many, false)] {
+            let mut met = Met::new(&[0, 1], &batch);
+            assert_eq!(matches!(met, Met::Table { .. }), is_table);
+            let pairs = [[0, 0], [0, 1], [1, 0], [2, 2], [2, 1]];
+            for (row, pair) in (10..).zip(&pairs) {
+                assert_eq!(met.row(pair), None);
+                met.add(pair, row);
+            }
+            let rows: Vec<_> = pairs.iter().map(|pair| met.row(pair)).collect();
+            assert_eq!(rows, (10..15).map(Some).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_occurrence_without_slots_has_one_combination() {
+        let mut met = Met::new(&[], &batch(1, 1));
+        assert_eq!(met.row(&[]), None);
+        met.add(&[], 7);
+        assert_eq!(met.row(&[]), Some(7));
     }
 }

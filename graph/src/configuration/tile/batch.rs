@@ -1,10 +1,84 @@
+use hlorank_proto::tpu_graphs::TileSizeConfig;
 use prost::encoding::{decode_varint, encode_varint};
 
-use super::{TILE_FEATURES, Tile, TileConfiguration};
 use crate::{
     ConfigurationError, Limits,
-    configuration::{checks::check_size, count::to_u32},
+    configuration::checks::{check_size, to_u32},
+    features::aggregate,
 };
+
+/// Number of features of a tile.
+pub const TILE_FEATURES: usize = 24;
+
+/// One tile: bounds per dimension, each list of any length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileConfiguration<'a> {
+    /// Tile of the reduction window.
+    pub kernel_bounds: &'a [i64],
+    /// Tile of the output.
+    pub output_bounds: &'a [i64],
+    /// Tile of the input.
+    pub input_bounds: &'a [i64],
+}
+
+/// The bounds of one tile of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tile {
+    bounds: Vec<i64>,
+    /// Ends of the kernel and output bounds.
+    ends: [usize; 2],
+}
+
+impl Tile {
+    /// The tile as a configuration.
+    #[must_use]
+    pub fn view(&self) -> TileConfiguration<'_> {
+        let [kernel_end, output_end] = self.ends;
+        TileConfiguration {
+            kernel_bounds: &self.bounds[..kernel_end],
+            output_bounds: &self.bounds[kernel_end..output_end],
+            input_bounds: &self.bounds[output_end..],
+        }
+    }
+}
+
+impl<'a> TileConfiguration<'a> {
+    /// Returns the tile of the bounds of the kernel, the output and the input.
+    pub(super) fn of([kernel_bounds, output_bounds, input_bounds]: [&'a [i64]; 3]) -> Self {
+        Self {
+            kernel_bounds,
+            output_bounds,
+            input_bounds,
+        }
+    }
+
+    pub(super) fn lists(&self) -> [&'a [i64]; 3] {
+        [self.kernel_bounds, self.output_bounds, self.input_bounds]
+    }
+
+    /// The 24 features of spec §6: per list six values, sum and product, where an empty list has product 0.
+    #[must_use]
+    pub fn features(&self) -> [f32; TILE_FEATURES] {
+        let mut features = [0.0; TILE_FEATURES];
+        for (list, slots) in self.lists().into_iter().zip(features.chunks_exact_mut(8)) {
+            // The product of no values would be 1, but TpuGraphs has 0.
+            if !list.is_empty() {
+                aggregate(list.iter().copied(), slots);
+            }
+        }
+        features
+    }
+}
+
+impl<'a> From<&'a TileSizeConfig> for TileConfiguration<'a> {
+    fn from(config: &'a TileSizeConfig) -> Self {
+        Self {
+            kernel_bounds: &config.kernel_bounds,
+            output_bounds: &config.output_bounds,
+            input_bounds: &config.input_bounds,
+        }
+    }
+}
 
 /// Maximum number of bounds in one list of a tile.
 const MAX_BOUNDS: usize = 64;
@@ -29,14 +103,10 @@ impl TileBatch {
     ) -> Result<(), ConfigurationError> {
         // A tile has no slots: the limit on entries is for kinds that have.
         check_size(self.len() + 1, 0, limits)?;
-        for list in tile.lists() {
+        let lists = tile.lists();
+        for list in lists {
             check_bounds(self.len(), list.len())?;
         }
-        self.append(tile)
-    }
-
-    fn append(&mut self, tile: TileConfiguration<'_>) -> Result<(), ConfigurationError> {
-        let lists = tile.lists();
         let bit = |list: usize| u8::from(!lists[list].is_empty()) << list;
         self.encoded.push(bit(0) | bit(1) | bit(2));
         for list in lists.into_iter().filter(|list| !list.is_empty()) {
@@ -103,11 +173,14 @@ impl TileBatch {
             bounds.extend((0..count).map(|_| read_number(encoded)));
             bounds.len()
         });
-        Tile::new(bounds, [ends[0], ends[1]])
+        Tile {
+            bounds,
+            ends: [ends[0], ends[1]],
+        }
     }
 
     /// One tile as it is kept: equal tiles have equal bytes.
-    pub(in crate::configuration) fn encoded(&self, config: usize) -> &[u8] {
+    pub(super) fn encoded(&self, config: usize) -> &[u8] {
         let start = config
             .checked_sub(1)
             .map_or(0, |previous| self.ends[previous] as usize);

@@ -1,8 +1,96 @@
-//! Writes the two forms of a tile batch, which are equal in meaning.
+//! Reads and writes the two forms of a tile batch, which are equal in meaning.
 
 use hlorank_proto::v1::{PackedTileConfigs, TileConfig, TileConfigs};
 
-use super::{Tile, TileBatch};
+use super::batch::{Tile, TileBatch, TileConfiguration, check_bounds};
+use crate::{
+    ConfigurationError, Limits,
+    configuration::{
+        checks::{check_count, check_size, to_u32},
+        encoded_form::{EncodedForm, EncodedSize, FormFacts, count_first},
+    },
+    wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
+};
+
+pub(super) const READABLE_TILES: EncodedForm<TileBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 4,
+        field: "tile_configs",
+        count: |message| count_messages(message, 1),
+        columns: None,
+        read_bytes,
+    },
+    read: |message, _, limits| read_readable(message, limits),
+};
+
+pub(super) const PACKED_TILES: EncodedForm<TileBatch> = EncodedForm {
+    facts: FormFacts {
+        number: 5,
+        field: "packed_tile_configs",
+        count: count_first,
+        columns: None,
+        read_bytes,
+    },
+    read: |message, _, limits| read_packed(message, limits),
+};
+
+/// A bound takes at most ten bytes for the four of the packed form, and a tile eight beside its bounds.
+fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+    3 * size.bytes + 8 * size.configs.min(limits.configs)
+}
+
+fn read_readable(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+    check_size(count_messages(message, 1)?, 0, limits)?;
+    let mut batch = TileBatch::default();
+    let mut lists = [Vec::new(), Vec::new(), Vec::new()];
+    for tile in messages(message, 1) {
+        let tile = tile?;
+        for (list, number) in lists.iter_mut().zip(1..) {
+            // The bounds are counted before they are kept. Counting meets every error, so reading
+            // does not end early.
+            check_bounds(batch.len(), count_numbers(tile, number)?)?;
+            let bounds = numbers(tile, number).map_while(Result::ok);
+            list.clear();
+            list.extend(bounds.map(u64::cast_signed));
+        }
+        let lists = lists.each_ref().map(Vec::as_slice);
+        batch.push(TileConfiguration::of(lists), limits)?;
+    }
+    Ok(batch)
+}
+
+fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+    let mut fields = [0; 4];
+    for (field, number) in fields.iter_mut().zip(1..) {
+        *field = uint32(last_number(message, number)?) as usize;
+    }
+    let [configs, counts @ ..] = fields;
+    let bounds = last_bytes(message, 5)?;
+    // The limits on both factors come first, so that their product does not overflow.
+    check_size(configs, 0, limits)?;
+    for count in counts {
+        check_bounds(0, count)?;
+    }
+    let width: usize = counts.iter().sum();
+    let expected = configs * width * size_of::<i32>();
+    check_count("the matrix of bounds (in bytes)", bounds.len(), expected)?;
+    let [kernel, output, _] = counts;
+    let mut batch = TileBatch::default();
+    let mut row = Vec::with_capacity(width);
+    let (quads, _) = bounds.as_chunks::<4>();
+    // Tiles may have no bounds at all, so rows are counted and not cut from the matrix, which has
+    // none of that width.
+    for config in 0..configs {
+        let values = quads[config * width..][..width].iter();
+        row.clear();
+        row.extend(values.map(|&quad| i64::from(i32::from_le_bytes(quad))));
+        let (kernel_bounds, rest) = row.split_at(kernel);
+        let (output_bounds, input_bounds) = rest.split_at(output);
+        let tile = TileConfiguration::of([kernel_bounds, output_bounds, input_bounds]);
+        batch.push(tile, limits)?;
+    }
+    Ok(batch)
+}
 
 impl TileBatch {
     /// Writes the readable form.
@@ -26,21 +114,8 @@ impl TileBatch {
     /// the readable form can hold such tiles.
     #[must_use]
     pub fn to_packed(&self) -> Option<PackedTileConfigs> {
+        let bound_counts = |tile: &Tile| tile.view().lists().map(<[i64]>::len);
         let counts = bound_counts(&self.iter().next()?);
-        let bounds = self.packed_bounds(counts)?;
-        let [kernel, output, input] = counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        Some(PackedTileConfigs {
-            config_count: u32::try_from(self.len()).ok()?,
-            kernel_bound_count: kernel,
-            output_bound_count: output,
-            input_bound_count: input,
-            bounds: bounds.into(),
-        })
-    }
-
-    /// Returns the matrix of bounds; `None` if a tile has other numbers of bounds, or a bound is
-    /// too large.
-    fn packed_bounds(&self, counts: [usize; 3]) -> Option<Vec<u8>> {
         let mut bounds = Vec::new();
         for tile in self.iter() {
             if bound_counts(&tile) != counts {
@@ -50,42 +125,23 @@ impl TileBatch {
                 bounds.extend(i32::try_from(bound).ok()?.to_le_bytes());
             }
         }
-        Some(bounds)
+        let [kernel, output, input] = counts.map(to_u32);
+        Some(PackedTileConfigs {
+            config_count: to_u32(self.len()),
+            kernel_bound_count: kernel,
+            output_bound_count: output,
+            input_bound_count: input,
+            bounds: bounds.into(),
+        })
     }
-}
-
-fn bound_counts(tile: &Tile) -> [usize; 3] {
-    tile.view().lists().map(<[i64]>::len)
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, prelude::*};
+    use prost::Message as _;
 
     use super::*;
-    use crate::{ConfigurationError, Limits, configuration::tile::batch::tests::batch};
-
-    proptest! {
-        #[test]
-        fn every_form_gives_the_batch_back(
-            kernel in vec(vec(0_i64..1000, 2), 3), output in vec(vec(0_i64..1000, 4), 3), input in vec(vec(-1_i64..5, 1), 3)
-        ) {
-            let tiles: Vec<_> = (0..3).map(|i| [kernel[i].clone(), output[i].clone(), input[i].clone()]).collect();
-            let batch = batch(&tiles);
-            let limits = Limits::default();
-            prop_assert_eq!(&TileBatch::from_readable(&batch.to_readable(), &limits).unwrap(), &batch);
-            prop_assert_eq!(&TileBatch::from_packed(&batch.to_packed().unwrap(), &limits).unwrap(), &batch);
-        }
-
-        #[test]
-        fn lists_of_any_length_stay_apart(tiles in vec([vec(any::<i64>(), 0..5), vec(any::<i64>(), 0..5), vec(any::<i64>(), 0..5)], 1..6)) {
-            let batch = batch(&tiles);
-            let read = TileBatch::from_readable(&batch.to_readable(), &Limits::default()).unwrap();
-            for (tile, original) in read.iter().zip(&tiles) {
-                prop_assert_eq!(tile.view().lists().map(<[i64]>::to_vec), original.clone());
-            }
-        }
-    }
+    use crate::configuration::tile::batch::tests::batch;
 
     #[test]
     fn what_does_not_fit_the_packed_form_is_not_packed() {
@@ -103,7 +159,7 @@ mod tests {
             output_bound_count: 1,
             ..Default::default()
         };
-        let refused = TileBatch::from_packed(&packed, &Limits::default());
+        let refused = read_packed(&packed.encode_to_vec(), &Limits::default());
         assert!(matches!(
             refused,
             Err(ConfigurationError::WrongCount {

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::{
     call::DeliveredCall,
-    decompression::{DecompressedMessage, Decompression, Encoding, GRPC},
+    decompression::{DecompressedMessage, Decompression, GRPC, Gzip},
     fields::FieldCount,
     frames::{Frames, PREFIX, Part, prefix},
     read_ahead::Incoming,
@@ -31,7 +31,7 @@ struct Delivery {
     settings: DeliverySettings,
     /// `None` after the first message has arrived.
     arrival: Option<Arrival>,
-    encoding: Option<Encoding>,
+    encoding: Option<Gzip>,
     frames: Frames,
     fields: FieldCount,
     waits: Waits,
@@ -60,7 +60,7 @@ enum Stage {
 /// A call whose headers have been read.
 pub(crate) struct OpenedCall {
     pub(crate) call: Arc<DeliveredCall>,
-    pub(crate) encoding: Option<Encoding>,
+    pub(crate) encoding: Option<Gzip>,
     pub(crate) arrival: Arrival,
 }
 
@@ -219,12 +219,12 @@ impl Delivery {
     /// Decompresses the message that has arrived, and releases its compressed bytes; `None` if it is
     /// not compressed.
     async fn decompressed(&mut self) -> Result<Option<DecompressedMessage>, ServiceError> {
-        let Some((compressed, encoding)) = self.compressed.take().zip(self.encoding) else {
+        let Some(compressed) = self.compressed.take() else {
             return Ok(None);
         };
         let bytes = compressed.len();
         let place = &self.call.place;
-        let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
+        let decompression = Decompression::new(compressed, self.settings, place.clone());
         let message = decompression.finish(&self.call.pool).await?;
         place.release(bytes);
         Ok(Some(message))

@@ -1,8 +1,9 @@
 //! Decompresses messages step by step, within limits.
 
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read as _};
 
 use bytes::Bytes;
+use flate2::bufread::GzDecoder;
 use http::HeaderMap;
 
 use super::DeliverySettings;
@@ -14,22 +15,18 @@ use crate::{
     translations::header::read_header,
 };
 
-/// How the messages of a call are compressed.
+/// The messages of a call are compressed with gzip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
-    Gzip,
-    Zstd,
-}
+pub(crate) struct Gzip;
 
 /// A message that is being decompressed.
 pub(super) struct Decompression {
-    reader: Box<dyn Read + Send>,
+    reader: GzDecoder<Cursor<Vec<u8>>>,
     settings: DeliverySettings,
     place: Place,
     /// Bytes of the compressed message.
     compressed: usize,
-    /// Maximum size of the decoder's window, and the part that is filled, which the call holds.
-    max_window: usize,
+    /// The part of the decoder's window that is filled, which the call holds.
     window_held: usize,
     message: DecompressedMessage,
 }
@@ -66,12 +63,11 @@ const MAX_RATIO: usize = 500;
 /// repeats itself can have any ratio.
 const MIN_RATIO_BYTES: usize = 4 << 20;
 
-/// Maximum window of zstd, as a power of two: 8 MiB, as RFC 8878 recommends. All levels but the ultra ones keep to it.
-const ZSTD_WINDOW_LOG: u32 = 23;
+/// Number of bytes that a decoder keeps beside its output.
+const WINDOW_BYTES: usize = 32 << 10;
 
-impl Encoding {
-    /// Returns how the messages of a call with these headers are compressed, if they are. gRPC and JSON name it in different
-    /// headers.
+impl Gzip {
+    /// Returns whether the messages of a call with these headers are compressed. gRPC and JSON name it in different headers.
     pub(crate) fn of(headers: &HeaderMap, is_json: bool) -> Result<Option<Self>, ServiceError> {
         let (own, other, expected) = if is_json {
             (CONTENT, GRPC, "none: JSON has content-encoding")
@@ -90,68 +86,30 @@ impl Encoding {
         let Some(found) = found.filter(|name| name != IDENTITY) else {
             return Ok(None);
         };
-        let encoding = Self::named(&found);
-        Ok(Some(
-            encoding.ok_or(DeliveryError::Encoding { header, found })?,
-        ))
-    }
-
-    /// Returns the encoding of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        match name {
-            // RFC 9110, 8.4.1.3: the second is another name of the first.
-            "gzip" | "x-gzip" => Some(Self::Gzip),
-            "zstd" => Some(Self::Zstd),
-            _ => None,
+        if Self::is_named(&found) {
+            Ok(Some(Self))
+        } else {
+            Err(DeliveryError::Encoding { header, found }.into())
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-        }
-    }
-
-    /// Maximum number of bytes that a decoder keeps beside its output.
-    fn window_bytes(self) -> usize {
-        match self {
-            Self::Gzip => 32 << 10,
-            Self::Zstd => 1 << ZSTD_WINDOW_LOG,
-        }
-    }
-
-    fn reader(self, compressed: Vec<u8>) -> Result<Box<dyn Read + Send>, DeliveryError> {
-        let compressed = Cursor::new(compressed);
-        Ok(match self {
-            Self::Gzip => Box::new(flate2::bufread::GzDecoder::new(compressed)),
-            Self::Zstd => {
-                let mut decoder = zstd::Decoder::with_buffer(compressed)?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-                Box::new(decoder)
-            }
-        })
+    /// Returns whether a name is one of gzip.
+    pub(crate) fn is_named(name: &str) -> bool {
+        // RFC 9110, 8.4.1.3: the second is another name of the first.
+        matches!(name, "gzip" | "x-gzip")
     }
 }
 
 impl Decompression {
-    pub(super) fn new(
-        encoding: Encoding,
-        compressed: Vec<u8>,
-        settings: DeliverySettings,
-        place: Place,
-    ) -> Result<Self, DeliveryError> {
-        let compressed_bytes = compressed.len();
-        let max_window = encoding.window_bytes();
-        Ok(Self {
-            reader: encoding.reader(compressed)?,
+    pub(super) fn new(compressed: Vec<u8>, settings: DeliverySettings, place: Place) -> Self {
+        Self {
             settings,
             place,
-            compressed: compressed_bytes,
-            max_window,
+            compressed: compressed.len(),
+            reader: GzDecoder::new(Cursor::new(compressed)),
             window_held: 0,
             message: DecompressedMessage::default(),
-        })
+        }
     }
 
     /// Decompresses the whole message: a short one immediately, a long one on the compute threads.
@@ -173,7 +131,7 @@ impl Decompression {
 
     /// Holds the part of the window that `bytes` more decompressed bytes fill.
     fn hold_window(&mut self, bytes: usize) -> Result<(), CallError> {
-        let bytes = bytes.min(self.max_window - self.window_held);
+        let bytes = bytes.min(WINDOW_BYTES - self.window_held);
         self.window_held += bytes;
         Ok(self.place.hold(bytes)?)
     }

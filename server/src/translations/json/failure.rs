@@ -74,9 +74,7 @@ fn fields(details: &ErrorDetails) -> Vec<&str> {
 fn allowed(http: StatusCode) -> Option<(HeaderName, &'static str)> {
     match http {
         StatusCode::METHOD_NOT_ALLOWED => Some((header::ALLOW, "POST")),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            Some((header::ACCEPT_ENCODING, "gzip, zstd, identity"))
-        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Some((header::ACCEPT_ENCODING, "gzip, identity")),
         _ => None,
     }
 }

@@ -1,0 +1,165 @@
+//! What holds for configurations of every kind and in every form.
+#![allow(clippy::unwrap_used, reason = "how a test fails")]
+
+use hlorank_proto::v1::config_batch::Configs;
+use proptest::{array::uniform3, collection::vec, prelude::*};
+
+use super::*;
+use crate::{ConfigurationError, Limits, Task};
+
+const LIMITS: fn() -> Limits = Limits::default;
+
+fn tiles(tiles: &[[Vec<i64>; 3]]) -> Configurations {
+    let mut batch = TileBatch::default();
+    for [kernel_bounds, output_bounds, input_bounds] in tiles {
+        let tile = TileConfiguration {
+            kernel_bounds,
+            output_bounds,
+            input_bounds,
+        };
+        batch.push(tile, &LIMITS()).unwrap();
+    }
+    Configurations::Tile(batch)
+}
+
+fn layouts(layouts: &[Vec<[u32; 3]>]) -> Configurations {
+    let mut builder = LayoutBatchBuilder::new(layouts[0].len(), LIMITS());
+    for layout in layouts {
+        let entry = |numbers: &[u32; 3]| LayoutEntry::from_numbers(*numbers, String::new).unwrap();
+        builder
+            .push(&layout.iter().map(entry).collect::<Vec<_>>())
+            .unwrap();
+    }
+    Configurations::Layout(builder.build().unwrap())
+}
+
+/// Batches of every kind, some of which have equal configurations.
+fn batches() -> impl Strategy<Value = Configurations> {
+    let bounds = |most| vec(prop_oneof![0_i64..9, any::<i64>()], 0..most);
+    let tile = [bounds(4), bounds(4), bounds(4)];
+    let entry = uniform3(prop_oneof![0_u32..3, 0_u32..117_649]);
+    let shapes = (1_usize..12, 1_usize..4, 1_usize..9);
+    prop_oneof![
+        vec(tile, 1..6).prop_map(|all| tiles(&all)),
+        vec(
+            [vec(0_i64..1000, 2), vec(0_i64..1000, 4), vec(-1_i64..5, 1)],
+            1..6
+        )
+        .prop_map(|all| tiles(&all)),
+        (1_usize..5, 1_usize..9)
+            .prop_flat_map(move |(slots, configs)| vec(vec(entry.clone(), slots), configs))
+            .prop_map(|all| layouts(&all)),
+        (1_usize..20, 1_usize..9).prop_flat_map(|(slots, configs)| {
+            let bits = vec(vec(any::<bool>(), slots), configs);
+            bits.prop_map(move |bits| {
+                Configurations::Fusion(FusionBatch::from_bits(slots, &bits, &LIMITS()).unwrap())
+            })
+        }),
+        shapes.prop_flat_map(|(nodes, columns, configs)| {
+            let values = vec((-1_i8..2).prop_map(f32::from), configs * nodes * columns);
+            values.prop_map(move |values| {
+                let batch = NodeFeatureBatch::from_values([nodes, columns], &values, &LIMITS());
+                Configurations::FeatureSet(batch.unwrap())
+            })
+        }),
+    ]
+}
+
+/// Returns a node for every slot of a batch.
+fn nodes(batch: &Configurations) -> Vec<u32> {
+    let slots = match batch {
+        Configurations::Tile(_) => 0,
+        Configurations::Layout(batch) => batch.slots(),
+        Configurations::Fusion(batch) => batch.slots(),
+        Configurations::FeatureSet(batch) => batch.nodes(),
+    };
+    (0..).step_by(3).take(slots).collect()
+}
+
+fn read(form: &Configs, task: Task, nodes: &[u32]) -> Configurations {
+    let encoded = EncodedBatch::try_from(form).unwrap();
+    encoded.read(task, nodes, &LIMITS()).unwrap()
+}
+
+fn round_trip(batch: &Configurations) -> Configurations {
+    let bytes: Vec<Vec<u8>> = (0..batch.len()).map(|each| batch.canonical(each)).collect();
+    let bytes = bytes.iter().map(Vec::as_slice);
+    Configurations::from_canonical(batch.task(), bytes, &LIMITS()).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn every_form_gives_the_batch_back(batch in batches()) {
+        let nodes = nodes(&batch);
+        for form in batch.to_forms(&nodes).iter().chain([&batch.to_smallest_form()]) {
+            prop_assert_eq!(config_count(form), batch.len());
+            prop_assert_eq!(&read(form, batch.task(), &nodes), &batch);
+        }
+    }
+
+    #[test]
+    fn every_form_is_cut_into_batches(batch in batches(), size in 1_usize..4) {
+        let nodes = nodes(&batch);
+        for form in batch.to_forms(&nodes) {
+            let mut first = 0;
+            for part in cut_configs(&form, size) {
+                let part = read(&part, batch.task(), &nodes);
+                let numbers: Vec<usize> = (first..first + part.len()).collect();
+                prop_assert!(numbers.len() == size || first + numbers.len() == batch.len());
+                // A part of layouts keeps the tables of the whole.
+                prop_assert_eq!(round_trip(&part), round_trip(&batch.select(&numbers)));
+                first += part.len();
+            }
+            prop_assert_eq!(first, batch.len());
+        }
+    }
+
+    #[test]
+    fn configurations_come_back_from_their_bytes(batch in batches()) {
+        prop_assert_eq!(&round_trip(&batch), &batch);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..40)) {
+        for task in Task::ALL {
+            let read = Configurations::from_canonical(task, [bytes.as_slice()], &LIMITS());
+            // A varint may have zeros at its end, so equal configurations are all that can be asked for.
+            if let Ok(read) = read {
+                prop_assert_eq!(&round_trip(&read), &read);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_no_batch() {
+    for task in Task::ALL {
+        let read = Configurations::from_canonical(task, [], &LIMITS());
+        assert_eq!(read, Err(ConfigurationError::Empty));
+    }
+}
+
+#[test]
+fn tiles_are_sent_packed_if_possible() {
+    let form = |outputs: [Vec<i64>; 2]| {
+        tiles(&outputs.map(|output| [vec![], output, vec![]])).to_smallest_form()
+    };
+    let packed = form([vec![1], vec![2]]);
+    assert!(matches!(packed, Configs::PackedTileConfigs(_)));
+    let readable = form([vec![1], vec![2, 3]]);
+    assert!(matches!(readable, Configs::TileConfigs(_)));
+}
+
+#[test]
+fn layouts_with_few_changes_are_sent_as_changes() {
+    let form = |changed: usize| {
+        let layout = |config| {
+            let mut entries = vec![[0; 3]; 40];
+            entries[..changed].fill([config, 0, 0]);
+            entries
+        };
+        layouts(&(0..10).map(layout).collect::<Vec<_>>()).to_smallest_form()
+    };
+    assert!(matches!(form(3), Configs::DeltaLayoutConfigs(_)));
+    assert!(matches!(form(30), Configs::PackedLayoutConfigs(_)));
+}
