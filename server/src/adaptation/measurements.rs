@@ -1,4 +1,4 @@
-use std::mem::take;
+use std::{iter::zip, mem::take};
 
 use super::{Point, kendall::tau};
 use crate::split_mix::mix;
@@ -26,6 +26,8 @@ pub(crate) struct Measurements {
     pub(super) counts: Vec<f64>,
     /// Configurations that only ever failed.
     pub(super) failed: Vec<Point>,
+    /// `[points]` and `[failed]` whether the call's client measured each, rather than others.
+    pub(super) own: [Vec<bool>; 2],
 }
 
 /// By how many deviations of ln(seconds) a failure counts as slower than the slowest run.
@@ -44,7 +46,37 @@ impl Measurements {
         for same in measured.chunk_by(|one, other| one.point == other.point) {
             all.add(same);
         }
+        all.own = [all.points.len(), all.failed.len()].map(|count| vec![true; count]);
         all
+    }
+
+    /// Adds what others measured of configurations that are not among these, which are the client's own.
+    pub(crate) fn completed_by(mut self, others: Self) -> Self {
+        if others.distinct() == 0 {
+            return self;
+        }
+        let known = |points: &[Point], point: &Point| {
+            let found = points.binary_search_by(|known| known.compare(point));
+            found.is_ok()
+        };
+        let is_new = |point: &Point| !known(&self.points, point) && !known(&self.failed, point);
+        let timed = zip(others.points, zip(others.times, others.counts));
+        let timed: Vec<_> = timed.filter(|(point, _)| is_new(point)).collect();
+        let failed: Vec<Point> = others.failed.into_iter().filter(is_new).collect();
+        let own = zip(take(&mut self.points), zip(take(&mut self.times), take(&mut self.counts)));
+        let own = own.map(|each| (each, true));
+        let mut all: Vec<_> = own.chain(timed.into_iter().map(|each| (each, false))).collect();
+        all.sort_unstable_by(|((one, _), _), ((other, _), _)| one.compare(other));
+        self.own[0].clear();
+        for ((point, (time, count)), is_own) in all {
+            self.points.push(point);
+            self.times.push(time);
+            self.counts.push(count);
+            self.own[0].push(is_own);
+        }
+        self.own[1].extend(vec![false; failed.len()]);
+        self.failed.extend(failed);
+        self
     }
 
     /// The points and the ln(seconds) of what has a time, in the order of the configurations.
@@ -73,43 +105,41 @@ impl Measurements {
         self.counts.push(count);
     }
 
-    /// Keeps at most `count` configurations that have a time: the fastest half of these, and of the others those that a fixed
-    /// draw by configuration gives.
+    /// Keeps at most `count` configurations that have a time: the client's own before those of others, and of either the fastest
+    /// half, and of the rest those that a fixed draw by configuration gives.
     pub(crate) fn at_most(mut self, count: usize) -> Self {
         if self.measured() <= count {
             return self;
         }
-        let mut order: Vec<usize> = (0..self.measured()).collect();
-        order.sort_by(|&one, &other| self.times[one].total_cmp(&self.times[other]));
-        // The fastest are what a search is about, and the others say how the rest of the space
-        // looks.
-        order[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
-        order.truncate(count);
-        Self {
-            failed: take(&mut self.failed),
-            ..self.at(order)
-        }
-    }
-
-    /// Returns at most `count` configurations that have a time: those that a fixed draw by configuration gives.
-    pub(super) fn drawn(&self, count: usize) -> Self {
-        let mut order: Vec<usize> = (0..self.measured()).collect();
-        order.sort_by_cached_key(|&place| draw(&self.points[place]));
-        order.truncate(count);
-        self.at(order)
-    }
-
-    /// Returns the configurations at some places, in the order of configurations, without those
-    /// that failed.
-    fn at(&self, mut places: Vec<usize>) -> Self {
+        let all = 0..self.measured();
+        let (own, others): (Vec<usize>, Vec<usize>) = all.partition(|&place| self.own[0][place]);
+        let mut places = self.some_of(own, count);
+        let left = count - places.len();
+        places.extend(self.some_of(others, left));
         places.sort_unstable();
         let places = || places.iter().copied();
         Self {
             points: places().map(|place| self.points[place].clone()).collect(),
             times: places().map(|place| self.times[place]).collect(),
             counts: places().map(|place| self.counts[place]).collect(),
-            failed: Vec::new(),
+            own: [
+                places().map(|place| self.own[0][place]).collect(),
+                take(&mut self.own[1]),
+            ],
+            failed: take(&mut self.failed),
         }
+    }
+
+    /// At most `count` of some places.
+    fn some_of(&self, mut places: Vec<usize>, count: usize) -> Vec<usize> {
+        if places.len() > count {
+            places.sort_by(|&one, &other| self.times[one].total_cmp(&self.times[other]));
+            // The fastest are what a search is about, and the others say how the rest of the space
+            // looks.
+            places[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
+            places.truncate(count);
+        }
+        places
     }
 
     /// Returns the same with a time for each configuration that failed: one that is a little longer than the slowest.
@@ -123,21 +153,17 @@ impl Measurements {
         self.points.extend(self.failed.iter().cloned());
         self.times.extend(vec![time; failed]);
         self.counts.extend(vec![1.0; failed]);
+        let [own, own_failed] = &mut self.own;
+        own.extend_from_slice(own_failed);
         self
     }
 
     /// `[points]` ln(seconds) without what scores explain, given how much it rises per unit of
     /// score.
     pub(super) fn beside_scores(&self, slope: f64) -> Vec<f64> {
-        let timed = self.timed();
-        timed
+        zip(&self.points, &self.times)
             .map(|(point, time)| time - slope * point.score)
             .collect()
-    }
-
-    /// The configurations that have a time, and their mean ln(seconds), in the order of configurations.
-    pub(super) fn timed(&self) -> impl Iterator<Item = (&Point, f64)> {
-        self.points.iter().zip(self.times.iter().copied())
     }
 
     /// Number of configurations that have a time.

@@ -23,6 +23,8 @@ pub(super) struct MeasuredConfigs {
     twins: Vec<usize>,
     /// Number of those that the call sent, which come first.
     sent: usize,
+    /// The call's client.
+    client: Reporter,
 }
 
 /// Measured configurations, and the point of each.
@@ -42,27 +44,30 @@ pub(super) struct SentConfigs {
 }
 
 impl MeasuredConfigs {
-    /// Whether the call sent a measurement.
-    pub(super) fn is_sent(&self, number: usize) -> bool {
-        number < self.sent
+    /// Whether a reporter is the call's client.
+    pub(super) fn is_own(&self, reporter: Option<&Reporter>) -> bool {
+        reporter == Some(&self.client)
     }
 
-    /// The numbers of the measurements by reporters that `keeps` keeps. What two of them report alike counts once.
-    pub(super) fn kept(&self, keeps: impl Fn(Option<&Reporter>) -> bool) -> Vec<usize> {
-        let mut known = HashSet::new();
-        // A measurement that is left out does not stand for its twins, so that it is not inserted.
-        let is_kept = |number: &usize| {
-            keeps(self.reporters[*number].as_ref()) && known.insert(self.twins[*number])
-        };
-        (0..self.outcomes.len()).filter(is_kept).collect()
+    /// The number of stored measurements. What two reporters report alike counts once.
+    pub(super) fn stored(&self) -> usize {
+        let stored = self.sent..self.outcomes.len();
+        stored.filter(|&number| self.twins[number] == number).count()
     }
 }
 
 impl MeasuredPoints {
-    /// The measurements of these numbers.
-    pub(super) fn measurements(&self, numbers: &[usize]) -> Measurements {
-        let of = |&number: &usize| (self.points[number].clone(), self.configs.outcomes[number]);
-        measurements_of(numbers.iter().map(of))
+    /// What the call's client measured and, of other configurations, what others measured.
+    pub(super) fn measurements(&self) -> Measurements {
+        let configs = &self.configs;
+        let all = 0..self.points.len();
+        let (own, others): (Vec<usize>, Vec<usize>) =
+            all.partition(|&number| configs.is_own(configs.reporters[number].as_ref()));
+        // What two others report alike counts once. What the client reported too is left out anyway.
+        let others = others.into_iter().filter(|&number| configs.twins[number] == number);
+        let of = |number: usize| (self.points[number].clone(), configs.outcomes[number]);
+        let own = measurements_of(own.into_iter().map(of));
+        own.completed_by(measurements_of(others.map(of)))
     }
 }
 
@@ -120,6 +125,7 @@ fn joined(
         reporters,
         twins,
         sent: count,
+        client: sent.reporter.clone(),
     })
 }
 
@@ -178,9 +184,10 @@ impl SentConfigs {
         Some(MeasuredConfigs {
             configurations: Arc::new(configurations),
             outcomes: self.outcomes,
-            reporters: vec![Some(self.reporter); count],
+            reporters: vec![Some(self.reporter.clone()); count],
             twins: (0..count).collect(),
             sent: count,
+            client: self.reporter,
         })
     }
 }
