@@ -3,9 +3,7 @@
 use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, StreamRequest};
 use hlorank_graph::{MeasuredGraph, Task};
 use hlorank_proto::v1::MeasurementFailure;
-use hlorank_tests::{
-    Artifacts, TestServer, configurations, measured_graphs, part,
-};
+use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part};
 
 /// What came of measuring these configurations of a graph.
 fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {

@@ -1,9 +1,6 @@
 use hlorank_graph::Task;
 
-use super::{
-    Basis,
-    kendall::variance_by_chance,
-};
+use super::{Basis, kendall::variance_by_chance};
 use crate::model::{ExpectedTau, TargetMatch};
 
 /// How far a ranking can be trusted.

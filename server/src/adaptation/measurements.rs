@@ -63,9 +63,14 @@ impl Measurements {
         let timed = zip(others.points, zip(others.times, others.counts));
         let timed: Vec<_> = timed.filter(|(point, _)| is_new(point)).collect();
         let failed: Vec<Point> = others.failed.into_iter().filter(is_new).collect();
-        let own = zip(take(&mut self.points), zip(take(&mut self.times), take(&mut self.counts)));
+        let own = zip(
+            take(&mut self.points),
+            zip(take(&mut self.times), take(&mut self.counts)),
+        );
         let own = own.map(|each| (each, true));
-        let mut all: Vec<_> = own.chain(timed.into_iter().map(|each| (each, false))).collect();
+        let mut all: Vec<_> = own
+            .chain(timed.into_iter().map(|each| (each, false)))
+            .collect();
         all.sort_unstable_by(|((one, _), _), ((other, _), _)| one.compare(other));
         self.own[0].clear();
         for ((point, (time, count)), is_own) in all {

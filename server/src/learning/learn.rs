@@ -19,7 +19,7 @@ use crate::{
     engine::{Engine, Terms},
     graphs::Warning,
     model::{Model, ScoreUnit},
-    store::{Chosen, Measurement, Reporter, Subject},
+    store::{Measurement, Subject, Whose},
     stored_measurements::StoredMeasurements,
 };
 
@@ -56,11 +56,13 @@ pub(crate) struct WantedMeasurements {
 impl WantedMeasurements {
     /// Whose stored measurements count for a call about a target.
     fn source(&self, target: String, call: &Call) -> Source {
-        let own = self.own_only.then(|| call.client.reporter.clone());
-        Source {
-            target,
-            reporter: own,
-        }
+        let client = call.client.reporter.clone();
+        let whose = if self.own_only {
+            Whose::Only(client)
+        } else {
+            Whose::First(client)
+        };
+        Source { target, whose }
     }
 }
 
@@ -155,11 +157,10 @@ impl Learning {
         count: usize,
     ) -> Result<Vec<Measurement>, CallError> {
         let subject = source.subject(learner.graph);
-        let chosen = Chosen::of_subject(&subject).by(source.reporter.clone());
-        let columns = learner.reader.columns();
+        let hold = |bytes| Ok(learner.call.place.hold(bytes)?);
         let stored = &self.stored;
-        let reading = stored.read(learner.call, learner.graph, columns, &chosen, count);
-        reading.await
+        let drawn = stored.draw(&subject, learner.graph, &source.whose, count, hold);
+        drawn.await
     }
 
     /// Joins what the call sent with what is stored. If what is stored cannot be used, the call goes on without it.
@@ -233,8 +234,7 @@ impl Learning {
 /// Whose stored measurements count.
 pub(super) struct Source {
     pub(super) target: String,
-    /// Those of all reporters if it is `None`.
-    pub(super) reporter: Option<Reporter>,
+    pub(super) whose: Whose,
 }
 
 impl Source {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     adaptation::{AdaptedCache, AdaptedModel, Basis, MAX_SIZE, Point, Pool, PoolBasis, Prior},
-    call::{Client, MAX_LEARNED},
+    call::MAX_LEARNED,
     graphs::Warning,
     memory::Held,
 };
@@ -37,8 +37,8 @@ pub(crate) struct Adaptation {
     pub(crate) sources: Vec<TargetSource>,
     /// What takes the place of the model's scores, if other kernels or targets say something.
     pub(crate) expectation: Option<Expectation>,
-    /// Whose measurements it rests on, without those names that the client may not know.
-    pub(crate) reporters: Vec<ReporterShare>,
+    /// Whose measurements it rests on.
+    pub(crate) reporters: Arc<Vec<ReporterShare>>,
 }
 
 /// What a call learns from, beside its measurements.
@@ -66,7 +66,7 @@ pub(super) struct Fit {
     /// The configurations that were measured or failed.
     points: Arc<Vec<Point>>,
     /// Whose measurements they are.
-    reporters: Vec<ReporterShare>,
+    reporters: Arc<Vec<ReporterShare>>,
 }
 
 /// What other kernels of one structure say.
@@ -129,9 +129,8 @@ impl Lesson {
         adapted.map(|adapted| adapted.basis())
     }
 
-    /// What it rests on, as far as the client may know.
-    pub(crate) fn adaptation(&self, client: &Client) -> Adaptation {
-        let reporters = self.fit.reporters.iter();
+    /// What it rests on.
+    pub(crate) fn adaptation(&self) -> Adaptation {
         Adaptation {
             target: self.evidence.target.clone(),
             measured: self.fit.measured,
@@ -140,7 +139,7 @@ impl Lesson {
             pool: self.evidence.pooled,
             sources: self.evidence.sources.clone(),
             expectation: self.evidence.expectation.clone(),
-            reporters: reporters.map(|share| share.shown_to(client)).collect(),
+            reporters: Arc::clone(&self.fit.reporters),
         }
     }
 
@@ -182,7 +181,7 @@ pub(super) fn learn(cache: &AdaptedCache, prior: Prior, measured: MeasuredPoints
         measured: measurements.measured(),
         stored: measured.configs.stored(),
         adapted: cache.learn(prior, measurements.at_most(MAX_LEARNED)),
-        reporters: reporter_shares(&measured),
+        reporters: Arc::new(reporter_shares(&measured)),
         points: Arc::new(measured.points),
     }
 }

@@ -18,13 +18,13 @@ pub(super) struct MeasuredConfigs {
     pub(super) configurations: Arc<Configurations>,
     pub(super) outcomes: Vec<Outcome>,
     /// `[configurations]` who reported each; the call's client if it sent it.
-    pub(super) reporters: Vec<Option<Reporter>>,
+    pub(super) reporters: Vec<Reporter>,
     /// `[configurations]` the first measurement with the same configuration, id and outcome, which another reported.
     twins: Vec<usize>,
     /// Number of those that the call sent, which come first.
     sent: usize,
     /// The call's client.
-    client: Reporter,
+    pub(super) client: Reporter,
 }
 
 /// Measured configurations, and the point of each.
@@ -44,15 +44,12 @@ pub(super) struct SentConfigs {
 }
 
 impl MeasuredConfigs {
-    /// Whether a reporter is the call's client.
-    pub(super) fn is_own(&self, reporter: Option<&Reporter>) -> bool {
-        reporter == Some(&self.client)
-    }
-
     /// The number of stored measurements. What two reporters report alike counts once.
     pub(super) fn stored(&self) -> usize {
         let stored = self.sent..self.outcomes.len();
-        stored.filter(|&number| self.twins[number] == number).count()
+        stored
+            .filter(|&number| self.twins[number] == number)
+            .count()
     }
 }
 
@@ -60,27 +57,40 @@ impl MeasuredPoints {
     /// What the call's client measured and, of other configurations, what others measured.
     pub(super) fn measurements(&self) -> Measurements {
         let configs = &self.configs;
+        let is_own = |number: usize| configs.reporters[number] == configs.client;
         let all = 0..self.points.len();
-        let (own, others): (Vec<usize>, Vec<usize>) =
-            all.partition(|&number| configs.is_own(configs.reporters[number].as_ref()));
-        // What two others report alike counts once. What the client reported too is left out anyway.
-        let others = others.into_iter().filter(|&number| configs.twins[number] == number);
-        let of = |number: usize| (self.points[number].clone(), configs.outcomes[number]);
-        let own = measurements_of(own.into_iter().map(of));
-        own.completed_by(measurements_of(others.map(of)))
+        // What two reporters report alike counts once.
+        let distinct = all.filter(|&number| is_own(number) || configs.twins[number] == number);
+        measurements_of(distinct.map(|number| MeasuredPoint {
+            point: self.points[number].clone(),
+            outcome: configs.outcomes[number],
+            is_own: is_own(number),
+        }))
     }
 }
 
-/// The measurements of points, and what came of each.
-pub(super) fn measurements_of(measured: impl Iterator<Item = (Point, Outcome)>) -> Measurements {
+/// The point of a measured configuration, and what came of it.
+pub(super) struct MeasuredPoint {
+    pub(super) point: Point,
+    pub(super) outcome: Outcome,
+    /// Whether the call's client measured it.
+    pub(super) is_own: bool,
+}
+
+/// What the call's client measured and, of other configurations, what others measured.
+pub(super) fn measurements_of(measured: impl Iterator<Item = MeasuredPoint>) -> Measurements {
     // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let finite = measured.filter(|(point, _)| point.score.is_finite());
-    let measured = finite.map(|(point, outcome)| adaptation::Measurement {
-        point,
-        seconds: (outcome.failure == 0).then_some(outcome.seconds),
-        repeats: outcome.repeats,
+    let finite = measured.filter(|each| each.point.score.is_finite());
+    let (own, others): (Vec<_>, Vec<_>) = finite.partition(|each| each.is_own);
+    let [own, others] = [own, others].map(|some| {
+        let measurement = |MeasuredPoint { point, outcome, .. }| adaptation::Measurement {
+            point,
+            seconds: (outcome.failure == 0).then_some(outcome.seconds),
+            repeats: outcome.repeats,
+        };
+        Measurements::of(some.into_iter().map(measurement).collect())
     });
-    Measurements::of(measured.collect())
+    own.completed_by(others)
 }
 
 /// Joins measurements that a call sent with stored ones of the same graph. A stored one that was sent too counts once.
@@ -111,7 +121,7 @@ fn joined(
     let stored = sent.unsent(&configs, stored);
     let mut outcomes = sent.outcomes.clone();
     let count = outcomes.len();
-    let mut reporters = vec![Some(sent.reporter.clone()); count];
+    let mut reporters = vec![sent.reporter.clone(); count];
     let twins = twins(count, &stored);
     for measurement in stored {
         configs.push(measurement.config);
@@ -184,7 +194,7 @@ impl SentConfigs {
         Some(MeasuredConfigs {
             configurations: Arc::new(configurations),
             outcomes: self.outcomes,
-            reporters: vec![Some(self.reporter.clone()); count],
+            reporters: vec![self.reporter.clone(); count],
             twins: (0..count).collect(),
             sent: count,
             client: self.reporter,

@@ -5,14 +5,11 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use hlorank_graph::pace;
 
 use super::measured::MeasuredPoints;
-use crate::{call::Client, store::Reporter};
+use crate::store::Reporter;
 
 /// What one reporter measured of the call's graph on its target.
-#[derive(Clone, Debug)]
 pub(crate) struct ReporterShare {
-    /// `None` if it is not known, or if the call's client may not know it.
-    pub(crate) reporter: Option<Reporter>,
-    is_own: bool,
+    pub(crate) reporter: Reporter,
     /// Number of distinct configurations that have a time.
     pub(crate) measured: usize,
     /// `[shared configurations]` the absolute differences between its mean ln(seconds) and that of the other reporters.
@@ -26,7 +23,10 @@ pub(super) fn reporter_shares(measured: &MeasuredPoints) -> Vec<ReporterShare> {
     let mut timed: Vec<usize> = timed.collect();
     timed.sort_by(|&one, &other| points[one].compare(&points[other]));
     let mut shares = BTreeMap::<_, ReporterShare>::new();
-    for same in pace::in_steps(64, timed.chunk_by(|&one, &other| points[one] == points[other])) {
+    for same in pace::in_steps(
+        64,
+        timed.chunk_by(|&one, &other| points[one] == points[other]),
+    ) {
         // The sums of the logarithms of times and of the runs of each reporter.
         let mut sums = BTreeMap::<_, [f64; 2]>::new();
         for &number in same {
@@ -36,11 +36,12 @@ pub(super) fn reporter_shares(measured: &MeasuredPoints) -> Vec<ReporterShare> {
             sum[0] += runs * libm::log(outcome.seconds);
             sum[1] += runs;
         }
-        let all = sums.values().fold([0.0; 2], |[log, runs], own| [log + own[0], runs + own[1]]);
+        let all = sums
+            .values()
+            .fold([0.0; 2], |[log, runs], own| [log + own[0], runs + own[1]]);
         for (&reporter, [log, runs]) in &sums {
             let share = shares.entry(reporter).or_insert_with(|| ReporterShare {
                 reporter: reporter.clone(),
-                is_own: configs.is_own(reporter.as_ref()),
                 measured: 0,
                 differences: Vec::new(),
             });
@@ -53,7 +54,7 @@ pub(super) fn reporter_shares(measured: &MeasuredPoints) -> Vec<ReporterShare> {
     }
     let mut shares: Vec<ReporterShare> = shares.into_values().collect();
     // Sorting is stable, so that reporters with equally many configurations keep the order of names.
-    shares.sort_by_key(|share| (Reverse(share.is_own), Reverse(share.measured)));
+    shares.sort_by_key(|share| (share.reporter != configs.client, Reverse(share.measured)));
     shares
 }
 
@@ -67,12 +68,8 @@ impl ReporterShare {
     pub(crate) fn times_differ_by(&self) -> f64 {
         let mut sorted = self.differences.clone();
         sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).map_or(0.0, |&median| libm::exp(median))
-    }
-
-    /// The same without the name, unless a client may know it.
-    pub(super) fn shown_to(&self, client: &Client) -> Self {
-        let shown = client.shown(self.reporter.as_ref());
-        Self { reporter: Reporter::named(shown), ..self.clone() }
+        sorted
+            .get(sorted.len() / 2)
+            .map_or(0.0, |&median| libm::exp(median))
     }
 }

@@ -150,7 +150,11 @@ mod tests {
         assert_eq!(allowed("read"), [true, false, false]);
         assert_eq!(allowed("report"), [false, true, false]);
         assert_eq!(allowed("read,report"), [true, true, false]);
-        assert_eq!(allowed("admin"), [false, true, true], "admin includes report");
+        assert_eq!(
+            allowed("admin"),
+            [false, true, true],
+            "admin includes report"
+        );
     }
 
     #[test]
@@ -165,7 +169,10 @@ mod tests {
                 "ci read sha256:2bb8",
                 "expected a digest of 64 hexadecimal digits",
             ),
-            ("ci write sha256:2bb8", "expected the scopes read, report or admin"),
+            (
+                "ci write sha256:2bb8",
+                "expected the scopes read, report or admin",
+            ),
             (
                 &format!("ci read sha256:{DIGEST_OF_SECRET}00"),
                 "expected a digest of 64 hexadecimal digits",

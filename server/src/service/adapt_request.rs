@@ -10,13 +10,14 @@ use hlorank_proto::{
 use super::{CostModel, ServiceError, answer::count};
 use crate::{
     adaptation::{Basis, PoolBasis, PoolRefusal, SourceRefusal},
-    call::{ADAPT, CallError, MeasurementError, MeasurementFields, SentMeasurements, SentTimes},
+    call::{
+        ADAPT, CallError, Client, MeasurementError, MeasurementFields, SentMeasurements, SentTimes,
+    },
     learning::{
         Adaptation, Expectation, MAX_OTHER_TARGETS, OtherTargets, ReporterShare, TargetSource,
         WantedMeasurements,
     },
     session::{Assessment, Session},
-    store::Reporter,
 };
 
 /// Maximum length of a target's name.
@@ -154,19 +155,21 @@ pub(super) fn confidence(assessment: &Assessment) -> Option<v1::Confidence> {
 /// Writes what the predictions of a session rest on, if its call asked to learn.
 pub(super) fn adaptation_of(session: &Session) -> Option<v1::Adaptation> {
     let has_model = session.model().is_present();
+    let client = &session.call().client;
     session
         .adaptation()
-        .map(|adapted| adaptation(adapted, has_model))
+        .map(|adapted| adaptation(adapted, has_model, client))
 }
 
-fn adaptation(adaptation: Adaptation, has_model: bool) -> v1::Adaptation {
+fn adaptation(adaptation: Adaptation, has_model: bool, client: &Client) -> v1::Adaptation {
+    let reporters = adaptation.reporters.iter();
     let rests_on = rests_on(&adaptation, has_model).map(i32::from);
     v1::Adaptation {
         target: adaptation.target,
         measured_configs: count(adaptation.measured),
         stored_measurements: count(adaptation.stored),
         pool: adaptation.pool.map(|basis| pool(&basis)),
-        reporters: adaptation.reporters.iter().map(reporter).collect(),
+        reporters: reporters.map(|share| reporter(share, client)).collect(),
         sources: adaptation.sources.into_iter().map(source).collect(),
         rests_on: rests_on.collect(),
         // Without a basis the scores are the model's own, and `adapted` stays false.
@@ -230,11 +233,9 @@ impl From<SourceRefusal> for v1::SourceRefusal {
     }
 }
 
-fn reporter(share: &ReporterShare) -> v1::Reporter {
-    // The name is already left out if the client may not know it.
-    let name = share.reporter.as_ref().map_or("", Reporter::name);
+fn reporter(share: &ReporterShare, client: &Client) -> v1::Reporter {
     v1::Reporter {
-        reporter: name.to_owned(),
+        reporter: client.shown(&share.reporter).to_owned(),
         measured_configs: count(share.measured),
         shared_configs: count(share.shared()),
         times_differ_by: share.times_differ_by(),

@@ -176,8 +176,7 @@ impl Session {
 
     /// What predictions rest on, if the call sent measurements.
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
-        let lesson = self.lesson.as_ref();
-        lesson.map(|lesson| lesson.adaptation(&self.call.client))
+        self.lesson.as_ref().map(Lesson::adaptation)
     }
 
     /// Records the stage times of an answer with scores.

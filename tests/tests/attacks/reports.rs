@@ -122,7 +122,10 @@ async fn false_times_of_a_stranger_do_not_change_what_a_client_learns_from_its_o
         "the client measured every configuration itself"
     );
     let reporters = &with_all.adaptation.unwrap().reporters;
-    let names: Vec<&str> = reporters.iter().map(|each| each.reporter.as_str()).collect();
+    let names: Vec<&str> = reporters
+        .iter()
+        .map(|each| each.reporter.as_str())
+        .collect();
     assert_eq!(names, ["127.0.0.1", "127.0.0.2"]);
     assert!(reporters[0].times_differ_by > 2.0, "{reporters:?}");
 }

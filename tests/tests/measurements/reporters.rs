@@ -281,7 +281,13 @@ async fn a_token_that_only_reads_learns_from_reports_and_reports_nothing() {
         .report_measurements(&list.handle, &adapt)
         .await
         .unwrap();
-    assert!(list.rank(&reader, Some(stored())).await.adaptation.unwrap().adapted);
+    assert!(
+        list.rank(&reader, Some(stored()))
+            .await
+            .adaptation
+            .unwrap()
+            .adapted
+    );
     assert_eq!(reporters(&reader).await, [""]);
 }
 
@@ -356,7 +362,11 @@ async fn a_call_can_learn_from_its_own_reports_alone() {
             "{}",
             list.name
         );
-        let reporters: Vec<&str> = adaptation.reporters.iter().map(|each| &*each.reporter).collect();
+        let reporters: Vec<&str> = adaptation
+            .reporters
+            .iter()
+            .map(|each| &*each.reporter)
+            .collect();
         assert_eq!(reporters, ["ann"], "{}", list.name);
     }
 }
@@ -379,9 +389,15 @@ async fn a_liar_changes_nothing_of_what_a_client_measured_itself() {
             .unwrap();
         let after = list.rank(&ann, Some(stored())).await;
         let all = [&zero, &before, &after].map(|ranking| list.tau(ranking));
-        println!("{}: {} configurations, tau {all:?}", list.name, list.seconds.len());
+        println!(
+            "{}: {} configurations, tau {all:?}",
+            list.name,
+            list.seconds.len()
+        );
         assert_eq!(bits(&after), bits(&before), "{}", list.name);
-        taus.iter_mut().zip(all).for_each(|(sum, tau)| *sum += tau / lists.len() as f64);
+        taus.iter_mut()
+            .zip(all)
+            .for_each(|(sum, tau)| *sum += tau / lists.len() as f64);
         let [of_ann, of_eve] = shares(&after) else {
             panic!("{}: {:?}", list.name, shares(&after));
         };
@@ -389,7 +405,10 @@ async fn a_liar_changes_nothing_of_what_a_client_measured_itself() {
         for share in [of_ann, of_eve] {
             assert_eq!(share.measured_configs as usize, own.len());
             assert_eq!(share.shared_configs as usize, own.len());
-            assert!((share.times_differ_by - of_ann.times_differ_by).abs() < 1e-9, "of each other");
+            assert!(
+                (share.times_differ_by - of_ann.times_differ_by).abs() < 1e-9,
+                "of each other"
+            );
             assert!(share.times_differ_by > 1.0, "{share:?}");
         }
     }
@@ -407,7 +426,9 @@ async fn what_the_call_sends_comes_before_what_others_reported() {
         .await
         .unwrap();
     let alone = list.rank(&ann, Some(list.adapt(&own, same))).await;
-    let with_all = list.rank(&ann, Some(list.adapt(&own, same).use_stored())).await;
+    let with_all = list
+        .rank(&ann, Some(list.adapt(&own, same).use_stored()))
+        .await;
     assert_eq!(bits(&with_all), bits(&alone));
 }
 
@@ -418,7 +439,8 @@ async fn reporters_that_agree_differ_by_nothing() {
     let list = &List::all(10)[0];
     let all: Vec<usize> = (0..list.seconds.len()).collect();
     list.report(&client, "ann", &all, same).await;
-    list.report(&client, "bob", &evens(list), |seconds| 2.0 * seconds).await;
+    list.report(&client, "bob", &evens(list), |seconds| 2.0 * seconds)
+        .await;
     list.report(&client, "eve", &[0], same).await;
     let ranking = list.rank(&client, Some(stored())).await;
     let found: Vec<(&str, u32, u32)> = shares(&ranking)
@@ -426,7 +448,10 @@ async fn reporters_that_agree_differ_by_nothing() {
         .map(|each| (&*each.reporter, each.measured_configs, each.shared_configs))
         .collect();
     let [all, some] = [all.len() as u32, evens(list).len() as u32];
-    assert_eq!(found, [("ann", all, some), ("bob", some, some), ("eve", 1, 1)]);
+    assert_eq!(
+        found,
+        [("ann", all, some), ("bob", some, some), ("eve", 1, 1)]
+    );
     assert!((shares(&ranking)[1].times_differ_by - 2.0).abs() < 1e-9);
 }
 
@@ -485,9 +510,16 @@ async fn names_of_other_reporters_are_for_operators() {
             .await
             .unwrap();
     }
-    for (name, mut expected) in [("ann", ["ann", ""]), ("bob", ["bob", ""]), ("operator", ["ann", "bob"])] {
+    for (name, mut expected) in [
+        ("ann", ["ann", ""]),
+        ("bob", ["bob", ""]),
+        ("operator", ["ann", "bob"]),
+    ] {
         let ranking = list.rank(&team.client(name).await, Some(stored())).await;
-        let mut named: Vec<&str> = shares(&ranking).iter().map(|each| &*each.reporter).collect();
+        let mut named: Vec<&str> = shares(&ranking)
+            .iter()
+            .map(|each| &*each.reporter)
+            .collect();
         if name == "operator" {
             named.sort_unstable();
             expected.sort_unstable();

@@ -65,8 +65,7 @@ async fn the_measured_and_the_ranked_batch_of_a_call_are_read_once_each() {
     }; 10];
     let measured = Adapt::new("test").measured(&part(configurations(graph), some), &measured);
     let handle = GraphHandle::of(graph);
-    let request = RankRequest::new(&handle, configurations(graph))
-        .adapt(Some(measured));
+    let request = RankRequest::new(&handle, configurations(graph)).adapt(Some(measured));
     client.rank(&request).await.unwrap();
     let reads = reads(&server, 1).await;
     assert_eq!(reads.len(), 2, "{reads:?}");
