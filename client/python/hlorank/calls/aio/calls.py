@@ -222,7 +222,7 @@ class AsyncCalls:
         """Keeps measurements on the server, for later calls with ``Adapt(use_stored=True)``.
 
         Returns once they are on disk. A report can be repeated: what is known by its id is kept
-        once.
+        once. If the server has tokens, the client's needs the scope ``report``.
 
         Raises:
             RefusedError: if the call ends with an error status.
