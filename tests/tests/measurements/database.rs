@@ -184,7 +184,7 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             0
         );
     }
-    database.execute("UPDATE hlorank_store SET format = 3");
+    database.execute("UPDATE hlorank_store SET format = 4");
     let refusal = async |flag: &str| {
         TestServer::try_start_with(&[flag])
             .await
@@ -194,7 +194,7 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
     };
     let refused = refusal(&format!("--measurements={}", database.url())).await;
     assert!(
-        refused.contains("format 3") && refused.contains("127.0.0.1/postgres"),
+        refused.contains("format 4") && refused.contains("127.0.0.1/postgres"),
         "{refused}"
     );
     let refused = refusal("--measurements=postgres://me:secret@host:port/x").await;
