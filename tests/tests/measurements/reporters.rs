@@ -417,6 +417,46 @@ async fn a_liar_changes_nothing_of_what_a_client_measured_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_few_configurations_that_were_reported_very_often_leave_room_for_the_others() {
+    let folder = folder();
+    let (_server, client) = start(folder.path(), &["--replay-share=0"]).await;
+    let list = List::all(16)
+        .into_iter()
+        .max_by_key(|list| list.seconds.len())
+        .unwrap();
+    list.report(&client, "ann", &evens(&list), same).await;
+    let before = list.rank(&client, Some(stored())).await;
+    // Eight of these configurations, each with 2,000 ids.
+    for round in 0..4 {
+        let eight: Vec<usize> = evens(&list).into_iter().take(8).collect();
+        let often: Vec<usize> = eight.repeat(500);
+        let ids = (0..often.len()).map(|number| format!("{round} {number}"));
+        let adapt = list.adapt(&often, |seconds| 1.02 * seconds).ids(ids);
+        client
+            .report_measurements_of("eve", &list.handle, &adapt)
+            .await
+            .unwrap();
+    }
+    let after = list.rank(&client, Some(stored())).await;
+    let taus = [&before, &after].map(|ranking| list.tau(ranking));
+    let learned = [&before, &after].map(|ranking| ranking.adaptation.as_ref().unwrap());
+    println!("{}: tau {taus:?}, {learned:?}", list.name);
+    assert_eq!(learned[1].stored_measurements, 2_000);
+    assert_eq!(learned[1].learned_configs, learned[0].learned_configs);
+    assert!(taus[1] > taus[0] - 0.1, "{taus:?}");
+    // A client's own baseline, which it measures before every other configuration.
+    let baseline = vec![evens(&list)[0]; 2_000];
+    let ids = (0..baseline.len()).map(|number| format!("baseline {number}"));
+    let adapt = list.adapt(&baseline, same).ids(ids);
+    client
+        .report_measurements_of("ann", &list.handle, &adapt)
+        .await
+        .unwrap();
+    let again = list.rank(&client, Some(stored())).await.adaptation.unwrap();
+    assert_eq!(again.learned_configs, learned[0].learned_configs);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_call_sends_comes_before_what_others_reported() {
     let team = Team::start(&[]).await;
     let [ann, eve] = [team.client("ann").await, team.client("bob").await];
