@@ -50,7 +50,8 @@ impl Measurements {
         all
     }
 
-    /// Adds what others measured of configurations that are not among these, which are the client's own.
+    /// Adds what others measured of configurations that are not among these, which are the client's own. It counts as one run of each,
+    /// however often they were measured, so that nobody makes a wrong time certain by repeating it.
     pub(crate) fn completed_by(mut self, others: Self) -> Self {
         if others.distinct() == 0 {
             return self;
@@ -60,20 +61,19 @@ impl Measurements {
             found.is_ok()
         };
         let is_new = |point: &Point| !known(&self.points, point) && !known(&self.failed, point);
-        let timed = zip(others.points, zip(others.times, others.counts));
-        let timed: Vec<_> = timed.filter(|(point, _)| is_new(point)).collect();
         let failed: Vec<Point> = others.failed.into_iter().filter(is_new).collect();
-        let own = zip(
-            take(&mut self.points),
-            zip(take(&mut self.times), take(&mut self.counts)),
-        );
-        let own = own.map(|each| (each, true));
-        let mut all: Vec<_> = own
-            .chain(timed.into_iter().map(|each| (each, false)))
-            .collect();
-        all.sort_unstable_by(|((one, _), _), ((other, _), _)| one.compare(other));
+        let timed = zip(others.points, others.times);
+        let timed: Vec<_> = timed.filter(|(point, _)| is_new(point)).collect();
+        let timed = timed
+            .into_iter()
+            .map(|(point, time)| (point, time, 1.0, false));
+        let own = zip(take(&mut self.points), take(&mut self.times));
+        let own = zip(own, take(&mut self.counts));
+        let own = own.map(|((point, time), count)| (point, time, count, true));
+        let mut all: Vec<_> = own.chain(timed).collect();
+        all.sort_unstable_by(|(one, ..), (other, ..)| one.compare(other));
         self.own[0].clear();
-        for ((point, (time, count)), is_own) in all {
+        for (point, time, count, is_own) in all {
             self.points.push(point);
             self.times.push(time);
             self.counts.push(count);
@@ -277,6 +277,30 @@ mod tests {
             Measurements::of(all().collect()).at_most(100).times.len(),
             100
         );
+    }
+
+    #[test]
+    fn own_measurements_take_the_place_of_those_of_others_and_come_first() {
+        let own = || {
+            Measurements::of(vec![
+                measured(3.0, 1.0, 5),
+                measured(1.0, 8.0, 1),
+                measured(4.0, None, 1),
+            ])
+        };
+        let others = (1..=100_u32).map(|number| measured(f64::from(number), 0.5, 1_000));
+        let others = Measurements::of(others.collect());
+        let all = own().completed_by(others);
+        let bounds: Vec<f64> = all.points.iter().map(|point| point.bounds[0]).collect();
+        assert_eq!(bounds[..4], [1.0, 2.0, 3.0, 5.0], "4 failed");
+        assert_eq!(all.times[..3], [libm::log(8.0), libm::log(0.5), 0.0]);
+        assert_eq!(all.counts[..3], [1.0, 1.0, 5.0], "others count once");
+        assert_eq!(all.failed.len(), 1);
+        let some = all.at_most(10);
+        assert_eq!(some.measured(), 10);
+        assert_eq!(some.own[0].iter().filter(|is_own| **is_own).count(), 2);
+        let alone = own().completed_by(Measurements::default());
+        assert_eq!(alone.times, own().times);
     }
 
     #[test]

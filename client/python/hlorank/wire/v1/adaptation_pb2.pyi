@@ -359,7 +359,7 @@ Global___TargetSource: _TypeAlias = TargetSource  # noqa: Y015
 @_typing.final
 class Reporter(_message.Message):
     """What one reporter measured of the graph on the target, sent and stored. Where the call's own client measured a configuration,
-    only its measurements of the configuration are learned from.
+    only its measurements of the configuration are learned from; what others measured of a further one counts as one run.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
