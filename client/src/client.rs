@@ -182,7 +182,8 @@ impl Client {
     }
 
     /// Keeps measurements of a graph on the server, for later calls with [`Adapt::use_stored`]. Returns once they are on
-    /// disk. A report can be repeated: what is known by its id is kept once.
+    /// disk. A report can be repeated: what is known by its id is kept once. If the server has tokens, the client's needs the
+    /// scope `report`.
     ///
     /// ```no_run
     /// # use hlorank_client::{Adapt, Client, ClientError, GraphHandle, Measured};

@@ -24,7 +24,6 @@ struct Query {
     partial: bool,
     explained: u32,
     adapt: Option<Adapt>,
-    confidence: bool,
 }
 
 impl<'a> RankRequest<'a> {
@@ -41,7 +40,6 @@ impl<'a> RankRequest<'a> {
             partial: false,
             explained: 0,
             adapt: None,
-            confidence: false,
         };
         Self {
             graph,
@@ -102,13 +100,6 @@ impl<'a> RankRequest<'a> {
         self
     }
 
-    /// Also asks how far the ranking can be trusted, for which a second model scores some of the configurations.
-    #[must_use]
-    pub fn assess_confidence(mut self) -> Self {
-        self.query.confidence = true;
-        self
-    }
-
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -149,7 +140,6 @@ impl<'a> RankRequest<'a> {
             partial,
             explained,
             adapt,
-            confidence,
         } = &self.query;
         RankConfigsRequest {
             graph: None,
@@ -162,7 +152,6 @@ impl<'a> RankRequest<'a> {
             allow_partial: *partial,
             explain_top: *explained,
             adapt: adapt.as_ref().map(Adapt::message),
-            assess_confidence: *confidence,
         }
     }
 }
@@ -200,7 +189,6 @@ impl RankCall {
             partial: message.allow_partial,
             explained: message.explain_top,
             adapt: message.adapt.map(Adapt::from),
-            confidence: message.assess_confidence,
         };
         Some(Self {
             graph,

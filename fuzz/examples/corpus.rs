@@ -591,7 +591,6 @@ fn request(name: &str, source: Source, slots: &[u32], configs: Configs) {
         allow_partial: false,
         adapt: None,
         explain_top: 2,
-        assess_confidence: false,
     };
     write("request", &format!("{name}.pb"), &request.encode_to_vec());
 }

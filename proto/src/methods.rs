@@ -24,8 +24,10 @@ pub struct Method {
 pub enum Scope {
     /// Ranking, and questions about models.
     Read,
+    /// Reports of measurements, from which calls of other clients learn.
+    Report,
     /// Changes of what serves, deletion and disclosure of what other clients sent, and calls that take much processor
-    /// time.
+    /// time. Includes [`Self::Report`].
     Admin,
 }
 
@@ -89,6 +91,7 @@ impl fmt::Display for Scope {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Read => "read",
+            Self::Report => "report",
             Self::Admin => "admin",
         })
     }

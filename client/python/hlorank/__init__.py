@@ -11,8 +11,8 @@ What is public is named here, and in ``hlorank.tuners``, which has the adapters 
 from hlorank.answers.adaptation import (
     Adaptation,
     Confidence,
-    Contradiction,
     Pool,
+    Reporter,
     TargetSource,
 )
 from hlorank.answers.measurements import GraphMeasurements, MeasurementsPage, Reported
@@ -86,7 +86,6 @@ __all__ = [
     "ConfigurableNode",
     "ConfigurationError",
     "Configurations",
-    "Contradiction",
     "DeadlineError",
     "Experience",
     "Fallback",
@@ -113,6 +112,7 @@ __all__ = [
     "Ranking",
     "RefusedError",
     "Reported",
+    "Reporter",
     "Result",
     "Reuse",
     "Space",

@@ -230,7 +230,7 @@ def test_every_constructor_of_the_package_is_in_this_test():
     takes = {function.__qualname__.partition(".")[0] for function in _constructors()}
     answers = {
         *("Adaptation", "BatchScores", "CachedGraph", "ComparedMean", "Comparison", "Confidence"),
-        "Contradiction",
+        "Reporter",
         *("ConfigurableNode", "FeatureSet", "GraphMeasurements", "KernelTime"),
         *(
             "MeasurementsPage",

@@ -8,9 +8,6 @@ use super::output::counted;
 /// How far a ranking can be trusted.
 #[derive(Debug, Serialize)]
 pub(crate) struct Confidence {
-    /// Kendall's tau of the scores of two models of the same training data.
-    model_agreement: Option<f64>,
-    other_model: Option<String>,
     /// How many of the first configurations to measure.
     measure_first: u32,
     /// Nodes of the graph whose opcodes the server does not know.
@@ -23,11 +20,7 @@ pub(crate) struct Confidence {
 
 impl From<v1::Confidence> for Confidence {
     fn from(confidence: v1::Confidence) -> Self {
-        // A string of the wire format is never unset. An empty name means that there is none.
-        let other_model = Some(confidence.other_model).filter(|name| !name.is_empty());
         Self {
-            model_agreement: confidence.model_agreement,
-            other_model,
             measure_first: confidence.measure_first,
             unknown_opcodes: confidence.unknown_opcodes,
             expected_tau: confidence.expected_tau,
@@ -40,7 +33,6 @@ impl From<v1::Confidence> for Confidence {
 impl Display for Confidence {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         self.write_expected_tau(formatter)?;
-        self.write_agreement(formatter)?;
         if self.unknown_opcodes > 0 {
             let opcodes = counted(self.unknown_opcodes as usize, "opcode");
             write!(formatter, "{opcodes} unknown to the models; ")?;
@@ -65,18 +57,6 @@ impl Confidence {
             "Expected tau with run times {tau:.2} ({low:.2} to {high:.2}); "
         )
     }
-
-    fn write_agreement(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        if let (Some(agreement), Some(other)) = (self.model_agreement, &self.other_model) {
-            return write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ");
-        }
-        // The expected tau alone is evidence enough. Without it, the missing comparison explains
-        // why the sentence has no number for the quality of the ranking.
-        if self.expected_tau.is_none() {
-            formatter.write_str("No other model could be compared; ")?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -84,23 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn confidence_names_the_other_model_and_what_to_measure() {
-        let shown = |model_agreement, other_model: &str| {
-            let other_model = other_model.to_owned();
-            Confidence::from(v1::Confidence {
-                model_agreement,
-                other_model,
-                measure_first: 3,
-                ..v1::Confidence::default()
-            })
-            .to_string()
-        };
-        assert_eq!(
-            shown(Some(0.934), "tile-sage"),
-            "`tile-sage` agrees by a tau of 0.93; measure the first 3 configurations, more on hardware that the models do \
-             not know."
-        );
-        assert!(shown(None, "").starts_with("No other model could be compared; measure"));
+    fn confidence_says_what_is_expected_and_what_to_measure() {
         let expected = Confidence::from(v1::Confidence {
             expected_tau: Some(0.62),
             expected_tau_low: Some(0.4),

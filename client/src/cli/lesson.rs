@@ -14,14 +14,13 @@ pub(crate) struct Lesson {
     measured_configurations: u32,
     /// Whether scores are predicted logarithms of seconds.
     adapted: bool,
-    trust: f64,
     noise: f64,
     leave_one_out_tau: f64,
     zero_shot_tau: f64,
     /// Stored measurements among them.
     stored_measurements: u32,
     pool: Option<Pool>,
-    contradictions: Vec<Contradiction>,
+    reporters: Vec<Reporter>,
     /// What each other target taught.
     sources: Vec<Source>,
     /// What scores rest on.
@@ -40,14 +39,16 @@ struct Source {
     refusal: Option<&'static str>,
 }
 
-/// A reporter whose measurements contradict those of others.
+/// What one reporter measured.
 #[derive(Debug, Serialize)]
-struct Contradiction {
+struct Reporter {
     /// Empty if this client may not know it.
     reporter: String,
     measured_configurations: u32,
-    agreement: f64,
-    left_out: bool,
+    /// Those of them that other reporters measured, too.
+    shared_configurations: u32,
+    /// By what factor its times of these differ from those of others.
+    times_differ_by: f64,
 }
 
 /// What the server learned from kernels of the same structure.
@@ -65,31 +66,29 @@ struct Pool {
 
 impl From<&v1::Adaptation> for Lesson {
     fn from(adaptation: &v1::Adaptation) -> Self {
-        let contradictions = adaptation.contradictions.iter().map(Contradiction::from);
         Self {
             target: adaptation.target.clone(),
             measured_configurations: adaptation.measured_configs,
             adapted: adaptation.adapted,
-            trust: adaptation.trust,
             noise: adaptation.noise,
             leave_one_out_tau: adaptation.leave_one_out_tau,
             zero_shot_tau: adaptation.zero_shot_tau,
             stored_measurements: adaptation.stored_measurements,
             pool: adaptation.pool.map(Pool::from),
-            contradictions: contradictions.collect(),
+            reporters: adaptation.reporters.iter().map(Reporter::from).collect(),
             sources: adaptation.sources.iter().map(Source::from).collect(),
             rests_on: adaptation.rests_on().filter_map(evidence).collect(),
         }
     }
 }
 
-impl From<&v1::Contradiction> for Contradiction {
-    fn from(contradiction: &v1::Contradiction) -> Self {
+impl From<&v1::Reporter> for Reporter {
+    fn from(reporter: &v1::Reporter) -> Self {
         Self {
-            reporter: contradiction.reporter.clone(),
-            measured_configurations: contradiction.measured_configs,
-            agreement: contradiction.agreement,
-            left_out: contradiction.left_out,
+            reporter: reporter.reporter.clone(),
+            measured_configurations: reporter.measured_configs,
+            shared_configurations: reporter.shared_configs,
+            times_differ_by: reporter.times_differ_by,
         }
     }
 }
@@ -186,6 +185,26 @@ impl Display for Source {
     }
 }
 
+impl Display for Reporter {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.reporter.is_empty() {
+            formatter.write_str("Another client")?;
+        } else {
+            write!(formatter, "`{}`", printable(&self.reporter))?;
+        }
+        let measured = counted(self.measured_configurations as usize, "configuration");
+        write!(formatter, " measured {measured}")?;
+        if self.shared_configurations > 0 {
+            write!(
+                formatter,
+                "; others measured {} of them, too, with times that differ by a factor of {:.2}",
+                self.shared_configurations, self.times_differ_by
+            )?;
+        }
+        formatter.write_str(".")
+    }
+}
+
 impl Display for Lesson {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for source in &self.sources {
@@ -196,6 +215,12 @@ impl Display for Lesson {
             && pool.kernels > 0
         {
             writeln!(formatter, "{pool}")?;
+        }
+        // A single reporter is this client, or has nobody to differ from.
+        if self.reporters.len() > 1 {
+            for reporter in &self.reporters {
+                writeln!(formatter, "{reporter}")?;
+            }
         }
         if self.adapted {
             return self.write_own(formatter);

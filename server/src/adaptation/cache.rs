@@ -96,9 +96,14 @@ fn digest(prior: Prior, measurements: &Measurements) -> Digest {
         times,
         counts,
         failed,
+        own,
     } = measurements;
     let numbers = |values: &[f64]| bytes(values.iter().map(|value| value.to_bits()));
     let mut parts = vec![numbers(&prior.numbers()), numbers(times), numbers(counts)];
+    parts.extend(
+        own.iter()
+            .map(|own| own.iter().map(|&is_own| is_own.into()).collect()),
+    );
     // The number of times says where the points with a time end and those that failed begin.
     parts.extend(points.iter().chain(failed).map(bytes_of_point));
     Digest::of_parts(

@@ -1,9 +1,6 @@
 use hlorank_graph::Task;
 
-use super::{
-    Basis,
-    kendall::{tau, variance_by_chance},
-};
+use super::{Basis, kendall::variance_by_chance};
 use crate::model::{ExpectedTau, TargetMatch};
 
 /// How far a ranking can be trusted.
@@ -11,21 +8,17 @@ use crate::model::{ExpectedTau, TargetMatch};
 pub(crate) struct Confidence {
     /// Kendall's tau of the ranking and the run times, as expected; `None` if nothing tells it.
     pub(crate) expected: Option<ExpectedTau>,
-    /// Kendall's tau of the scores of two models; `None` if there is no second one, or if it tells nothing.
-    pub(crate) agreement: Option<f64>,
     /// How many of the first configurations to measure.
     pub(crate) measure_first: u32,
 }
 
 /// What tells how far a ranking can be trusted.
-pub(crate) struct Signs<'a> {
+pub(crate) struct Signs {
     pub(crate) task: Task,
     /// What is expected of a list like this one, if the artifact of the model says it.
     pub(crate) calibrated: Option<ExpectedTau>,
     /// How well the model suits the target of the call.
     pub(crate) suits: TargetMatch,
-    /// The scores of two models of some configurations.
-    pub(crate) scores: Option<[&'a [f32]; 2]>,
     /// What was learned from measurements.
     pub(crate) basis: Option<Basis>,
 }
@@ -38,9 +31,6 @@ const LEFT_OUT: usize = 5;
 /// IREE's and of other compilers.
 const BY_EXPECTED: [(f64, u32); 4] = [(0.7, 3), (0.6, 5), (0.5, 9), (-1.0, 16)];
 
-/// The same for 193 held-out kernels whose models agreed by this tau at least.
-const BY_AGREEMENT: [(f64, u32); 2] = [(0.9, 3), (-1.0, 14)];
-
 /// The same for 259 held-out kernels after 5 measurements, by the leave-one-out tau.
 const BY_LEFT_OUT: [(f64, u32); 4] = [(0.85, 2), (0.5, 5), (0.2, 6), (-1.0, 11)];
 
@@ -52,31 +42,17 @@ const OTHER_HARDWARE: f64 = 0.5;
 
 impl Confidence {
     /// Judges a ranking by what tells of it.
-    pub(crate) fn of(signs: &Signs<'_>) -> Self {
-        let agreement = signs.scores.and_then(agreement);
+    pub(crate) fn of(signs: &Signs) -> Self {
         let expected = expected(signs);
         Self {
             expected,
-            agreement,
-            measure_first: measure_first(signs, expected, agreement),
+            measure_first: measure_first(signs, expected),
         }
     }
 }
 
-/// Kendall's tau of the scores of two models, unless those of one are all equal.
-fn agreement(scores: [&[f32]; 2]) -> Option<f64> {
-    let [one, other] = scores.map(|scores| {
-        let scores = scores.iter().map(|&score| score.into());
-        scores.collect::<Vec<f64>>()
-    });
-    // A model whose scores are equal has no opinion of the order, and a tau of 0 would look like
-    // one.
-    let differ = |scores: &[f64]| scores.iter().any(|score| *score != scores[0]);
-    (differ(&one) && differ(&other)).then(|| tau(&one, &other))
-}
-
 /// Joins what the model's validation data say with what the measurements of the call say, each by its precision.
-fn expected(signs: &Signs<'_>) -> Option<ExpectedTau> {
+fn expected(signs: &Signs) -> Option<ExpectedTau> {
     let before = signs.calibrated.map(|tau| on_target(tau, signs.suits));
     let Some(basis) = signs.basis else {
         return before;
@@ -107,15 +83,14 @@ fn on_target(expected: ExpectedTau, suits: TargetMatch) -> ExpectedTau {
     }
 }
 
-fn measure_first(signs: &Signs<'_>, expected: Option<ExpectedTau>, agreement: Option<f64>) -> u32 {
+fn measure_first(signs: &Signs, expected: Option<ExpectedTau>) -> u32 {
     if signs.task != Task::Tile {
         return LAYOUTS;
     }
     let learned = signs.basis.filter(|basis| basis.learned >= LEFT_OUT);
     match (learned, expected) {
         (Some(basis), _) => reached(&BY_LEFT_OUT, basis.left_out_tau),
-        (None, Some(expected)) => reached(&BY_EXPECTED, expected.tau),
-        (None, None) => reached(&BY_AGREEMENT, agreement.unwrap_or(-1.0)),
+        (None, expected) => reached(&BY_EXPECTED, expected.map_or(-1.0, |expected| expected.tau)),
     }
 }
 
@@ -131,11 +106,10 @@ fn reached(numbers: &[(f64, u32)], tau: f64) -> u32 {
 mod tests {
     use super::*;
 
-    const SIGNS: Signs<'static> = Signs {
+    const SIGNS: Signs = Signs {
         task: Task::Tile,
         calibrated: None,
         suits: TargetMatch::Unknown,
-        scores: None,
         basis: None,
     };
 
@@ -147,46 +121,24 @@ mod tests {
     fn basis(learned: usize, left_out_tau: f64) -> Basis {
         Basis {
             learned,
-            trust: 1.0,
             noise: 0.1,
             left_out_tau,
             ..Basis::default()
         }
     }
 
-    fn compared(task: Task, scores: [&[f32]; 2]) -> Confidence {
-        let scores = Some(scores);
-        Confidence::of(&Signs {
-            task,
-            scores,
-            ..SIGNS
-        })
-    }
-
     #[test]
-    fn models_that_agree_need_few_measurements() {
-        let one = [1.0, 2.0, 3.0, 4.0];
-        let other = [2.0, 3.0, 4.0, 9.0];
-        let agreed = compared(Task::Tile, [&one, &other]);
-        assert_eq!((agreed.agreement, agreed.measure_first), (Some(1.0), 3));
-        let contrary = compared(Task::Tile, [&one, &[4.0, 3.0, 2.0, 1.0]]);
-        assert_eq!(
-            (contrary.agreement, contrary.measure_first),
-            (Some(-1.0), 14)
-        );
-        let layouts = compared(Task::Layout, [&one, &other]);
-        assert_eq!(layouts.measure_first, 12);
-    }
-
-    #[test]
-    fn equal_scores_and_no_second_model_tell_nothing() {
+    fn without_a_calibration_nothing_is_expected_and_much_is_measured() {
         let unsure = Confidence {
             expected: None,
-            agreement: None,
-            measure_first: 14,
+            measure_first: 16,
         };
-        assert_eq!(compared(Task::Tile, [&[1.0, 1.0], &[1.0, 2.0]]), unsure);
         assert_eq!(Confidence::of(&SIGNS), unsure);
+        let layouts = Signs {
+            task: Task::Layout,
+            ..SIGNS
+        };
+        assert_eq!(Confidence::of(&layouts).measure_first, 12);
     }
 
     #[test]

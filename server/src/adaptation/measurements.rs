@@ -1,4 +1,4 @@
-use std::mem::take;
+use std::{iter::zip, mem::take};
 
 use super::{Point, kendall::tau};
 use crate::split_mix::mix;
@@ -26,6 +26,8 @@ pub(crate) struct Measurements {
     pub(super) counts: Vec<f64>,
     /// Configurations that only ever failed.
     pub(super) failed: Vec<Point>,
+    /// `[points]` and `[failed]` whether the call's client measured each, rather than others.
+    pub(super) own: [Vec<bool>; 2],
 }
 
 /// By how many deviations of ln(seconds) a failure counts as slower than the slowest run.
@@ -44,7 +46,42 @@ impl Measurements {
         for same in measured.chunk_by(|one, other| one.point == other.point) {
             all.add(same);
         }
+        all.own = [all.points.len(), all.failed.len()].map(|count| vec![true; count]);
         all
+    }
+
+    /// Adds what others measured of configurations that are not among these, which are the client's own. It counts as one run of each,
+    /// however often they were measured, so that nobody makes a wrong time certain by repeating it.
+    pub(crate) fn completed_by(mut self, others: Self) -> Self {
+        if others.distinct() == 0 {
+            return self;
+        }
+        let known = |points: &[Point], point: &Point| {
+            let found = points.binary_search_by(|known| known.compare(point));
+            found.is_ok()
+        };
+        let is_new = |point: &Point| !known(&self.points, point) && !known(&self.failed, point);
+        let failed: Vec<Point> = others.failed.into_iter().filter(is_new).collect();
+        let timed = zip(others.points, others.times);
+        let timed: Vec<_> = timed.filter(|(point, _)| is_new(point)).collect();
+        let timed = timed
+            .into_iter()
+            .map(|(point, time)| (point, time, 1.0, false));
+        let own = zip(take(&mut self.points), take(&mut self.times));
+        let own = zip(own, take(&mut self.counts));
+        let own = own.map(|((point, time), count)| (point, time, count, true));
+        let mut all: Vec<_> = own.chain(timed).collect();
+        all.sort_unstable_by(|(one, ..), (other, ..)| one.compare(other));
+        self.own[0].clear();
+        for (point, time, count, is_own) in all {
+            self.points.push(point);
+            self.times.push(time);
+            self.counts.push(count);
+            self.own[0].push(is_own);
+        }
+        self.own[1].extend(vec![false; failed.len()]);
+        self.failed.extend(failed);
+        self
     }
 
     /// The points and the ln(seconds) of what has a time, in the order of the configurations.
@@ -73,43 +110,41 @@ impl Measurements {
         self.counts.push(count);
     }
 
-    /// Keeps at most `count` configurations that have a time: the fastest half of these, and of the others those that a fixed
-    /// draw by configuration gives.
+    /// Keeps at most `count` configurations that have a time: the client's own before those of others, and of either the fastest
+    /// half, and of the rest those that a fixed draw by configuration gives.
     pub(crate) fn at_most(mut self, count: usize) -> Self {
         if self.measured() <= count {
             return self;
         }
-        let mut order: Vec<usize> = (0..self.measured()).collect();
-        order.sort_by(|&one, &other| self.times[one].total_cmp(&self.times[other]));
-        // The fastest are what a search is about, and the others say how the rest of the space
-        // looks.
-        order[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
-        order.truncate(count);
-        Self {
-            failed: take(&mut self.failed),
-            ..self.at(order)
-        }
-    }
-
-    /// Returns at most `count` configurations that have a time: those that a fixed draw by configuration gives.
-    pub(super) fn drawn(&self, count: usize) -> Self {
-        let mut order: Vec<usize> = (0..self.measured()).collect();
-        order.sort_by_cached_key(|&place| draw(&self.points[place]));
-        order.truncate(count);
-        self.at(order)
-    }
-
-    /// Returns the configurations at some places, in the order of configurations, without those
-    /// that failed.
-    fn at(&self, mut places: Vec<usize>) -> Self {
+        let all = 0..self.measured();
+        let (own, others): (Vec<usize>, Vec<usize>) = all.partition(|&place| self.own[0][place]);
+        let mut places = self.some_of(own, count);
+        let left = count - places.len();
+        places.extend(self.some_of(others, left));
         places.sort_unstable();
         let places = || places.iter().copied();
         Self {
             points: places().map(|place| self.points[place].clone()).collect(),
             times: places().map(|place| self.times[place]).collect(),
             counts: places().map(|place| self.counts[place]).collect(),
-            failed: Vec::new(),
+            own: [
+                places().map(|place| self.own[0][place]).collect(),
+                take(&mut self.own[1]),
+            ],
+            failed: take(&mut self.failed),
         }
+    }
+
+    /// At most `count` of some places.
+    fn some_of(&self, mut places: Vec<usize>, count: usize) -> Vec<usize> {
+        if places.len() > count {
+            places.sort_by(|&one, &other| self.times[one].total_cmp(&self.times[other]));
+            // The fastest are what a search is about, and the others say how the rest of the space
+            // looks.
+            places[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
+            places.truncate(count);
+        }
+        places
     }
 
     /// Returns the same with a time for each configuration that failed: one that is a little longer than the slowest.
@@ -123,21 +158,17 @@ impl Measurements {
         self.points.extend(self.failed.iter().cloned());
         self.times.extend(vec![time; failed]);
         self.counts.extend(vec![1.0; failed]);
+        let [own, own_failed] = &mut self.own;
+        own.extend_from_slice(own_failed);
         self
     }
 
     /// `[points]` ln(seconds) without what scores explain, given how much it rises per unit of
     /// score.
     pub(super) fn beside_scores(&self, slope: f64) -> Vec<f64> {
-        let timed = self.timed();
-        timed
+        zip(&self.points, &self.times)
             .map(|(point, time)| time - slope * point.score)
             .collect()
-    }
-
-    /// The configurations that have a time, and their mean ln(seconds), in the order of configurations.
-    pub(super) fn timed(&self) -> impl Iterator<Item = (&Point, f64)> {
-        self.points.iter().zip(self.times.iter().copied())
     }
 
     /// Number of configurations that have a time.
@@ -246,6 +277,30 @@ mod tests {
             Measurements::of(all().collect()).at_most(100).times.len(),
             100
         );
+    }
+
+    #[test]
+    fn own_measurements_take_the_place_of_those_of_others_and_come_first() {
+        let own = || {
+            Measurements::of(vec![
+                measured(3.0, 1.0, 5),
+                measured(1.0, 8.0, 1),
+                measured(4.0, None, 1),
+            ])
+        };
+        let others = (1..=100_u32).map(|number| measured(f64::from(number), 0.5, 1_000));
+        let others = Measurements::of(others.collect());
+        let all = own().completed_by(others);
+        let bounds: Vec<f64> = all.points.iter().map(|point| point.bounds[0]).collect();
+        assert_eq!(bounds[..4], [1.0, 2.0, 3.0, 5.0], "4 failed");
+        assert_eq!(all.times[..3], [libm::log(8.0), libm::log(0.5), 0.0]);
+        assert_eq!(all.counts[..3], [1.0, 1.0, 5.0], "others count once");
+        assert_eq!(all.failed.len(), 1);
+        let some = all.at_most(10);
+        assert_eq!(some.measured(), 10);
+        assert_eq!(some.own[0].iter().filter(|is_own| **is_own).count(), 2);
+        let alone = own().completed_by(Measurements::default());
+        assert_eq!(alone.times, own().times);
     }
 
     #[test]

@@ -11,7 +11,6 @@
 //! Everything here is a pure function of the set of measurements, in 64 bits: measurements are sorted, sums have a fixed
 //! order, and every step is taken a fixed number of times. Wire messages and the engine are unknown here.
 
-mod agreement;
 mod cache;
 mod column_scale;
 mod columns;
@@ -39,7 +38,6 @@ mod sources;
 mod suggest;
 mod trees;
 
-pub(crate) use agreement::{Finding, Verdict, Witness, verdicts};
 pub(crate) use cache::{AdaptedCache, SourcesCache};
 pub(crate) use confidence::{Confidence, Signs};
 pub(crate) use effects::{LayoutMeans, LayoutRows};

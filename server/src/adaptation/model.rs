@@ -47,8 +47,6 @@ pub(super) struct Hypothesis {
 pub(crate) struct Basis {
     /// Number of distinct configurations that teach.
     pub(crate) learned: usize,
-    /// Probability that the slope of the score holds here, at most what the leave-one-out tau supports: 0 to 1.
-    pub(crate) trust: f64,
     /// Whether the measured times reverse the order of the scores by more than chance. The scores then count for nothing.
     pub(crate) contradicts: bool,
     /// Standard deviation of the ln(seconds) of a run.
@@ -84,8 +82,7 @@ pub(crate) const MAX_SIZE: usize = 300;
 /// Number of tables that have an order of each tensor of every measured configuration.
 const TABLES: usize = 6;
 
-/// How many deviations of chance the measured times have to reverse the order of the scores by, and how many more than the
-/// leave-one-out tau a model may be trusted.
+/// How many deviations of chance the measured times have to reverse the order of the scores by.
 const SURE: f64 = 2.0;
 
 impl AdaptedModel {
@@ -394,21 +391,12 @@ fn left_out_predictions(hypotheses: &[Hypothesis], times: &[f64]) -> Vec<f64> {
     predicted
 }
 
-/// The probability that the slope of the score holds, at most what the leave-one-out tau supports.
-fn trust(hypotheses: &[Hypothesis], left_out_tau: f64, measured: usize) -> f64 {
-    let supported = left_out_tau + SURE * variance_by_chance(measured).sqrt();
-    let with_score = hypotheses.iter().filter(|each| each.slope > 0.0);
-    let believed: f64 = with_score.map(|each| each.weight).sum();
-    believed.min(supported.clamp(0.0, 1.0))
-}
-
 fn basis_of(hypotheses: &[Hypothesis], Measurements { times, .. }: &Measurements) -> Basis {
     let predicted = left_out_predictions(hypotheses, times);
     let left_out_tau = tau(times, &predicted);
     let noises = hypotheses.iter().map(|each| each.weight * each.fit.noise);
     Basis {
         learned: times.len(),
-        trust: trust(hypotheses, left_out_tau, times.len()),
         noise: noises.sum::<f64>().sqrt(),
         left_out_tau,
         ..Basis::default()

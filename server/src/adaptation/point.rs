@@ -93,7 +93,7 @@ impl Point {
     }
 
     /// A total order of points: by configuration, then by score.
-    pub(super) fn compare(&self, other: &Self) -> Ordering {
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
         self.compare_configuration(other)
             .then_with(|| self.score.total_cmp(&other.score))
     }

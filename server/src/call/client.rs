@@ -11,9 +11,12 @@ pub(crate) struct Client {
 
 impl Client {
     /// The name of a reporter, if the client may know it; otherwise nothing.
-    pub(crate) fn shown<'a>(&self, reporter: Option<&'a Reporter>) -> &'a str {
+    pub(crate) fn shown<'a>(&self, reporter: &'a Reporter) -> &'a str {
         // A reporter is a token's name or an address, which other clients must not learn.
-        let shown = reporter.filter(|reporter| self.is_admin || **reporter == self.reporter);
-        shown.map(Reporter::name).unwrap_or_default()
+        if self.is_admin || *reporter == self.reporter {
+            reporter.name()
+        } else {
+            ""
+        }
     }
 }

@@ -10,14 +10,15 @@ use hlorank_proto::{
 use super::{CostModel, answer::count};
 use crate::{
     adaptation::{Basis, PoolBasis, PoolRefusal, SourceRefusal},
-    call::{ADAPT, CallError, MeasurementError, MeasurementFields, SentMeasurements, SentTimes},
+    call::{
+        ADAPT, CallError, Client, MeasurementError, MeasurementFields, SentMeasurements, SentTimes,
+    },
     errors::ServiceError,
     learning::{
-        Adaptation, Contradiction, Expectation, MAX_OTHER_TARGETS, OtherTargets, TargetSource,
+        Adaptation, Expectation, MAX_OTHER_TARGETS, OtherTargets, ReporterShare, TargetSource,
         WantedMeasurements,
     },
     session::{Assessment, Session},
-    store::Reporter,
 };
 
 /// Maximum length of a target's name.
@@ -139,49 +140,37 @@ fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), 
     })
 }
 
-/// Writes how far a ranking can be trusted, if that is known or was asked.
-pub(super) fn confidence(assessment: Assessment, is_asked: bool) -> Option<v1::Confidence> {
-    let is_known = assessment.confidence.expected.is_some();
-    (is_known || is_asked).then(|| written(assessment))
-}
-
-fn written(
-    Assessment {
-        confidence,
-        other_model,
-        unknown_opcodes,
-    }: Assessment,
-) -> v1::Confidence {
-    let expected = confidence.expected;
-    let (low, high) = expected.map(|known| known.interval()).unzip();
-    v1::Confidence {
-        expected_tau: expected.map(|known| known.tau),
-        expected_tau_low: low,
-        expected_tau_high: high,
-        unknown_opcodes: count(unknown_opcodes),
-        model_agreement: confidence.agreement,
-        other_model: other_model.unwrap_or_default(),
-        measure_first: confidence.measure_first,
-    }
+/// Writes how far a ranking can be trusted, if something tells that.
+pub(super) fn confidence(assessment: &Assessment) -> Option<v1::Confidence> {
+    let expected = assessment.confidence.expected?;
+    let (low, high) = expected.interval();
+    Some(v1::Confidence {
+        expected_tau: Some(expected.tau),
+        expected_tau_low: Some(low),
+        expected_tau_high: Some(high),
+        unknown_opcodes: count(assessment.unknown_opcodes),
+        measure_first: assessment.confidence.measure_first,
+    })
 }
 
 /// Writes what the predictions of a session rest on, if its call asked to learn.
 pub(super) fn adaptation_of(session: &Session) -> Option<v1::Adaptation> {
     let has_model = session.model().is_present();
+    let client = &session.call().client;
     session
         .adaptation()
-        .map(|adapted| adaptation(adapted, has_model))
+        .map(|adapted| adaptation(adapted, has_model, client))
 }
 
-fn adaptation(adaptation: Adaptation, has_model: bool) -> v1::Adaptation {
+fn adaptation(adaptation: Adaptation, has_model: bool, client: &Client) -> v1::Adaptation {
+    let reporters = adaptation.reporters.iter();
     let rests_on = rests_on(&adaptation, has_model).map(i32::from);
-    let contradictions = adaptation.contradictions.iter().map(contradiction);
     v1::Adaptation {
         target: adaptation.target,
         measured_configs: count(adaptation.measured),
         stored_measurements: count(adaptation.stored),
         pool: adaptation.pool.map(|basis| pool(&basis)),
-        contradictions: contradictions.collect(),
+        reporters: reporters.map(|share| reporter(share, client)).collect(),
         sources: adaptation.sources.into_iter().map(source).collect(),
         rests_on: rests_on.collect(),
         // Without a basis the scores are the model's own, and `adapted` stays false.
@@ -194,7 +183,6 @@ fn learned(basis: Basis) -> v1::Adaptation {
     v1::Adaptation {
         adapted: true,
         learned_configs: count(basis.learned),
-        trust: basis.trust,
         noise: basis.noise,
         leave_one_out_tau: basis.left_out_tau,
         zero_shot_tau: basis.score_tau,
@@ -246,14 +234,12 @@ impl From<SourceRefusal> for v1::SourceRefusal {
     }
 }
 
-fn contradiction(found: &Contradiction) -> v1::Contradiction {
-    // The reporter is already left out if the client may not know it.
-    let reporter = found.reporter.as_ref().map_or("", Reporter::name);
-    v1::Contradiction {
-        reporter: reporter.to_owned(),
-        measured_configs: count(found.measured),
-        agreement: found.agreement,
-        left_out: found.left_out,
+fn reporter(share: &ReporterShare, client: &Client) -> v1::Reporter {
+    v1::Reporter {
+        reporter: client.shown(&share.reporter).to_owned(),
+        measured_configs: count(share.measured),
+        shared_configs: count(share.shared()),
+        times_differ_by: share.times_differ_by(),
     }
 }
 

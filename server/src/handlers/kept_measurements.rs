@@ -129,7 +129,7 @@ fn graph_measurements(
     let (subject, _) = &stored[0];
     let measurements = || stored.iter().map(|(_, measurement)| measurement);
     // Only an admin may know the names of other reporters.
-    let shown = |each: &Measurement| client.shown(each.reporter.as_ref()).to_owned();
+    let shown = |each: &Measurement| client.shown(&each.reporter).to_owned();
     Ok(GraphMeasurements {
         target: subject.target.clone(),
         graph_hash: subject.graph.0.to_vec().into(),

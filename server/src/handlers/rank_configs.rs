@@ -38,13 +38,12 @@ impl CostModel {
         let (found, session) = opened.await?;
         let mut session = session.ranking(request.top_k);
         let explained = read_explain_top(request.explain_top)?;
-        let asks_other = request.assess_confidence;
-        // Kernels and a second opinion evaluate configurations again after they are ranked.
-        if explained > 0 || asks_other {
+        // Kernels evaluate configurations again after they are ranked.
+        if explained > 0 {
             session.keep_batch();
         }
         let outcome = score(&mut session, batch, request.allow_partial).await?;
-        let answer = self.answer(&mut session, &outcome, explained, asks_other);
+        let answer = answer(&mut session, &outcome, explained);
         let mut answer = answer.await?;
         let timings = timings(&found, &outcome, started);
         // What is not sent does not count in the memory of the answer.
@@ -58,37 +57,32 @@ impl CostModel {
             ..answer
         })
     }
+}
 
-    /// Ranks what was scored, and writes what follows from it: the kernels of the first `explained`
-    /// configurations, and the opinion of a second model if the call asks for it.
-    async fn answer(
-        &self,
-        session: &mut Session,
-        outcome: &ScoredBatch,
-        explained: usize,
-        asks_other: bool,
-    ) -> Result<RankConfigsResponse, ServiceError> {
-        let ranked = session.rank().await?;
-        let kernels = explain(session, &ranked.order, explained).await?;
-        let other = asks_other.then(|| self.models.second_opinion(session.model()));
-        let assessment = session.assess(other.flatten()).await?;
-        Ok(RankConfigsResponse {
-            ranking: ranked.order,
-            ranking_scores: ranked.ordered_scores,
-            scores: ranked.scores,
-            model: Some(selector(session.model())),
-            graph_hash: session.graph().hash.0.to_vec().into(),
-            reuse: Some(reuse_counts(outcome.reuse)),
-            scored_configs: count(outcome.configs),
-            predicted_seconds: ranked.predicted_seconds,
-            log_sd: ranked.log_sd,
-            adaptation: adaptation_of(session),
-            unit: unit_of(session).into(),
-            kernels,
-            confidence: confidence(assessment, asks_other),
-            ..RankConfigsResponse::default()
-        })
-    }
+/// Ranks what was scored, and writes what follows from it, such as the kernels of the first `explained` configurations.
+async fn answer(
+    session: &mut Session,
+    outcome: &ScoredBatch,
+    explained: usize,
+) -> Result<RankConfigsResponse, ServiceError> {
+    let ranked = session.rank().await?;
+    let kernels = explain(session, &ranked.order, explained).await?;
+    Ok(RankConfigsResponse {
+        ranking: ranked.order,
+        ranking_scores: ranked.ordered_scores,
+        scores: ranked.scores,
+        model: Some(selector(session.model())),
+        graph_hash: session.graph().hash.0.to_vec().into(),
+        reuse: Some(reuse_counts(outcome.reuse)),
+        scored_configs: count(outcome.configs),
+        predicted_seconds: ranked.predicted_seconds,
+        log_sd: ranked.log_sd,
+        adaptation: adaptation_of(session),
+        unit: unit_of(session).into(),
+        kernels,
+        confidence: confidence(&session.assess()),
+        ..RankConfigsResponse::default()
+    })
 }
 
 async fn score(

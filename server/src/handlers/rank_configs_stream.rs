@@ -217,7 +217,7 @@ impl Batches {
         }
         let closed = Instant::now();
         let ranked = self.session.rank().await?;
-        let assessment = self.session.assess(None).await?;
+        let assessment = self.session.assess();
         // The last answer repeats the warnings of the first, so that clients can read it alone.
         let more = warnings(Vec::new(), &mut self.session);
         self.warnings.extend(more);
@@ -233,7 +233,7 @@ impl Batches {
             warnings: self.warnings,
             predicted_seconds: ranked.predicted_seconds,
             log_sd: ranked.log_sd,
-            confidence: confidence(assessment, false),
+            confidence: confidence(&assessment),
         })
     }
 }

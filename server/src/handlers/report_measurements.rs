@@ -72,8 +72,8 @@ fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
             MAX_REPORTER_BYTES,
         ));
     }
-    // Reporters are judged by how well their measurements agree with those of others, so no client
-    // may report in the name of another.
+    // What a client measured itself comes before what others measured, so no client may report in
+    // the name of another.
     if named != client.reporter && !client.is_admin {
         let name = client.reporter.name().to_owned();
         let scope = Scope::Admin;

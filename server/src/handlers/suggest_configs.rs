@@ -53,12 +53,12 @@ impl CostModel {
         let suggestions = suggest(&mut session, batch, wanted, source).await?;
         let timings = timings(&found, &suggestions.scored, started);
         session.record_scored(&timings);
-        let assessment = session.assess(None).await?;
+        let assessment = session.assess();
         let warnings = warnings(found.warnings, &mut session);
         Ok(SuggestConfigsResponse {
             timings: Some(stage_timings(timings)),
             warnings,
-            confidence: confidence(assessment, false),
+            confidence: confidence(&assessment),
             ..response(&session, &suggestions)
         })
     }

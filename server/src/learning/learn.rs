@@ -4,7 +4,6 @@ use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
 
 use super::{
     Lesson,
-    judge::judge,
     lesson::{Evidence, KernelPool, learn, learning_bytes},
     measured::{MeasuredConfigs, MeasuredPoints, SentConfigs, join},
     other_targets::{OtherMeasurements, OtherTargets},
@@ -20,7 +19,7 @@ use crate::{
     engine::{Engine, Terms},
     graphs::Warning,
     model::{Model, ScoreUnit},
-    store::{Chosen, Measurement, Reporter, Subject},
+    store::{Measurement, Subject, Whose},
     stored_measurements::StoredMeasurements,
 };
 
@@ -57,11 +56,13 @@ pub(crate) struct WantedMeasurements {
 impl WantedMeasurements {
     /// Whose stored measurements count for a call about a target.
     fn source(&self, target: String, call: &Call) -> Source {
-        let own = self.own_only.then(|| call.client.reporter.clone());
-        Source {
-            target,
-            reporter: own,
-        }
+        let client = call.client.reporter.clone();
+        let whose = if self.own_only {
+            Whose::Only(client)
+        } else {
+            Whose::First(client)
+        };
+        Source { target, whose }
     }
 }
 
@@ -156,11 +157,10 @@ impl Learning {
         count: usize,
     ) -> Result<Vec<Measurement>, CallError> {
         let subject = source.subject(learner.graph);
-        let chosen = Chosen::of_subject(&subject).by(source.reporter.clone());
-        let columns = learner.reader.columns();
+        let hold = |bytes| Ok(learner.call.place.hold(bytes)?);
         let stored = &self.stored;
-        let reading = stored.read(learner.call, learner.graph, columns, &chosen, count);
-        reading.await
+        let drawn = stored.draw(&subject, learner.graph, &source.whose, count, hold);
+        drawn.await
     }
 
     /// Joins what the call sent with what is stored. If what is stored cannot be used, the call goes on without it.
@@ -189,7 +189,7 @@ impl Learning {
         Ok(self.pool().run(Class::Bulk, given).await?.value)
     }
 
-    /// Learns from measured configurations: scores them, compares other targets and reporters, and fits what they say.
+    /// Learns from measured configurations: scores them, compares other targets, and fits what they say.
     async fn learn_from(
         &self,
         learner: Learner<'_>,
@@ -203,18 +203,12 @@ impl Learning {
         let held = self.engine.memory().hold(bytes)?;
         let manifest = learner.model.manifest();
         let unit = manifest.unit();
-        let weigh = move |_| known.weigh(measured, &scores, unit);
-        let (mut evidence, measured) = self.pool().run(Class::Bulk, weigh).await?.value;
-        let measured = Arc::new(measured);
-        let prior = evidence.prior(manifest.prior());
-        // Reporters are judged by what is expected of the graph, and so after other targets.
-        let judgement = judge(self.pool(), &self.cache, prior, &measured).await?;
-        let warnings = &mut evidence.warnings;
-        warnings.extend(judgement.warning(&learner.call.client));
+        let of_scores = manifest.prior();
         let cache = Arc::clone(&self.cache);
         let learn = move |_| {
-            let fit = learn(&cache, prior, &measured, &judgement);
-            Lesson::of(evidence, judgement, fit, held)
+            let (evidence, measured) = known.weigh(measured, &scores, unit);
+            let prior = evidence.prior(of_scores);
+            Lesson::of(evidence, learn(&cache, prior, measured), held)
         };
         Ok(self.pool().run(Class::Bulk, learn).await?.value)
     }
@@ -240,8 +234,7 @@ impl Learning {
 /// Whose stored measurements count.
 pub(super) struct Source {
     pub(super) target: String,
-    /// Those of all reporters if it is `None`.
-    pub(super) reporter: Option<Reporter>,
+    pub(super) whose: Whose,
 }
 
 impl Source {
@@ -272,8 +265,7 @@ impl Known {
     ) -> (Evidence, MeasuredPoints) {
         let points = points_of_measured(&configs.configurations, scores, unit);
         let mut measured = MeasuredPoints { configs, points };
-        let all: Vec<usize> = (0..measured.points.len()).collect();
-        let evidence = self.given(&measured.measurements(&all));
+        let evidence = self.given(&measured.measurements());
         if let Some(expectation) = &evidence.expectation {
             expectation.replace_scores(&mut measured.points);
         }

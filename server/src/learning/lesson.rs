@@ -1,15 +1,15 @@
 use std::sync::Arc;
 
 use super::{
-    Contradiction,
-    judge::Judgement,
+    ReporterShare,
     measured::MeasuredPoints,
     other_targets::TargetSource,
     predict::{Expectation, Predictor},
+    reporters::reporter_shares,
 };
 use crate::{
     adaptation::{AdaptedCache, AdaptedModel, Basis, MAX_SIZE, Point, Pool, PoolBasis, Prior},
-    call::{Client, MAX_LEARNED},
+    call::MAX_LEARNED,
     graphs::Warning,
     memory::Held,
 };
@@ -17,8 +17,6 @@ use crate::{
 /// What a call learned from measurements.
 pub(crate) struct Lesson {
     fit: Fit,
-    /// What comparing the reporters of the measurements showed.
-    judgement: Judgement,
     /// What was known before.
     evidence: Evidence,
     /// The memory that it takes.
@@ -39,8 +37,8 @@ pub(crate) struct Adaptation {
     pub(crate) sources: Vec<TargetSource>,
     /// What takes the place of the model's scores, if other kernels or targets say something.
     pub(crate) expectation: Option<Expectation>,
-    /// The reporters that contradict others, without those names that the client may not know.
-    pub(crate) contradictions: Vec<Contradiction>,
+    /// Whose measurements it rests on.
+    pub(crate) reporters: Arc<Vec<ReporterShare>>,
 }
 
 /// What a call learns from, beside its measurements.
@@ -67,6 +65,8 @@ pub(super) struct Fit {
     adapted: Option<Arc<AdaptedModel>>,
     /// The configurations that were measured or failed.
     points: Arc<Vec<Point>>,
+    /// Whose measurements they are.
+    reporters: Arc<Vec<ReporterShare>>,
 }
 
 /// What other kernels of one structure say.
@@ -105,11 +105,10 @@ const SLOT_BYTES: usize = 10 * 3 * size_of::<u64>();
 
 impl Lesson {
     /// What these measurements say.
-    pub(super) fn of(mut evidence: Evidence, judgement: Judgement, fit: Fit, held: Held) -> Self {
+    pub(super) fn of(mut evidence: Evidence, fit: Fit, held: Held) -> Self {
         evidence.warnings.extend(fit.contradiction());
         Self {
             fit,
-            judgement,
             evidence,
             _held: Some(held),
         }
@@ -119,7 +118,6 @@ impl Lesson {
     pub(super) fn nothing(evidence: Evidence) -> Self {
         Self {
             fit: Fit::default(),
-            judgement: Judgement::default(),
             evidence,
             _held: None,
         }
@@ -127,16 +125,12 @@ impl Lesson {
 
     /// What the measurements say of predictions; `None` if they teach nothing.
     pub(crate) fn basis(&self) -> Option<Basis> {
-        let basis = self.fit.adapted.as_ref()?.basis();
-        // What reporters dispute is trusted less, since one of them is wrong, whoever it is.
-        Some(Basis {
-            trust: basis.trust * self.judgement.undisputed(),
-            ..basis
-        })
+        let adapted = self.fit.adapted.as_ref();
+        adapted.map(|adapted| adapted.basis())
     }
 
-    /// What it rests on, as far as the client may know.
-    pub(crate) fn adaptation(&self, client: &Client) -> Adaptation {
+    /// What it rests on.
+    pub(crate) fn adaptation(&self) -> Adaptation {
         Adaptation {
             target: self.evidence.target.clone(),
             measured: self.fit.measured,
@@ -145,7 +139,7 @@ impl Lesson {
             pool: self.evidence.pooled,
             sources: self.evidence.sources.clone(),
             expectation: self.evidence.expectation.clone(),
-            contradictions: self.judgement.shown_to(client),
+            reporters: Arc::clone(&self.fit.reporters),
         }
     }
 
@@ -180,23 +174,14 @@ pub(super) fn learning_bytes(measurements: usize, slots: usize) -> usize {
             .saturating_mul(SLOT_BYTES)
 }
 
-/// Learns from measured configurations. The measurements of reporters that others outvote are left
-/// out.
-pub(super) fn learn(
-    cache: &AdaptedCache,
-    prior: Prior,
-    measured: &MeasuredPoints,
-    judgement: &Judgement,
-) -> Fit {
-    let MeasuredPoints { configs, points } = measured;
-    let kept = configs.kept(|reporter| judgement.keeps(reporter));
-    let measurements = measured.measurements(&kept);
-    let stored = kept.iter().filter(|&&number| !configs.is_sent(number));
-    let points = kept.iter().map(|&number| points[number].clone()).collect();
+/// Learns from measured configurations.
+pub(super) fn learn(cache: &AdaptedCache, prior: Prior, measured: MeasuredPoints) -> Fit {
+    let measurements = measured.measurements();
     Fit {
         measured: measurements.measured(),
-        stored: stored.count(),
+        stored: measured.configs.stored(),
         adapted: cache.learn(prior, measurements.at_most(MAX_LEARNED)),
-        points: Arc::new(points),
+        reporters: Arc::new(reporter_shares(&measured)),
+        points: Arc::new(measured.points),
     }
 }

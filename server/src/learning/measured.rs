@@ -18,11 +18,13 @@ pub(super) struct MeasuredConfigs {
     pub(super) configurations: Arc<Configurations>,
     pub(super) outcomes: Vec<Outcome>,
     /// `[configurations]` who reported each; the call's client if it sent it.
-    pub(super) reporters: Vec<Option<Reporter>>,
+    pub(super) reporters: Vec<Reporter>,
     /// `[configurations]` the first measurement with the same configuration, id and outcome, which another reported.
     twins: Vec<usize>,
     /// Number of those that the call sent, which come first.
     sent: usize,
+    /// The call's client.
+    pub(super) client: Reporter,
 }
 
 /// Measured configurations, and the point of each.
@@ -42,40 +44,53 @@ pub(super) struct SentConfigs {
 }
 
 impl MeasuredConfigs {
-    /// Whether the call sent a measurement.
-    pub(super) fn is_sent(&self, number: usize) -> bool {
-        number < self.sent
-    }
-
-    /// The numbers of the measurements by reporters that `keeps` keeps. What two of them report alike counts once.
-    pub(super) fn kept(&self, keeps: impl Fn(Option<&Reporter>) -> bool) -> Vec<usize> {
-        let mut known = HashSet::new();
-        // A measurement that is left out does not stand for its twins, so that it is not inserted.
-        let is_kept = |number: &usize| {
-            keeps(self.reporters[*number].as_ref()) && known.insert(self.twins[*number])
-        };
-        (0..self.outcomes.len()).filter(is_kept).collect()
+    /// The number of stored measurements. What two reporters report alike counts once.
+    pub(super) fn stored(&self) -> usize {
+        let stored = self.sent..self.outcomes.len();
+        stored
+            .filter(|&number| self.twins[number] == number)
+            .count()
     }
 }
 
 impl MeasuredPoints {
-    /// The measurements of these numbers.
-    pub(super) fn measurements(&self, numbers: &[usize]) -> Measurements {
-        let of = |&number: &usize| (self.points[number].clone(), self.configs.outcomes[number]);
-        measurements_of(numbers.iter().map(of))
+    /// What the call's client measured and, of other configurations, what others measured.
+    pub(super) fn measurements(&self) -> Measurements {
+        let configs = &self.configs;
+        let is_own = |number: usize| configs.reporters[number] == configs.client;
+        let all = 0..self.points.len();
+        // What two reporters report alike counts once.
+        let distinct = all.filter(|&number| is_own(number) || configs.twins[number] == number);
+        measurements_of(distinct.map(|number| MeasuredPoint {
+            point: self.points[number].clone(),
+            outcome: configs.outcomes[number],
+            is_own: is_own(number),
+        }))
     }
 }
 
-/// The measurements of points, and what came of each.
-pub(super) fn measurements_of(measured: impl Iterator<Item = (Point, Outcome)>) -> Measurements {
+/// The point of a measured configuration, and what came of it.
+pub(super) struct MeasuredPoint {
+    pub(super) point: Point,
+    pub(super) outcome: Outcome,
+    /// Whether the call's client measured it.
+    pub(super) is_own: bool,
+}
+
+/// What the call's client measured and, of other configurations, what others measured.
+pub(super) fn measurements_of(measured: impl Iterator<Item = MeasuredPoint>) -> Measurements {
     // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let finite = measured.filter(|(point, _)| point.score.is_finite());
-    let measured = finite.map(|(point, outcome)| adaptation::Measurement {
-        point,
-        seconds: (outcome.failure == 0).then_some(outcome.seconds),
-        repeats: outcome.repeats,
+    let finite = measured.filter(|each| each.point.score.is_finite());
+    let (own, others): (Vec<_>, Vec<_>) = finite.partition(|each| each.is_own);
+    let [own, others] = [own, others].map(|some| {
+        let measurement = |MeasuredPoint { point, outcome, .. }| adaptation::Measurement {
+            point,
+            seconds: (outcome.failure == 0).then_some(outcome.seconds),
+            repeats: outcome.repeats,
+        };
+        Measurements::of(some.into_iter().map(measurement).collect())
     });
-    Measurements::of(measured.collect())
+    own.completed_by(others)
 }
 
 /// Joins measurements that a call sent with stored ones of the same graph. A stored one that was sent too counts once.
@@ -106,7 +121,7 @@ fn joined(
     let stored = sent.unsent(&configs, stored);
     let mut outcomes = sent.outcomes.clone();
     let count = outcomes.len();
-    let mut reporters = vec![Some(sent.reporter.clone()); count];
+    let mut reporters = vec![sent.reporter.clone(); count];
     let twins = twins(count, &stored);
     for measurement in stored {
         configs.push(measurement.config);
@@ -120,6 +135,7 @@ fn joined(
         reporters,
         twins,
         sent: count,
+        client: sent.reporter.clone(),
     })
 }
 
@@ -178,9 +194,10 @@ impl SentConfigs {
         Some(MeasuredConfigs {
             configurations: Arc::new(configurations),
             outcomes: self.outcomes,
-            reporters: vec![Some(self.reporter); count],
+            reporters: vec![self.reporter.clone(); count],
             twins: (0..count).collect(),
             sent: count,
+            client: self.reporter,
         })
     }
 }

@@ -53,8 +53,9 @@ impl Learning {
         let mut measured = Vec::new();
         // Lists are read one by one, so that the memory of one is free again before the next.
         for kernel in alike.await? {
-            let reporter = source.reporter.clone();
-            let list = self.stored.measured_list(&kernel, reporter, MAX_MEASURED);
+            let list = self
+                .stored
+                .measured_list(&kernel, &source.whose, MAX_MEASURED);
             if let Some(list) = list.await? {
                 let scores = self.stored.replay(learner.model, &list).await?;
                 measured.push(measurements(&list, &scores, unit));

@@ -7,7 +7,7 @@ use hlorank_graph::{Configurations, Digest};
 use super::{
     Learner, Learning, OtherTargets,
     learn::Source,
-    measured::measurements_of,
+    measured::{MeasuredPoint, measurements_of},
     other_targets::{MAX_OTHER_TARGETS, OtherMeasurements},
     predict::points_of_measured,
 };
@@ -50,7 +50,7 @@ impl Learning {
         for target in &targets {
             let other = Source {
                 target: target.clone(),
-                reporter: source.reporter.clone(),
+                whose: source.whose.clone(),
             };
             sources.push(self.measured_on(learner, &other).await?);
         }
@@ -105,9 +105,14 @@ impl Learning {
         let configurations = reading.await?;
         let scores = self.scores(learner, &configurations).await?;
         let unit = learner.model.manifest().unit();
+        let client = learner.call.client.reporter.clone();
         let measurements = move |_| {
             let points = points_of_measured(&configurations, &scores, unit).into_iter();
-            measurements_of(points.zip(stored.iter().map(|each| each.outcome)))
+            measurements_of(points.zip(&*stored).map(|(point, each)| MeasuredPoint {
+                point,
+                outcome: each.outcome,
+                is_own: each.reporter == client,
+            }))
         };
         Ok(self.pool().run(Class::Bulk, measurements).await?.value)
     }

@@ -11,7 +11,7 @@ use crate::{
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
     registry::Registry,
-    store::Subject,
+    store::{Subject, Whose},
     stored_measurements::{MeasuredList, StoredMeasurements},
 };
 
@@ -84,7 +84,9 @@ impl LiveQuality {
         subject: &Subject,
         models: &[&Arc<Model>],
     ) -> Result<(), CallError> {
-        let list = self.stored.measured_list(subject, None, MAX_REPLAYED);
+        let list = self
+            .stored
+            .measured_list(subject, &Whose::Everyone, MAX_REPLAYED);
         let list = list.await?;
         for model in models {
             let started = Instant::now();

@@ -216,26 +216,6 @@ impl Registry {
         self.shared.serving.load().models.keys().cloned().collect()
     }
 
-    /// Returns another model that learned from the same data and takes the same graphs, if one serves: the first by name.
-    #[must_use]
-    pub fn second_opinion(&self, model: &Model) -> Option<Arc<Model>> {
-        let own = model.manifest();
-        let serving = self.shared.serving.load();
-        let learned_the_same = |other: &&Arc<Model>| {
-            let other = other.manifest();
-            other.name != own.name
-                && other.task() == own.task()
-                && other.features() == own.features()
-                && other.training_data_digest() == own.training_data_digest()
-        };
-        serving
-            .models
-            .values()
-            .map(|served| &served.stable.1)
-            .find(learned_the_same)
-            .map(Arc::clone)
-    }
-
     /// Stops the loader. Calls that wait for it fail, and nothing changes any more.
     pub fn stop(&self) {
         self.shared.stop();

@@ -190,7 +190,7 @@ mod tests {
             assert!(matches!(call(&path, Some("operator")), Ok(true)), "{path}");
             match (method.scope, call(&path, Some("reader"))) {
                 (Some(Scope::Read), Ok(false))
-                | (Some(Scope::Admin), Err(TokenError::ScopeMissing { .. })) => (),
+                | (Some(Scope::Report | Scope::Admin), Err(TokenError::ScopeMissing { .. })) => (),
                 (_, answer) => panic!("{path}: {answer:?}"),
             }
         }

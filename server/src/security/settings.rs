@@ -40,7 +40,8 @@ pub struct SecuritySettings {
 
     /// File with the digests of valid bearer tokens
     ///
-    /// One per line: NAME SCOPES sha256:HEX, where SCOPES is `read`, `admin` or `read,admin`; `off` requires no tokens.
+    /// One per line: NAME SCOPES sha256:HEX, where SCOPES is some of `read`, `report` and `admin`, with commas between them;
+    /// `off` requires no tokens.
     #[arg(
         long,
         env = "HLORANK_TOKENS",

@@ -43,7 +43,9 @@ impl Tokens {
 
 impl Token {
     pub(super) fn allows(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope)
+        // Who may delete what others reported, and report in their names, may report.
+        let includes = scope == Scope::Report && self.scopes.contains(&Scope::Admin);
+        includes || self.scopes.contains(&scope)
     }
 }
 
@@ -101,8 +103,9 @@ fn token(line: &str) -> Result<Token, &'static str> {
 fn scope(text: &str) -> Result<Scope, &'static str> {
     match text {
         "read" => Ok(Scope::Read),
+        "report" => Ok(Scope::Report),
         "admin" => Ok(Scope::Admin),
-        _ => Err("expected the scopes read or admin"),
+        _ => Err("expected the scopes read, report or admin"),
     }
 }
 
@@ -139,9 +142,19 @@ mod tests {
 
     #[test]
     fn a_token_allows_only_its_scopes() {
-        let tokens = tokens(&format!("ci read sha256:{DIGEST_OF_SECRET}")).unwrap();
-        let holder = tokens.holder(b"secret").unwrap();
-        assert!(holder.allows(Scope::Read) && !holder.allows(Scope::Admin));
+        let allowed = |scopes: &str| {
+            let tokens = tokens(&format!("ci {scopes} sha256:{DIGEST_OF_SECRET}")).unwrap();
+            let holder = tokens.holder(b"secret").unwrap();
+            [Scope::Read, Scope::Report, Scope::Admin].map(|scope| holder.allows(scope))
+        };
+        assert_eq!(allowed("read"), [true, false, false]);
+        assert_eq!(allowed("report"), [false, true, false]);
+        assert_eq!(allowed("read,report"), [true, true, false]);
+        assert_eq!(
+            allowed("admin"),
+            [false, true, true],
+            "admin includes report"
+        );
     }
 
     #[test]
@@ -156,7 +169,10 @@ mod tests {
                 "ci read sha256:2bb8",
                 "expected a digest of 64 hexadecimal digits",
             ),
-            ("ci write sha256:2bb8", "expected the scopes read or admin"),
+            (
+                "ci write sha256:2bb8",
+                "expected the scopes read, report or admin",
+            ),
             (
                 &format!("ci read sha256:{DIGEST_OF_SECRET}00"),
                 "expected a digest of 64 hexadecimal digits",

@@ -6,7 +6,7 @@ use crate::{
     call::CallError,
     graphs::Warning,
     metrics::{Metrics, ModelSeries},
-    model::{Model, Target, TargetMatch},
+    model::{Target, TargetMatch},
     registry::{Registry, SelectError, Selection, Wanted},
     telemetry::CallRecord,
 };
@@ -43,11 +43,6 @@ impl ModelSelection {
     /// Selects among the models of a registry.
     pub(crate) fn new(registry: Arc<Registry>, metrics: Arc<Metrics>) -> Self {
         Self { registry, metrics }
-    }
-
-    /// Another model that learned from the same data, if one serves.
-    pub(crate) fn second_opinion(&self, model: &Model) -> Option<Arc<Model>> {
-        self.registry.second_opinion(model)
     }
 
     /// Selects the model of a call.

@@ -30,7 +30,7 @@ pub(crate) struct Session {
     pub(super) top_k: u32,
     /// The deviation of each score that may be ranked, if they are adapted.
     pub(super) deviations: Vec<f32>,
-    /// Whether the batch is kept after it was scored, for an explanation or an assessment.
+    /// Whether the batch is kept after it was scored, for an explanation.
     pub(super) keeps_batch: bool,
     pub(super) kept_batch: Option<Arc<Configurations>>,
     /// The memory of the batch that is kept.
@@ -58,7 +58,7 @@ impl Session {
         self
     }
 
-    /// Keeps the batch that is scored, for [`Self::explain`] and [`Self::assess`].
+    /// Keeps the batch that is scored, for [`Self::explain`].
     pub(crate) fn keep_batch(&mut self) {
         self.keeps_batch = true;
     }
@@ -176,8 +176,7 @@ impl Session {
 
     /// What predictions rest on, if the call sent measurements.
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
-        let lesson = self.lesson.as_ref();
-        lesson.map(|lesson| lesson.adaptation(&self.call.client))
+        self.lesson.as_ref().map(Lesson::adaptation)
     }
 
     /// Records the stage times of an answer with scores.

@@ -11,8 +11,8 @@ pub struct KeptGraph {
     pub structure: Digest,
     /// Its message, compressed.
     pub message: Vec<u8>,
-    /// Who brought it, and whose share of the store it counts in; `None` if that is not known.
-    pub reporter: Option<Reporter>,
+    /// Who brought it, and whose share of the store it counts in.
+    pub reporter: Reporter,
 }
 
 impl KeptGraph {
@@ -46,7 +46,7 @@ pub const MAX_GRAPH_BYTES: usize = 64 << 20;
 pub(super) struct Kind {
     pub(super) task: Task,
     pub(super) structure: Digest,
-    pub(super) reporter: Option<Reporter>,
+    pub(super) reporter: Reporter,
 }
 
 impl Kind {
@@ -62,10 +62,9 @@ impl Kind {
 
     /// One byte for the task, the structure, and the name of who brought it.
     pub(super) fn record(&self) -> Vec<u8> {
-        let reporter = self.reporter.as_ref().map_or("", Reporter::name);
         let mut record = vec![self.task.kind().number()];
         record.extend(self.structure.0);
-        record.extend(reporter.as_bytes());
+        record.extend(self.reporter.name().as_bytes());
         record
     }
 
@@ -76,7 +75,7 @@ impl Kind {
         let task = Task::ALL
             .into_iter()
             .find(|task| task.kind().number() == *number)?;
-        let reporter = Reporter::named(std::str::from_utf8(reporter).ok()?);
+        let reporter = Reporter::named(std::str::from_utf8(reporter).ok()?)?;
         Some(Self {
             task,
             structure: Digest(*structure),

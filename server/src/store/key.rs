@@ -1,6 +1,6 @@
 use hlorank_graph::Digest;
 
-use super::Reporter;
+use super::{Reporter, measurement::TAG_BYTES};
 
 /// What measurements are about: one graph on one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,10 +11,32 @@ pub struct Subject {
     pub graph: Digest,
 }
 
+/// Which measurements are listed or deleted. The default is all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// Those of a target; `None` for all.
+    pub target: Option<String>,
+    /// Those of one graph on the target; `None` for all.
+    pub graph: Option<Digest>,
+    /// Those of a reporter; `None` for all.
+    pub reporter: Option<Reporter>,
+}
+
+/// Whose measurements of a graph are drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of all reporters.
+    Everyone,
+    /// Those of a reporter, and then those of the others.
+    First(Reporter),
+    /// Those of a reporter alone.
+    Only(Reporter),
+}
+
 /// Purpose of the digest of a configuration.
 const CONFIGURATION: &str = "hlorank 2026 stored configuration";
 
-const DIGEST_BYTES: usize = size_of::<Digest>();
+pub(super) const DIGEST_BYTES: usize = size_of::<Digest>();
 
 impl Subject {
     /// What the keys of its measurements begin with: the length of the target in two bytes, the target and the graph hash.
@@ -38,15 +60,21 @@ impl Subject {
         key
     }
 
-    /// The key of a measurement: the prefix, the digest of the configuration, the id, and the tag of the reporter, if it is
-    /// known.
-    pub(super) fn key(&self, config: &[u8], id: &[u8], reporter: Option<&Reporter>) -> Vec<u8> {
+    /// The key of a measurement: the prefix, the digest of the configuration, the id, and the tag of the reporter.
+    pub(super) fn key(&self, config: &[u8], id: &[u8], reporter: &Reporter) -> Vec<u8> {
         let mut key = self.prefix();
         // A digest, because configurations can be long. Its fixed length separates it from the id.
         key.extend(Digest::of_parts(CONFIGURATION, [config]).0);
         key.extend(id);
-        key.extend(reporter.map(Reporter::tag).iter().flatten());
+        key.extend(reporter.tag());
         key
+    }
+
+    /// What the keys of a reporter's measurements begin with in the table of reporters' keys.
+    pub(super) fn reporter_prefix(&self, reporter: &Reporter) -> Vec<u8> {
+        let mut prefix = self.prefix();
+        prefix.extend(reporter.tag());
+        prefix
     }
 
     /// The subject of a key, and the id with the tag of the reporter; `None` if it is none of [`Self::key`].
@@ -77,8 +105,64 @@ impl Subject {
     }
 }
 
+impl Chosen {
+    /// Those of all graphs on a target.
+    #[must_use]
+    pub fn of_target(target: &str) -> Self {
+        Self {
+            target: Some(target.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// Those of one graph on a target.
+    #[must_use]
+    pub fn of_subject(subject: &Subject) -> Self {
+        Self {
+            graph: Some(subject.graph),
+            ..Self::of_target(&subject.target)
+        }
+    }
+
+    /// Of these, those of a reporter, if one is given.
+    #[must_use]
+    pub fn by(self, reporter: Option<Reporter>) -> Self {
+        Self { reporter, ..self }
+    }
+
+    /// What their keys begin with.
+    pub(super) fn prefix(&self) -> Vec<u8> {
+        match (&self.target, self.graph) {
+            // Keys begin with the target, so a graph without one has no prefix; calls refuse it.
+            (None, _) => Vec::new(),
+            (Some(target), None) => target_prefix(target),
+            (Some(target), Some(graph)) => Subject {
+                target: target.clone(),
+                graph,
+            }
+            .prefix(),
+        }
+    }
+
+    /// Whether a key that begins with the prefix is one of them.
+    pub(super) fn has_reporter_of(&self, key: &[u8]) -> bool {
+        let reporter = self.reporter.as_ref();
+        reporter.is_none_or(|reporter| key.ends_with(&reporter.tag()))
+    }
+}
+
+impl Whose {
+    /// The reporter whose measurements are drawn first.
+    pub(crate) fn first(&self) -> Option<&Reporter> {
+        match self {
+            Self::Everyone => None,
+            Self::First(reporter) | Self::Only(reporter) => Some(reporter),
+        }
+    }
+}
+
 /// What the keys of all measurements of a target begin with.
-pub(super) fn target_prefix(target: &str) -> Vec<u8> {
+fn target_prefix(target: &str) -> Vec<u8> {
     // With its length first, no target is the beginning of another one.
     let length = u16::try_from(target.len()).unwrap_or(u16::MAX);
     let mut prefix = length.to_be_bytes().to_vec();
@@ -95,6 +179,19 @@ pub(super) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
+/// The key of a measurement in the table of reporters' keys: the tag of the reporter comes before the configuration.
+pub(super) fn reporter_key(subject_bytes: usize, key: &[u8]) -> Vec<u8> {
+    let (rest, tag) = key.split_at(key.len() - TAG_BYTES);
+    [&rest[..subject_bytes], tag, &rest[subject_bytes..]].concat()
+}
+
+/// The key of a measurement, given its key in the table of reporters' keys.
+pub(super) fn key_of_reporter_key(subject_bytes: usize, key: &[u8]) -> Vec<u8> {
+    let (subject, rest) = key.split_at(subject_bytes);
+    let (tag, rest) = rest.split_at(TAG_BYTES);
+    [subject, rest, tag].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,13 +205,19 @@ mod tests {
 
     #[test]
     fn a_key_gives_subject_and_id_back() {
+        let reporter = Reporter::named("ci").unwrap();
         let subject = Subject {
             target: "a board".to_owned(),
             graph: Digest([7; 32]),
         };
-        let key = subject.key(b"config", b"id", None);
-        assert_eq!(Subject::of_key(&key), Some((subject, &b"id"[..])));
-        assert_eq!(Subject::of_key(&key[..key.len() - 3]), None);
+        let key = subject.key(b"config", b"id", &reporter);
+        let id = [b"id", &reporter.tag()[..]].concat();
+        assert_eq!(Subject::of_key(&key), Some((subject.clone(), &id[..])));
+        assert_eq!(Subject::of_key(&key[..key.len() - id.len() - 1]), None);
+        let bytes = subject.prefix().len();
+        let by_reporter = reporter_key(bytes, &key);
+        assert!(by_reporter.starts_with(&subject.reporter_prefix(&reporter)));
+        assert_eq!(key_of_reporter_key(bytes, &by_reporter), key);
         let subject = Subject {
             target: String::new(),
             graph: Digest([1; 32]),

@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use hlorank_graph::{Digest, Task};
 use prost::Message as _;
 
-use super::{Reporter, Subject};
+use super::Subject;
 
 /// One measurement of a configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +16,13 @@ pub struct Measurement {
     pub id: Vec<u8>,
     /// What came of it.
     pub outcome: Outcome,
-    /// Who reported it; `None` if a server without reporters kept it.
-    pub reporter: Option<Reporter>,
+    /// Who reported it.
+    pub reporter: Reporter,
 }
+
+/// Who reported a measurement: the name of a token or, if calls need none, an address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reporter(Arc<str>);
 
 /// What came of measuring a configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +44,18 @@ pub struct Reported {
     pub known: u64,
 }
 
+/// A part of the measurements, in the order of their keys: by target, graph and configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// The measurements, and what each is about.
+    pub measurements: Vec<(Subject, Measurement)>,
+    /// The key of the last one that was looked at, if there may be more.
+    pub next: Option<Vec<u8>>,
+}
+
+/// Maximum size of a page in bytes of keys and records, so that a message holds it.
+pub(super) const MAX_PAGE_BYTES: usize = 1 << 20;
+
 /// A measurement in the file, without what its key holds. Fields may be added.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Record {
@@ -51,13 +69,36 @@ struct Record {
     repeats: u32,
     #[prost(int32, tag = "5")]
     failure: i32,
-    /// Empty if it is not known.
     #[prost(string, tag = "6")]
     reporter: String,
 }
 
 /// Length of an id that is made of an outcome.
 const ID_BYTES: usize = 16;
+
+/// Bytes of the tag of a reporter, which the keys of its measurements end with.
+pub(super) const TAG_BYTES: usize = 16;
+
+impl Reporter {
+    /// Returns the reporter of this name; `None` if the name is empty.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        (!name.is_empty()).then(|| Self(name.into()))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn tag(&self) -> [u8; TAG_BYTES] {
+        let Digest(digest) = Digest::of_parts("hlorank 2026 reporter", [self.0.as_bytes()]);
+        let mut tag = [0; TAG_BYTES];
+        tag.copy_from_slice(&digest[..TAG_BYTES]);
+        tag
+    }
+}
 
 impl Outcome {
     /// The id of a measurement that the client gave none: the same outcome has the same id.
@@ -81,7 +122,7 @@ impl Outcome {
 impl Measurement {
     /// Its key, if it is about this subject.
     pub(super) fn key(&self, subject: &Subject) -> Vec<u8> {
-        subject.key(&self.config, &self.id, self.reporter.as_ref())
+        subject.key(&self.config, &self.id, &self.reporter)
     }
 
     /// What the file holds of it beside its key.
@@ -91,14 +132,13 @@ impl Measurement {
             repeats,
             failure,
         } = self.outcome;
-        let reporter = self.reporter.as_ref().map(Reporter::name);
         Record {
             task: self.task.kind().number().into(),
             config: self.config.clone(),
             seconds,
             repeats,
             failure,
-            reporter: reporter.unwrap_or_default().to_owned(),
+            reporter: self.reporter.name().to_owned(),
         }
         .encode_to_vec()
     }
@@ -117,12 +157,8 @@ impl Measurement {
         let task = Task::ALL
             .into_iter()
             .find(|known| i32::from(known.kind().number()) == task)?;
-        let reporter = Reporter::named(&reporter);
-        // The key alone does not tell an id from a tag: ids have no fixed length.
-        let id = match &reporter {
-            Some(reporter) => rest.strip_suffix(&reporter.tag())?,
-            None => rest,
-        };
+        let reporter = Reporter::named(&reporter)?;
+        let id = rest.strip_suffix(&reporter.tag())?;
         let outcome = Outcome {
             seconds,
             repeats,
@@ -138,7 +174,7 @@ impl Measurement {
         Some((subject, measurement))
     }
 
-    /// The reporter of a record; `None` if it is not known.
+    /// The reporter of a record; `None` if it is something else.
     pub(super) fn reporter_of(record: &[u8]) -> Option<Reporter> {
         Reporter::named(&Record::decode(record).ok()?.reporter)
     }
@@ -154,10 +190,13 @@ mod tests {
             target: "a board".to_owned(),
             graph: Digest([7; 32]),
         };
-        for (task, reporter) in Task::ALL
-            .into_iter()
-            .zip(["", "ci"].map(Reporter::named).into_iter().cycle())
-        {
+        for (task, reporter) in Task::ALL.into_iter().zip(
+            ["192.0.2.7", "ci"]
+                .map(Reporter::named)
+                .into_iter()
+                .flatten()
+                .cycle(),
+        ) {
             let outcome = Outcome {
                 seconds: 1.5e-3,
                 repeats: 3,
@@ -171,7 +210,10 @@ mod tests {
                 reporter,
             };
             let (key, record) = (measurement.key(&subject), measurement.record());
-            assert_eq!(Measurement::reporter_of(&record), measurement.reporter);
+            assert_eq!(
+                Measurement::reporter_of(&record).as_ref(),
+                Some(&measurement.reporter)
+            );
             assert_eq!(
                 Measurement::read(&key, &record),
                 Some((subject.clone(), measurement))
@@ -196,5 +238,12 @@ mod tests {
             }
             .id()
         );
+    }
+
+    #[test]
+    fn reporters_of_different_names_have_different_tags() {
+        let [one, other] = ["ci", "192.0.2.7"].map(|name| Reporter::named(name).unwrap());
+        assert_ne!(one.tag(), other.tag());
+        assert_eq!(Reporter::named(""), None);
     }
 }

@@ -1,10 +1,12 @@
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, mem, path::Path, sync::Arc};
 
 use hlorank_graph::{Digest, Task};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
 
 use super::{
-    Changed, Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported,
-    StoreError, Subject, changes::Changes, embedded::Embedded, postgres::Shared,
+    Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError,
+    Subject, Whose, file::Embedded, postgres::Shared,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -60,7 +62,7 @@ impl MeasurementStore {
     ) -> Result<Reported, StoreError> {
         match &self.kept {
             Kept::File(file) => {
-                let reported = file.report(subject.clone(), measurements, graph).await?;
+                let reported = file.report(subject.clone(), &measurements, graph).await?;
                 if reported.accepted > 0 {
                     self.changes.add(subject);
                 }
@@ -127,6 +129,36 @@ impl MeasurementStore {
         self.changes.next().await
     }
 
+    /// Draws the keys of at most `count` measurements of a graph: the first of every configuration, then the second of every
+    /// configuration that has one, and so on. The same set has the same draw.
+    pub async fn draw(
+        &self,
+        subject: &Subject,
+        whose: &Whose,
+        count: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.noted(match &self.kept {
+            Kept::File(file) => {
+                let (subject, whose) = (subject.clone(), whose.clone());
+                file.read(move |file| file.draw(&subject, &whose, count))
+                    .await
+            }
+            Kept::Database(database) => database.draw(subject, whose, count).await,
+        })
+    }
+
+    /// Reads the measurements of the first of some keys, as many as fit a page, but not those that were deleted meanwhile. Returns
+    /// also the number of these keys.
+    pub async fn read(&self, keys: &[Vec<u8>]) -> Result<(Vec<Measurement>, usize), StoreError> {
+        self.noted(match &self.kept {
+            Kept::File(file) => {
+                let keys = keys.to_vec();
+                file.read(move |file| file.read(&keys)).await
+            }
+            Kept::Database(database) => database.read(keys).await,
+        })
+    }
+
     /// Returns at most `count` of the chosen measurements, fewer if they are large or among many others, from the one after the
     /// key `after`. The same set has the same pages.
     pub async fn list(
@@ -135,27 +167,26 @@ impl MeasurementStore {
         after: Option<Vec<u8>>,
         count: usize,
     ) -> Result<Page, StoreError> {
-        let chosen = chosen.keys();
         self.noted(match &self.kept {
             Kept::File(file) => {
+                let chosen = chosen.clone();
                 file.read(move |file| file.page(&chosen, after.as_deref(), count))
                     .await
             }
-            Kept::Database(database) => database.page(&chosen, after.as_deref(), count).await,
+            Kept::Database(database) => database.page(chosen, after.as_deref(), count).await,
         })
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
     pub async fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
-        let chosen = chosen.keys();
         match &self.kept {
             Kept::File(file) => {
-                let deleted = file.delete(chosen).await;
+                let deleted = file.delete(chosen.clone()).await;
                 // Even if it failed: some of its commits may have succeeded.
                 self.changes.add_all();
                 deleted
             }
-            Kept::Database(database) => self.noted(database.delete(&chosen).await),
+            Kept::Database(database) => self.noted(database.delete(chosen).await),
         }
     }
 
@@ -174,5 +205,65 @@ impl MeasurementStore {
             self.series.failures.increment(1);
         }
         done
+    }
+}
+
+/// Which measurements changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// Those of these graphs on these targets.
+    Subjects(BTreeSet<Subject>),
+    /// Any.
+    All,
+}
+
+/// Changes that nobody has asked for yet.
+#[derive(Default)]
+pub(super) struct Changes {
+    waiting: Mutex<Changed>,
+    notify: Notify,
+}
+
+/// Maximum number of subjects that are listed one by one; beyond it, all count as changed.
+const MAX_SUBJECTS: usize = 10_000;
+
+impl Default for Changed {
+    fn default() -> Self {
+        Self::Subjects(BTreeSet::new())
+    }
+}
+
+impl Changes {
+    pub(super) fn add(&self, subject: Subject) {
+        let mut waiting = self.waiting();
+        if let Changed::Subjects(subjects) = &mut *waiting {
+            subjects.insert(subject);
+            if subjects.len() > MAX_SUBJECTS {
+                *waiting = Changed::All;
+            }
+        }
+        drop(waiting);
+        // Remembered if nobody waits yet, so that no change between two calls of `next` is missed.
+        self.notify.notify_one();
+    }
+
+    pub(super) fn add_all(&self) {
+        *self.waiting() = Changed::All;
+        self.notify.notify_one();
+    }
+
+    pub(super) async fn next(&self) -> Changed {
+        loop {
+            let changed = mem::take(&mut *self.waiting());
+            // A remembered notification can be about changes that were taken already.
+            if changed != Changed::default() {
+                return changed;
+            }
+            self.notify.notified().await;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Changed> {
+        self.waiting.lock()
     }
 }

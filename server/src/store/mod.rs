@@ -12,37 +12,22 @@
 //! Wire messages and models are unknown here. Configurations are kept in their canonical bytes, and graphs in those of their
 //! message.
 
-mod changes;
-mod chosen;
-mod deletion;
-mod embedded;
 mod error;
 mod file;
 mod graph;
-mod graph_tables;
 mod key;
 mod location;
 mod measurement;
 mod measurement_store;
-mod page;
 mod postgres;
 mod report;
-mod reporter;
-mod reporter_table;
-mod room;
-mod stored_view;
-mod writer;
 
-pub use changes::Changed;
-pub use chosen::Chosen;
 pub use error::{OpenStoreError, StoreError, Unusable};
 pub use graph::{KeptGraph, MAX_GRAPH_BYTES};
-pub use key::Subject;
+pub use key::{Chosen, Subject, Whose};
 pub use location::{DatabaseUrl, StoreLocation};
-pub use measurement::{Measurement, Outcome, Reported};
-pub use measurement_store::MeasurementStore;
-pub use page::Page;
-pub use reporter::Reporter;
+pub use measurement::{Measurement, Outcome, Page, Reported, Reporter};
+pub use measurement_store::{Changed, MeasurementStore};
 
 #[cfg(test)]
 mod tests;

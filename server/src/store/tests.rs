@@ -9,9 +9,7 @@ use tempfile::TempDir;
 
 use super::{
     Changed, Chosen, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome, Reported,
-    Reporter, StoreError, Subject, Unusable,
-    file::{FACTS, GRAPHS, SUBJECTS},
-    reporter_table::REPORTERS,
+    Reporter, StoreError, Subject, Unusable, Whose, file::tables::FACTS,
 };
 use crate::metrics::Metrics;
 
@@ -60,7 +58,7 @@ fn measurement(number: u32) -> Measurement {
         config,
         id: number.to_le_bytes().to_vec(),
         outcome,
-        reporter: None,
+        reporter: Reporter::named("ci").unwrap(),
     }
 }
 
@@ -216,31 +214,28 @@ async fn pages_together_are_the_whole() {
 #[tokio::test]
 async fn a_full_store_refuses_until_something_is_deleted() {
     let (_folder, path) = folder();
-    let (store, subject) = (open_with(&path, 1_000).unwrap(), subject("a", 1));
+    let (store, subject) = (open_with(&path, 1_100).unwrap(), subject("a", 1));
+    // Each of another reporter, so that no share is full before the store is.
+    let one = |number: u32| by(&number.to_string(), measurements([number]));
     let mut number = 0;
     let refused = loop {
-        match store
-            .report(subject.clone(), measurements([number]), None)
-            .await
-        {
+        match store.report(subject.clone(), one(number), None).await {
             Ok(_) => number += 1,
             Err(refused) => break refused,
         }
     };
     assert!(
-        matches!(refused, StoreError::Full { held, needed, limit: 1_000 } if held + needed > 1_000)
+        matches!(refused, StoreError::Full { held, needed, limit: 1_100 } if held + needed > 1_100)
     );
     assert!(number >= 4, "{number}");
     assert_eq!(
-        store.report(subject.clone(), measurements([0]), None).await,
+        store.report(subject.clone(), one(0), None).await,
         Ok(reported(0, 1)),
         "it is there"
     );
     store.delete(&Chosen::of_target("a")).await.unwrap();
     assert_eq!(
-        store
-            .report(subject.clone(), measurements([number]), None)
-            .await,
+        store.report(subject.clone(), one(number), None).await,
         Ok(reported(1, 0))
     );
 }
@@ -250,7 +245,7 @@ fn graph(byte: u8) -> KeptGraph {
         task: Task::Tile,
         structure: Digest([byte % 2; 32]),
         message: vec![byte; 100],
-        reporter: None,
+        reporter: Reporter::named("ci").unwrap(),
     }
 }
 
@@ -327,7 +322,7 @@ async fn graphs_of_a_structure_are_found_on_their_target_alone() {
 #[tokio::test]
 async fn a_graph_counts_towards_the_limit() {
     let (_folder, path) = folder();
-    let (store, subject) = (open_with(&path, 500).unwrap(), subject("a", 1));
+    let (store, subject) = (open_with(&path, 1_000).unwrap(), subject("a", 1));
     let large = KeptGraph {
         message: vec![0; 1_000],
         ..graph(0)
@@ -422,19 +417,19 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     write
         .open_table(FACTS)
         .unwrap()
-        .insert("format", 5)
+        .insert("format", 6)
         .unwrap();
     write.commit().unwrap();
     drop(database);
     assert!(matches!(
         refusal(&path),
-        Unusable::OtherFormat { found: 5, known: 4 }
+        Unusable::OtherFormat { found: 6, known: 5 }
     ));
 }
 
 /// The same measurements, reported by somebody.
 fn by(reporter: &str, measurements: Vec<Measurement>) -> Vec<Measurement> {
-    let reporter = Reporter::named(reporter);
+    let reporter = Reporter::named(reporter).unwrap();
     measurements
         .into_iter()
         .map(|each| Measurement {
@@ -495,7 +490,7 @@ async fn deleting_a_reporter_leaves_what_others_measured() {
     let (store, [shared, own]) = (open(&path), [subject("a", 1), subject("b", 1)]);
     let graph = || {
         Some(KeptGraph {
-            reporter: Reporter::named("eve"),
+            reporter: Reporter::named("eve").unwrap(),
             ..graph(1)
         })
     };
@@ -535,7 +530,7 @@ async fn deleting_a_reporter_leaves_what_others_measured() {
 #[tokio::test]
 async fn one_client_leaves_room_for_others_until_its_own_is_deleted() {
     let (_folder, path) = folder();
-    let (store, subject) = (open_with(&path, 4_000).unwrap(), subject("a", 1));
+    let (store, subject) = (open_with(&path, 6_000).unwrap(), subject("a", 1));
     let fill = async |reporter: &str| {
         let (mut number, mut refused) = (0, None);
         while refused.is_none() {
@@ -558,7 +553,7 @@ async fn one_client_leaves_room_for_others_until_its_own_is_deleted() {
     };
     assert_eq!(reporter, "eve");
     assert!(
-        (2_900..3_200).contains(&found) && found > allowed,
+        (4_350..4_800).contains(&found) && found > allowed,
         "{found} of {allowed}"
     );
     let (of_other, _) = fill("ci").await;
@@ -573,66 +568,105 @@ async fn one_client_leaves_room_for_others_until_its_own_is_deleted() {
     );
 }
 
-#[tokio::test]
-async fn a_file_without_reporters_keeps_its_measurements() {
-    let (_folder, path) = folder();
-    let (store, subject) = (open(&path), subject("a", 1));
-    store
-        .report(subject.clone(), measurements(0..3), Some(graph(1)))
-        .await
-        .unwrap();
-    store.close().await;
-    let database = Database::open(&path).unwrap();
-    let write = database.begin_write().unwrap();
-    write
-        .open_table(FACTS)
-        .unwrap()
-        .insert("format", 3)
-        .unwrap();
-    assert!(write.delete_table(REPORTERS).unwrap());
-    write.commit().unwrap();
-    drop(database);
-    let store = open(&path);
-    assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
-    assert_eq!(store.graph(subject.clone()).await, Ok(Some(graph(1))));
-    store
-        .report(subject.clone(), by("ci", measurements(0..3)), None)
-        .await
-        .unwrap();
-    assert_eq!(store.delete(&chosen_by("ci")).await, Ok(3));
-    assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
+/// The measurements of a graph that are drawn, as numbers of their configurations and outcomes.
+async fn drawn(
+    store: &MeasurementStore,
+    subject: &Subject,
+    whose: &Whose,
+    count: usize,
+) -> Vec<(u32, f64)> {
+    let keys = store.draw(subject, whose, count).await.unwrap();
+    let (mut all, mut left) = (Vec::new(), keys.as_slice());
+    while !left.is_empty() {
+        let (page, keys_read) = store.read(left).await.unwrap();
+        all.extend(page);
+        left = &left[keys_read..];
+    }
+    let mut read: Vec<(u32, f64)> = all
+        .into_iter()
+        .map(|each| {
+            let config = each.config.try_into().unwrap();
+            (u32::from_le_bytes(config), each.outcome.seconds)
+        })
+        .collect();
+    read.sort_by(|one, other| one.partial_cmp(other).unwrap());
+    read
+}
+
+/// Measurements of a configuration by a reporter, from the number of the first one.
+fn repeated(reporter: &str, config: u32, count: u32) -> Vec<Measurement> {
+    let each = |number| Measurement {
+        config: config.to_le_bytes().to_vec(),
+        ..measurement(number)
+    };
+    by(reporter, (0..count).map(each).collect())
 }
 
 #[tokio::test]
-async fn a_file_without_graphs_gets_them() {
+async fn configurations_that_were_measured_often_leave_room_for_the_others() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store
-        .report(subject.clone(), measurements(0..3), None)
-        .await
-        .unwrap();
-    store.close().await;
-    let database = Database::open(&path).unwrap();
-    let write = database.begin_write().unwrap();
-    write
-        .open_table(FACTS)
-        .unwrap()
-        .insert("format", 1)
-        .unwrap();
-    for table in [GRAPHS, SUBJECTS] {
-        assert!(write.delete_table(table).unwrap());
+    for config in 0..8 {
+        store
+            .report(subject.clone(), repeated("eve", config, 2_000), None)
+            .await
+            .unwrap();
     }
-    assert!(write.delete_table(REPORTERS).unwrap());
-    write.commit().unwrap();
-    drop(database);
-    let store = open(&path);
-    assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
-    assert_eq!(store.has_graph(subject.clone()).await, Ok(false));
-    store
-        .report(subject.clone(), measurements(0..3), Some(graph(1)))
-        .await
-        .unwrap();
-    assert_eq!(store.graph(subject).await, Ok(Some(graph(1))));
+    for config in 0..20 {
+        store
+            .report(subject.clone(), repeated("ci", config, 1), None)
+            .await
+            .unwrap();
+    }
+    for count in [20, 100, 2_000] {
+        let read = drawn(&store, &subject, &Whose::Everyone, count).await;
+        assert_eq!(read.len(), count);
+        let configs: std::collections::BTreeMap<u32, usize> =
+            read.iter()
+                .fold(Default::default(), |mut all, (config, _)| {
+                    *all.entry(*config).or_default() += 1;
+                    all
+                });
+        assert_eq!(configs.len(), 20, "{count} of all configurations");
+        // The rest is shared by the eight that have more.
+        let often: Vec<usize> = configs.range(..8).map(|(_, number)| *number).collect();
+        let [least, most] = [often.iter().min().unwrap(), often.iter().max().unwrap()];
+        assert!(most - least <= 1, "{often:?}");
+    }
+    let all = drawn(&store, &subject, &Whose::Everyone, 100_000).await;
+    assert_eq!(all.len(), 16_020);
+}
+
+#[tokio::test]
+async fn what_a_reporter_measured_is_drawn_before_what_others_did() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    let ci = Reporter::named("ci").unwrap();
+    for config in 0..500 {
+        store
+            .report(subject.clone(), repeated("eve", config, 1), None)
+            .await
+            .unwrap();
+    }
+    for config in 490..510 {
+        store
+            .report(subject.clone(), repeated("ci", config, 3), None)
+            .await
+            .unwrap();
+    }
+    let own = drawn(&store, &subject, &Whose::Only(ci.clone()), 2_000).await;
+    assert_eq!(own.len(), 60);
+    let first = drawn(&store, &subject, &Whose::First(ci.clone()), 100).await;
+    assert_eq!(first.len(), 100);
+    assert!(own.iter().all(|each| first.contains(each)), "{first:?}");
+    let some = drawn(&store, &subject, &Whose::First(ci.clone()), 20).await;
+    let configs: Vec<u32> = some.iter().map(|(config, _)| *config).collect();
+    assert_eq!(configs, (490..510).collect::<Vec<u32>>(), "each once");
+    let nobody = Whose::Only(Reporter::named("bob").unwrap());
+    assert!(drawn(&store, &subject, &nobody, 10).await.is_empty());
+    store.delete(&chosen_by("ci")).await.unwrap();
+    let left = drawn(&store, &subject, &Whose::First(ci), 2_000).await;
+    assert_eq!(left.len(), 500);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) fn keep(
         task: graph.task(),
         structure: graph.structure(),
         message: compressed(&message)?,
-        reporter: Some(reporter),
+        reporter,
     }))
 }
 

@@ -5,12 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Digest, SegmentedGraph, Task, pace};
+use hlorank_graph::{Configurations, Digest, SegmentedGraph, pace};
 use hlorank_proto::v1;
 
 use super::{
     StoredMeasurements,
-    bytes::measurement_bytes,
     canonical::read_canonical,
     kept_graph::{graph_of, message_of},
 };
@@ -20,7 +19,7 @@ use crate::{
     engine::Terms,
     memory::Held,
     model::Model,
-    store::{Chosen, KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, Subject},
+    store::{KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, Subject, Whose},
 };
 
 /// The measured configurations of a graph on a target, each once.
@@ -29,39 +28,34 @@ pub(crate) struct MeasuredList {
     pub(crate) configurations: Arc<Configurations>,
     /// `[configurations]` the geometric mean of the run times of each.
     pub(crate) seconds: Vec<f64>,
-    _held: [Held; 2],
+    _held: Vec<Held>,
 }
 
 /// A list that would take longer is not scored.
 const MAX_TIME: Duration = Duration::from_mins(1);
 
 impl StoredMeasurements {
-    /// Returns the measured configurations of a graph on a target, of one reporter if one is given; nothing if the graph is not
-    /// kept, or if nothing succeeded. At most `count` measurements are read, those of the configurations with the lowest
-    /// digests, which is a fixed draw.
+    /// Returns the measured configurations of a graph on a target; nothing if the graph is not kept, or if nothing succeeded. At
+    /// most `count` measurements are drawn.
     pub(crate) async fn measured_list(
         &self,
         subject: &Subject,
-        reporter: Option<Reporter>,
+        whose: &Whose,
         count: usize,
     ) -> Result<Option<MeasuredList>, CallError> {
         let Some(kept) = self.store()?.graph(subject.clone()).await? else {
             return Ok(None);
         };
-        let chosen = Chosen::of_subject(subject).by(reporter);
-        let measurements = self.read_pages(&chosen, count, |_| Ok(())).await?;
         let graph = self.kept_or_cached(kept, subject.graph).await?;
-        // Canonical configurations of a feature set have 4 bytes for each column of each node.
-        let columns = measurements
-            .first()
-            .filter(|_| graph.whole.task() == Task::FeatureSet)
-            .map(|first| first.config.len() / (4 * graph.slots().max(1)));
         let memory = self.engine.memory();
-        let held = [
-            memory.hold(graph.bytes())?,
-            memory.hold(measurement_bytes(&graph, columns, measurements.len()))?,
-        ];
-        let list = move |_| MeasuredList::of(graph, &measurements, held);
+        let mut held = vec![memory.hold(graph.bytes())?];
+        let hold = |bytes| {
+            held.push(memory.hold(bytes)?);
+            Ok(())
+        };
+        let measurements = self.draw(subject, &graph, whose, count, hold).await?;
+        let first = whose.first().cloned();
+        let list = move |_| MeasuredList::of(graph, measurements, first.as_ref(), held);
         self.pool().run(Class::Bulk, list).await?.value
     }
 
@@ -118,21 +112,29 @@ impl StoredMeasurements {
 const RATIO: usize = 200;
 
 impl MeasuredList {
-    /// Measurements of one configuration follow each other.
+    /// Measurements of one configuration follow each other. Those of the reporter `first` take the place of others of the same
+    /// configuration.
     fn of(
         graph: Arc<SegmentedGraph>,
-        measurements: &[Measurement],
-        held: [Held; 2],
+        measurements: Vec<Measurement>,
+        first: Option<&Reporter>,
+        held: Vec<Held>,
     ) -> Result<Option<Self>, CallError> {
-        let measurements = measurements.iter();
+        let measurements = measurements.into_iter();
         let succeeded = measurements.filter(|each| each.outcome.failure == 0);
-        let succeeded: Vec<&Measurement> = succeeded.collect();
-        let same = |one: &&Measurement, other: &&Measurement| one.config == other.config;
+        let succeeded: Vec<Measurement> = succeeded.collect();
+        let same = |one: &Measurement, other: &Measurement| one.config == other.config;
+        let is_first = |each: &&Measurement| Some(&each.reporter) == first;
         let mut configs = Vec::new();
         let mut seconds = Vec::new();
         for repeated in pace::in_steps(64, succeeded.chunk_by(same)) {
             configs.push(repeated[0].config.as_slice());
-            seconds.push(geometric_mean(repeated));
+            let own: Vec<&Measurement> = repeated.iter().filter(is_first).collect();
+            seconds.push(if own.is_empty() {
+                geometric_mean(repeated)
+            } else {
+                geometric_mean(own)
+            });
         }
         if configs.is_empty() {
             return Ok(None);
@@ -152,7 +154,7 @@ impl MeasuredList {
 }
 
 /// The mean of logarithms counts every run once, as adaptation does.
-fn geometric_mean(measurements: &[&Measurement]) -> f64 {
+fn geometric_mean<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> f64 {
     let mut sum = 0.0;
     let mut runs = 0.0;
     for Measurement { outcome, .. } in measurements {

@@ -97,7 +97,7 @@ impl ReportedBatch {
             config: configurations.canonical(config),
             id,
             outcome,
-            reporter: Some(self.reporter.clone()),
+            reporter: self.reporter.clone(),
         });
         Ok(measurements.collect())
     }

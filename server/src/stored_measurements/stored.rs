@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
-use hlorank_graph::{Limits, SegmentedGraph};
+use hlorank_graph::{Limits, SegmentedGraph, Task};
 
 use super::bytes::measurement_bytes;
 use crate::{
-    call::{Call, CallError},
+    call::CallError,
     compute::ComputePool,
     engine::Engine,
     graphs::Graphs,
-    store::{Chosen, Measurement, MeasurementStore, StoreError},
+    store::{Measurement, MeasurementStore, StoreError, Subject, Whose},
 };
 
 /// The measurements that clients reported, if the server keeps them, and what their graphs and scores need.
@@ -45,39 +45,36 @@ impl StoredMeasurements {
         self.engine.pool()
     }
 
-    /// Reads the first of the chosen measurements, at most `count`, which are of one graph, and which the call holds. `columns` is
-    /// the number of configuration columns that the model takes, if it names them.
-    pub(crate) async fn read(
+    /// Draws at most `count` stored measurements of a graph, those of a configuration one after the other. `hold` is called with
+    /// the bytes of each page of them.
+    pub(crate) async fn draw(
         &self,
-        call: &Call,
+        subject: &Subject,
         graph: &SegmentedGraph,
-        columns: Option<usize>,
-        chosen: &Chosen,
+        whose: &Whose,
         count: usize,
-    ) -> Result<Vec<Measurement>, CallError> {
-        let hold = |page| Ok(call.place.hold(measurement_bytes(graph, columns, page))?);
-        self.read_pages(chosen, count, hold).await
-    }
-
-    /// Reads the first of the chosen measurements, at most `count`. `hold` is called with the length of each page.
-    pub(super) async fn read_pages(
-        &self,
-        chosen: &Chosen,
-        count: usize,
-        hold: impl Fn(usize) -> Result<(), CallError>,
+        mut hold: impl FnMut(usize) -> Result<(), CallError>,
     ) -> Result<Vec<Measurement>, CallError> {
         let store = self.store()?;
-        let mut stored = Vec::new();
-        let mut after = None;
-        loop {
-            let left = count - stored.len();
-            let page = store.list(chosen, after, left).await?;
-            hold(page.measurements.len())?;
-            stored.extend(page.measurements.into_iter().map(|(_, each)| each));
-            after = page.next;
-            if after.is_none() || stored.len() >= count {
-                return Ok(stored);
-            }
+        let mut keys = store.draw(subject, whose, count).await?;
+        keys.sort_unstable();
+        let mut measurements = Vec::with_capacity(keys.len());
+        let mut left = keys.as_slice();
+        while !left.is_empty() {
+            let (page, read) = store.read(left).await?;
+            hold(page_bytes(graph, &page))?;
+            measurements.extend(page);
+            left = &left[read..];
         }
+        Ok(measurements)
     }
+}
+
+/// Bytes that measurements of a graph take once they are read.
+fn page_bytes(graph: &SegmentedGraph, page: &[Measurement]) -> usize {
+    // Canonical configurations of a feature set have 4 bytes for each column of each node.
+    let longest = page.iter().map(|each| each.config.len()).max();
+    let columns = longest.map(|bytes| bytes / (4 * graph.slots().max(1)));
+    let columns = columns.filter(|_| graph.task == Task::FeatureSet);
+    measurement_bytes(graph, columns, page.len())
 }

@@ -111,7 +111,6 @@ async fn measurements_alone_rank_a_space() {
     let learned = rank(&server, Some(measured(&some))).await;
     assert_eq!(evidence(&learned), [Evidence::Measurements]);
     assert!(ordered_pairs(&learned.scores, -0.2) > 0.9);
-    assert_eq!(learned.adaptation.unwrap().trust, 0.0);
     let few = rank(&server, Some(measured(&[3]))).await;
     assert_eq!(evidence(&few), []);
 }

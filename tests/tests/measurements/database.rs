@@ -163,6 +163,51 @@ async fn ranking_goes_on_while_the_database_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_draws_what_a_file_draws() {
+    let Some(database) = Postgres::start() else {
+        return;
+    };
+    let folder = folder();
+    let (_file, of_file) = start(folder.path(), &["--replay-share=0"]).await;
+    let (_server, of_database) = start_with(&database, &["--replay-share=0"]).await;
+    let kernel = &Kernel::all()[0];
+    let often: Vec<usize> = vec![0, 1, 2].repeat(1_000);
+    let measured = |seconds: &dyn Fn(usize, f64) -> f64, chosen: &[usize]| {
+        let time = |(number, &tile): (usize, &usize)| Measured::Time {
+            seconds: seconds(number, kernel.seconds[tile]),
+            repeats: 1,
+        };
+        let measured: Vec<Measured> = chosen.iter().enumerate().map(time).collect();
+        Adapt::new(TARGET).measured(&part(&kernel.tiles, chosen.to_vec()), &measured)
+    };
+    let all: Vec<usize> = (0..kernel.seconds.len()).collect();
+    let own = &all[1..];
+    let mut rankings = Vec::new();
+    for client in [&of_file, &of_database] {
+        let many = measured(
+            &|number, seconds| seconds * (1.0 + 1e-4 * number as f64),
+            &often,
+        );
+        for (reporter, adapt) in [
+            ("eve", &many),
+            ("ann", &measured(&|_, seconds| 1.01 * seconds, &all)),
+            ("", &measured(&|_, seconds| seconds, own)),
+        ] {
+            client
+                .report_measurements_of(reporter, &kernel.handle, adapt)
+                .await
+                .unwrap();
+        }
+        rankings.push(rank(client, kernel).await);
+    }
+    assert_eq!(bits(&rankings[0]), bits(&rankings[1]));
+    assert_eq!(rankings[0].adaptation, rankings[1].adaptation);
+    let adaptation = rankings[0].adaptation.as_ref().unwrap();
+    assert_eq!(adaptation.stored_measurements, 2_000);
+    assert_eq!(adaptation.measured_configs as usize, all.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_is_bounded_and_refused_in_another_format() {
     let Some(database) = Postgres::start() else {
         return;
@@ -184,7 +229,7 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             0
         );
     }
-    database.execute("UPDATE hlorank_store SET format = 3");
+    database.execute("UPDATE hlorank_store SET format = 4");
     let refusal = async |flag: &str| {
         TestServer::try_start_with(&[flag])
             .await
@@ -194,7 +239,7 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
     };
     let refused = refusal(&format!("--measurements={}", database.url())).await;
     assert!(
-        refused.contains("format 3") && refused.contains("127.0.0.1/postgres"),
+        refused.contains("format 4") && refused.contains("127.0.0.1/postgres"),
         "{refused}"
     );
     let refused = refusal("--measurements=postgres://me:secret@host:port/x").await;

@@ -1,10 +1,9 @@
-//! Who reported a measurement is kept, shown and used: each client can learn from its own, and reporters that contradict the
-//! others are left out and told.
+//! Who reported a measurement is kept, shown and used: what a client measured itself comes before what others say of it.
 
 use super::*;
 use std::collections::BTreeSet;
 
-use hlorank_client::{Connection, Deletion, MeasurementsOf, Ranking, v1::Contradiction};
+use hlorank_client::{Connection, Deletion, MeasurementsOf, Ranking, v1::Reporter};
 use hlorank_tests::{
     fixture, read_graphs,
     security::{Files, token_line},
@@ -20,7 +19,12 @@ struct Team {
 impl Team {
     async fn start(flags: &[&str]) -> Self {
         let (files, folder) = (Files::new(), folder());
-        let tokens = [("ann", "read"), ("bob", "read"), ("operator", "read,admin")];
+        let tokens = [
+            ("ann", "read,report"),
+            ("bob", "read,report"),
+            ("reader", "read"),
+            ("operator", "read,admin"),
+        ];
         files.write(
             "tokens",
             &tokens
@@ -165,16 +169,8 @@ fn same(seconds: f64) -> f64 {
     seconds
 }
 
-fn contradictions(ranking: &Ranking) -> &[Contradiction] {
-    &ranking.adaptation.as_ref().unwrap().contradictions
-}
-
-fn reasons(ranking: &Ranking) -> Vec<&str> {
-    ranking
-        .warnings
-        .iter()
-        .map(|warning| warning.reason.as_str())
-        .collect()
+fn shares(ranking: &Ranking) -> &[Reporter] {
+    &ranking.adaptation.as_ref().unwrap().reporters
 }
 
 fn evens(list: &List) -> Vec<usize> {
@@ -269,6 +265,33 @@ async fn nobody_reports_under_the_name_of_another_without_the_scope() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_only_reads_learns_from_reports_and_reports_nothing() {
+    let team = Team::start(&[]).await;
+    let [reader, operator] = [team.client("reader").await, team.client("operator").await];
+    let list = &List::all(10)[0];
+    let adapt = list.adapt(&evens(list), same);
+    let refused = reader
+        .report_measurements(&list.handle, &adapt)
+        .await
+        .unwrap_err();
+    let refusal = refused.refusal().unwrap();
+    assert_eq!(refusal.reason(), Some("SCOPE_MISSING"), "{refused}");
+    assert!(refusal.message().contains("`report`"), "{refused}");
+    operator
+        .report_measurements(&list.handle, &adapt)
+        .await
+        .unwrap();
+    assert!(
+        list.rank(&reader, Some(stored()))
+            .await
+            .adaptation
+            .unwrap()
+            .adapted
+    );
+    assert_eq!(reporters(&reader).await, [""]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_reporter_measured_can_be_deleted() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
@@ -339,151 +362,137 @@ async fn a_call_can_learn_from_its_own_reports_alone() {
             "{}",
             list.name
         );
-        assert!(adaptation.contradictions.is_empty());
-    }
-}
-
-/// Reports each list by several honest clients, and returns the names of the lists of which contradictions are told.
-async fn told(
-    lists: &[List],
-    clients: usize,
-    chosen: impl Fn(&List, usize) -> Vec<usize>,
-) -> Vec<&str> {
-    let folder = folder();
-    let (_server, client) = start(folder.path(), &[]).await;
-    for list in lists {
-        for number in 0..clients {
-            list.report(
-                &client,
-                &format!("client {number}"),
-                &chosen(list, number),
-                same,
-            )
-            .await;
-        }
-    }
-    let mut told = Vec::new();
-    for list in lists {
-        let ranking = list.rank(&client, Some(stored())).await;
-        let is_told = !contradictions(&ranking).is_empty();
-        assert_eq!(
-            reasons(&ranking).contains(&"MEASUREMENTS_CONTRADICT"),
-            is_told,
-            "{}",
-            list.name
-        );
-        if is_told {
-            told.push(list.name.as_str());
-        }
-    }
-    told
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reporters_of_one_target_do_not_contradict_each_other() {
-    let lists = List::all(10);
-    let thirds = |list: &List, third: usize| (third..list.seconds.len()).step_by(3).collect();
-    let all = |list: &List, _: usize| (0..list.seconds.len()).collect();
-    assert_eq!(told(&lists, 3, thirds).await, [""; 0]);
-    assert_eq!(told(&lists, 3, all).await, [""; 0]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reporters_of_different_parts_of_a_list_hardly_ever_contradict_each_other() {
-    let lists = List::all(10);
-    let half = |order: Vec<usize>, half: usize| {
-        let middle = order.len() / 2;
-        if half == 0 {
-            order[..middle].to_vec()
-        } else {
-            order[middle..].to_vec()
-        }
-    };
-    let halves = |list: &List, number: usize| half((0..list.seconds.len()).collect(), number);
-    // The fastest half and the slowest one, as searches of different length have them.
-    let by_time = |list: &List, number: usize| {
-        let mut order: Vec<usize> = (0..list.seconds.len()).collect();
-        order.sort_by(|&one, &other| list.seconds[one].total_cmp(&list.seconds[other]));
-        half(order, number)
-    };
-    let [halves, by_time] = [
-        told(&lists, 2, halves).await,
-        told(&lists, 2, by_time).await,
-    ];
-    println!("of {} lists: {halves:?}, by time {by_time:?}", lists.len());
-    assert!(
-        50 * halves.len().max(by_time.len()) <= lists.len(),
-        "{halves:?}, {by_time:?}"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_inverted_reporter_is_told_and_left_out_if_others_outvote_it() {
-    let (mut told, mut left_out, mut honest_left_out, mut lists) = (0, 0, 0, 0);
-    let mut taus = [0.0; 3];
-    let folder = folder();
-    let (_server, client) = start(folder.path(), &[]).await;
-    for list in List::all(16) {
-        let inverted = list.inverted();
-        list.report(&client, "ann", &evens(&list), same).await;
-        let before = list.rank(&client, Some(stored())).await;
-        list.report(&client, "eve", &odds(&list), inverted).await;
-        let after = list.rank(&client, Some(stored())).await;
-        let by_eve = contradictions(&after)
+        let reporters: Vec<&str> = adaptation
+            .reporters
             .iter()
-            .find(|each| each.reporter == "eve");
-        told += usize::from(by_eve.is_some());
-        left_out += usize::from(by_eve.is_some_and(|eve| eve.left_out));
-        honest_left_out += usize::from(
-            contradictions(&after)
-                .iter()
-                .any(|each| each.reporter == "ann" && each.left_out),
-        );
-        if list.seconds.len() > 40 {
-            assert!(
-                by_eve.is_some_and(|eve| eve.left_out),
-                "{}: enough to be sure",
-                list.name
-            );
-            assert_eq!(bits(&after), bits(&before), "{}", list.name);
-        }
-        if let Some(eve) = by_eve {
-            assert!(
-                reasons(&after).contains(&"MEASUREMENTS_CONTRADICT"),
-                "{}",
-                list.name
-            );
-            assert!(
-                after.adaptation.as_ref().unwrap().trust <= 0.5,
-                "{}",
-                list.name
-            );
-            assert_eq!(eve.measured_configs as usize, odds(&list).len());
-            if eve.left_out {
-                assert!(eve.agreement < 0.0, "{eve:?}");
-            }
-        }
-        let zero = list.rank(&client, None).await;
+            .map(|each| &*each.reporter)
+            .collect();
+        assert_eq!(reporters, ["ann"], "{}", list.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_liar_changes_nothing_of_what_a_client_measured_itself() {
+    let team = Team::start(&[]).await;
+    let [ann, eve] = [team.client("ann").await, team.client("bob").await];
+    let mut taus = [0.0; 3];
+    let lists = List::all(16);
+    for list in &lists {
+        let own = evens(list);
+        ann.report_measurements(&list.handle, &list.adapt(&own, same))
+            .await
+            .unwrap();
+        let zero = list.rank(&ann, None).await;
+        let before = list.rank(&ann, Some(stored())).await;
+        eve.report_measurements(&list.handle, &list.adapt(&own, list.inverted()))
+            .await
+            .unwrap();
+        let after = list.rank(&ann, Some(stored())).await;
         let all = [&zero, &before, &after].map(|ranking| list.tau(ranking));
         println!(
-            "{}: {} configurations, tau {all:?}, {:?}",
+            "{}: {} configurations, tau {all:?}",
             list.name,
-            list.seconds.len(),
-            contradictions(&after)
+            list.seconds.len()
         );
-        taus.iter_mut().zip(all).for_each(|(sum, tau)| *sum += tau);
-        lists += 1;
+        assert_eq!(bits(&after), bits(&before), "{}", list.name);
+        taus.iter_mut()
+            .zip(all)
+            .for_each(|(sum, tau)| *sum += tau / lists.len() as f64);
+        let [of_ann, of_eve] = shares(&after) else {
+            panic!("{}: {:?}", list.name, shares(&after));
+        };
+        assert_eq!((&*of_ann.reporter, &*of_eve.reporter), ("ann", ""));
+        for share in [of_ann, of_eve] {
+            assert_eq!(share.measured_configs as usize, own.len());
+            assert_eq!(share.shared_configs as usize, own.len());
+            assert!(
+                (share.times_differ_by - of_ann.times_differ_by).abs() < 1e-9,
+                "of each other"
+            );
+            assert!(share.times_differ_by > 1.0, "{share:?}");
+        }
     }
-    println!(
-        "of {lists}: {told} told, {left_out} left out, {honest_left_out} honest ones; {:?}",
-        taus.map(|tau| tau / lists as f64)
+    println!("means of {} lists: {taus:?}", lists.len());
+    assert!(taus[1] > taus[0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_few_configurations_that_were_reported_very_often_leave_room_for_the_others() {
+    let folder = folder();
+    let (_server, client) = start(folder.path(), &["--replay-share=0"]).await;
+    let list = List::all(16)
+        .into_iter()
+        .max_by_key(|list| list.seconds.len())
+        .unwrap();
+    list.report(&client, "ann", &evens(&list), same).await;
+    let before = list.rank(&client, Some(stored())).await;
+    // Eight of these configurations, each with 2,000 ids.
+    for round in 0..4 {
+        let eight: Vec<usize> = evens(&list).into_iter().take(8).collect();
+        let often: Vec<usize> = eight.repeat(500);
+        let ids = (0..often.len()).map(|number| format!("{round} {number}"));
+        let adapt = list.adapt(&often, |seconds| 1.02 * seconds).ids(ids);
+        client
+            .report_measurements_of("eve", &list.handle, &adapt)
+            .await
+            .unwrap();
+    }
+    let after = list.rank(&client, Some(stored())).await;
+    let taus = [&before, &after].map(|ranking| list.tau(ranking));
+    let learned = [&before, &after].map(|ranking| ranking.adaptation.as_ref().unwrap());
+    println!("{}: tau {taus:?}, {learned:?}", list.name);
+    assert_eq!(learned[1].stored_measurements, 2_000);
+    assert_eq!(learned[1].learned_configs, learned[0].learned_configs);
+    assert!(taus[1] > taus[0] - 0.1, "{taus:?}");
+    // A client's own baseline, which it measures before every other configuration.
+    let baseline = vec![evens(&list)[0]; 2_000];
+    let ids = (0..baseline.len()).map(|number| format!("baseline {number}"));
+    let adapt = list.adapt(&baseline, same).ids(ids);
+    client
+        .report_measurements_of("ann", &list.handle, &adapt)
+        .await
+        .unwrap();
+    let again = list.rank(&client, Some(stored())).await.adaptation.unwrap();
+    assert_eq!(again.learned_configs, learned[0].learned_configs);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_call_sends_comes_before_what_others_reported() {
+    let team = Team::start(&[]).await;
+    let [ann, eve] = [team.client("ann").await, team.client("bob").await];
+    let list = &List::all(16)[0];
+    let own = evens(list);
+    eve.report_measurements(&list.handle, &list.adapt(&own, list.inverted()))
+        .await
+        .unwrap();
+    let alone = list.rank(&ann, Some(list.adapt(&own, same))).await;
+    let with_all = list
+        .rank(&ann, Some(list.adapt(&own, same).use_stored()))
+        .await;
+    assert_eq!(bits(&with_all), bits(&alone));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reporters_that_agree_differ_by_nothing() {
+    let folder = folder();
+    let (_server, client) = start(folder.path(), &[]).await;
+    let list = &List::all(10)[0];
+    let all: Vec<usize> = (0..list.seconds.len()).collect();
+    list.report(&client, "ann", &all, same).await;
+    list.report(&client, "bob", &evens(list), |seconds| 2.0 * seconds)
+        .await;
+    list.report(&client, "eve", &[0], same).await;
+    let ranking = list.rank(&client, Some(stored())).await;
+    let found: Vec<(&str, u32, u32)> = shares(&ranking)
+        .iter()
+        .map(|each| (&*each.reporter, each.measured_configs, each.shared_configs))
+        .collect();
+    let [all, some] = [all.len() as u32, evens(list).len() as u32];
+    assert_eq!(
+        found,
+        [("ann", all, some), ("bob", some, some), ("eve", 1, 1)]
     );
-    // The model's order of a few kernels that it does not know is reversed, so that it votes for the inverted times.
-    assert!(
-        20 * honest_left_out <= lists,
-        "{honest_left_out} of {lists}"
-    );
-    assert!(told > 0 && left_out > 0, "{told} and {left_out} of {lists}");
+    assert!((shares(&ranking)[1].times_differ_by - 2.0).abs() < 1e-9);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -531,53 +540,32 @@ async fn the_answer_is_the_same_in_any_order_of_reports() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn names_of_contradicting_reporters_are_for_operators() {
+async fn names_of_other_reporters_are_for_operators() {
     let team = Team::start(&[]).await;
-    let [ann, bob, operator] = [
-        team.client("ann").await,
-        team.client("bob").await,
-        team.client("operator").await,
-    ];
-    let list = List::all(16)
-        .into_iter()
-        .max_by_key(|list| list.seconds.len())
-        .unwrap();
-    ann.report_measurements(&list.handle, &list.adapt(&evens(&list), same))
-        .await
-        .unwrap();
-    bob.report_measurements(&list.handle, &list.adapt(&odds(&list), list.inverted()))
-        .await
-        .unwrap();
-    let shown = async |client: &Client| {
-        let ranking = list.rank(client, Some(stored())).await;
-        let told = contradictions(&ranking).to_vec();
-        assert!(!told.is_empty());
-        let message = ranking
-            .warnings
+    let list = &List::all(10)[0];
+    for (name, chosen) in [("ann", evens(list)), ("bob", odds(list))] {
+        team.client(name)
+            .await
+            .report_measurements(&list.handle, &list.adapt(&chosen, same))
+            .await
+            .unwrap();
+    }
+    for (name, mut expected) in [
+        ("ann", ["ann", ""]),
+        ("bob", ["bob", ""]),
+        ("operator", ["ann", "bob"]),
+    ] {
+        let ranking = list.rank(&team.client(name).await, Some(stored())).await;
+        let mut named: Vec<&str> = shares(&ranking)
             .iter()
-            .map(|warning| warning.message.clone())
-            .collect::<String>();
-        let named = told.iter().any(|each| each.reporter == "bob");
-        assert_eq!(message.contains("`bob`"), named, "{message}");
-        assert_eq!(message.contains("another client"), !named, "{message}");
-        named
-    };
-    assert!(!shown(&ann).await);
-    assert!(shown(&bob).await, "its own name");
-    assert!(shown(&operator).await);
-    // What a call sends counts for it.
-    let own = list
-        .rank(
-            &bob,
-            Some(list.adapt(&evens(&list), list.inverted()).use_stored()),
-        )
-        .await;
-    assert!(
-        contradictions(&own)
-            .iter()
-            .all(|each| each.reporter != "bob" || !each.left_out),
-        "{own:?}"
-    );
+            .map(|each| &*each.reporter)
+            .collect();
+        if name == "operator" {
+            named.sort_unstable();
+            expected.sort_unstable();
+        }
+        assert_eq!(named, expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,8 +24,6 @@ class Adaptation:
     """Distinct configurations that have a time; fewer than 3 teach nothing"""
     adapted: bool
     """Whether scores are predicted logarithms of seconds; otherwise they are the model's"""
-    trust: float
-    """Probability that times follow the model's scores here, from 0 to 1"""
     noise: float
     """Standard deviation of the logarithm of the time of one run"""
     leave_one_out_tau: float
@@ -38,8 +36,8 @@ class Adaptation:
     """Distinct configurations that taught; see ``Adaptation`` in adaptation.proto"""
     pool: "Pool | None"
     """What other kernels of the same structure taught; None without ``use_stored``"""
-    contradictions: "tuple[Contradiction, ...]"
-    """The reporters whose measurements contradict those of others"""
+    reporters: "tuple[Reporter, ...]"
+    """Whose measurements it rests on: this client first, then those with the most"""
     sources: "tuple[TargetSource, ...]"
     """What each other target taught, by name; empty unless the call asked for other targets"""
     rests_on: tuple[Evidence, ...]
@@ -64,16 +62,17 @@ class TargetSource:
 
 
 @dataclass(frozen=True)
-class Contradiction:
-    """A reporter whose measurements contradict those of others."""
+class Reporter:
+    """What one reporter measured of the graph on the target."""
 
     reporter: str
     """A token's name or an address; empty if it is another client and the token lacks ``admin``"""
     measured_configs: int
-    agreement: float
-    """Mean of Kendall's tau of its times and what each other reporter's measurements predict"""
-    left_out: bool
-    """Whether others outvote it, so that nothing is learned from it"""
+    """Distinct configurations of it that have a time"""
+    shared_configs: int
+    """How many of these other reporters measured, too"""
+    times_differ_by: float
+    """By what factor its times of these differ from others', as a median; 0 if none is shared"""
 
 
 @dataclass(frozen=True)
@@ -98,11 +97,6 @@ class Pool:
 class Confidence:
     """How far a ranking can be trusted."""
 
-    model_agreement: float | None
-    """Kendall's tau of the scores of two models that learned from the same data; None if there is
-    no second one. It does not see hardware that both do not know."""
-    other_model: str
-    """The second model; empty if there is none"""
     measure_first: int
     """How many of the first configurations to measure"""
     unknown_opcodes: int
@@ -124,7 +118,7 @@ def adaptation_of(message: messages.Adaptation) -> Adaptation:
         pool=_of(Pool, message.pool, refusal=word(messages.PoolRefusal, message.pool.refusal))
         if message.HasField("pool")
         else None,
-        contradictions=tuple(_of(Contradiction, each) for each in message.contradictions),
+        reporters=tuple(_of(Reporter, each) for each in message.reporters),
         sources=tuple(
             _of(TargetSource, each, refusal=word(messages.SourceRefusal, each.refusal))
             for each in message.sources

@@ -32,7 +32,7 @@ pub(crate) struct Import {
     /// Report all of them as measurements of this client
     ///
     /// By default, those of exported files keep the names of their reporters, which needs the scope `admin` if the server has
-    /// tokens.
+    /// tokens; otherwise the scope `report` is enough.
     #[arg(long)]
     as_own: bool,
     #[command(flatten)]

@@ -60,11 +60,6 @@ pub(crate) struct Rank {
     /// to the score of the best, the default and the worst, and measured run times if there are any.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Say how far the ranking can be trusted
-    ///
-    /// A second model that learned from the same data scores some of the configurations too.
-    #[arg(long)]
-    confidence: bool,
 }
 
 impl Rank {
@@ -142,9 +137,6 @@ impl Rank {
         if self.html.is_some() {
             // The page plots all configurations and explains the worst. The ranking has the best.
             request = request.with_scores();
-        }
-        if self.confidence {
-            request = request.assess_confidence();
         }
         request
     }

@@ -44,7 +44,7 @@ pub(super) struct GraphRanking {
     pub(super) measured: Option<MeasuredSummary>,
     /// What the server learned from `--measured`.
     pub(super) learned: Option<Lesson>,
-    /// How far the ranking can be trusted, if `--confidence` asks for it.
+    /// How far the ranking can be trusted, if the server knows it.
     pub(super) confidence: Option<Confidence>,
     pub(super) reuse: Reuse,
     pub(super) round_trip_ms: f64,

@@ -410,7 +410,6 @@ fn columns_without_a_model_reorder_what_was_not_measured() {
     let found = tau(&times, &predicted);
     println!("tau {found:.2}, {:?}", adapted.basis());
     assert!(found > 0.8);
-    assert_eq!(adapted.basis().trust, 0.0, "there is no model to trust");
 }
 
 #[test]
@@ -432,10 +431,9 @@ fn scores_beyond_doubt_are_followed_unless_the_measurements_contradict_them() {
     };
     let [agreeing, reversed] = [1.0, -1.0].map(learned);
     assert_eq!(slopes(&agreeing), [1.0]);
-    assert!(agreeing.basis().trust > 0.9, "{:?}", agreeing.basis());
+    assert!(!agreeing.basis().contradicts, "{:?}", agreeing.basis());
     assert_eq!(slopes(&reversed), [0.0]);
-    let basis = reversed.basis();
-    assert!(basis.contradicts && basis.trust == 0.0, "{basis:?}");
+    assert!(reversed.basis().contradicts, "{:?}", reversed.basis());
 }
 
 #[test]

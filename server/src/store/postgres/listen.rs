@@ -10,7 +10,7 @@ use super::{
     answer::{LinkError, within},
     link::Database,
 };
-use crate::store::{Subject, changes::Changes};
+use crate::store::{Subject, measurement_store::Changes};
 
 /// Name of what servers notify each other by.
 pub(super) const CHANNEL: &str = "hlorank_measurements";

@@ -1,11 +1,48 @@
+use std::collections::HashSet;
+
 use hlorank_graph::{Digest, Task};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{answer::within, shared::Shared};
 use crate::store::{
-    KeptGraph, Measurement, Page, Reporter, StoreError, Subject, chosen::ChosenKeys, graph::Kind,
-    key::end_of_prefix, page::MAX_PAGE_BYTES,
+    Chosen, KeptGraph, Measurement, Page, Reporter, StoreError, Subject, Whose,
+    graph::Kind,
+    key::{DIGEST_BYTES, end_of_prefix},
+    measurement::MAX_PAGE_BYTES,
 };
+
+/// The first keys of some reporter (of all if it is null): that of every configuration, then the second of every configuration
+/// that has one, and so on. Configurations are looked up one by one, so that the measurements between them are not read. As
+/// each of the others has a key, none has more than the limit without them.
+const DRAW: &str = "
+    WITH RECURSIVE firsts AS (
+        (SELECT key FROM hlorank_measurements WHERE key >= $1 AND key < $2 {by} ORDER BY key LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT key FROM hlorank_measurements
+            WHERE key > substring(firsts.key FOR $3) || $4::bytea AND key < $2 {by} ORDER BY key LIMIT 1
+        ) FROM firsts WHERE firsts.key IS NOT NULL
+    ),
+    configurations AS (SELECT key FROM firsts WHERE key IS NOT NULL LIMIT $5)
+    SELECT key FROM (
+        SELECT same.key, row_number() OVER (PARTITION BY configurations.key ORDER BY same.key) AS turn
+        FROM configurations CROSS JOIN LATERAL (
+            SELECT key FROM hlorank_measurements
+            WHERE key >= configurations.key AND key <= substring(configurations.key FOR $3) || $4::bytea {by}
+            ORDER BY key LIMIT $5 - (SELECT count(*) FROM configurations) + 1
+        ) AS same
+    ) AS drawn ORDER BY turn, key LIMIT $5";
+
+/// More than what follows the configuration in any key: an id and the tag of a reporter.
+const LAST: [u8; 96] = [u8::MAX; 96];
+
+/// Records of the first of some keys, as many as fit into a page.
+const RECORDS: &str = "
+    SELECT place, key, record FROM (
+        SELECT place, key, record, sum(length(key) + length(record)) OVER (ORDER BY place) - length(key) - length(record) AS before
+        FROM unnest($1::bytea[]) WITH ORDINALITY AS drawn (key, place) JOIN hlorank_measurements USING (key)
+    ) AS summed
+    WHERE before < $2 ORDER BY place";
 
 /// Records from a key to another, as many as fit into a page, and the number of those that would do without that limit.
 const PAGE: &str = "
@@ -28,11 +65,12 @@ impl Shared {
     /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
     pub(in crate::store) async fn page(
         &self,
-        chosen: &ChosenKeys,
+        chosen: &Chosen,
         after: Option<&[u8]>,
         count: usize,
     ) -> Result<Page, StoreError> {
-        let prefix = chosen.prefix.as_slice();
+        let prefix = chosen.prefix();
+        let prefix = prefix.as_slice();
         // The key that follows directly: no other lies between a key and the key with a zero added.
         let next = after
             .filter(|after| *after >= prefix)
@@ -42,13 +80,74 @@ impl Shared {
         // One more than asked for shows whether there are more.
         let limit = number(count.saturating_add(1));
         let bytes = number(MAX_PAGE_BYTES);
-        let reporter = name_of(chosen.reporter.as_ref());
+        let reporter = chosen.reporter.as_ref().map(name_of);
         let client = self.reader.client().await?;
         let values: [&(dyn ToSql + Sync); 5] = [&start, &end, &limit, &bytes, &reporter];
         let rows = within(client.query(PAGE, &values)).await?;
         // Another call can use the connection while the records are read.
         drop(client);
         page_of(&rows, count)
+    }
+
+    /// Draws the keys of at most `count` measurements of a graph.
+    pub(in crate::store) async fn draw(
+        &self,
+        subject: &Subject,
+        whose: &Whose,
+        count: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut drawn = match whose.first() {
+            None => Vec::new(),
+            Some(own) => self.draw_by(subject, Some(own), count).await?,
+        };
+        if !matches!(whose, Whose::Only(_)) && drawn.len() < count {
+            let all = self.draw_by(subject, None, count).await?;
+            let first: HashSet<Vec<u8>> = drawn.iter().cloned().collect();
+            drawn.extend(all.into_iter().filter(|key| !first.contains(key)));
+            drawn.truncate(count);
+        }
+        Ok(drawn)
+    }
+
+    async fn draw_by(
+        &self,
+        subject: &Subject,
+        reporter: Option<&Reporter>,
+        count: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let prefix = subject.prefix();
+        let end = end_of_prefix(&prefix);
+        let of_config = i32::try_from(prefix.len() + DIGEST_BYTES).unwrap_or(i32::MAX);
+        let (last, limit) = (&LAST[..], number(count));
+        let name = reporter.map(name_of);
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&prefix, &end, &of_config, &last, &limit];
+        // The index by reporter is used only by a statement that always names one.
+        let by = reporter.map_or("", |_| "AND reporter = $6");
+        if reporter.is_some() {
+            values.push(&name);
+        }
+        let client = self.reader.client().await?;
+        let rows = within(client.query(&DRAW.replace("{by}", by), &values)).await?;
+        Ok(rows.iter().map(|row| row.get("key")).collect())
+    }
+
+    /// Reads the measurements of the first of some keys, as many as fit a page. Returns also the number of these keys.
+    pub(in crate::store) async fn read(
+        &self,
+        keys: &[Vec<u8>],
+    ) -> Result<(Vec<Measurement>, usize), StoreError> {
+        let client = self.reader.client().await?;
+        let bytes = number(MAX_PAGE_BYTES);
+        let rows = within(client.query(RECORDS, &[&keys, &bytes])).await?;
+        drop(client);
+        let read = rows.iter().map(|row| Some(measurement(row)?.1));
+        let measurements: Option<Vec<Measurement>> = read.collect();
+        // If nothing was found, then all of them were deleted meanwhile.
+        let place = rows.last().map(|row| row.get::<_, i64>("place"));
+        let keys = place
+            .and_then(|place| usize::try_from(place).ok())
+            .unwrap_or(keys.len());
+        Ok((measurements.ok_or_else(unreadable)?, keys))
     }
 
     /// Returns the graph of a subject, if it is kept.
@@ -138,8 +237,8 @@ fn unreadable() -> StoreError {
 }
 
 /// The name of a reporter as the database takes it.
-pub(super) fn name_of(reporter: Option<&Reporter>) -> Option<&[u8]> {
-    reporter.map(|reporter| reporter.name().as_bytes())
+pub(super) fn name_of(reporter: &Reporter) -> &[u8] {
+    reporter.name().as_bytes()
 }
 
 /// A number as the database takes it.

@@ -11,51 +11,42 @@ pub(super) struct Totals {
 }
 
 /// The format that this version writes and reads.
-pub(super) const FORMAT: i64 = 2;
-
-/// The format before, which has no reporters. It becomes the current one.
-const FORMAT_WITHOUT_REPORTERS: i64 = 1;
+const FORMAT: i64 = 3;
 
 /// Servers that start at the same time create the tables one after the other.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('hlorank_store'))";
 
 const TABLES: &str = "
-    CREATE TABLE IF NOT EXISTS hlorank_measurements (key bytea PRIMARY KEY, record bytea NOT NULL);
+    CREATE TABLE IF NOT EXISTS hlorank_measurements (
+        key bytea PRIMARY KEY,
+        record bytea NOT NULL,
+        reporter bytea NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS hlorank_reporters_keys ON hlorank_measurements (reporter, key);
     CREATE TABLE IF NOT EXISTS hlorank_graphs (
         key bytea PRIMARY KEY,
         kind bytea NOT NULL,
         structure bytea NOT NULL UNIQUE,
         message bytea NOT NULL,
-        bytes bigint NOT NULL
+        bytes bigint NOT NULL,
+        reporter bytea NOT NULL
     );
+    CREATE TABLE IF NOT EXISTS hlorank_reporters (reporter bytea PRIMARY KEY, bytes bigint NOT NULL);
     CREATE TABLE IF NOT EXISTS hlorank_store (
         number int PRIMARY KEY CHECK (number = 1),
         format bigint NOT NULL,
         measurements bigint NOT NULL,
         bytes bigint NOT NULL
     );
-    INSERT INTO hlorank_store VALUES (1, 1, 0, 0) ON CONFLICT DO NOTHING";
-
-/// Adds what the first format lacks: the name of who reported each measurement and who brought each graph, and the bytes of
-/// each reporter.
-const REPORTERS: &str = "
-    ALTER TABLE hlorank_measurements ADD COLUMN IF NOT EXISTS reporter bytea;
-    ALTER TABLE hlorank_graphs ADD COLUMN IF NOT EXISTS reporter bytea;
-    CREATE TABLE IF NOT EXISTS hlorank_reporters (reporter bytea PRIMARY KEY, bytes bigint NOT NULL);
-    UPDATE hlorank_store SET format = 2 WHERE format = 1";
+    INSERT INTO hlorank_store VALUES (1, 3, 0, 0) ON CONFLICT DO NOTHING";
 
 /// Creates the tables if they are missing, and checks their format.
 pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     // Asked first, so that a role without the right to create tables can use existing ones.
     if !within(exists(client)).await? {
-        within(change(client, TABLES)).await?;
+        within(create(client)).await?;
     }
-    let mut format = within(read_format(client)).await?;
-    if format == FORMAT_WITHOUT_REPORTERS {
-        within(change(client, REPORTERS)).await?;
-        // Read again: another server may have changed the tables to a later format meanwhile.
-        format = within(read_format(client)).await?;
-    }
+    let format = within(read_format(client)).await?;
     if format == FORMAT {
         return Ok(());
     }
@@ -77,11 +68,11 @@ async fn read_format(client: &Client) -> Result<i64, Error> {
         .get(0))
 }
 
-/// Changes the tables, unless another server did.
-async fn change(client: &mut Client, statements: &str) -> Result<(), Error> {
+/// Creates the tables, unless another server did.
+async fn create(client: &mut Client) -> Result<(), Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LOCK).await?;
-    transaction.batch_execute(statements).await?;
+    transaction.batch_execute(TABLES).await?;
     transaction.commit().await
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     metrics::{StoreSeries, set},
-    store::{DatabaseUrl, OpenStoreError, Unusable, changes::Changes},
+    store::{DatabaseUrl, OpenStoreError, Unusable, measurement_store::Changes},
 };
 
 /// Measurements in a database. Two connections are used: one to read, and one to write.

@@ -10,11 +10,9 @@ use super::{
     shared::Shared,
 };
 use crate::store::{
-    KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
-    chosen::ChosenKeys,
+    Chosen, KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
     key::end_of_prefix,
-    report::{Record, Records, bytes_of, counts, new_records, records},
-    room::Room,
+    report::{Record, Records, Room, bytes_of, counts, new_records, records},
 };
 
 /// Maximum number of measurements, and of graphs, that one transaction deletes.
@@ -23,8 +21,7 @@ const DELETED_AT_ONCE: usize = 10_000;
 /// What a transaction adds.
 struct Added<'a> {
     subject: &'a Subject,
-    /// Who reports, if it is known.
-    reporter: Option<&'a Reporter>,
+    reporter: &'a Reporter,
     report: &'a [Record],
     graph: Option<&'a KeptGraph>,
 }
@@ -44,7 +41,7 @@ const DELETE_MEASUREMENTS: &str = "
             SELECT key FROM hlorank_measurements
             WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) AND ($4::bytea IS NULL OR reporter = $4)
             ORDER BY key LIMIT $3
-        ) RETURNING reporter, length(key) + length(record) AS bytes
+        ) RETURNING reporter, 2 * length(key) + length(record) AS bytes
     )
     SELECT reporter, count(*), sum(bytes)::bigint FROM gone GROUP BY reporter";
 
@@ -79,11 +76,13 @@ impl Shared {
         measurements: &[Measurement],
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
+        let Some(first) = measurements.first() else {
+            return Ok(Reported::default());
+        };
         let report = records(subject, measurements);
-        let first = measurements.first();
         let added = Added {
             subject,
-            reporter: first.and_then(|first| first.reporter.as_ref()),
+            reporter: &first.reporter,
             report: &report,
             graph: graph.as_ref(),
         };
@@ -100,7 +99,7 @@ impl Shared {
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
-    pub(in crate::store) async fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
+    pub(in crate::store) async fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
         let mut client = self.writer.client().await?;
         // In several transactions, because each locks the totals, for which reports wait.
         let mut deleted = 0;
@@ -130,8 +129,12 @@ async fn add(
         Err(refused) => return Ok(Err(refused)),
     };
     let counts = counts(added.report, &new.records);
-    let held = totals.bytes.unsigned_abs();
-    let room = room(&transaction, held, limit, added.reporter).await?;
+    let room = Room {
+        limit,
+        held: totals.bytes.unsigned_abs(),
+        reporter: added.reporter,
+        of_reporter: bytes_of_reporter(&transaction, added.reporter).await?,
+    };
     match room.check(new.bytes) {
         Err(refused) if !new.records.is_empty() => return Ok(Err(refused)),
         // A report without new measurements is not refused for its graph.
@@ -203,32 +206,12 @@ impl Added<'_> {
         };
         totals.write(transaction).await?;
         // A reporter without bytes has no row, as in the file.
-        if let Some(reporter) = self.reporter.filter(|_| new.bytes > 0) {
-            let name = reporter.name().as_bytes();
-            transaction
-                .execute(ADD_TO_REPORTER, &[&name, &bytes])
-                .await?;
+        if new.bytes > 0 {
+            let values: [&(dyn ToSql + Sync); 2] = [&name_of(self.reporter), &bytes];
+            transaction.execute(ADD_TO_REPORTER, &values).await?;
         }
         Ok(())
     }
-}
-
-/// Returns how much of the database is taken.
-async fn room<'a>(
-    transaction: &Transaction<'_>,
-    held: u64,
-    limit: u64,
-    reporter: Option<&'a Reporter>,
-) -> Result<Room<'a>, Error> {
-    let reporter = match reporter {
-        Some(reporter) => Some((reporter, bytes_of_reporter(transaction, reporter).await?)),
-        None => None,
-    };
-    Ok(Room {
-        limit,
-        held,
-        reporter,
-    })
 }
 
 async fn bytes_of_reporter(
@@ -236,8 +219,7 @@ async fn bytes_of_reporter(
     reporter: &Reporter,
 ) -> Result<u64, Error> {
     let some = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
-    let name = reporter.name().as_bytes();
-    let row = transaction.query_opt(some, &[&name]).await?;
+    let row = transaction.query_opt(some, &[&name_of(reporter)]).await?;
     Ok(row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
 }
 
@@ -261,7 +243,7 @@ async fn has_graph(transaction: &Transaction<'_>, subject: &Subject) -> Result<b
 async fn insert(
     transaction: &Transaction<'_>,
     new: &Records<'_>,
-    reporter: Option<&Reporter>,
+    reporter: &Reporter,
 ) -> Result<(), Error> {
     let (keys, records): (Vec<&[u8]>, Vec<&[u8]>) = new.iter().unzip();
     let insert = "INSERT INTO hlorank_measurements (key, record, reporter)
@@ -280,7 +262,7 @@ async fn insert_graph(
     let structure = subject.structure_key(graph.structure);
     let message = &graph.message;
     let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
-    let reporter = name_of(graph.reporter.as_ref());
+    let reporter = name_of(&graph.reporter);
     let insert = "INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter)
         VALUES ($1, $2, $3, $4, $5, $6)";
     let values: [&(dyn ToSql + Sync); 6] = [&key, &kind, &structure, message, &bytes, &reporter];
@@ -288,11 +270,11 @@ async fn insert_graph(
 }
 
 /// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
-async fn delete_some(client: &mut Client, chosen: &ChosenKeys) -> Result<[i64; 2], Error> {
-    let start = &chosen.prefix;
+async fn delete_some(client: &mut Client, chosen: &Chosen) -> Result<[i64; 2], Error> {
+    let start = &chosen.prefix();
     let end = end_of_prefix(start);
     let some = number(DELETED_AT_ONCE);
-    let reporter = name_of(chosen.reporter.as_ref());
+    let reporter = chosen.reporter.as_ref().map(name_of);
     let transaction = client.transaction().await?;
     let mut totals = Totals::lock(&transaction).await?;
     let values: [&(dyn ToSql + Sync); 4] = [start, &end, &some, &reporter];
@@ -325,7 +307,7 @@ impl Totals {
         let mut deleted = 0;
         // A row for each reporter.
         for row in transaction.query(statement, values).await? {
-            let reporter: Option<&[u8]> = row.get(0);
+            let reporter: &[u8] = row.get(0);
             let count: i64 = row.get(1);
             let bytes: i64 = row.get(2);
             transaction

@@ -107,7 +107,6 @@ class Calls:
         allow_partial: bool = False,
         adapt: Adapt | None = None,
         explain_top: int = 0,
-        assess_confidence: bool = False,
         timeout: float | str | None = None,
     ) -> Ranking:
         """Ranks configurations.
@@ -129,8 +128,6 @@ class Calls:
                 for this call: scores are then predicted logarithms of seconds.
             explain_top: For how many of the first configurations of the ranking to return the
                 kernels, at most 16. Only fusions have kernels.
-            assess_confidence: Whether to return how far the ranking can be trusted, for which a
-                second model scores up to 256 of the configurations.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
@@ -147,7 +144,6 @@ class Calls:
             whole_number(explain_top, "explain_top"),
         )
         selector = self._selector(model)
-        is_assessed = flag(assess_confidence, "assess_confidence")
         measured = _adapt_message(adapt)
 
         def request(source: messages.Graph) -> bytes:
@@ -159,7 +155,6 @@ class Calls:
                 allow_partial=asked.allow_partial,
                 adapt=measured,
                 explain_top=asked.explain_top,
-                assess_confidence=is_assessed,
             )
             return head.SerializeToString() + configurations.serialized
 
@@ -228,7 +223,7 @@ class Calls:
         """Keeps measurements on the server, for later calls with ``Adapt(use_stored=True)``.
 
         Returns once they are on disk. A report can be repeated: what is known by its id is kept
-        once.
+        once. If the server has tokens, the client's needs the scope ``report``.
 
         Raises:
             RefusedError: if the call ends with an error status.

@@ -169,8 +169,9 @@ class Adapt(_message.Message):
     """
     use_stored: _builtins.bool
     """Whether to learn also from the stored measurements of this graph on this target; off by default. At most 2,000 of them
-    are read, chosen by configuration in a fixed order that follows no property of configurations. If the store cannot be
-    read, or the server has none, the answer has a warning instead.
+    are read, first those of this client, then those of others: one of each configuration, in a fixed order that follows no property
+    of configurations, then a second one of each that has more, and so on. If the store cannot be read, or the server has none, the
+    answer has a warning instead.
     """
     own_only: _builtins.bool
     """With use_stored: whether to read only the stored measurements whose reporter is this client, its token or, if calls need
@@ -241,14 +242,13 @@ class Adaptation(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     MEASURED_CONFIGS_FIELD_NUMBER: _builtins.int
     ADAPTED_FIELD_NUMBER: _builtins.int
-    TRUST_FIELD_NUMBER: _builtins.int
     NOISE_FIELD_NUMBER: _builtins.int
     LEAVE_ONE_OUT_TAU_FIELD_NUMBER: _builtins.int
     ZERO_SHOT_TAU_FIELD_NUMBER: _builtins.int
     STORED_MEASUREMENTS_FIELD_NUMBER: _builtins.int
     LEARNED_CONFIGS_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
-    CONTRADICTIONS_FIELD_NUMBER: _builtins.int
+    REPORTERS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     RESTS_ON_FIELD_NUMBER: _builtins.int
     target: _builtins.str
@@ -259,12 +259,6 @@ class Adaptation(_message.Message):
     """
     adapted: _builtins.bool
     """Whether scores are predicted logarithms of seconds; otherwise they are the model's."""
-    trust: _builtins.float
-    """Probability that times rise with the model's score as they did where it was trained, or with what other targets say, from 0
-    to 1; at most leave_one_out_tau and two standard deviations of chance, and 0 if measured times reverse the order of the scores
-    or if there is nothing to trust. Compare it only among small numbers of measurements: with many it says little about the model.
-    If reporters contradict each other, it is multiplied by the share of the compared reporters that have no contradiction.
-    """
     noise: _builtins.float
     """Standard deviation of the natural logarithm of the time of one run, as the measurements suggest."""
     leave_one_out_tau: _builtins.float
@@ -276,15 +270,17 @@ class Adaptation(_message.Message):
     learned_configs: _builtins.int
     """Number of distinct configurations that taught. They are all, up to 2,000, if the measured layouts or fusions differ in few
     places: at most 298 values of all tensors or slots together. Otherwise they are at most 300: the 150 fastest, and
-    150 others that a fixed draw chooses.
+    150 others that a fixed draw chooses, the client's own before those of others.
     """
     @_builtins.property
     def pool(self) -> Global___Pool:
         """What measurements of other kernels taught; unset without use_stored, and for other tasks than tiles."""
 
     @_builtins.property
-    def contradictions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Contradiction]:
-        """The reporters whose measurements contradict those of others; empty if none do."""
+    def reporters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reporter]:
+        """Whose measurements of this graph on this target it rests on: the call's own client first, then those with the most
+        configurations.
+        """
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___TargetSource]:
@@ -300,20 +296,19 @@ class Adaptation(_message.Message):
         target: _builtins.str = ...,
         measured_configs: _builtins.int = ...,
         adapted: _builtins.bool = ...,
-        trust: _builtins.float = ...,
         noise: _builtins.float = ...,
         leave_one_out_tau: _builtins.float = ...,
         zero_shot_tau: _builtins.float = ...,
         stored_measurements: _builtins.int = ...,
         learned_configs: _builtins.int = ...,
         pool: Global___Pool | None = ...,
-        contradictions: _abc.Iterable[Global___Contradiction] | None = ...,
+        reporters: _abc.Iterable[Global___Reporter] | None = ...,
         sources: _abc.Iterable[Global___TargetSource] | None = ...,
         rests_on: _abc.Iterable[Global___Evidence.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pool", b"pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "contradictions", b"contradictions", "learned_configs", b"learned_configs", "leave_one_out_tau", b"leave_one_out_tau", "measured_configs", b"measured_configs", "noise", b"noise", "pool", b"pool", "rests_on", b"rests_on", "sources", b"sources", "stored_measurements", b"stored_measurements", "target", b"target", "trust", b"trust", "zero_shot_tau", b"zero_shot_tau"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapted", b"adapted", "learned_configs", b"learned_configs", "leave_one_out_tau", b"leave_one_out_tau", "measured_configs", b"measured_configs", "noise", b"noise", "pool", b"pool", "reporters", b"reporters", "rests_on", b"rests_on", "sources", b"sources", "stored_measurements", b"stored_measurements", "target", b"target", "zero_shot_tau", b"zero_shot_tau"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -362,43 +357,40 @@ class TargetSource(_message.Message):
 Global___TargetSource: _TypeAlias = TargetSource  # noqa: Y015
 
 @_typing.final
-class Contradiction(_message.Message):
-    """A reporter whose measurements contradict those of others: the order of their times is the reverse of what the others'
-    measurements predict, by four standard deviations of chance, or more than half of the configurations that both measured
-    differ by more than a factor of two. At most 8 reporters are compared, each with at least 5 configurations that have a time.
+class Reporter(_message.Message):
+    """What one reporter measured of the graph on the target, sent and stored. Where the call's own client measured a configuration,
+    only its measurements of the configuration are learned from; what others measured of a further one counts as one run.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REPORTER_FIELD_NUMBER: _builtins.int
     MEASURED_CONFIGS_FIELD_NUMBER: _builtins.int
-    AGREEMENT_FIELD_NUMBER: _builtins.int
-    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    SHARED_CONFIGS_FIELD_NUMBER: _builtins.int
+    TIMES_DIFFER_BY_FIELD_NUMBER: _builtins.int
     reporter: _builtins.str
-    """The reporter. Empty if it is another client and the call's token lacks the scope admin, or if it is not known."""
+    """The reporter. Empty if it is another client and the call's token lacks the scope admin."""
     measured_configs: _builtins.int
     """Number of its distinct configurations that have a time."""
-    agreement: _builtins.float
-    """Kendall's tau of its times and what each other reporter's measurements predict: the mean, from -1 to 1."""
-    left_out: _builtins.bool
-    """Whether its measurements are left out of what is learned, because others outvote it. Otherwise nothing tells which of
-    the reporters is right, and all are used.
-    """
+    shared_configs: _builtins.int
+    """Number of these that other reporters of this answer measured, too."""
+    times_differ_by: _builtins.float
+    """By what factor its times of these differ from the others' mean times, as a median: 1 if they agree, 0 if none is shared."""
     def __init__(
         self,
         *,
         reporter: _builtins.str = ...,
         measured_configs: _builtins.int = ...,
-        agreement: _builtins.float = ...,
-        left_out: _builtins.bool = ...,
+        shared_configs: _builtins.int = ...,
+        times_differ_by: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agreement", b"agreement", "left_out", b"left_out", "measured_configs", b"measured_configs", "reporter", b"reporter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["measured_configs", b"measured_configs", "reporter", b"reporter", "shared_configs", b"shared_configs", "times_differ_by", b"times_differ_by"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Contradiction: _TypeAlias = Contradiction  # noqa: Y015
+Global___Reporter: _TypeAlias = Reporter  # noqa: Y015
 
 @_typing.final
 class Pool(_message.Message):
@@ -453,25 +445,15 @@ class Confidence(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    MODEL_AGREEMENT_FIELD_NUMBER: _builtins.int
-    OTHER_MODEL_FIELD_NUMBER: _builtins.int
     MEASURE_FIRST_FIELD_NUMBER: _builtins.int
     UNKNOWN_OPCODES_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_LOW_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_HIGH_FIELD_NUMBER: _builtins.int
-    model_agreement: _builtins.float
-    """Kendall's tau of the model's scores and those of another model that learned from the same data, over up to 256
-    configurations of the batch; unset if no such model serves or if all scores are equal. For tiles of held-out kernels it
-    goes with how good the ranking is; for layouts it hardly does, and hardware that both models do not know it cannot see:
-    there, only measurements tell, by Adaptation.leave_one_out_tau.
-    """
-    other_model: _builtins.str
-    """The name of the other model; empty if there is none."""
     measure_first: _builtins.int
     """How many of the first configurations to measure. For nine of ten held-out graphs, the fastest of these was within 2 % of
     the fastest of the list. With 5 measured configurations or more it follows from the leave-one-out tau, otherwise from
-    `expected_tau`, or from the agreement without one.
+    `expected_tau`.
     """
     unknown_opcodes: _builtins.int
     """Number of nodes of the graph whose opcodes the server does not know. A model sees all of them as one opcode, which it has
@@ -491,17 +473,15 @@ class Confidence(_message.Message):
     def __init__(
         self,
         *,
-        model_agreement: _builtins.float | None = ...,
-        other_model: _builtins.str = ...,
         measure_first: _builtins.int = ...,
         unknown_opcodes: _builtins.int = ...,
         expected_tau: _builtins.float | None = ...,
         expected_tau_low: _builtins.float | None = ...,
         expected_tau_high: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "_model_agreement", b"_model_agreement", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low", "model_agreement", b"model_agreement"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "_model_agreement", b"_model_agreement", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low", "measure_first", b"measure_first", "model_agreement", b"model_agreement", "other_model", b"other_model", "unknown_opcodes", b"unknown_opcodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low", "measure_first", b"measure_first", "unknown_opcodes", b"unknown_opcodes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_tau: _TypeAlias = _typing.Literal["expected_tau"]  # noqa: Y015
     _WhichOneofArgType__expected_tau: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau"]  # noqa: Y015
@@ -509,15 +489,11 @@ class Confidence(_message.Message):
     _WhichOneofArgType__expected_tau_high: _TypeAlias = _typing.Literal["_expected_tau_high", b"_expected_tau_high"]  # noqa: Y015
     _WhichOneofReturnType__expected_tau_low: _TypeAlias = _typing.Literal["expected_tau_low"]  # noqa: Y015
     _WhichOneofArgType__expected_tau_low: _TypeAlias = _typing.Literal["_expected_tau_low", b"_expected_tau_low"]  # noqa: Y015
-    _WhichOneofReturnType__model_agreement: _TypeAlias = _typing.Literal["model_agreement"]  # noqa: Y015
-    _WhichOneofArgType__model_agreement: _TypeAlias = _typing.Literal["_model_agreement", b"_model_agreement"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_tau) -> _WhichOneofReturnType__expected_tau | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_tau_high) -> _WhichOneofReturnType__expected_tau_high | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_tau_low) -> _WhichOneofReturnType__expected_tau_low | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__model_agreement) -> _WhichOneofReturnType__model_agreement | None: ...
 
 Global___Confidence: _TypeAlias = Confidence  # noqa: Y015

@@ -133,7 +133,6 @@ class RankConfigsRequest(_message.Message):
     ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
     ADAPT_FIELD_NUMBER: _builtins.int
     EXPLAIN_TOP_FIELD_NUMBER: _builtins.int
-    ASSESS_CONFIDENCE_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """Maximum length of the ranking; 0 (the default) for all configurations."""
     include_scores: _builtins.bool
@@ -148,10 +147,6 @@ class RankConfigsRequest(_message.Message):
     explain_top: _builtins.int
     """Fusion only: for how many of the first configurations of the ranking to return the kernels, at most 16; 0 (the default)
     for none.
-    """
-    assess_confidence: _builtins.bool
-    """Whether a second model scores up to 256 of the configurations as well, to say how far the ranking can be trusted; off by
-    default.
     """
     @_builtins.property
     def graph(self) -> _graph_pb2.Graph:
@@ -182,11 +177,10 @@ class RankConfigsRequest(_message.Message):
         allow_partial: _builtins.bool = ...,
         adapt: _adaptation_pb2.Adapt | None = ...,
         explain_top: _builtins.int = ...,
-        assess_confidence: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "batch", b"batch", "graph", b"graph", "model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "allow_partial", b"allow_partial", "assess_confidence", b"assess_confidence", "batch", b"batch", "explain_top", b"explain_top", "graph", b"graph", "include_scores", b"include_scores", "model", b"model", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapt", b"adapt", "allow_partial", b"allow_partial", "batch", b"batch", "explain_top", b"explain_top", "graph", b"graph", "include_scores", b"include_scores", "model", b"model", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -317,7 +311,7 @@ class RankConfigsResponse(_message.Message):
 
     @_builtins.property
     def confidence(self) -> _adaptation_pb2.Confidence:
-        """How far the ranking can be trusted; unset if the call did not ask for it and the manifest of the model does not say it."""
+        """How far the ranking can be trusted; unset if the artifact of the model has no calibration and nothing was learned."""
 
     def __init__(
         self,
@@ -517,7 +511,7 @@ class SuggestConfigsResponse(_message.Message):
 
     @_builtins.property
     def confidence(self) -> _adaptation_pb2.Confidence:
-        """How far a ranking by score can be trusted; unset if the manifest of the model does not say it."""
+        """How far a ranking by score can be trusted, as in RankConfigsResponse."""
 
     def __init__(
         self,
@@ -840,7 +834,7 @@ class StreamRanking(_message.Message):
 
     @_builtins.property
     def confidence(self) -> _adaptation_pb2.Confidence:
-        """How far the ranking can be trusted, as in RankConfigsResponse; unset if the manifest of the model does not say it."""
+        """How far the ranking can be trusted, as in RankConfigsResponse."""
 
     def __init__(
         self,

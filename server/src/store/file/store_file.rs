@@ -1,4 +1,5 @@
 use std::{
+    collections::HashSet,
     fs::File,
     io,
     ops::Bound,
@@ -9,56 +10,33 @@ use std::{
 use hlorank_graph::{Digest, Task};
 use parking_lot::RwLock;
 use redb::{
-    Builder, Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
-    TableDefinition, TableError, WriteTransaction,
+    Builder, Database, ReadOnlyTable, ReadableDatabase as _, ReadableTableMetadata as _, TableError,
 };
 
 use super::{
-    KeptGraph, Measurement, Page, StoreError, Subject,
-    chosen::ChosenKeys,
-    error::{OpenStoreError, Unusable},
-    graph::Kind,
-    page::{MAX_PAGE_BYTES, MAX_SCANNED},
-    reporter_table::REPORTERS,
-    stored_view::StoredView,
+    MAX_SCANNED,
+    tables::{BYTES, FACTS, GRAPHS, MEASUREMENTS, REPORTERS_KEYS, STRUCTURES, SUBJECTS, Tables},
+    unreadable,
+    view::StoredView,
 };
-
-/// The records by key.
-pub(super) const MEASUREMENTS: TableDefinition<'_, &[u8], &[u8]> =
-    TableDefinition::new("measurements");
-
-/// The compressed messages of graphs by subject.
-pub(super) const GRAPHS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("graphs");
-
-/// The [`Kind`] of each of these graphs by subject. A list of subjects reads none of the large messages.
-pub(super) const SUBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("subjects");
-
-/// The same subjects by target, structure and graph hash.
-pub(super) const STRUCTURES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("structures");
-
-/// Numbers about the file.
-pub(super) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
+use crate::store::{
+    Chosen, KeptGraph, Measurement, OpenStoreError, Page, StoreError, Subject, Unusable, Whose,
+    graph::Kind,
+    key::{DIGEST_BYTES, end_of_prefix, key_of_reporter_key},
+    measurement::MAX_PAGE_BYTES,
+};
 
 /// Name of the format in [`FACTS`].
 const FORMAT: &str = "format";
 
-/// Name of the number of bytes of all keys, records and graphs in [`FACTS`].
-pub(super) const BYTES: &str = "bytes";
-
 /// The format that this version writes and reads.
-const CURRENT_FORMAT: u64 = 4;
-
-/// The format before, which has no reporters. It is read, and becomes the current one.
-const FORMAT_WITHOUT_REPORTERS: u64 = 3;
-
-/// The formats before that, which have no graphs, or graphs without a structure. They become the current one, too.
-const FORMATS_WITHOUT_STRUCTURES: [u64; 2] = [1, 2];
+const CURRENT_FORMAT: u64 = 5;
 
 /// Memory for pages of the file.
 const CACHE_BYTES: usize = 16 << 20;
 
 /// The file of measurements.
-pub(super) struct StoreFile {
+pub(in crate::store) struct StoreFile {
     path: PathBuf,
     /// `None` after it failed or was closed.
     database: RwLock<Option<Opened>>,
@@ -147,27 +125,78 @@ impl StoreFile {
     pub(super) fn totals(&self) -> Result<Totals, StoreError> {
         self.with(|database| {
             let read = database.begin_read()?;
-            let bytes = read
-                .open_table(FACTS)?
-                .get(BYTES)?
-                .map_or(0, |bytes| bytes.value());
+            let bytes = read.open_table(FACTS)?.get(BYTES)?;
             Ok(Totals {
                 measurements: read.open_table(MEASUREMENTS)?.len()?,
-                bytes,
+                bytes: bytes.map_or(0, |bytes| bytes.value()),
             })
         })
     }
 
-    /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
-    pub(super) fn page(
+    /// Draws the keys of at most `count` measurements of a graph: the first of every configuration, then the second of every
+    /// configuration that has one, and so on. Configurations come in the order of their digests, which is a fixed draw, so that no
+    /// configuration takes the place of another, however often it was measured.
+    pub(in crate::store) fn draw(
         &self,
-        chosen: &ChosenKeys,
+        subject: &Subject,
+        whose: &Whose,
+        count: usize,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.with(|database| {
+            let read = database.begin_read()?;
+            let prefix = subject.prefix();
+            let mut drawn = Vec::new();
+            if let Some(first) = whose.first() {
+                let keys = read.open_table(REPORTERS_KEYS)?;
+                let own = draw(&keys, &subject.reporter_prefix(first), count)?;
+                let own = own.iter().map(|key| key_of_reporter_key(prefix.len(), key));
+                drawn.extend(own);
+            }
+            if !matches!(whose, Whose::Only(_)) && drawn.len() < count {
+                let all = draw(&read.open_table(MEASUREMENTS)?, &prefix, count)?;
+                let first: HashSet<Vec<u8>> = drawn.iter().cloned().collect();
+                drawn.extend(all.into_iter().filter(|key| !first.contains(key)));
+                drawn.truncate(count);
+            }
+            Ok(drawn)
+        })
+    }
+
+    /// Reads the measurements of the first of some keys, as many as fit a page. Returns also the number of keys that were read;
+    /// those of measurements that were deleted meanwhile are left out.
+    pub(in crate::store) fn read(
+        &self,
+        keys: &[Vec<u8>],
+    ) -> Result<(Vec<Measurement>, usize), StoreError> {
+        self.with(|database| {
+            let table = database.begin_read()?.open_table(MEASUREMENTS)?;
+            let mut measurements = Vec::new();
+            let mut bytes = 0;
+            for (place, key) in keys.iter().enumerate() {
+                if bytes >= MAX_PAGE_BYTES {
+                    return Ok((measurements, place));
+                }
+                if let Some(record) = table.get(key.as_slice())? {
+                    let read = Measurement::read(key, record.value()).ok_or_else(unreadable)?;
+                    bytes += key.len() + record.value().len();
+                    measurements.push(read.1);
+                }
+            }
+            Ok((measurements, keys.len()))
+        })
+    }
+
+    /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
+    pub(in crate::store) fn page(
+        &self,
+        chosen: &Chosen,
         after: Option<&[u8]>,
         count: usize,
     ) -> Result<Page, StoreError> {
         self.with(|database| {
             let table = database.begin_read()?.open_table(MEASUREMENTS)?;
-            let prefix = chosen.prefix.as_slice();
+            let prefix = chosen.prefix();
+            let prefix = prefix.as_slice();
             // A key before the chosen ones is no place among them, so the page begins with the
             // first.
             let after = after.filter(|after| *after >= prefix);
@@ -191,7 +220,7 @@ impl StoreFile {
                     return Ok(page);
                 }
                 last = Some(key.to_vec());
-                if chosen.has_tag_of(key) {
+                if chosen.has_reporter_of(key) {
                     let measurement = Measurement::read(key, record).ok_or_else(unreadable)?;
                     page.measurements.push(measurement);
                     bytes += key.len() + record.len();
@@ -200,11 +229,12 @@ impl StoreFile {
             Ok(page)
         })
     }
-}
 
-impl StoreFile {
     /// Returns the graph of a subject, if it is kept.
-    pub(super) fn graph(&self, subject: &Subject) -> Result<Option<KeptGraph>, StoreError> {
+    pub(in crate::store) fn graph(
+        &self,
+        subject: &Subject,
+    ) -> Result<Option<KeptGraph>, StoreError> {
         self.with(|database| {
             let key = subject.prefix();
             let read = database.begin_read()?;
@@ -220,7 +250,7 @@ impl StoreFile {
     }
 
     /// Returns whether the graph of a subject is kept.
-    pub(super) fn has_graph(&self, subject: &Subject) -> Result<bool, StoreError> {
+    pub(in crate::store) fn has_graph(&self, subject: &Subject) -> Result<bool, StoreError> {
         self.with(|database| {
             let subjects = database.begin_read()?.open_table(SUBJECTS)?;
             Ok(subjects.get(subject.prefix().as_slice())?.is_some())
@@ -228,7 +258,7 @@ impl StoreFile {
     }
 
     /// Returns at most `count` subjects whose graphs are kept and their tasks, from the first one after `after`.
-    pub(super) fn subjects(
+    pub(in crate::store) fn subjects(
         &self,
         after: Option<&Subject>,
         count: usize,
@@ -250,7 +280,7 @@ impl StoreFile {
 
     /// Returns at most `count` other subjects on the target of one whose graphs have this structure: those with the lowest
     /// hashes.
-    pub(super) fn alike(
+    pub(in crate::store) fn alike(
         &self,
         subject: &Subject,
         structure: Digest,
@@ -287,15 +317,44 @@ fn kept_subject(key: &[u8], kind: &[u8]) -> Result<(Subject, Task), redb::Error>
     Ok((subject, kind.task))
 }
 
-/// Returns the bytes of all keys, records and graphs, in a transaction that may change them.
-pub(super) fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {
-    let facts = write.open_table(FACTS)?;
-    let bytes = facts.get(BYTES)?;
-    Ok(bytes.map_or(0, |bytes| bytes.value()))
-}
-
-pub(super) fn unreadable() -> redb::Error {
-    redb::Error::Corrupted("a record is unreadable".to_owned())
+/// Draws keys with a prefix, which the digest of a configuration follows, turn by turn.
+fn draw<V: redb::Value + 'static>(
+    table: &ReadOnlyTable<&'static [u8], V>,
+    prefix: &[u8],
+    count: usize,
+) -> Result<Vec<Vec<u8>>, redb::Error> {
+    let next = |start: Bound<&[u8]>, prefix: &[u8]| {
+        let mut range = table.range::<&[u8]>((start, Bound::Unbounded))?;
+        let key = range
+            .next()
+            .transpose()?
+            .map(|(key, _)| key.value().to_vec());
+        Ok::<_, redb::Error>(key.filter(|key| key.starts_with(prefix)))
+    };
+    let of_config = prefix.len() + DIGEST_BYTES;
+    let mut drawn: Vec<Vec<u8>> = Vec::new();
+    let mut start = Some(prefix.to_vec());
+    // Configurations are looked up one by one, so that the measurements between them are not read.
+    while let Some(from) = start.filter(|_| drawn.len() < count) {
+        let Some(key) = next(Bound::Included(&from), prefix)? else {
+            break;
+        };
+        start = key.get(..of_config).and_then(end_of_prefix);
+        drawn.push(key);
+    }
+    let mut turn = 0..drawn.len();
+    while !turn.is_empty() {
+        let begin = drawn.len();
+        for place in turn {
+            if drawn.len() == count {
+                return Ok(drawn);
+            }
+            let key = &drawn[place];
+            drawn.extend(next(Bound::Excluded(key), &key[..of_config])?);
+        }
+        turn = begin..drawn.len();
+    }
+    Ok(drawn)
 }
 
 fn failed(reason: &dyn ToString) -> StoreError {
@@ -352,8 +411,6 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 fn check_format(database: &Database) -> Result<(), Unusable> {
     match format(database)? {
         Some(CURRENT_FORMAT) => Ok(()),
-        Some(FORMAT_WITHOUT_REPORTERS) => Ok(begin_reporters(database)?),
-        Some(older) if FORMATS_WITHOUT_STRUCTURES.contains(&older) => Ok(begin_graphs(database)?),
         Some(found) => Err(Unusable::OtherFormat {
             found,
             known: CURRENT_FORMAT,
@@ -378,43 +435,9 @@ fn format(database: &Database) -> Result<Option<u64>, Unusable> {
     }
 }
 
-/// Measurements that are kept already have no reporter.
-fn begin_reporters(database: &Database) -> Result<(), redb::Error> {
-    let write = database.begin_write()?;
-    write.open_table(REPORTERS)?;
-    write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
-    Ok(write.commit()?)
-}
-
-/// Removes graphs without a structure. A graph is kept again with the next measurement of it that is reported.
-fn begin_graphs(database: &Database) -> Result<(), redb::Error> {
-    let write = database.begin_write()?;
-    write.delete_table(GRAPHS)?;
-    write.delete_table(SUBJECTS)?;
-    // The measurements alone are left, so their bytes are the new sum.
-    let mut bytes = 0;
-    for entry in write.open_table(MEASUREMENTS)?.iter()? {
-        let (key, record) = entry?;
-        bytes += (key.value().len() + record.value().len()) as u64;
-    }
-    create_tables(&write, bytes)?;
-    Ok(write.commit()?)
-}
-
 fn begin(database: &Database) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
-    create_tables(&write, 0)?;
+    drop(Tables::open(&write)?);
+    write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
     Ok(write.commit()?)
-}
-
-fn create_tables(write: &WriteTransaction, bytes: u64) -> Result<(), redb::Error> {
-    write.open_table(MEASUREMENTS)?;
-    write.open_table(GRAPHS)?;
-    write.open_table(SUBJECTS)?;
-    write.open_table(STRUCTURES)?;
-    write.open_table(REPORTERS)?;
-    let mut facts = write.open_table(FACTS)?;
-    facts.insert(FORMAT, CURRENT_FORMAT)?;
-    facts.insert(BYTES, bytes)?;
-    Ok(())
 }

@@ -1,26 +1,23 @@
 use std::sync::Arc;
 
-use redb::{Database, ReadableTable as _, Table};
+use redb::{Database, ReadableTable as _};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
-    chosen::ChosenKeys,
-    deletion::delete_some,
-    file::{BYTES, FACTS, MEASUREMENTS, StoreFile, held},
-    graph_tables::GraphTables,
-    report::{Record, Records, bytes_of, counts, new_records, records},
-    reporter_table::ReporterTable,
-    room::Room,
+use super::{deletion::delete_some, store_file::StoreFile, tables::Tables};
+use crate::{
+    metrics::{StoreSeries, set},
+    store::{
+        Chosen, KeptGraph, Reported, Reporter, StoreError, Subject,
+        report::{Record, Room, bytes_of, counts, new_records},
+    },
 };
-use crate::metrics::{StoreSeries, set};
 
 /// Something to write.
 pub(super) enum Command {
     /// Adds measurements.
-    Report(Report),
+    Report(Report, Answer<Reported>),
     /// Deletes the chosen measurements, and answers how many that were.
-    Delete(ChosenKeys, Answer<u64>),
+    Delete(Chosen, Answer<u64>),
     /// Opens the file again after a failure, at least to be read.
     Reopen(Answer<()>),
     /// Closes the file.
@@ -30,18 +27,10 @@ pub(super) enum Command {
 /// Measurements to add.
 pub(super) struct Report {
     pub(super) subject: Subject,
-    pub(super) measurements: Vec<Measurement>,
+    pub(super) reporter: Reporter,
+    pub(super) records: Vec<Record>,
     /// The graph that they are of, if it may not be kept yet.
     pub(super) graph: Option<KeptGraph>,
-    pub(super) answer: Answer<Reported>,
-}
-
-/// What a report adds.
-struct Added {
-    /// Who reports, if it is known.
-    reporter: Option<Reporter>,
-    measurements: Vec<Record>,
-    graph: Option<(Subject, KeptGraph)>,
 }
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -64,10 +53,10 @@ impl Writer {
         let mut next = None;
         while let Some(command) = next.take().or_else(|| self.commands.blocking_recv()) {
             match command {
-                Command::Report(first) => {
+                Command::Report(first, answer) => {
                     // Reports that came while the last commit waited for the disk share the next
                     // one.
-                    let mut group = vec![first];
+                    let mut group = vec![(first, answer)];
                     next = self.collect(&mut group);
                     self.report(group);
                 }
@@ -90,10 +79,10 @@ impl Writer {
     }
 
     /// Adds the reports that wait to a group. Returns the command after them, if one waits.
-    fn collect(&mut self, group: &mut Vec<Report>) -> Option<Command> {
+    fn collect(&mut self, group: &mut Vec<(Report, Answer<Reported>)>) -> Option<Command> {
         while group.len() < MAX_GROUP {
             match self.commands.try_recv() {
-                Ok(Command::Report(report)) => group.push(report),
+                Ok(Command::Report(report, answer)) => group.push((report, answer)),
                 Ok(other) => return Some(other),
                 Err(_) => return None,
             }
@@ -109,12 +98,12 @@ impl Writer {
         }
     }
 
-    fn report(&self, group: Vec<Report>) {
-        let (added, answers): (Vec<_>, Vec<_>) = group.into_iter().map(Report::added).unzip();
-        let results = self.write(|database| add(database, &added, self.limit));
+    fn report(&self, group: Vec<(Report, Answer<Reported>)>) {
+        let (reports, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let results = self.write(|database| add(database, &reports, self.limit));
         self.sample();
         // A commit that fails has added nothing, so all of its reports fail.
-        let results = results.unwrap_or_else(|error| vec![Err(error); added.len()]);
+        let results = results.unwrap_or_else(|error| vec![Err(error); reports.len()]);
         for (answer, result) in answers.into_iter().zip(results) {
             if let Ok(Reported { accepted, known }) = &result {
                 self.series.accepted.increment(*accepted);
@@ -124,7 +113,7 @@ impl Writer {
         }
     }
 
-    fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
+    fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
         // In several commits, so that one neither holds the writer for long nor needs much memory.
         let mut deleted = 0;
         let mut after = None;
@@ -162,131 +151,72 @@ impl Writer {
     }
 }
 
-impl Report {
-    fn added(self) -> (Added, Answer<Reported>) {
-        let Self {
-            subject,
-            measurements,
-            graph,
-            answer,
-        } = self;
-        // One call sends a report, so all of its measurements have one reporter.
-        let first = measurements.first();
-        let added = Added {
-            reporter: first.and_then(|first| first.reporter.clone()),
-            measurements: records(&subject, &measurements),
-            graph: graph.map(|graph| (subject, graph)),
-        };
-        (added, answer)
-    }
-}
-
-/// The tables that a report writes.
-struct Tables<'a> {
-    measurements: Table<'a, &'static [u8], &'static [u8]>,
-    graphs: GraphTables<'a>,
-    reporters: ReporterTable<'a>,
-}
-
 /// Adds the records of reports, each as a whole or not at all, in one commit.
 fn add(
     database: &Database,
-    reports: &[Added],
+    reports: &[Report],
     limit: u64,
 ) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
     let write = database.begin_write()?;
-    let mut held = held(&write)?;
-    let mut tables = Tables {
-        measurements: write.open_table(MEASUREMENTS)?,
-        graphs: GraphTables::open(&write)?,
-        reporters: ReporterTable::open(&write)?,
-    };
-    let mut results = Vec::with_capacity(reports.len());
-    for report in reports {
-        results.push(tables.add(report, &mut held, limit)?);
-    }
+    let mut tables = Tables::open(&write)?;
+    let added = reports
+        .iter()
+        .map(|report| report.add_to(&mut tables, limit));
+    let added = added.collect::<Result<_, _>>()?;
+    // A transaction commits only once its tables are closed.
     drop(tables);
-    write.open_table(FACTS)?.insert(BYTES, held)?;
     write.commit()?;
-    Ok(results)
+    Ok(added)
 }
 
-impl Tables<'_> {
-    /// Adds a report unless it is refused. `held` counts the bytes of the file.
-    fn add(
-        &mut self,
-        report: &Added,
-        held: &mut u64,
+impl Report {
+    /// Adds it unless it is refused.
+    fn add_to(
+        &self,
+        tables: &mut Tables<'_>,
         limit: u64,
     ) -> Result<Result<Reported, StoreError>, redb::Error> {
+        let Self {
+            subject, reporter, ..
+        } = self;
         let is_kept_as = |key: &[u8], record: &[u8]| {
-            let kept = self.measurements.get(key)?;
+            let kept = tables.measurements.get(key)?;
             Ok::<_, redb::Error>(kept.map(|kept| kept.value() == record))
         };
-        let records = match new_records(&report.measurements, is_kept_as)? {
+        let records = match new_records(&self.records, is_kept_as)? {
             Ok(records) => records,
             Err(refused) => return Ok(Err(refused)),
         };
-        let counts = counts(&report.measurements, &records);
-        let graph = self.missing_graph(report)?;
-        let of_graph = graph.map_or(0, |(subject, graph)| graph.bytes_for(subject));
+        let counts = counts(&self.records, &records);
+        let graph = match &self.graph {
+            Some(graph) if !tables.has_graph(subject)? => Some(graph),
+            _ => None,
+        };
+        let of_graph = graph.map_or(0, |graph| graph.bytes_for(subject));
         let needed = of_graph + bytes_of(&records);
-        let reporter = report.reporter.as_ref();
         // Earlier reports of the same commit count, too, although it is not on disk yet.
-        let room = self.room(limit, *held, reporter)?;
+        let room = Room {
+            limit,
+            held: tables.held()?,
+            reporter,
+            of_reporter: tables.held_by(reporter)?,
+        };
         match room.check(needed) {
             Err(refused) if !records.is_empty() => return Ok(Err(refused)),
             // A report without new measurements is not refused for its graph.
             Err(_) => return Ok(Ok(counts)),
             Ok(()) => {}
         }
-        self.insert(&records, graph)?;
-        if needed > 0 {
-            self.reporters.add(reporter, needed)?;
-        }
-        *held += needed;
-        Ok(Ok(counts))
-    }
-
-    fn insert(
-        &mut self,
-        records: &Records<'_>,
-        graph: Option<(&Subject, &KeptGraph)>,
-    ) -> Result<(), redb::Error> {
+        let subject_bytes = subject.prefix().len();
         for (key, record) in records {
-            self.measurements.insert(*key, *record)?;
+            tables.insert(subject_bytes, key, record)?;
         }
-        match graph {
-            Some((subject, graph)) => self.graphs.insert(subject, graph),
-            None => Ok(()),
+        if let Some(graph) = graph {
+            tables.insert_graph(subject, graph)?;
         }
-    }
-
-    /// Returns the graph of a report if it is not kept yet.
-    fn missing_graph<'a>(
-        &self,
-        report: &'a Added,
-    ) -> Result<Option<(&'a Subject, &'a KeptGraph)>, redb::Error> {
-        match &report.graph {
-            Some((subject, graph)) if !self.graphs.has(subject)? => Ok(Some((subject, graph))),
-            _ => Ok(None),
+        if needed > 0 {
+            tables.count(reporter, |held| held + needed)?;
         }
-    }
-
-    fn room<'a>(
-        &self,
-        limit: u64,
-        held: u64,
-        reporter: Option<&'a Reporter>,
-    ) -> Result<Room<'a>, redb::Error> {
-        let reporter = match reporter {
-            Some(reporter) => Some((reporter, self.reporters.bytes(reporter)?)),
-            None => None,
-        };
-        Ok(Room {
-            limit,
-            held,
-            reporter,
-        })
+        Ok(Ok(counts))
     }
 }

@@ -1,12 +1,22 @@
+//! Measurements in a file of this server, which one thread writes.
+
+mod deletion;
+mod store_file;
+pub(super) mod tables;
+mod view;
+mod writer;
+
 use std::{path::Path, sync::Arc, thread};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    KeptGraph, Measurement, OpenStoreError, Reported, StoreError, Subject, Unusable,
-    chosen::ChosenKeys,
-    file::StoreFile,
+use self::{
+    store_file::StoreFile,
     writer::{Command, Report, Writer},
+};
+use super::{
+    Chosen, KeptGraph, Measurement, OpenStoreError, Reported, StoreError, Subject, Unusable,
+    report::records,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -14,6 +24,13 @@ use crate::metrics::{StoreSeries, set};
 pub(super) struct Embedded {
     file: Arc<StoreFile>,
     commands: mpsc::Sender<Command>,
+}
+
+/// Maximum number of measurements that are looked at for a page or a deletion, of which those of one reporter may be few.
+const MAX_SCANNED: usize = 100_000;
+
+fn unreadable() -> redb::Error {
+    redb::Error::Corrupted("a record is unreadable".to_owned())
 }
 
 /// Maximum number of commands that wait for the writer. Further calls wait for a place.
@@ -53,21 +70,23 @@ impl Embedded {
         })
     }
 
+    /// Adds measurements of one reporter, all or none, and the graph that they are of.
     pub(super) async fn report(
         &self,
         subject: Subject,
-        measurements: Vec<Measurement>,
+        measurements: &[Measurement],
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
-        self.ask(|answer| {
-            Command::Report(Report {
-                subject,
-                measurements,
-                graph,
-                answer,
-            })
-        })
-        .await
+        let Some(first) = measurements.first() else {
+            return Ok(Reported::default());
+        };
+        let report = Report {
+            reporter: first.reporter.clone(),
+            records: records(&subject, measurements),
+            subject,
+            graph,
+        };
+        self.ask(|answer| Command::Report(report, answer)).await
     }
 
     /// Reads the file on a thread that may wait for the disk. After a failure to write, such as a full disk, the file is
@@ -95,7 +114,7 @@ impl Embedded {
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
-    pub(super) async fn delete(&self, chosen: ChosenKeys) -> Result<u64, StoreError> {
+    pub(super) async fn delete(&self, chosen: Chosen) -> Result<u64, StoreError> {
         self.ask(|answer| Command::Delete(chosen, answer)).await
     }
 

@@ -1,0 +1,166 @@
+//! The tables of the file, and what adding to and removing from them takes.
+
+use redb::{ReadableTable as _, Table, TableDefinition, WriteTransaction};
+
+use super::unreadable;
+use crate::store::{
+    KeptGraph, Measurement, Reporter, Subject,
+    graph::{Kind, bytes_of_graph},
+    key::reporter_key,
+    report::bytes_of_record,
+};
+
+type Bytes = &'static [u8];
+
+/// The records by key.
+pub(in crate::store) const MEASUREMENTS: TableDefinition<'_, Bytes, Bytes> =
+    TableDefinition::new("measurements");
+
+/// The same keys, in each of which the reporter comes before the configuration.
+pub(super) const REPORTERS_KEYS: TableDefinition<'_, Bytes, ()> =
+    TableDefinition::new("reporters_keys");
+
+/// The compressed messages of graphs by subject.
+pub(super) const GRAPHS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("graphs");
+
+/// The [`Kind`] of each of these graphs by subject. A list of subjects reads none of the large messages.
+pub(super) const SUBJECTS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("subjects");
+
+/// The same subjects by target, structure and graph hash.
+pub(super) const STRUCTURES: TableDefinition<'_, Bytes, ()> = TableDefinition::new("structures");
+
+/// The bytes that the measurements and graphs of each reporter take, by name.
+const REPORTERS: TableDefinition<'_, Bytes, u64> = TableDefinition::new("reporters");
+
+/// Numbers about the file.
+pub(in crate::store) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
+
+/// Name of the number of bytes of all keys, records and graphs in [`FACTS`].
+pub(super) const BYTES: &str = "bytes";
+
+/// Bytes that something took which was removed, and who reported or brought it.
+pub(super) struct Freed {
+    pub(super) reporter: Reporter,
+    pub(super) bytes: u64,
+}
+
+/// The tables, while they are written.
+pub(super) struct Tables<'a> {
+    pub(super) measurements: Table<'a, Bytes, Bytes>,
+    reporters_keys: Table<'a, Bytes, ()>,
+    messages: Table<'a, Bytes, Bytes>,
+    kinds: Table<'a, Bytes, Bytes>,
+    structures: Table<'a, Bytes, ()>,
+    reporters: Table<'a, Bytes, u64>,
+    facts: Table<'a, &'static str, u64>,
+}
+
+impl<'a> Tables<'a> {
+    /// Opens the tables, and creates them if they are missing.
+    pub(super) fn open(write: &'a WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            measurements: write.open_table(MEASUREMENTS)?,
+            reporters_keys: write.open_table(REPORTERS_KEYS)?,
+            messages: write.open_table(GRAPHS)?,
+            kinds: write.open_table(SUBJECTS)?,
+            structures: write.open_table(STRUCTURES)?,
+            reporters: write.open_table(REPORTERS)?,
+            facts: write.open_table(FACTS)?,
+        })
+    }
+
+    /// Bytes of all keys, records and graphs.
+    pub(super) fn held(&self) -> Result<u64, redb::Error> {
+        Ok(self.facts.get(BYTES)?.map_or(0, |bytes| bytes.value()))
+    }
+
+    /// Bytes of a reporter.
+    pub(super) fn held_by(&self, reporter: &Reporter) -> Result<u64, redb::Error> {
+        let bytes = self.reporters.get(reporter.name().as_bytes())?;
+        Ok(bytes.map_or(0, |bytes| bytes.value()))
+    }
+
+    /// Changes the number of bytes of all and that of a reporter. A reporter without bytes has no row.
+    pub(super) fn count(
+        &mut self,
+        reporter: &Reporter,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<(), redb::Error> {
+        let held = change(self.held()?);
+        self.facts.insert(BYTES, held)?;
+        let name = reporter.name().as_bytes();
+        match change(self.held_by(reporter)?) {
+            0 => drop(self.reporters.remove(name)?),
+            bytes => drop(self.reporters.insert(name, bytes)?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        subject_bytes: usize,
+        key: &[u8],
+        record: &[u8],
+    ) -> Result<(), redb::Error> {
+        self.measurements.insert(key, record)?;
+        let by_reporter = reporter_key(subject_bytes, key);
+        self.reporters_keys.insert(&by_reporter[..], ())?;
+        Ok(())
+    }
+
+    /// Removes a record.
+    pub(super) fn remove(&mut self, subject: &Subject, key: &[u8]) -> Result<Freed, redb::Error> {
+        let by_reporter = reporter_key(subject.prefix().len(), key);
+        self.reporters_keys.remove(&by_reporter[..])?;
+        let record = self.measurements.remove(key)?.ok_or_else(unreadable)?;
+        Ok(Freed {
+            reporter: Measurement::reporter_of(record.value()).ok_or_else(unreadable)?,
+            bytes: bytes_of_record(key, record.value()),
+        })
+    }
+
+    /// Returns whether the graph of a subject is kept.
+    pub(super) fn has_graph(&self, subject: &Subject) -> Result<bool, redb::Error> {
+        Ok(self.kinds.get(subject.prefix().as_slice())?.is_some())
+    }
+
+    pub(super) fn insert_graph(
+        &mut self,
+        subject: &Subject,
+        graph: &KeptGraph,
+    ) -> Result<(), redb::Error> {
+        let key = subject.prefix();
+        let structure = subject.structure_key(graph.structure);
+        self.messages.insert(&key[..], &graph.message[..])?;
+        self.kinds.insert(&key[..], &graph.kind().record()[..])?;
+        self.structures.insert(&structure[..], ())?;
+        Ok(())
+    }
+
+    /// Removes the graph of a subject, if it is kept.
+    pub(super) fn remove_graph(&mut self, subject: &Subject) -> Result<Option<Freed>, redb::Error> {
+        let key = subject.prefix();
+        let kind = match self.kinds.remove(&key[..])? {
+            None => return Ok(None),
+            Some(record) => Kind::of_record(record.value()).ok_or_else(unreadable)?,
+        };
+        // The key in the table of structures begins with the structure, which only the kind knows.
+        let structure = subject.structure_key(kind.structure);
+        self.structures.remove(&structure[..])?;
+        let message = self.messages.remove(&key[..])?;
+        let length = message.map_or(0, |message| message.value().len());
+        Ok(Some(Freed {
+            bytes: bytes_of_graph(subject, &kind, length),
+            reporter: kind.reporter,
+        }))
+    }
+
+    /// Whether a subject has measurements.
+    pub(super) fn has_measurements(&self, subject: &Subject) -> Result<bool, redb::Error> {
+        let prefix = subject.prefix();
+        match self.measurements.range(prefix.as_slice()..)?.next() {
+            Some(entry) => Ok(entry?.0.value().starts_with(&prefix)),
+            None => Ok(false),
+        }
+    }
+}
