@@ -193,25 +193,28 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
 }
 
 #[tokio::test]
-async fn what_was_measured_says_how_much_more_to_measure() {
+async fn five_measurements_say_how_far_a_ranking_can_be_trusted_and_three_do_not() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    for graph in measured_graphs()
-        .iter()
-        .filter(|graph| graph.graph.task() == Task::Tile)
-    {
+    for graph in &measured_graphs() {
         let handle = GraphHandle::of(graph);
-        let request = RankRequest::new(&handle, configurations(graph))
-            .adapt(Some(adapt(graph, &some(graph))));
-        let ranking = client.rank(&request).await.unwrap();
-        let (adaptation, confidence) = (ranking.adaptation.unwrap(), ranking.confidence.unwrap());
-        assert!(adaptation.learned_configs >= 5);
-        let expected = match adaptation.leave_one_out_tau {
-            0.85.. => 2,
-            0.5.. => 5,
-            0.2.. => 6,
-            _ => 11,
+        let after = async |measured: &[usize]| {
+            let request = RankRequest::new(&handle, configurations(graph))
+                .adapt(Some(adapt(graph, measured)));
+            client.rank(&request).await.unwrap()
         };
-        assert_eq!(confidence.measure_first, expected, "{}", graph.name);
+        let some = some(graph);
+        let ranking = after(&some).await;
+        assert!(ranking.adaptation.unwrap().learned_configs >= 5);
+        let confidence = ranking.confidence.unwrap();
+        let tau = confidence.expected_tau.unwrap();
+        let [low, high] = [confidence.expected_tau_low, confidence.expected_tau_high];
+        assert!(low.unwrap() < tau && tau < high.unwrap(), "{confidence:?}");
+        let mut warnings = ranking.warnings.iter();
+        let warns = warnings.any(|warning| warning.reason == "RANKING_UNSURE");
+        assert_eq!(warns, tau < 0.3, "{}: {confidence:?}", graph.name);
+        let few = after(&some[..3]).await.confidence;
+        let tau = few.and_then(|confidence| confidence.expected_tau);
+        assert_eq!(tau, None, "{}", graph.name);
     }
 }

@@ -79,9 +79,7 @@ def test_combinations_of_layouts_are_suggested(server, layout_graph, tile_graph)
 
 def test_a_ranking_says_how_far_it_can_be_trusted(server, tile_graph):
     with Client(server) as client:
-        confidence = client.rank(tile_graph.graph, TILES).confidence
+        unknown = client.rank(tile_graph.graph, TILES).confidence
         measured = client.rank(tile_graph.graph, TILES, adapt=ADAPT)
-    assert confidence.expected_tau_low < confidence.expected_tau < confidence.expected_tau_high
-    assert confidence.expected_tau <= 0.2  # the tiles are not IREE's
-    assert confidence.measure_first >= 2
+    assert unknown is None or unknown.expected_tau is None, "the tiles are not IREE's"
     assert measured.adaptation.learned_configs == 4 and measured.adaptation.pool is None

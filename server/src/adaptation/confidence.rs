@@ -1,198 +1,154 @@
-use hlorank_graph::Task;
+//! How well a ranking by what was learned is expected to agree with run times.
+//!
+//! What the measurements leave open of two configurations gives the probability that their predicted order is right, and so the tau
+//! that they expect of a list. They expect too much, the more the fewer they are and the less random: suggested configurations are
+//! faster than most, so that they say less of the others. A line corrects that. Its numbers, and those of the deviation, are least
+//! squares over simulated searches and random draws in 14 kinds of lists (`models/research/results/trust.txt`).
 
-use super::{Basis, kendall::variance_by_chance};
-use crate::model::{ExpectedTau, TargetMatch};
+use super::{Basis, linear_algebra::scalar, normal::Normal};
+use crate::model::ExpectedTau;
 
-/// How far a ranking can be trusted.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Confidence {
-    /// Kendall's tau of the ranking and the run times, as expected; `None` if nothing tells it.
-    pub(crate) expected: Option<ExpectedTau>,
-    /// How many of the first configurations to measure.
-    pub(crate) measure_first: u32,
+/// What is predicted of some configurations of a list, without those that were measured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PredictedList(Vec<Normal>);
+
+/// Number of measurements below which nothing is expected.
+const ENOUGH: usize = 5;
+
+/// Number of configurations that are kept, of the first batches, and of those that are compared with each other.
+const KEPT: usize = 1_024;
+const COMPARED: usize = 64;
+
+/// The expected tau of no information.
+const LEAST: f64 = 0.11;
+
+/// How much it rises with the tau that the measurements expect, after 20 of them.
+const BY_OWN: f64 = 0.568;
+
+/// How much more it rises after e times as many.
+const BY_COUNT: f64 = 0.028;
+
+/// By how much it is higher if predictions rest on scores, too.
+const WITH_SCORES: f64 = 0.108;
+
+/// How much it falls with how much less than half of the list is predicted to be faster than the mean of what was measured.
+const BY_SPEED: f64 = -0.207;
+
+/// The variance around it: of every list, and what is divided by the number of measurements and by that of the other configurations.
+const VARIANCE: [f64; 3] = [0.0167, 0.25, 0.054];
+
+impl PredictedList {
+    pub(crate) fn of(predicted: Vec<Normal>) -> Self {
+        Self(predicted)
+    }
+
+    /// Adds what is predicted of a further batch.
+    pub(crate) fn add(&mut self, next: Self) {
+        self.0.extend(next.0);
+        self.0.truncate(KEPT);
+    }
+
+    /// Kendall's tau of predicted and true times over the configurations that were not measured, given the number of these; `None`
+    /// if too few were measured or are left.
+    pub(crate) fn expected_tau(&self, basis: &Basis, left: usize) -> Option<ExpectedTau> {
+        let step = self.0.len().div_ceil(COMPARED).max(1);
+        let some: Vec<Normal> = self.0.iter().step_by(step).copied().collect();
+        if basis.learned < ENOUGH || some.len() < 2 {
+            return None;
+        }
+        let own = own_tau(&some);
+        let faster = some.iter().filter(|each| each.mean < basis.mean_time);
+        let share = scalar(faster.count()) / scalar(some.len());
+        let measured = scalar(basis.learned);
+        let tau = LEAST
+            + (BY_OWN + BY_COUNT * libm::log(measured / 20.0)) * own
+            + WITH_SCORES * f64::from(u8::from(basis.uses_scores))
+            + BY_SPEED * (0.5 - share).max(0.0);
+        let [every, by_measured, by_left] = VARIANCE;
+        let variance = every + by_measured / measured + by_left / scalar(left.max(1));
+        Some(ExpectedTau {
+            tau: tau.clamp(-1.0, 1.0),
+            deviation: variance.sqrt(),
+        })
+    }
 }
 
-/// What tells how far a ranking can be trusted.
-pub(crate) struct Signs {
-    pub(crate) task: Task,
-    /// What is expected of a list like this one, if the artifact of the model says it.
-    pub(crate) calibrated: Option<ExpectedTau>,
-    /// How well the model suits the target of the call.
-    pub(crate) suits: TargetMatch,
-    /// What was learned from measurements.
-    pub(crate) basis: Option<Basis>,
-}
-
-/// Number of measurements from which on the leave-one-out tau tells more than what models think.
-const LEFT_OUT: usize = 5;
-
-/// How many tiles were measured in the order of the model until the fastest was within 2 % of the fastest of its list, for nine
-/// of ten held-out kernels of which this tau was expected at least: 86, 140, 113 and 714 kernels, with 16 to 18 tiles each, of
-/// IREE's and of other compilers.
-const BY_EXPECTED: [(f64, u32); 4] = [(0.7, 3), (0.6, 5), (0.5, 9), (-1.0, 16)];
-
-/// The same for 259 held-out kernels after 5 measurements, by the leave-one-out tau.
-const BY_LEFT_OUT: [(f64, u32); 4] = [(0.85, 2), (0.5, 5), (0.2, 6), (-1.0, 11)];
-
-/// The same for layouts of 26 held-out graphs, where neither tells much.
-const LAYOUTS: u32 = 12;
-
-/// How much of the expected tau remains on hardware that the model was not trained for.
-const OTHER_HARDWARE: f64 = 0.5;
-
-impl Confidence {
-    /// Judges a ranking by what tells of it.
-    pub(crate) fn of(signs: &Signs) -> Self {
-        let expected = expected(signs);
-        Self {
-            expected,
-            measure_first: measure_first(signs, expected),
+/// The tau that independent distributions expect of the order of their means.
+fn own_tau(all: &[Normal]) -> f64 {
+    let mut sum = 0.0;
+    let mut pairs = 0.0;
+    for (number, one) in all.iter().enumerate() {
+        for other in &all[..number] {
+            let apart = (one.mean - other.mean).abs();
+            pairs += 1.0;
+            // The difference of two normal numbers is normal. Equal means have no order, and no variance to divide by.
+            if apart > 0.0 {
+                sum += libm::erf(apart / (2.0 * (one.variance + other.variance)).sqrt());
+            }
         }
     }
-}
-
-/// Joins what the model's validation data say with what the measurements of the call say, each by its precision.
-fn expected(signs: &Signs) -> Option<ExpectedTau> {
-    let before = signs.calibrated.map(|tau| on_target(tau, signs.suits));
-    let Some(basis) = signs.basis else {
-        return before;
-    };
-    let before = before.unwrap_or(ExpectedTau::UNKNOWN);
-    // Two independent estimates of a number are best combined by a mean that weights each of them
-    // with its precision, the reciprocal of its variance. The precision of the mean is their sum.
-    // The variance of the measured tau is taken to be that of two random orders.
-    let precision = 1.0 / (before.deviation * before.deviation);
-    let measured = 1.0 / variance_by_chance(basis.learned);
-    let sum = precision + measured;
-    Some(ExpectedTau {
-        tau: (precision * before.tau + measured * basis.left_out_tau) / sum,
-        deviation: sum.recip().sqrt(),
-    })
-}
-
-/// What remains of an expectation on the target of a call.
-fn on_target(expected: ExpectedTau, suits: TargetMatch) -> ExpectedTau {
-    match suits {
-        TargetMatch::Same | TargetMatch::Unknown => expected,
-        // Validation lists of the model's own hardware do not tell how uncertain this is.
-        TargetMatch::OtherHardware => ExpectedTau {
-            tau: OTHER_HARDWARE * expected.tau,
-            deviation: expected.deviation.max(ExpectedTau::UNKNOWN.deviation),
-        },
-        TargetMatch::OtherCompiler => ExpectedTau::UNKNOWN,
-    }
-}
-
-fn measure_first(signs: &Signs, expected: Option<ExpectedTau>) -> u32 {
-    if signs.task != Task::Tile {
-        return LAYOUTS;
-    }
-    let learned = signs.basis.filter(|basis| basis.learned >= LEFT_OUT);
-    match (learned, expected) {
-        (Some(basis), _) => reached(&BY_LEFT_OUT, basis.left_out_tau),
-        (None, expected) => reached(&BY_EXPECTED, expected.map_or(-1.0, |expected| expected.tau)),
-    }
-}
-
-/// The number that belongs to the first tau that is reached.
-fn reached(numbers: &[(f64, u32)], tau: f64) -> u32 {
-    numbers
-        .iter()
-        .find(|(least, _)| tau >= *least)
-        .map_or(LAYOUTS, |(_, number)| *number)
+    sum / pairs
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SIGNS: Signs = Signs {
-        task: Task::Tile,
-        calibrated: None,
-        suits: TargetMatch::Unknown,
-        basis: None,
-    };
+    /// A list whose predicted times lie this far apart, with this deviation of each.
+    fn list(apart: f64, deviation: f64) -> PredictedList {
+        let each = |number: u32| Normal {
+            mean: apart * f64::from(number),
+            variance: deviation * deviation,
+        };
+        PredictedList::of((0..50).map(each).collect())
+    }
 
-    const CALIBRATED: ExpectedTau = ExpectedTau {
-        tau: 0.72,
-        deviation: 0.15,
-    };
-
-    fn basis(learned: usize, left_out_tau: f64) -> Basis {
+    fn basis(learned: usize) -> Basis {
         Basis {
             learned,
-            noise: 0.1,
-            left_out_tau,
+            mean_time: f64::INFINITY,
             ..Basis::default()
         }
     }
 
-    #[test]
-    fn without_a_calibration_nothing_is_expected_and_much_is_measured() {
-        let unsure = Confidence {
-            expected: None,
-            measure_first: 16,
-        };
-        assert_eq!(Confidence::of(&SIGNS), unsure);
-        let layouts = Signs {
-            task: Task::Layout,
-            ..SIGNS
-        };
-        assert_eq!(Confidence::of(&layouts).measure_first, 12);
+    fn tau(list: &PredictedList, basis: &Basis) -> f64 {
+        list.expected_tau(basis, 1_000).unwrap().tau
     }
 
     #[test]
-    fn measurements_tell_more_than_models() {
-        let number = |basis| {
-            let basis = Some(basis);
-            Confidence::of(&Signs { basis, ..SIGNS }).measure_first
-        };
-        assert_eq!(
-            [
-                number(basis(5, 0.9)),
-                number(basis(5, 0.6)),
-                number(basis(5, -0.2))
-            ],
-            [2, 5, 11]
-        );
-        assert_eq!(number(basis(4, 0.9)), 16);
+    fn clear_predictions_are_expected_to_be_right_and_vague_ones_are_not() {
+        let [clear, vague] = [list(0.1, 0.1), list(0.001, 0.1)].map(|list| tau(&list, &basis(50)));
+        assert!(clear > 0.6 && vague < 0.3, "{clear} {vague}");
     }
 
     #[test]
-    fn less_is_expected_on_other_targets() {
-        let on = |suits| {
-            let calibrated = Some(CALIBRATED);
-            Confidence::of(&Signs {
-                calibrated,
-                suits,
-                ..SIGNS
-            })
+    fn measurements_of_the_fastest_alone_say_less() {
+        let random = Basis {
+            mean_time: 2.5,
+            ..basis(20)
         };
-        let same = on(TargetMatch::Same);
-        assert_eq!((same.expected, same.measure_first), (Some(CALIBRATED), 3));
-        assert_eq!(on(TargetMatch::Unknown), same);
-        let hardware = on(TargetMatch::OtherHardware).expected.unwrap();
-        assert_eq!((hardware.tau, hardware.deviation), (0.36, 0.3));
-        let compiler = on(TargetMatch::OtherCompiler);
-        assert_eq!(
-            (compiler.expected, compiler.measure_first),
-            (Some(ExpectedTau::UNKNOWN), 16)
-        );
+        let fastest = Basis {
+            mean_time: 0.1,
+            ..basis(20)
+        };
+        let list = list(0.1, 0.1);
+        assert!(tau(&list, &fastest) < tau(&list, &random) - 0.05);
     }
 
     #[test]
-    fn measurements_correct_what_a_model_expects() {
-        let after = |basis| {
-            let expected = Confidence::of(&Signs {
-                calibrated: Some(CALIBRATED),
-                basis: Some(basis),
-                ..SIGNS
-            });
-            expected.expected.unwrap()
+    fn many_measurements_and_configurations_narrow_the_interval() {
+        let width = |learned, left| {
+            let expected = list(0.1, 0.1).expected_tau(&basis(learned), left);
+            expected.unwrap().deviation
         };
-        let [few, many] = [after(basis(5, -0.5)), after(basis(100, -0.5))];
-        assert!(few.tau < CALIBRATED.tau && few.tau > 0.3, "{few:?}");
-        assert!(many.tau < -0.2, "{many:?}");
-        assert!(many.deviation < few.deviation && few.deviation < CALIBRATED.deviation);
+        assert!(width(100, 1_000) < width(5, 1_000) && width(20, 1_000) < width(20, 10));
+    }
+
+    #[test]
+    fn nothing_is_expected_below_five_measurements_or_if_nothing_is_left() {
+        assert_eq!(list(0.1, 0.1).expected_tau(&basis(4), 1_000), None);
+        assert_eq!(PredictedList::default().expected_tau(&basis(5), 0), None);
+        let equal = list(0.0, 0.0);
+        assert!(tau(&equal, &basis(5)).is_finite());
     }
 }

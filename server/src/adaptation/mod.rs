@@ -39,10 +39,11 @@ mod suggest;
 mod trees;
 
 pub(crate) use cache::{AdaptedCache, SourcesCache};
-pub(crate) use confidence::{Confidence, Signs};
+pub(crate) use confidence::PredictedList;
 pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
 pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE, Prediction};
+pub(crate) use normal::Normal;
 pub(crate) use point::Point;
 pub(crate) use pool::{Pool, PoolBasis, PoolRefusal};
 pub(crate) use prior::Prior;

@@ -28,6 +28,8 @@ pub(crate) struct AdaptedModel {
     known: Vec<(Point, f64)>,
     /// How slow times counted; `None` if all counted as they are.
     slow_side: Option<SlowSide>,
+    /// What a run adds to the variance of a configuration's mean ln(seconds).
+    run_variance: f64,
     basis: Basis,
 }
 
@@ -55,6 +57,10 @@ pub(crate) struct Basis {
     pub(crate) left_out_tau: f64,
     /// Kendall's tau of the measured times and the model's scores.
     pub(crate) score_tau: f64,
+    /// Whether predictions rest on scores, too.
+    pub(crate) uses_scores: bool,
+    /// Mean of the measured ln(seconds).
+    pub(crate) mean_time: f64,
 }
 
 /// What is predicted of a configuration.
@@ -92,6 +98,7 @@ impl AdaptedModel {
             return None;
         }
         let fastest = measurements.fastest();
+        let mean_time = mean(&measurements.times);
         let Teaching {
             measurements,
             known,
@@ -106,10 +113,12 @@ impl AdaptedModel {
         let basis = Basis {
             contradicts,
             score_tau,
+            mean_time,
             ..basis_of(&hypotheses, &measurements)
         };
         Some(Self {
             effects: effects(&kernel, &hypotheses),
+            run_variance: hypotheses.iter().map(Hypothesis::run_variance).sum(),
             slow_side,
             known,
             hypotheses,
@@ -201,11 +210,19 @@ impl AdaptedModel {
         let log_seconds = effects.map_or(normal.mean, |effects| effects.of_point(point));
         Prediction {
             log_seconds: self.restored(log_seconds),
-            deviation: normal.variance.sqrt(),
+            deviation: (normal.variance + self.run_variance).sqrt(),
         }
     }
 
-    /// The distribution of a run of a configuration, over all hypotheses.
+    /// The distribution of the mean ln(seconds) of a configuration that was not measured.
+    pub(crate) fn expect(&self, point: &Point) -> Normal {
+        Normal {
+            mean: self.predict_mean(point),
+            ..self.posterior(point)
+        }
+    }
+
+    /// The distribution of the mean ln(seconds) of a configuration, over all hypotheses.
     fn posterior(&self, point: &Point) -> Normal {
         let scaled = self.kernel.scaled(point);
         let under = self.hypotheses.iter();
@@ -254,14 +271,19 @@ impl Hypothesis {
         self.weight * self.fit.variances[group] * self.fit.weights[number]
     }
 
-    /// Mean and widened variance of the ln(seconds) of a run.
+    /// What a run adds to the variance of a mixture.
+    fn run_variance(&self) -> f64 {
+        self.weight * self.fit.noise * self.fit.widening * self.fit.widening
+    }
+
+    /// The mean ln(seconds), and its widened variance.
     fn predict(&self, kernel: &Kernel, point: &Point, scaled: &ScaledPoint) -> Normal {
         let related = self.fit.relate(kernel, scaled);
         let normal = self.fit.predict(kernel, scaled, &related);
         let widening = self.fit.widening;
         Normal {
             mean: normal.mean + self.mean_of(point),
-            variance: (normal.variance + self.fit.noise) * widening * widening,
+            variance: normal.variance * widening * widening,
         }
     }
 }
@@ -399,6 +421,7 @@ fn basis_of(hypotheses: &[Hypothesis], Measurements { times, .. }: &Measurements
         learned: times.len(),
         noise: noises.sum::<f64>().sqrt(),
         left_out_tau,
+        uses_scores: hypotheses.iter().any(|each| each.slope > 0.0),
         ..Basis::default()
     }
 }

@@ -1,10 +1,10 @@
 use super::linear_algebra::{dot, scalar};
 
 /// A normal distribution of ln(seconds).
-#[derive(Clone, Copy)]
-pub(super) struct Normal {
-    pub(super) mean: f64,
-    pub(super) variance: f64,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Normal {
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
 }
 
 impl Normal {

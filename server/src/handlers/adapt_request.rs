@@ -142,14 +142,14 @@ fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), 
 
 /// Writes how far a ranking can be trusted, if something tells that.
 pub(super) fn confidence(assessment: &Assessment) -> Option<v1::Confidence> {
-    let expected = assessment.confidence.expected?;
-    let (low, high) = expected.interval();
-    Some(v1::Confidence {
-        expected_tau: Some(expected.tau),
-        expected_tau_low: Some(low),
-        expected_tau_high: Some(high),
+    let expected = assessment.expected;
+    let (low, high) = expected.map(|expected| expected.interval()).unzip();
+    let is_known = expected.is_some() || assessment.unknown_opcodes > 0;
+    is_known.then(|| v1::Confidence {
+        expected_tau: expected.map(|expected| expected.tau),
+        expected_tau_low: low,
+        expected_tau_high: high,
         unknown_opcodes: count(assessment.unknown_opcodes),
-        measure_first: assessment.confidence.measure_first,
     })
 }
 

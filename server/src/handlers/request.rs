@@ -197,6 +197,7 @@ pub(super) fn wanted_model(
         name: selector.name,
         version,
         target: Target::parse(target),
+        names_target: !target.is_empty(),
     })
 }
 

@@ -4,10 +4,11 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::predict::{ModelScores, Predictor};
 use crate::{
+    adaptation::PredictedList,
     call::CallError,
     compute::Class,
     engine::{BatchPart, Engine, Terms},
-    model::{Model, SeenList},
+    model::Model,
     outcome::Evaluation,
 };
 
@@ -26,8 +27,8 @@ pub(crate) struct ScoredConfigs {
     pub(crate) evaluation: Evaluation,
     /// The deviations of predicted ln(seconds), of which those of the best are set; empty if nothing was learned.
     pub(crate) deviations: Vec<f32>,
-    /// The model's scores, whatever was learned.
-    pub(crate) seen: SeenList,
+    /// What is predicted of some of them; empty if nothing was learned of the graph itself.
+    pub(crate) some: PredictedList,
 }
 
 /// Configurations, and what is predicted of them.
@@ -44,7 +45,7 @@ impl ScoredConfigs {
     pub(crate) fn append(&mut self, next: Self) {
         self.evaluation.append(next.evaluation);
         self.deviations.extend(next.deviations);
-        self.seen.add(next.seen);
+        self.some.add(next.some);
     }
 }
 
@@ -61,9 +62,9 @@ impl Evaluator {
         }
         let evaluation = self.evaluate(part, terms).await?;
         Ok(ScoredConfigs {
-            seen: self.seen(&evaluation.scores),
             evaluation,
             deviations: Vec::new(),
+            some: PredictedList::default(),
         })
     }
 
@@ -78,7 +79,6 @@ impl Evaluator {
         let configurations = self.whole(part, terms.class).await?;
         let part = BatchPart::from(Arc::clone(&configurations));
         let mut evaluation = self.evaluate(part, terms).await?;
-        let seen = self.seen(&evaluation.scores);
         let scores = take(&mut evaluation.scores);
         let pool = self.engine.pool();
         let batch = self.scored(predictor, configurations, scores);
@@ -89,11 +89,12 @@ impl Evaluator {
         } else {
             Vec::new()
         };
+        let some = batch.some(pool, terms.class).await?;
         evaluation.scores = means;
         Ok(ScoredConfigs {
             evaluation,
             deviations,
-            seen,
+            some,
         })
     }
 
@@ -130,10 +131,18 @@ impl Evaluator {
         Ok((evaluation, predicted))
     }
 
-    /// What the model's scores of a list say of it, if the model knows how far its ranking can be trusted.
-    pub(crate) fn seen(&self, scores: &[f32]) -> SeenList {
-        let calibration = self.model.artifact().calibration();
-        calibration.map_or_else(SeenList::default, |_| SeenList::scores(scores))
+    /// What is predicted of some configurations of a batch; nothing if nothing was learned of the graph itself.
+    pub(crate) async fn some_of(
+        &self,
+        predicted: &PredictedBatch,
+        class: Class,
+    ) -> Result<PredictedList, CallError> {
+        let Some(predictor) = &self.predictor else {
+            return Ok(PredictedList::default());
+        };
+        let configurations = Arc::clone(&predicted.configurations);
+        let batch = self.scored(predictor, configurations, predicted.scores.clone());
+        batch.some(self.engine.pool(), class).await
     }
 
     async fn evaluate(&self, part: BatchPart, terms: Terms) -> Result<Evaluation, CallError> {

@@ -12,6 +12,8 @@ use crate::{
     call::MAX_LEARNED,
     graphs::Warning,
     memory::Held,
+    model::ExpectedTau,
+    statistics::mean,
 };
 
 /// What a call learned from measurements.
@@ -100,6 +102,9 @@ impl Fit {
     }
 }
 
+/// Deviation of the tau on a further target from what sources say of each other, in 68 choices of two or three of 17 measured spaces.
+const BETWEEN_TARGETS: f64 = 0.15;
+
 /// Bytes of a measured configuration for each slot: the orders of its tensors in ten tables.
 const SLOT_BYTES: usize = 10 * 3 * size_of::<u64>();
 
@@ -129,6 +134,23 @@ impl Lesson {
         adapted.map(|adapted| adapted.basis())
     }
 
+    /// Whether something has replaced the order of the model's scores.
+    pub(crate) fn replaces_order(&self) -> bool {
+        self.fit.adapted.is_some() || self.evidence.expectation.is_some()
+    }
+
+    /// What is expected of a ranking by what other targets say: as much as they say of each other.
+    pub(crate) fn expected_by_sources(&self) -> Option<ExpectedTau> {
+        let used = self.evidence.sources.iter();
+        let used = used.filter(|source| source.basis.refusal.is_none());
+        let agreements: Vec<f64> = used.map(|source| source.basis.agreement).collect();
+        // A single source has no other to be compared with.
+        (agreements.len() > 1).then(|| ExpectedTau {
+            tau: mean(&agreements),
+            deviation: BETWEEN_TARGETS,
+        })
+    }
+
     /// What it rests on.
     pub(crate) fn adaptation(&self) -> Adaptation {
         Adaptation {
@@ -151,6 +173,7 @@ impl Lesson {
         says_something.then_some(Predictor {
             expectation,
             adapted,
+            measured: self.points(),
         })
     }
 

@@ -6,7 +6,9 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hlorank_graph::{Configurations, pace};
 
 use crate::{
-    adaptation::{AdaptedModel, LayoutMeans, Point, Pool, Prediction, Prior, Sources},
+    adaptation::{
+        AdaptedModel, LayoutMeans, Normal, Point, Pool, PredictedList, Prediction, Prior, Sources,
+    },
     call::CallError,
     compute::{Class, ComputePool},
     engine::rank,
@@ -21,6 +23,8 @@ pub(crate) struct Predictor {
     /// `None` if no measurements of the graph on the target say something: the expectation then predicts ln(seconds) up to a
     /// common number.
     pub(crate) adapted: Option<Arc<AdaptedModel>>,
+    /// The configurations that were measured or failed.
+    pub(crate) measured: Arc<Vec<Point>>,
 }
 
 /// What is expected of ln(seconds), up to a common number, before the graph is measured on the target.
@@ -48,6 +52,9 @@ pub(super) struct ModelScores {
     pub(super) scores: Vec<f32>,
     pub(super) unit: ScoreUnit,
 }
+
+/// Number of configurations of a batch that stand for the others.
+const SOME: usize = 64;
 
 /// Number of configurations that a worker predicts before it is another call's turn.
 const AT_ONCE: usize = 128;
@@ -173,6 +180,25 @@ impl ModelScores {
         points(&self.configurations, numbers, &scores)
     }
 
+    /// What is predicted of some configurations that lie evenly over the batch and were not measured; nothing if nothing was learned
+    /// of the graph itself.
+    pub(super) async fn some(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+    ) -> Result<PredictedList, CallError> {
+        if self.predictor.adapted.is_none() {
+            return Ok(PredictedList::default());
+        }
+        // Lists often have neighbours that are alike, so that the first of them would not stand for all.
+        let step = self.scores.len().div_ceil(SOME).max(1);
+        let numbers = (0..self.scores.len()).step_by(step).collect();
+        let some = self
+            .of_points(pool, class, numbers, Predictor::expect)
+            .await?;
+        Ok(PredictedList::of(some.into_iter().flatten().collect()))
+    }
+
     /// The deviations of ln(seconds), of which those of the `top_k` with the lowest means are set (0 for all).
     pub(super) async fn deviations(
         self: &Arc<Self>,
@@ -236,6 +262,14 @@ impl Predictor {
         self.adapted
             .as_ref()
             .map_or_else(by_expectation, |adapted| adapted.predict(point))
+    }
+
+    /// What is expected of a configuration, unless it was measured or nothing was learned of the graph itself.
+    fn expect(&self, point: &Point) -> Option<Normal> {
+        let mut measured = self.measured.iter();
+        let is_measured = measured.any(|measured| measured.is_same_configuration(point));
+        let adapted = self.adapted.as_ref().filter(|_| !is_measured)?;
+        Some(adapted.expect(point))
     }
 
     /// The predicted ln(seconds) of a configuration.

@@ -17,8 +17,7 @@ pub struct ExpectedTau {
     pub deviation: f64,
 }
 
-/// Lists of the validation data. What is expected of a list is what came of those that are like it; of a list that is unlike all of
-/// them, nothing.
+/// Lists of the validation data, of which those that are like another list say what to expect of it.
 #[derive(Clone, Debug)]
 pub struct Calibration {
     /// `[traits, lists]` the spread and the columns of every list, in units in which distances count. A trait of all lists lies
@@ -39,14 +38,6 @@ struct Scale {
     deviation: f64,
     lowest: f64,
     highest: f64,
-}
-
-/// How much lists count for what is expected of another one.
-struct Weights {
-    /// `[lists]`
-    of_lists: Vec<f64>,
-    /// Their sum, and the weight of a list of which nothing is known.
-    total: f64,
 }
 
 /// The file as it is written.
@@ -89,16 +80,13 @@ const FAR: f32 = 5.76;
 /// validation data had, such as a column that is always 0, comes from elsewhere. Chosen as the bandwidth was.
 const BEYOND: f64 = 2.0;
 
-/// How many like lists outweigh one of which nothing is known.
-const UNKNOWN_WEIGHT: f64 = 0.3;
+/// Minimum deviation, since few lists may happen to have equal taus.
+const LEAST_DEVIATION: f64 = 0.05;
+
+/// Minimum sum of likeness: that of one list which is the same in all traits.
+const LEAST_LIKENESS: f64 = 1.0;
 
 impl ExpectedTau {
-    /// What is expected of a ranking of which nothing is known.
-    pub const UNKNOWN: Self = Self {
-        tau: 0.0,
-        deviation: 0.3,
-    };
-
     /// An interval that holds the tau of four of five lists.
     #[must_use]
     pub fn interval(&self) -> (f64, f64) {
@@ -125,15 +113,6 @@ impl Scale {
             lowest: values.clone().fold(f64::INFINITY, f64::min),
             highest: values.fold(f64::NEG_INFINITY, f64::max),
         }
-    }
-}
-
-impl Weights {
-    /// The mean of values of the lists, and of that of a list of which nothing is known.
-    fn mean(&self, values: impl Iterator<Item = f64>, of_unknown: f64) -> f64 {
-        let weighted = values.zip(&self.of_lists);
-        let sum: f64 = weighted.map(|(value, weight)| weight * value).sum();
-        (sum + UNKNOWN_WEIGHT * of_unknown) / self.total
     }
 }
 
@@ -179,36 +158,33 @@ impl Calibration {
         }
     }
 
-    /// What is expected of the ranking of a list: the mean of those that are like it, and of one of which nothing is known.
+    /// What is expected of the ranking of a list: what came of those that are like it; `None` if hardly any is.
     #[must_use]
-    pub fn expected(&self, list: &ListTraits) -> ExpectedTau {
+    pub fn expected(&self, list: &ListTraits) -> Option<ExpectedTau> {
         let traits = coordinates(list.spread, &list.columns);
-        let weights = self.weights(&traits);
-        let taus = self.taus.iter().copied();
-        let unknown = ExpectedTau::UNKNOWN;
-        let tau = weights.mean(taus.clone(), unknown.tau);
-        let square = |other: f64| (other - tau) * (other - tau);
-        // The law of total variance: a list is one tau, but that of which nothing is known is a
-        // distribution of its own, whose variance comes on top.
-        let of_unknown = square(unknown.tau) + unknown.deviation * unknown.deviation;
-        let variance = weights.mean(taus.map(square), of_unknown);
-        ExpectedTau {
-            tau,
-            deviation: variance.sqrt(),
-        }
-    }
-
-    /// How much each list counts for one with these traits.
-    fn weights(&self, traits: &[f64]) -> Weights {
-        let within = libm::exp(-BEYOND * self.beyond(traits));
-        let distances = self.squared_distances(traits).into_iter();
-        let of_lists: Vec<f64> = distances
+        let within = libm::exp(-BEYOND * self.beyond(&traits));
+        let distances = self.squared_distances(&traits).into_iter();
+        let weights: Vec<f64> = distances
             .map(|squared| within * likeness(squared))
             .collect();
-        Weights {
-            total: UNKNOWN_WEIGHT + of_lists.iter().sum::<f64>(),
-            of_lists,
+        let total: f64 = weights.iter().sum();
+        if total < LEAST_LIKENESS {
+            return None;
         }
+        let mean = |values: &dyn Fn(f64) -> f64| {
+            let weighted = self.taus.iter().zip(&weights);
+            weighted
+                .map(|(&tau, weight)| weight * values(tau))
+                .sum::<f64>()
+                / total
+        };
+        let tau = mean(&|tau| tau);
+        Some(ExpectedTau {
+            tau,
+            deviation: mean(&|other| (other - tau) * (other - tau))
+                .sqrt()
+                .max(LEAST_DEVIATION),
+        })
     }
 
     /// By how many deviations traits lie beyond those of all lists, together.
@@ -262,8 +238,7 @@ fn rounded(value: f64) -> f32 {
 
 /// How alike two lists are, from 0 to 1.
 fn likeness(squared: f32) -> f64 {
-    // The exponential is below 2e-8 there: thousands of such lists weigh nothing beside one that is
-    // like the list, or beside the unknown one.
+    // The exponential is below 2e-8 there: thousands of such lists weigh nothing.
     if squared > FAR {
         return 0.0;
     }
@@ -288,36 +263,23 @@ mod tests {
         Calibration::read(json!({ "lists": lists }).to_string().as_bytes(), 2).unwrap()
     }
 
-    fn of(spread: f64, size: f64) -> ExpectedTau {
+    fn of(spread: f64, size: f64) -> Option<ExpectedTau> {
         let columns = vec![size, 1.0];
         calibration().expected(&ListTraits { spread, columns })
     }
 
     #[test]
     fn a_list_is_expected_to_be_ranked_as_those_that_are_like_it() {
-        let [narrow, wide] = [of(0.25, 3.4), of(7.0, 3.4)];
+        let [narrow, wide] = [of(0.25, 3.4), of(7.0, 3.4)].map(Option::unwrap);
         assert!(narrow.tau < 0.2 && wide.tau > 0.6, "{narrow:?} {wide:?}");
         assert!(wide.deviation < 0.2, "{wide:?}");
     }
 
     #[test]
-    fn nothing_is_expected_of_a_list_that_is_unlike_all_others() {
-        let unlike = of(7.0, 9.0);
-        assert!(
-            unlike.tau.abs() < 0.01 && unlike.deviation > 0.29,
-            "{unlike:?}"
-        );
-    }
-
-    #[test]
-    fn little_is_expected_of_a_list_that_lies_beyond_all_others() {
+    fn nothing_is_expected_of_a_list_that_is_unlike_all_others_or_lies_beyond_them() {
         // Sizes are 3.0 to 3.8.
-        let [within, beyond] = [of(7.0, 3.8), of(7.0, 4.3)];
-        assert!(
-            within.tau > 0.5 && beyond.tau < 0.2,
-            "{within:?} {beyond:?}"
-        );
-        assert!(beyond.deviation > within.deviation);
+        assert!(of(7.0, 3.8).is_some());
+        assert_eq!([of(7.0, 9.0), of(7.0, 4.6)], [None; 2]);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use hlorank_graph::Configurations;
 
+use crate::statistics::deviation;
+
 /// What is known of a list of configurations of a graph before any is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListTraits {
@@ -13,19 +15,16 @@ pub struct ListTraits {
     pub columns: Vec<f64>,
 }
 
-/// What was seen of the configurations and scores of a list until now.
+/// What was seen of the configurations of a list until now.
 #[derive(Clone, Debug, Default)]
 pub struct SeenList {
     /// Sums over the slots and nodes of some configurations.
     columns: Vec<f64>,
     rows: f64,
-    scores: f64,
-    score_sum: f64,
-    square_sum: f64,
 }
 
 /// Number of scores of the shortest list of which something is expected.
-const SHORTEST: f64 = 3.0;
+const SHORTEST: usize = 3;
 
 /// How much of a batch is looked at.
 const SEEN_VALUES: usize = 2048;
@@ -65,20 +64,6 @@ impl SeenList {
         }
     }
 
-    /// Sees scores of a model.
-    #[must_use]
-    pub fn scores(scores: &[f32]) -> Self {
-        let mut seen = Self::default();
-        // One score that is not finite would spoil the sums.
-        let finite = scores.iter().filter(|score| score.is_finite());
-        for score in finite.map(|&score| f64::from(score)) {
-            seen.scores += 1.0;
-            seen.score_sum += score;
-            seen.square_sum += score * score;
-        }
-        seen
-    }
-
     /// Adds what else was seen.
     pub fn add(&mut self, other: Self) {
         if self.columns.len() < other.columns.len() {
@@ -88,23 +73,19 @@ impl SeenList {
             *sum += added;
         }
         self.rows += other.rows;
-        self.scores += other.scores;
-        self.score_sum += other.score_sum;
-        self.square_sum += other.square_sum;
     }
 
-    /// What it says of the list; `None` if it is too short to be ranked well or badly.
+    /// What it says of the list, given the model's scores; `None` if it is too short to be ranked well or badly.
     #[must_use]
-    pub fn traits(&self) -> Option<ListTraits> {
-        if self.rows < 1.0 || self.scores < SHORTEST {
+    pub fn traits(&self, scores: &[f32]) -> Option<ListTraits> {
+        // One score that is not finite would spoil the spread.
+        let finite = scores.iter().filter(|score| score.is_finite());
+        let finite: Vec<f64> = finite.map(|&score| score.into()).collect();
+        if self.rows < 1.0 || finite.len() < SHORTEST {
             return None;
         }
-        // Sums can be added batch by batch, but the variance is the small difference of two large
-        // numbers, which rounding can make negative.
-        let mean = self.score_sum / self.scores;
-        let variance = self.square_sum / self.scores - mean * mean;
         Some(ListTraits {
-            spread: variance.max(0.0).sqrt(),
+            spread: deviation(&finite),
             columns: self.columns.iter().map(|sum| sum / self.rows).collect(),
         })
     }

@@ -27,9 +27,9 @@ pub struct Target {
 /// How well a model suits a target, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TargetMatch {
-    /// All its targets have other compilers, whose configurations mean something else.
+    /// All its targets have other compilers, whose configurations mean something else, or the target names no compiler.
     OtherCompiler,
-    /// Its manifest does not name targets.
+    /// Its manifest does not name targets, or nothing names the target.
     Unknown,
     /// It was trained for the compiler, on other hardware.
     OtherHardware,
@@ -87,10 +87,14 @@ impl Target {
         check_field(holds, "targets", &text, &expected)
     }
 
-    /// Whether both have the same compiler, of whatever version.
+    /// Whether both have the same compiler, of whatever version and backend: `XLA:CPU` is XLA.
     #[must_use]
     pub fn has_compiler_of(&self, other: &Self) -> bool {
-        self.compiler.eq_ignore_ascii_case(&other.compiler)
+        let [own, other] = [&self.compiler, &other.compiler].map(|compiler| {
+            let name = compiler.split_once(':');
+            name.map_or(compiler.as_str(), |(name, _)| name)
+        });
+        own.eq_ignore_ascii_case(other)
     }
 
     /// How well a model of these targets suits this one.
@@ -165,6 +169,8 @@ mod tests {
             TargetMatch::OtherHardware
         );
         assert_eq!(suits("AMD EPYC, gcc 12.2"), TargetMatch::OtherCompiler);
+        assert_eq!(suits("TPU v3, xla:tpu 0.10"), TargetMatch::Same);
+        assert_eq!(suits("AMD EPYC, XLAX"), TargetMatch::OtherCompiler);
         assert_eq!(target("a, b").suited_by(&[]), TargetMatch::Unknown);
     }
 

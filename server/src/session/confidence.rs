@@ -2,15 +2,15 @@
 
 use super::Session;
 use crate::{
-    adaptation::{Confidence, Signs},
     graphs::Warning,
     learning::Lesson,
-    model::ExpectedTau,
+    model::{ExpectedTau, TargetMatch},
 };
 
 /// How far a ranking can be trusted.
 pub(crate) struct Assessment {
-    pub(crate) confidence: Confidence,
+    /// Kendall's tau of the ranking and the run times, as expected; `None` if nothing tells it.
+    pub(crate) expected: Option<ExpectedTau>,
     /// Number of nodes of the graph whose opcodes are unknown.
     pub(crate) unknown_opcodes: usize,
 }
@@ -18,48 +18,64 @@ pub(crate) struct Assessment {
 /// A lower expected tau is worth a warning.
 const UNSURE: f64 = 0.3;
 
-/// Warns that little is expected of a ranking.
-fn unsure(confidence: &Confidence, model: &str) -> Option<Warning> {
-    let expected = confidence
-        .expected
-        .filter(|expected| expected.tau < UNSURE)?;
-    let (low, high) = expected.interval();
-    let message = format!(
-        "the ranking by `{model}` is expected to agree with run times by a Kendall's tau of {:.2} ({low:.2} to {high:.2}): the list is \
-         unlike those that the model was validated on, or its scores hardly differ; measure {} configurations that SuggestConfigs \
-         chooses, or random ones, and send their times as `adapt`",
-        expected.tau, confidence.measure_first
-    );
-    Some(Warning {
-        reason: "RANKING_UNSURE",
-        message,
-    })
-}
-
 impl Session {
     /// Judges the ranking of what was scored.
     pub(crate) fn assess(&mut self) -> Assessment {
-        let signs = Signs {
-            task: self.graph.task,
-            calibrated: self.calibrated(),
-            suits: self.suits,
-            basis: self.lesson.as_ref().and_then(Lesson::basis),
+        let lesson = self.lesson.as_ref();
+        let expected = match lesson.filter(|lesson| lesson.replaces_order()) {
+            Some(lesson) => self.expected_of(lesson),
+            None => self.calibrated(),
         };
-        let confidence = Confidence::of(&signs);
-        // A call that sent measurements already does what the warning asks for.
-        if signs.basis.is_none() {
-            let warning = unsure(&confidence, &self.model.manifest().name);
-            self.warnings.extend(warning);
-        }
+        self.warnings.extend(self.unsure(expected));
         Assessment {
-            confidence,
+            expected,
             unknown_opcodes: self.graph.whole.unknown_opcodes(),
         }
     }
 
-    /// What the model's validation data say of a list like that of the call, if its artifact has some.
+    /// What is expected of a ranking by what was learned. The model's validation data say nothing of it.
+    fn expected_of(&self, lesson: &Lesson) -> Option<ExpectedTau> {
+        let Some(basis) = lesson.basis() else {
+            return lesson.expected_by_sources();
+        };
+        let left = self.scores.len().saturating_sub(basis.learned);
+        self.some.expected_tau(&basis, left)
+    }
+
+    /// What the model's validation data say of a list like that of the call, if its artifact has some and the call is not about
+    /// other configurations.
     fn calibrated(&self) -> Option<ExpectedTau> {
+        if self.suits == TargetMatch::OtherCompiler {
+            return None;
+        }
         let calibration = self.model.artifact().calibration()?;
-        Some(calibration.expected(&self.seen.traits()?))
+        calibration.expected(&self.seen.traits(&self.scores)?)
+    }
+
+    /// Warns that little is expected of a ranking, or nothing although the model's artifact says of which lists something is.
+    fn unsure(&self, expected: Option<ExpectedTau>) -> Option<Warning> {
+        let model = &self.model.manifest().name;
+        let replaced = self.lesson.as_ref().is_some_and(Lesson::replaces_order);
+        let what = match expected {
+            Some(expected) if expected.tau < UNSURE => {
+                let (low, high) = expected.interval();
+                format!(
+                    "the ranking is expected to agree with run times by a Kendall's tau of {:.2} ({low:.2} to {high:.2})",
+                    expected.tau
+                )
+            }
+            None if !replaced && self.model.artifact().calibration().is_some() => format!(
+                "nothing tells how well `{model}` ranks the list: it is unlike those that the model was validated on, or for another \
+                 compiler"
+            ),
+            _ => return None,
+        };
+        let message = format!(
+            "{what}; measure configurations that SuggestConfigs chooses, or random ones, and send their times as `adapt`"
+        );
+        Some(Warning {
+            reason: "RANKING_UNSURE",
+            message,
+        })
     }
 }

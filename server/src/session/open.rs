@@ -4,6 +4,7 @@ use hlorank_graph::{FeatureGraph, GraphError, Limits, NamedFeatureSet, Segmented
 
 use super::{SelectedModel, Session};
 use crate::{
+    adaptation::PredictedList,
     call::{BatchReader, Call, CallError},
     engine::Engine,
     graphs::FoundGraph,
@@ -65,6 +66,7 @@ impl Sessions {
             reuse: Reuse::default(),
             unscored: None,
             seen: SeenList::default(),
+            some: PredictedList::default(),
             suits,
             warnings,
         })

@@ -39,25 +39,27 @@ impl Session {
             Class::Interactive => {
                 // One worker does all of a small call, because handing the pieces to others would cost more than they do.
                 let driven = self.engine.pool().drive(score).await?;
-                driven.value.map(|(mut scored, kept)| {
+                driven.value.map(|(mut scored, kept, seen)| {
                     scored.evaluation.stages.waited += driven.waited;
-                    (scored, kept)
+                    (scored, kept, seen)
                 })
             }
             Class::Bulk => score.await,
         };
-        let (scored, kept) = scored.map_err(|error| error.numbered_after(first))?;
+        let (scored, kept, seen) = scored.map_err(|error| error.numbered_after(first))?;
+        self.seen.add(seen);
         self.keep(kept, kept_bytes);
         Ok(self.record_with_deviations(scored, asked))
     }
 
-    /// Returns a future that reads and scores the next batch, which it returns, too, if it is kept.
+    /// Returns a future that reads and scores the next batch, which it returns, too, if it is kept, and what was seen of it.
     fn scoring(
         &self,
         batch: EncodedBatch,
         terms: Terms,
-    ) -> impl Future<Output = Result<(ScoredConfigs, Option<Arc<Configurations>>), CallError>>
-    + Send
+    ) -> impl Future<
+        Output = Result<(ScoredConfigs, Option<Arc<Configurations>>, SeenList), CallError>,
+    > + Send
     + 'static {
         let read = self.reading(batch);
         let evaluator = self.evaluator();
@@ -73,8 +75,7 @@ impl Session {
             let mut scored = evaluator.score(batch.into(), terms, top_k).await?;
             // The call waited for the first of its work. Later waits count towards their stages.
             scored.evaluation.stages.waited = read.waited;
-            scored.seen.add(seen);
-            Ok((scored, kept))
+            Ok((scored, kept, seen))
         }
     }
 
@@ -121,7 +122,7 @@ impl Session {
 
     fn record_with_deviations(&mut self, scored: ScoredConfigs, asked: Instant) -> ScoredBatch {
         self.deviations.extend(scored.deviations);
-        self.seen.add(scored.seen);
+        self.some.add(scored.some);
         self.record(scored.evaluation, asked)
     }
 

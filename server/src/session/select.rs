@@ -22,8 +22,10 @@ pub(crate) struct WantedModel {
     /// Its name; empty for the one that suits the target best, or else the default one.
     pub(crate) name: String,
     pub(crate) version: Wanted,
-    /// What the configurations are chosen for, if the call names it.
+    /// What the configurations are chosen for, if the call names its compiler.
     pub(crate) target: Option<Target>,
+    /// Whether the call names a target, with or without a compiler.
+    pub(crate) names_target: bool,
 }
 
 /// The versions of a model that may answer a call. The graph decides which of them does.
@@ -55,7 +57,7 @@ impl ModelSelection {
         let WantedModel { name, version, .. } = wanted;
         let target = wanted.target.as_ref();
         let selection = self.registry.select(name, version, target, task)?;
-        let mut selected = self.selected(selection, target, record);
+        let mut selected = self.selected(selection, wanted, record);
         if name.is_empty() && target.is_none() {
             selected.warning = self.unknown_target(&selected.selection, task);
         }
@@ -86,13 +88,13 @@ impl ModelSelection {
             }
             (selection, _) => selection?,
         };
-        Ok(self.selected(selection, target, record))
+        Ok(self.selected(selection, wanted, record))
     }
 
     fn selected(
         &self,
         selection: Selection,
-        target: Option<&Target>,
+        wanted: &WantedModel,
         record: &CallRecord,
     ) -> SelectedModel {
         let name = match selection.name() {
@@ -101,9 +103,15 @@ impl ModelSelection {
         };
         let series = self.metrics.model(name);
         record.selected(&series);
-        let suits = target.map_or(TargetMatch::Unknown, |target| {
-            target.suited_by(selection.targets())
-        });
+        let target = wanted.target.as_ref();
+        let suits = match target {
+            Some(target) => target.suited_by(selection.targets()),
+            // A target that names no compiler is not one that the model was trained for.
+            None if wanted.names_target && !selection.targets().is_empty() => {
+                TargetMatch::OtherCompiler
+            }
+            None => TargetMatch::Unknown,
+        };
         let warning = target.and_then(|target| other_target(&selection, target, suits));
         SelectedModel {
             selection,

@@ -3,6 +3,7 @@ use std::{mem::take, sync::Arc};
 use hlorank_graph::{Configurations, SegmentedGraph};
 
 use crate::{
+    adaptation::PredictedList,
     call::{BatchReader, Call, Deadline},
     compute::Class,
     engine::{Engine, Terms},
@@ -38,8 +39,10 @@ pub(crate) struct Session {
     pub(super) reuse: Reuse,
     /// Configurations of all batches that got no score.
     pub(super) unscored: Option<UnscoredConfigs>,
-    /// What was seen of the configurations and of the model's scores.
+    /// What was seen of the configurations.
     pub(super) seen: SeenList,
+    /// What is predicted of some of them by what was learned.
+    pub(super) some: PredictedList,
     /// How well the model suits the target of the call.
     pub(super) suits: TargetMatch,
     /// What was unusual about the choice of the model.
@@ -148,9 +151,9 @@ impl Session {
         warnings
     }
 
-    /// Sees more of the model's scores.
-    pub(crate) fn see(&mut self, seen: SeenList) {
-        self.seen.add(seen);
+    /// Adds what is predicted of some configurations of a batch.
+    pub(crate) fn predicted(&mut self, some: PredictedList) {
+        self.some.add(some);
     }
 
     /// Whether scores are adapted to measurements.

@@ -134,9 +134,7 @@ async fn tiles_of_another_compiler_are_not_trusted() {
     let kernels = kernels();
     for kernel in &kernels {
         let ranking = rank(&client, kernel, "").await;
-        let expected = ranking.confidence.as_ref().unwrap();
-        let tau = expected.expected_tau.unwrap();
-        assert!(tau <= 0.2, "{}: {tau}", kernel.name);
+        assert_eq!(ranking.confidence, None, "{}", kernel.name);
         assert!(reasons(&ranking).contains(&"RANKING_UNSURE"), "{ranking:?}");
         let named = rank(
             &client,
@@ -144,7 +142,8 @@ async fn tiles_of_another_compiler_are_not_trusted() {
             "Intel(R) Xeon(R) Processor, XLA of jax 0.10.2",
         )
         .await;
-        assert_eq!(named.confidence.unwrap().expected_tau, Some(0.0));
+        assert_eq!(named.confidence, None);
+        assert!(reasons(&named).contains(&"RANKING_UNSURE"), "{named:?}");
         assert!(named.warnings.iter().any(|warning| {
             warning.reason == "MODEL_FOR_OTHER_TARGET" && warning.message.contains(IREE_MODEL)
         }));

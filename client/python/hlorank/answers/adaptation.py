@@ -97,13 +97,10 @@ class Pool:
 class Confidence:
     """How far a ranking can be trusted."""
 
-    measure_first: int
-    """How many of the first configurations to measure"""
     unknown_opcodes: int
     """Nodes of the graph whose opcodes the server does not know, and the models did not learn"""
     expected_tau: float | None = None
-    """Kendall's tau of the ranking and the run times, as expected; None if the artifact of the
-    model has no calibration and nothing was learned"""
+    """Kendall's tau of the ranking and the run times, as expected; None if nothing tells it"""
     expected_tau_low: float | None = None
     """The lower end of an interval that holds the tau of four of five lists"""
     expected_tau_high: float | None = None
