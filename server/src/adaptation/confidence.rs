@@ -1,9 +1,10 @@
 //! How well a ranking by what was learned is expected to agree with run times.
 //!
 //! What the measurements leave open of two configurations gives the probability that their predicted order is right, and so the tau
-//! that they expect of a list. They expect too much, the more the fewer they are and the less random: suggested configurations are
-//! faster than most, so that they say less of the others. A line corrects that. Its numbers, and those of the deviation, are least
-//! squares over simulated searches and random draws in 14 kinds of lists (`models/research/results/trust.txt`).
+//! that they expect of a list. They expect too much, the more the less random they are: suggested configurations are faster than
+//! most, and say less of the others. A line corrects that. Its numbers, and those of the deviation, are weighted least squares over
+//! simulated searches and random draws in twelve kinds of lists, and hold for families of kernels that they were not fitted to:
+//! `models/results/trust.txt` has the recipe and the errors.
 
 use super::{Basis, linear_algebra::scalar, normal::Normal};
 use crate::model::ExpectedTau;
@@ -19,23 +20,23 @@ const ENOUGH: usize = 5;
 const KEPT: usize = 1_024;
 const COMPARED: usize = 64;
 
-/// The expected tau of no information.
-const LEAST: f64 = 0.11;
+/// What is expected if nothing else says something.
+const LEAST: f64 = 0.066;
 
-/// How much it rises with the tau that the measurements expect, after 20 of them.
-const BY_OWN: f64 = 0.568;
+/// How much it rises with the tau that the measurements expect, and with the share of the list that is measured.
+const BY_OWN: f64 = 0.613;
+const BY_SHARE: f64 = 0.189;
 
-/// How much more it rises after e times as many.
-const BY_COUNT: f64 = 0.028;
+/// How much higher it is if predictions rest on scores, too.
+const WITH_SCORES: f64 = 0.092;
 
-/// By how much it is higher if predictions rest on scores, too.
-const WITH_SCORES: f64 = 0.108;
+/// How much it changes with the share of the list that is missing to half of it, of what is predicted to be faster than the mean of
+/// the measured times.
+const BY_SPEED: f64 = -0.208;
 
-/// How much it falls with how much less than half of the list is predicted to be faster than the mean of what was measured.
-const BY_SPEED: f64 = -0.207;
-
-/// The variance around it: of every list, and what is divided by the number of measurements and by that of the other configurations.
-const VARIANCE: [f64; 3] = [0.0167, 0.25, 0.054];
+/// The variance of a tau around it where 0 is expected: of every list, and what is divided by the number of measurements and by that
+/// of the other configurations.
+const VARIANCE: [f64; 3] = [0.023, 0.22, 0.15];
 
 impl PredictedList {
     pub(crate) fn of(predicted: Vec<Normal>) -> Self {
@@ -56,19 +57,20 @@ impl PredictedList {
         if basis.learned < ENOUGH || some.len() < 2 {
             return None;
         }
-        let own = own_tau(&some);
         let faster = some.iter().filter(|each| each.mean < basis.mean_time);
-        let share = scalar(faster.count()) / scalar(some.len());
-        let measured = scalar(basis.learned);
+        let missing = 0.5 - scalar(faster.count()) / scalar(some.len());
+        let [measured, left] = [basis.learned, left.max(1)].map(scalar);
         let tau = LEAST
-            + (BY_OWN + BY_COUNT * libm::log(measured / 20.0)) * own
+            + BY_OWN * own_tau(&some)
+            + BY_SHARE * measured / (measured + left)
             + WITH_SCORES * f64::from(u8::from(basis.uses_scores))
-            + BY_SPEED * (0.5 - share).max(0.0);
+            + BY_SPEED * missing.max(0.0);
         let [every, by_measured, by_left] = VARIANCE;
-        let variance = every + by_measured / measured + by_left / scalar(left.max(1));
+        let variance = every + by_measured / measured + by_left / left;
         Some(ExpectedTau {
-            tau: tau.clamp(-1.0, 1.0),
-            deviation: variance.sqrt(),
+            tau,
+            // Lists that are ranked well differ less.
+            deviation: (variance * (1.0 - tau * tau)).sqrt(),
         })
     }
 }
