@@ -445,26 +445,21 @@ class Confidence(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    MEASURE_FIRST_FIELD_NUMBER: _builtins.int
     UNKNOWN_OPCODES_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_LOW_FIELD_NUMBER: _builtins.int
     EXPECTED_TAU_HIGH_FIELD_NUMBER: _builtins.int
-    measure_first: _builtins.int
-    """How many of the first configurations to measure. For nine of ten held-out graphs, the fastest of these was within 2 % of
-    the fastest of the list. With 5 measured configurations or more it follows from the leave-one-out tau, otherwise from
-    `expected_tau`.
-    """
     unknown_opcodes: _builtins.int
     """Number of nodes of the graph whose opcodes the server does not know. A model sees all of them as one opcode, which it has
     not learned.
     """
     expected_tau: _builtins.float
-    """Kendall's tau of the ranking and the run times, as expected, from -1 to 1: that of lists of the model's validation data whose
-    scores spread as widely and whose configurations are as large. It is halved if the model was trained on other hardware than the
-    target's, 0 if for another compiler, and corrected by the leave-one-out tau of what was measured. Unset if the artifact of the
-    model has no calibration and nothing was learned. Below 0.3 before anything is measured, the answer has the warning
-    RANKING_UNSURE.
+    """Kendall's tau of the ranking and the run times, as expected, from -1 to 1, over the configurations that were not measured.
+    Unless something was learned: that of lists of the model's validation data whose scores spread as widely and whose
+    configurations are as large. It is unset if there are hardly any, if the artifact of the model has no calibration, and if the
+    target has another compiler than the model's targets or names none. If only other targets are known: the mean agreement of
+    those that are used, unset for one. With 5 measured configurations or more: how clearly their predictions differ, corrected for
+    how many were measured and how they were chosen; unset with fewer. Below 0.3, the answer has the warning RANKING_UNSURE.
     """
     expected_tau_low: _builtins.float
     """The lower end of an interval around it, which holds the tau of four of five lists; unset with it."""
@@ -473,7 +468,6 @@ class Confidence(_message.Message):
     def __init__(
         self,
         *,
-        measure_first: _builtins.int = ...,
         unknown_opcodes: _builtins.int = ...,
         expected_tau: _builtins.float | None = ...,
         expected_tau_low: _builtins.float | None = ...,
@@ -481,7 +475,7 @@ class Confidence(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low", "measure_first", b"measure_first", "unknown_opcodes", b"unknown_opcodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau", "_expected_tau_high", b"_expected_tau_high", "_expected_tau_low", b"_expected_tau_low", "expected_tau", b"expected_tau", "expected_tau_high", b"expected_tau_high", "expected_tau_low", b"expected_tau_low", "unknown_opcodes", b"unknown_opcodes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_tau: _TypeAlias = _typing.Literal["expected_tau"]  # noqa: Y015
     _WhichOneofArgType__expected_tau: _TypeAlias = _typing.Literal["_expected_tau", b"_expected_tau"]  # noqa: Y015
