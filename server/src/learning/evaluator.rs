@@ -28,7 +28,7 @@ pub(crate) struct ScoredConfigs {
     /// The deviations of predicted ln(seconds), of which those of the best are set; empty if nothing was learned.
     pub(crate) deviations: Vec<f32>,
     /// What is predicted of some of them; empty if nothing was learned of the graph itself.
-    pub(crate) some: PredictedList,
+    pub(crate) sample: PredictedList,
 }
 
 /// Configurations, and what is predicted of them.
@@ -45,7 +45,7 @@ impl ScoredConfigs {
     pub(crate) fn append(&mut self, next: Self) {
         self.evaluation.append(next.evaluation);
         self.deviations.extend(next.deviations);
-        self.some.add(next.some);
+        self.sample.add(next.sample);
     }
 }
 
@@ -64,7 +64,7 @@ impl Evaluator {
         Ok(ScoredConfigs {
             evaluation,
             deviations: Vec::new(),
-            some: PredictedList::default(),
+            sample: PredictedList::default(),
         })
     }
 
@@ -89,12 +89,12 @@ impl Evaluator {
         } else {
             Vec::new()
         };
-        let some = batch.some(pool, terms.class).await?;
+        let sample = batch.sample(pool, terms.class).await?;
         evaluation.scores = means;
         Ok(ScoredConfigs {
             evaluation,
             deviations,
-            some,
+            sample,
         })
     }
 
@@ -132,7 +132,7 @@ impl Evaluator {
     }
 
     /// What is predicted of some configurations of a batch; nothing if nothing was learned of the graph itself.
-    pub(crate) async fn some_of(
+    pub(crate) async fn sample_of(
         &self,
         predicted: &PredictedBatch,
         class: Class,
@@ -142,7 +142,7 @@ impl Evaluator {
         };
         let configurations = Arc::clone(&predicted.configurations);
         let batch = self.scored(predictor, configurations, predicted.scores.clone());
-        batch.some(self.engine.pool(), class).await
+        batch.sample(self.engine.pool(), class).await
     }
 
     async fn evaluate(&self, part: BatchPart, terms: Terms) -> Result<Evaluation, CallError> {

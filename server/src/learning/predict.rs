@@ -54,7 +54,7 @@ pub(super) struct ModelScores {
 }
 
 /// Number of configurations of a batch that stand for the others.
-const SOME: usize = 64;
+const SAMPLE: usize = 64;
 
 /// Number of configurations that a worker predicts before it is another call's turn.
 const AT_ONCE: usize = 128;
@@ -182,7 +182,7 @@ impl ModelScores {
 
     /// What is predicted of some configurations that lie evenly over the batch and were not measured; nothing if nothing was learned
     /// of the graph itself.
-    pub(super) async fn some(
+    pub(super) async fn sample(
         self: &Arc<Self>,
         pool: &ComputePool,
         class: Class,
@@ -191,12 +191,11 @@ impl ModelScores {
             return Ok(PredictedList::default());
         }
         // Lists often have neighbours that are alike, so that the first of them would not stand for all.
-        let step = self.scores.len().div_ceil(SOME).max(1);
+        let step = self.scores.len().div_ceil(SAMPLE).max(1);
         let numbers = (0..self.scores.len()).step_by(step).collect();
-        let some = self
-            .of_points(pool, class, numbers, Predictor::expect)
-            .await?;
-        Ok(PredictedList::of(some.into_iter().flatten().collect()))
+        let expected = self.of_points(pool, class, numbers, Predictor::expect);
+        let expected = expected.await?.into_iter().flatten();
+        Ok(PredictedList::of(expected.collect()))
     }
 
     /// The deviations of ln(seconds), of which those of the `top_k` with the lowest means are set (0 for all).

@@ -39,7 +39,7 @@ impl Session {
             return lesson.expected_by_sources();
         };
         let left = self.scores.len().saturating_sub(basis.learned);
-        self.some.expected_tau(&basis, left)
+        self.sample.expected_tau(&basis, left)
     }
 
     /// What the model's validation data say of a list like that of the call, if its artifact has some and the call is not about
@@ -52,7 +52,7 @@ impl Session {
         calibration.expected(&self.seen.traits(&self.scores)?)
     }
 
-    /// Warns that little is expected of a ranking, or nothing although the model's artifact says of which lists something is.
+    /// Warns that little is expected of a ranking, or nothing although the model's artifact says what to expect of other lists.
     fn unsure(&self, expected: Option<ExpectedTau>) -> Option<Warning> {
         let model = &self.model.manifest().name;
         let replaced = self.lesson.as_ref().is_some_and(Lesson::replaces_order);
@@ -64,7 +64,7 @@ impl Session {
                     expected.tau
                 )
             }
-            None if !replaced && self.model.artifact().calibration().is_some() => format!(
+            None if !replaced && self.seen.traits(&self.scores).is_some() => format!(
                 "nothing tells how well `{model}` ranks the list: it is unlike those that the model was validated on, or for another \
                  compiler"
             ),

@@ -66,7 +66,7 @@ impl Sessions {
             reuse: Reuse::default(),
             unscored: None,
             seen: SeenList::default(),
-            some: PredictedList::default(),
+            sample: PredictedList::default(),
             suits,
             warnings,
         })

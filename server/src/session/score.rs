@@ -122,7 +122,7 @@ impl Session {
 
     fn record_with_deviations(&mut self, scored: ScoredConfigs, asked: Instant) -> ScoredBatch {
         self.deviations.extend(scored.deviations);
-        self.some.add(scored.some);
+        self.sample.add(scored.sample);
         self.record(scored.evaluation, asked)
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct Session {
     /// What was seen of the configurations.
     pub(super) seen: SeenList,
     /// What is predicted of some of them by what was learned.
-    pub(super) some: PredictedList,
+    pub(super) sample: PredictedList,
     /// How well the model suits the target of the call.
     pub(super) suits: TargetMatch,
     /// What was unusual about the choice of the model.
@@ -152,8 +152,8 @@ impl Session {
     }
 
     /// Adds what is predicted of some configurations of a batch.
-    pub(crate) fn predicted(&mut self, some: PredictedList) {
-        self.some.add(some);
+    pub(crate) fn add_sample(&mut self, sample: PredictedList) {
+        self.sample.add(sample);
     }
 
     /// Whether scores are adapted to measurements.

@@ -35,7 +35,7 @@ pub(crate) async fn suggest(
     let (class, all) = session.read(batch).await?;
     let evaluator = session.evaluator();
     let (mut evaluation, predicted) = evaluator.predict(all, session.terms(class)).await?;
-    session.predicted(evaluator.some_of(&predicted, class).await?);
+    session.add_sample(evaluator.sample_of(&predicted, class).await?);
     let terms = session.terms_to_continue(class);
     let found = search(&evaluator, predicted, combined, &mut wanted, terms).await?;
     evaluation.reuse += found.reuse;
