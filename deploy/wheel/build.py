@@ -118,7 +118,7 @@ def project(shared: list[str]) -> str:
     read = tomllib.loads(text)
     workspace = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]
     versions = read["project"]["version"], workspace["package"]["version"]
-    assert read["project"]["scripts"].keys() > {"hlorank", "hlorank-server"}
+    assert read["project"]["scripts"].keys() == {"hlorank", "hlorank-server"}
     assert ONNXRUNTIME in read["project"]["dependencies"]
     if len(set(versions)) > 1:
         sys.exit("wheel: the client has version {}, Cargo.toml {}".format(*versions))
