@@ -151,7 +151,7 @@ pub enum GraphError {
         /// The part of the module, such as ``node 7 (`dot.3`, dot) of computation `main` ``.
         place: String,
         /// The rule that it breaks.
-        fault: ModuleFault,
+        fault: Box<ModuleFault>,
     },
     /// Two instructions with the same id.
     #[error(

@@ -112,7 +112,7 @@ pub enum TextError {
         /// Its opcode.
         opcode: String,
         /// The rule that it breaks.
-        fault: ModuleFault,
+        fault: Box<ModuleFault>,
     },
     /// Bytes that are not UTF-8.
     #[error("the bytes are not UTF-8")]

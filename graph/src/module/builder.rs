@@ -69,7 +69,7 @@ impl Computations {
 pub(super) fn invalid_computation(name: &str, fault: ModuleFault) -> GraphError {
     GraphError::InvalidModule {
         place: format!("computation `{}`", shortened(name)),
-        fault,
+        fault: Box::new(fault),
     }
 }
 
@@ -215,7 +215,10 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         let computation = self.computations.all.last();
         let computation = computation.map_or("", |computation| &computation.name);
         let place = format!("node {node} (`{name}`, {opcode}) of computation `{computation}`");
-        GraphError::InvalidModule { place, fault }
+        GraphError::InvalidModule {
+            place,
+            fault: Box::new(fault),
+        }
     }
 
     /// Adds a copy of a node that is featurized already.

@@ -49,7 +49,7 @@ impl<'a> ModuleBuilder<'a, '_> {
                 let fault = ModuleFault::NoEntry { id };
                 Err(GraphError::InvalidModule {
                     place: "the module".to_owned(),
-                    fault,
+                    fault: Box::new(fault),
                 })
             }
             _ => Ok(()),

@@ -136,10 +136,10 @@ impl Arrays {
             if fits {
                 return Ok(());
             }
-            let axis = |(name, size): &Axis<'_>| {
+            let shown = |(name, size): &Axis<'_>| {
                 size.map_or_else(|| (*name).to_owned(), |size| size.to_string())
             };
-            let axes: Vec<String> = expected.iter().map(axis).collect();
+            let axes: Vec<String> = expected.iter().map(shown).collect();
             Err(format!(
                 "has shape {shape:?}, expected [{}]",
                 axes.join(", ")

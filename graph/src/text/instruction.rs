@@ -100,7 +100,7 @@ impl<'a> Parser<'a, '_> {
             let invalid = TextError::InvalidInstruction {
                 name: shortened(name.text),
                 opcode: shortened(&instruction.opcode),
-                fault,
+                fault: Box::new(fault),
             };
             self.lexer.error(name.start, invalid)
         })?;

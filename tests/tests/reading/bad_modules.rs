@@ -140,7 +140,7 @@ fn a_computation_has_a_root() {
     let place = "computation `computation.3`".to_owned();
     let expected = GraphError::InvalidModule {
         place,
-        fault: ModuleFault::NoRoot { id: 77 },
+        fault: Box::new(ModuleFault::NoRoot { id: 77 }),
     };
     refuse(&bytes, expected, &["computation.3", "id 77"]);
 }
