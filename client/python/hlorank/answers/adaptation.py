@@ -135,6 +135,7 @@ def _of(kind: type[T], message: Message, **converted: object) -> T:
 
     A field that the message can leave out, and does, is None.
     """
+    # The stubs do not say which fields have presence; the descriptors do.
     known = message.DESCRIPTOR.fields_by_name
     same = [name for name in kind.__annotations__ if name not in converted]
     unset = [name for name in same if known[name].has_presence and not message.HasField(name)]

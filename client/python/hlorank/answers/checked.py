@@ -46,8 +46,10 @@ class Asked:
             )
         if len(set(best)) != len(best):
             raise AnswerError("the server's ranking contains a configuration twice")
+        # Only then is it worth a look which values they are.
         if not all(map(isfinite, scores)):
             _check_values(np.array(scores), self.task)
+        # Python finds out in one pass that a list is sorted.
         if sorted(scores) != scores:
             raise AnswerError("the server's ranking is not sorted by score")
         if self.with_scores and isinstance(answer, RankConfigsResponse):

@@ -8,6 +8,7 @@ SHOWN = 10
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], length: int) -> str:
     """Returns a title and aligned columns, of ``length`` rows the first ten."""
+    # Rows may be a generator over millions.
     shown = [[_cell(value) for value in row] for row, _ in zip(rows, range(SHOWN), strict=False)]
     columns = list(zip(headers, *shown, strict=True))
     widths = [max(map(len, column)) for column in columns]

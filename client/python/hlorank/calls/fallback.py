@@ -47,6 +47,7 @@ class Fallback:
 
     def lose(self, error: HlorankError) -> None:
         """Notes an error of a call; the first one is a warning."""
+        # An error of one call alone, such as a space that is too large, is no reason to pause.
         if isinstance(error, _AWAY):
             self._away_until = monotonic() + self._pause
         self.warn(f"{error}; {self._way}")

@@ -78,6 +78,7 @@ class Fusions(Batch):
     @cached_property
     def wire(self) -> ConfigBatch:
         """The message: a delta if that is shorter, else packed."""
+        # Neighbours in a search differ in few bits.
         changed = np.unpackbits(self._rows ^ self._rows[0], axis=1, bitorder="little")
         if np.count_nonzero(changed) * _CHANGE_BYTES + len(self) < self._rows.size:
             return ConfigBatch(delta_fusion_configs=self._delta(changed))

@@ -74,6 +74,7 @@ class Layouts(Batch):
     @cached_property
     def wire(self) -> ConfigBatch:
         """The message: a delta if that is shorter, else packed."""
+        # Neighbours in a search differ in few slots.
         changed = self._indices != self._indices[0]
         if np.count_nonzero(changed) * _CHANGE_BYTES < changed.size:
             return ConfigBatch(delta_layout_configs=self._delta(changed))

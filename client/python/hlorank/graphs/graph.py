@@ -45,6 +45,7 @@ class Graph:
         task = task_of(message.task)
         if task is None:
             raise AnswerError(f"the server sent a graph of the unknown task {message.task}")
+        # One message for all calls: protobuf copies it into a request in C.
         self._whole = message
         self._hash: bytes | None = None
         self.task: Task = task
@@ -237,6 +238,7 @@ def _features_parts(features: GraphFeatures) -> tuple[bytes, ...]:
 
 
 def _feature_graph_parts(graph: FeatureGraph) -> tuple[bytes, ...]:
+    # An empty instance is left out, so that routes are those of clients that know no instances.
     parts = graph.feature_set.encode(), graph.node_features, _edge_bytes(graph.edges)
     return (*parts, graph.instance.encode()) if graph.instance else parts
 

@@ -97,6 +97,7 @@ class Space:
     ) -> None:
         if not 0 < len(places) <= MAX_CONFIGURATIONS:
             raise _wrong_size(len(places), MAX_CONFIGURATIONS, "configurations")
+        # By name, so that users who write parameters in another order share measurements.
         columns = sorted(parameter.name for parameter in parameters)
         self.name = name
         self.instance = instance
@@ -191,6 +192,7 @@ def _combinations(lists: list[Parameter], constraints: list[Constraint]) -> np.n
         raise _wrong_size(prod(sizes), limit, "combinations")
     if not constraints:
         return np.indices(sizes, np.uint32).reshape(len(sizes), -1).T.copy()
+    # Constraints are Python functions: a generator, since most combinations may be impossible.
     names = [parameter.name for parameter in lists]
     every = zip(product(*map(range, sizes)), product(*(each.values for each in lists)), strict=True)
     possible = [

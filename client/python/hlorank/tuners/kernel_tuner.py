@@ -89,6 +89,7 @@ class Strategy:
             return results
         if not search.is_lost:
             return results
+        # Where the search was, and not where a genetic algorithm begins.
         if search.best is not None:
             tuning_options.strategy_options["x0"] = [search.best[0][name] for name in names]
         found = strategy_map[_FALLBACK].tune(searchspace, runner, tuning_options)

@@ -101,6 +101,7 @@ class Sampler(BaseSampler):
 
     def sample_independent(self, *arguments: object, **named: object) -> Choice:
         """Samples a parameter by TPE."""
+        # Also for parameters that only some trials have, which are no columns of the space.
         return self._tpe.sample_independent(*arguments, **named)
 
     def after_trial(

@@ -67,6 +67,7 @@ class Proposals:
         columns = sorted(rows[0])
         experience = self._of(name, instance, columns)
         values = [tuple(row[column] for column in columns) for row in rows]
+        # Backwards, so that the first of equal rows stays.
         first = {value: place for place, value in reversed([*enumerate(values)])}
         places = sorted(first.values())
         distinct = configurations_of_rows(columns, [rows[place] for place in places])
@@ -78,6 +79,7 @@ class Proposals:
         known = [first[value] for value in times if value in first and times[value] is not None]
         predicted = [places[number] for number in ranking.best.tolist()]
         both = chain.from_iterable(zip_longest(known, predicted))
+        # A failure may look fast to what is learned from its neighbours.
         failed = {first[value] for value in times if value in first and times[value] is None}
         ran = (place for place in both if place is not None and place not in failed)
         return list(islice(dict.fromkeys(ran), self._top_k))

@@ -36,6 +36,7 @@ class Pruner(Proposals):
         ) -> Sequence[Config]:
             if earlier is not None:
                 configs = earlier(configs, named_args, **kwargs)
+            # Triton measures nothing then, and tells no listener.
             if len(configs) < 2:
                 return configs
             function = autotuner.fn
@@ -43,6 +44,7 @@ class Pruner(Proposals):
                 function = function.fn
             kernel = _kernel(function, _key(autotuner, {**named_args, **kwargs}))
             best = self.best(*kernel, [*map(_row, configs)])
+            # The first one is what the author of a kernel trusts: it is measured whatever is known.
             return [configs[number] for number in dict.fromkeys([*best, 0])] if best else configs
 
         autotuner.early_config_prune = prune

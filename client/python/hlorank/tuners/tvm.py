@@ -87,6 +87,7 @@ class CostModel(PyCostModel):
         self, context: TuneContext, candidates: list[MeasureCandidate], results: list[RunnerResult]
     ) -> None:
         """Reports what was measured."""
+        # A fallback such as XGBoost trains for seconds, so it learns only once it is needed.
         if self._fallback is not None:
             self._updates.append((context, candidates, results))
         columns = [columns_of(each.sch.trace) for each in candidates]

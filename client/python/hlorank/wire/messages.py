@@ -15,6 +15,7 @@ from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message_factory import GetMessageClass
 
 _POOL = DescriptorPool()
+# Files are added in the order of the set, in which a file follows those that it imports.
 for _file in FileDescriptorSet.FromString(
     resources.files(__package__).joinpath("messages.binpb").read_bytes()
 ).file:

@@ -73,5 +73,5 @@ def _details(error: Any) -> dict[str, Any]:
             if kind is not None:
                 found[kind.DESCRIPTOR.name] = kind.FromString(packed.value)
     except DecodeError:
-        pass  # code and message remain
+        pass  # what a proxy adds may be no details; code and message remain
     return found

@@ -53,6 +53,8 @@ class Retry:
                     defaults.FIRST_PAUSE * float(1 << min(retries, 32)), defaults.LONGEST_PAUSE
                 )
                 return max(error.retry_after or 0.0, own) * spread
+            # Only the server knows when its limits allow the call: without a time from it, there is
+            # no retry.
             case OverloadedError(retry_after=float(seconds)):
                 return seconds * spread
             case _:
@@ -78,6 +80,7 @@ class Attempts:
         If the time ends an attempt that followed a failure, the failure says why there was no
         answer in time, and is what is raised.
         """
+        # The time counts from the first failure: a call without a deadline may take long to fail.
         if self._retries == 0 and not self._has_deadline:
             self._limit = Deadline(defaults.PATIENCE)
         pause = self._retry.pause(error, self._retries)

@@ -83,8 +83,10 @@ class Channel:
             ("grpc.min_reconnect_backoff_ms", max(1, int(connect * 1000))),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 2_000),
+            # A network that drops silently is noticed before a long call would end.
             ("grpc.keepalive_time_ms", 10_000),
             ("grpc.keepalive_timeout_ms", 10_000),
+            # With gRPC's 64 KiB, messages of megabytes wait for windows on a fast network.
             ("grpc.http2.lookahead_bytes", 8 << 20),
             # Proxies from the environment are meant for the web, and would also proxy loopback.
             ("grpc.enable_http_proxy", 0),
@@ -111,6 +113,7 @@ class SyncTransport:
         self, method: Method[Response], message: bytes, metadata: Metadata, timeout: float | None
     ) -> Response:
         """Sends a request and returns the response. Raises RefusedError."""
+        # Making one takes as long as a small call. Two threads that make one at a time waste one.
         if method.name not in self._calls:
             answers = method.response.FromString
             self._calls[method.name] = self._channel.unary_unary(method.path, None, answers)
@@ -119,6 +122,7 @@ class SyncTransport:
         try:
             answer: Response = call(message, timeout=timeout, metadata=self._headers + metadata)
         except grpc.RpcError as error:
+            # Without the cause, whose text is pages of gRPC's internals.
             raise refused(error) from None
         except ValueError as error:  # what a closed channel raises
             if self._is_closed:
@@ -154,6 +158,7 @@ class SyncExchange(Generic[Response]):
     def __init__(self, stream: Invoke, metadata: Metadata, timeout: float | None) -> None:
         self._outgoing = _Outgoing()
         self._call = stream(self._outgoing, timeout=timeout, metadata=metadata)
+        # A writer that waits for its turn must not wait for a call that has ended.
         self._call.add_done_callback(lambda _: self._outgoing.close())
 
     def write(self, message: bytes) -> bool:
@@ -257,6 +262,7 @@ class AsyncTransport:
         if loop not in self._loops:
             self._loops[loop] = self._open(), {}
         channel, calls = self._loops[loop]
+        # A call of grpc.aio belongs to its channel, and so to the loop.
         if method.name not in calls:
             calls[method.name] = channel.unary_unary(method.path, None, method.response.FromString)
         return calls[method.name]
@@ -311,6 +317,7 @@ class AsyncExchange(Generic[Response]):
         """Returns the next message; None at the end. Raises RefusedError."""
         answer = await self._on_thread(self._exchange.read)
         if answer is None:
+            # Nothing follows, and idle threads would live as long as the stream.
             self.cancel()
         return answer
 
@@ -334,6 +341,7 @@ class AsyncExchange(Generic[Response]):
 
 
 def _check_process(process: int) -> None:
+    # Asked at every call: a fork keeps all objects, and says nothing of itself.
     here = os.getpid()
     if here != process:
         raise ClosedError(

@@ -145,6 +145,7 @@ class AsyncCalls:
         selector = self._selector(model)
         measured = _adapt_message(adapt)
 
+        # Called once, or twice if the server has forgotten the graph.
         def request(source: messages.Graph) -> bytes:
             head = messages.RankConfigsRequest(
                 graph=source,
@@ -155,6 +156,7 @@ class AsyncCalls:
                 adapt=measured,
                 explain_top=asked.explain_top,
             )
+            # Concatenated messages are parsed as their merger, and the second one is kept.
             return head.SerializeToString() + configurations.serialized
 
         answer = await self._ask_about(graph, _RANK, request, self._deadline(timeout))
@@ -274,6 +276,7 @@ class AsyncCalls:
         )
         deadline = self._deadline(timeout)
         answer = await self._call(_GET_GRAPH, request.SerializeToString(), deadline)
+        # The store keeps measurements of graphs that were too large to keep.
         if not answer.HasField("graph"):
             return None
         graph = Graph(answer.graph)
@@ -337,6 +340,7 @@ class AsyncCalls:
             top_k=whole_number(top_k, "top_k"),
             adapt=_adapt_message(adapt),
         )
+        # Not the client's deadline: a stream lasts as long as the search that feeds it.
         deadline = Deadline(seconds(timeout, "timeout"))
 
         async def begin(source: messages.Graph) -> AsyncRankStream:
@@ -437,6 +441,7 @@ class AsyncCalls:
         message = messages.RankConfigsStreamRequest(start=start).SerializeToString()
         attempts = Attempts(self._retry, deadline)
         while True:
+            # Each attempt has what is left of the deadline, so that all of them end with it.
             exchange = await self._transport.open(_STREAM, _routed(graph), deadline.left())
             try:
                 await exchange.write(message)

@@ -116,8 +116,10 @@ class AsyncSpaceSearch:
             raise ArgumentError("a measurement has either seconds or a failure")
         place = self.space.number(configuration)
         result = Result(0.0 if seconds is None else number(seconds, "seconds"), failure, repeats)
+        # Added first, so that a search knows what its server could not be told.
         error = await self._experience.add([place], [result])
         self._pending.pop(place, None)
+        # A server without a store is no error: what was measured is sent with every call.
         if error is not None and not self._experience.kept.is_off:
             raise error
 

@@ -146,6 +146,7 @@ class Calls:
         selector = self._selector(model)
         measured = _adapt_message(adapt)
 
+        # Called once, or twice if the server has forgotten the graph.
         def request(source: messages.Graph) -> bytes:
             head = messages.RankConfigsRequest(
                 graph=source,
@@ -156,6 +157,7 @@ class Calls:
                 adapt=measured,
                 explain_top=asked.explain_top,
             )
+            # Concatenated messages are parsed as their merger, and the second one is kept.
             return head.SerializeToString() + configurations.serialized
 
         answer = self._ask_about(graph, _RANK, request, self._deadline(timeout))
@@ -275,6 +277,7 @@ class Calls:
         )
         deadline = self._deadline(timeout)
         answer = self._call(_GET_GRAPH, request.SerializeToString(), deadline)
+        # The store keeps measurements of graphs that were too large to keep.
         if not answer.HasField("graph"):
             return None
         graph = Graph(answer.graph)
@@ -338,6 +341,7 @@ class Calls:
             top_k=whole_number(top_k, "top_k"),
             adapt=_adapt_message(adapt),
         )
+        # Not the client's deadline: a stream lasts as long as the search that feeds it.
         deadline = Deadline(seconds(timeout, "timeout"))
 
         def begin(source: messages.Graph) -> RankStream:
@@ -438,6 +442,7 @@ class Calls:
         message = messages.RankConfigsStreamRequest(start=start).SerializeToString()
         attempts = Attempts(self._retry, deadline)
         while True:
+            # Each attempt has what is left of the deadline, so that all of them end with it.
             exchange = self._transport.open(_STREAM, _routed(graph), deadline.left())
             try:
                 exchange.write(message)

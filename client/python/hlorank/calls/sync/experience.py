@@ -126,7 +126,7 @@ class Experience(Generic[T]):
         """
         pairs = zip(candidates, results, strict=True)
         measured = [(candidate, result) for candidate, result in pairs if result.is_measurement]
-        self._adapt(measured)
+        self._adapt(measured)  # whose checks come before anything is kept
         for candidate, result in measured:
             is_fastest = result.seconds > 0 and (self.best is None or result.seconds < self.best[1])
             if is_fastest:
@@ -143,6 +143,7 @@ class Experience(Generic[T]):
         """
         with self._reporting:
             while new := self.measured[self._reported : self._reported + defaults.REPORTED]:
+                # A server without a store stays without, and one that is away costs a deadline.
                 if self.kept.is_off or (self._fallback is not None and self._fallback.is_away):
                     return None
                 try:
@@ -175,6 +176,7 @@ class Experience(Generic[T]):
     def lessons(self) -> Adapt:
         """Returns what a call learns from beside what the server keeps: the measurements that it
         does not keep, unless other kernels decide."""
+        # What the server keeps it joins itself, so a call stays small however long a search is.
         unkept = self.measured[self._reported :][-defaults.LEARNED :]
         return self._adapt([] if self._follows_pool else unkept)
 
@@ -252,6 +254,7 @@ class Experience(Generic[T]):
         if ranking is None:
             return None
         predicted = predicted_of(ranking)
+        # Decided once: a search that changes its guide halfway measures what neither would.
         if self._follows_pool is None:
             pool = None if ranking.adaptation is None else ranking.adaptation.pool
             self._follows_pool = pool is not None and pool.used
@@ -297,6 +300,7 @@ class Experience(Generic[T]):
     def _pages(self) -> list[GraphMeasurements]:
         timeout = self._timeout
         graph_hash = self.graph.hash
+        # Measurements are listed by hash, which only the server computes.
         if graph_hash is None:
             graph_hash = (self.client.put_graph(self.graph, timeout=timeout)).hash
         found: list[GraphMeasurements] = []
@@ -315,6 +319,7 @@ class Experience(Generic[T]):
         """Makes a call. With a fallback, there is no answer while the server is away."""
         if self._fallback is None:
             return call()
+        # Other experiences share the fallback, and one deadline is enough for all of them.
         self.is_lost = self._fallback.is_away
         if self.is_lost:
             return None
