@@ -37,7 +37,7 @@ printf '\nTiles of one kernel, measured with IREE on a CPU (%s):\n\n' "$measured
 "$programs/hlorank" rank --graph "$measured/tile_dispatches.pb" --model tile-iree-cpu --module 0 --top 5
 fused=tests/data/fused/rotary.pb
 printf '\nFusions of a program, measured on XLA:CPU, and the kernels of the best (%s):\n\n' "$fused"
-"$programs/hlorank" rank --graph "$fused" --top 5 --explain
+"$programs/hlorank" report --graph "$fused" --top 5
 
 trap - EXIT
 kill "$server"

@@ -6,16 +6,13 @@
 //! ```
 //!
 //! Addresses of servers may follow the file. The default is `http://127.0.0.1:7070`. Each step sends only the hash of
-//! the graph, and neighbours as changes to the best layout. `--record FILE` writes the calls to a trace, which
-//! `hlorank bench --trace FILE` replays.
+//! the graph, and neighbours as changes to the best layout.
 
-use std::{error::Error, path::PathBuf, time::Instant};
+use std::{error::Error, path::PathBuf};
 
 use clap::Parser;
 use fastrand::Rng;
-use hlorank_client::{
-    Client, Connection, GraphHandle, RankRequest, trace::TraceWriter, v1::ConfigurableNode,
-};
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest, v1::ConfigurableNode};
 use hlorank_graph::{
     ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task,
 };
@@ -31,9 +28,6 @@ struct Arguments {
     /// Number of steps
     #[arg(long, default_value_t = 200)]
     steps: usize,
-    /// Record the calls in this trace
-    #[arg(long)]
-    record: Option<PathBuf>,
 }
 
 const NEIGHBOURS: usize = 100;
@@ -46,25 +40,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
         file,
         endpoints,
         steps,
-        record,
     } = Arguments::parse();
     let client = Client::connect_replicas(endpoints, Connection::default()).await?;
     let file = GraphFile::read(&file, Task::Layout, &Limits::default())?;
     let graph = GraphHandle::of(file.graphs.first().ok_or("the file has no graph")?);
-    let mut trace = record.as_deref().map(TraceWriter::create).transpose()?;
     let nodes = client.put_graph(&graph).await?.configurable_nodes;
     println!("{} nodes to configure", nodes.len());
 
     let mut draw = Rng::with_seed(0);
     let mut best = vec![LayoutEntry::DEFAULT; nodes.len()];
-    let start = Instant::now();
     for step in 0..steps {
         let layouts = with_neighbours(&best, &nodes, &mut draw)?;
         let configurations = batch(&layouts)?;
         let request = RankRequest::new(&graph, &configurations).with_scores();
-        if let Some(trace) = &mut trace {
-            trace.write(start.elapsed(), &request)?;
-        }
         let ranking = client.rank(&request).await?;
         let first = ranking.best.first().ok_or("nothing was ranked")?;
         if step == 0 {
@@ -79,7 +67,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
             best.clone_from(&layouts[first.config]);
         }
     }
-    trace.map_or(Ok(()), TraceWriter::finish)?;
     for (node, entry) in nodes
         .iter()
         .zip(&best)
@@ -118,7 +105,7 @@ fn random_entry(
         draw.shuffle(&mut dimensions);
         dimensions
     };
-    LayoutEntry::from_tensors(node.tensor_ranks.iter().map(order), || node.name.clone())
+    LayoutEntry::from_tensors(node.tensor_ranks.iter().map(order))
 }
 
 fn batch(layouts: &[Vec<LayoutEntry>]) -> Result<Configurations, ConfigurationError> {
@@ -127,5 +114,5 @@ fn batch(layouts: &[Vec<LayoutEntry>]) -> Result<Configurations, ConfigurationEr
     for layout in layouts {
         batch.push(layout)?;
     }
-    Ok(Configurations::Layout(batch.build()?))
+    Ok(batch.build()?.into())
 }

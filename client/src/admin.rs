@@ -2,7 +2,7 @@ use hlorank_proto::v1::{
     Model, PinRequest, ReloadRequest, RollbackRequest, SetCanaryRequest, UnpinRequest,
     model_admin_service_client::ModelAdminServiceClient,
 };
-use tonic::{Request, Status, transport::Channel};
+use tonic::{Request, Response, Status, transport::Channel};
 
 use crate::{ClientError, Connection, Token, credentials::request};
 
@@ -32,15 +32,9 @@ impl AdminClient {
 
     /// Looks for new versions immediately, retries rejected ones, and returns every version of every model.
     pub async fn reload(&self) -> Result<Vec<Model>, ClientError> {
-        let answer = self
-            .models
-            .clone()
-            .reload(self.request(ReloadRequest {}))
-            .await;
-        Ok(answer
-            .map_err(|status| self.error(status))?
-            .into_inner()
-            .models)
+        let request = self.request(ReloadRequest {});
+        let answer = self.models.clone().reload(request).await;
+        Ok(self.read(answer)?.models)
     }
 
     /// Pins a version: it serves even if newer ones exist, also after a restart.
@@ -50,10 +44,7 @@ impl AdminClient {
             version,
         };
         let answer = self.models.clone().pin(self.request(request)).await;
-        Ok(answer
-            .map_err(|status| self.error(status))?
-            .into_inner()
-            .models)
+        Ok(self.read(answer)?.models)
     }
 
     /// Removes the pin and the canary, so that the newest valid version serves every graph.
@@ -62,10 +53,7 @@ impl AdminClient {
             name: name.to_owned(),
         };
         let answer = self.models.clone().unpin(self.request(request)).await;
-        Ok(answer
-            .map_err(|status| self.error(status))?
-            .into_inner()
-            .models)
+        Ok(self.read(answer)?.models)
     }
 
     /// Pins the version that served before, or else the next older one, and ends a canary.
@@ -74,10 +62,7 @@ impl AdminClient {
             name: name.to_owned(),
         };
         let answer = self.models.clone().rollback(self.request(request)).await;
-        Ok(answer
-            .map_err(|status| self.error(status))?
-            .into_inner()
-            .models)
+        Ok(self.read(answer)?.models)
     }
 
     /// Makes a second version serve `percent` of the graphs, 1 to 100; 0 ends the canary.
@@ -93,14 +78,12 @@ impl AdminClient {
             percent,
         };
         let answer = self.models.clone().set_canary(self.request(request)).await;
-        Ok(answer
-            .map_err(|status| self.error(status))?
-            .into_inner()
-            .models)
+        Ok(self.read(answer)?.models)
     }
 
-    fn error(&self, status: Status) -> ClientError {
-        ClientError::of_call(&self.endpoint, status)
+    fn read<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, ClientError> {
+        let answer = answer.map(Response::into_inner);
+        answer.map_err(|status| ClientError::of_call(&self.endpoint, status))
     }
 
     /// Returns a request that carries the token.

@@ -119,22 +119,6 @@ pub enum InvalidAnswer {
     },
 }
 
-/// Checks that every ranked configuration has a predicted time, or none has. Only those that rest on measurements have
-/// deviations.
-fn check_predictions(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
-    let configs = answer.ranking.len();
-    let seconds = answer.predicted_seconds.len();
-    let deviations = answer.log_sd.len();
-    if (seconds == 0 || seconds == configs) && (deviations == 0 || deviations == seconds) {
-        return Ok(());
-    }
-    Err(InvalidAnswer::Predictions {
-        configs,
-        seconds,
-        deviations,
-    })
-}
-
 /// What a request asked for, which its answer must contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
@@ -157,48 +141,18 @@ impl Asked {
     pub(crate) fn check(self, answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
         // Each check relies on those before it: the number of scored configurations bounds the
         // numbers in the ranking.
-        let scored = self.check_scored(answer.scored_configs as usize)?;
-        check_scores(&answer.scores, 0, if self.scores { scored } else { 0 })?;
-        self.check_length(answer, scored)?;
-        check_numbers(&answer.ranking, scored)?;
-        check_order(&answer.ranking, &answer.ranking_scores)?;
-        check_predictions(answer)?;
-        self.check_kernels(answer)?;
-        check_same(answer)
-    }
-
-    fn check_kernels(self, answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
-        let found = answer.kernels.len();
-        let expected = answer.ranking.len().min(self.explained as usize);
-        if found != expected {
-            return Err(InvalidAnswer::Kernels { found, expected });
-        }
-        Ok(())
-    }
-
-    /// Returns the number of configurations that were scored.
-    fn check_scored(self, scored: usize) -> Result<usize, InvalidAnswer> {
+        let scored = answer.scored_configs as usize;
         // Even a partial ranking has at least one configuration: a call that had time for none
         // fails.
-        let is_valid =
-            scored == self.configs || self.partial && (1..self.configs).contains(&scored);
-        if is_valid {
-            Ok(scored)
-        } else {
-            Err(InvalidAnswer::Scored {
+        let is_part = self.partial && (1..self.configs).contains(&scored);
+        if scored != self.configs && !is_part {
+            return Err(InvalidAnswer::Scored {
                 scored,
                 sent: self.configs,
-            })
+            });
         }
-    }
-
-    fn check_length(
-        self,
-        answer: &RankConfigsResponse,
-        scored: usize,
-    ) -> Result<(), InvalidAnswer> {
+        check_scores(&answer.scores, 0, if self.scores { scored } else { 0 })?;
         let found = answer.ranking.len();
-        let count = answer.ranking_scores.len();
         let expected = match self.top as usize {
             0 => scored,
             top => top.min(scored),
@@ -206,14 +160,60 @@ impl Asked {
         if found != expected {
             return Err(InvalidAnswer::Ranking { found, expected });
         }
-        if found != count {
+        let scores = answer.ranking_scores.len();
+        if found != scores {
             return Err(InvalidAnswer::RankingScores {
                 configs: found,
-                scores: count,
+                scores,
             });
+        }
+        check_ranking(answer, scored)?;
+        // Every ranked configuration has a predicted time, or none has. Only those that rest on
+        // measurements have deviations.
+        let seconds = answer.predicted_seconds.len();
+        let deviations = answer.log_sd.len();
+        if seconds != 0 && seconds != found || deviations != 0 && deviations != seconds {
+            return Err(InvalidAnswer::Predictions {
+                configs: found,
+                seconds,
+                deviations,
+            });
+        }
+        let found = answer.kernels.len();
+        let expected = answer.ranking.len().min(self.explained as usize);
+        if found != expected {
+            return Err(InvalidAnswer::Kernels { found, expected });
         }
         Ok(())
     }
+}
+
+/// Checks that the ranking has different configurations, below the number of scored ones, by ascending score, and that the list
+/// of all scores, if there is one, has the same scores.
+#[expect(clippy::float_cmp, reason = "both are copies of one number")]
+fn check_ranking(answer: &RankConfigsResponse, scored: usize) -> Result<(), InvalidAnswer> {
+    let mut is_ranked = vec![false; scored];
+    let mut highest = f32::NEG_INFINITY;
+    for (&config, &score) in answer.ranking.iter().zip(&answer.ranking_scores) {
+        let config = config as usize;
+        match is_ranked.get_mut(config) {
+            None => return Err(InvalidAnswer::OutOfRange { config, scored }),
+            Some(true) => return Err(InvalidAnswer::RankedTwice(config)),
+            Some(is_ranked) => *is_ranked = true,
+        }
+        // Scores that are no numbers are refused first, because every comparison with them is false.
+        if !is_score(score) {
+            return Err(InvalidAnswer::NotAScore(config));
+        }
+        if score < highest {
+            return Err(InvalidAnswer::NotSorted(config));
+        }
+        highest = score;
+        if answer.scores.get(config).is_some_and(|&same| same != score) {
+            return Err(InvalidAnswer::TwoScores(config));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that there are as many scores as expected, and that all are numbers. `first` is the number of the first
@@ -238,46 +238,6 @@ pub(crate) fn check_scores(
 /// Whether a score is a number, or that of a configuration with too large a kernel.
 pub(crate) fn is_score(score: f32) -> bool {
     score.is_finite() || score == f32::INFINITY
-}
-
-fn check_numbers(ranking: &[u32], scored: usize) -> Result<(), InvalidAnswer> {
-    let mut is_ranked = vec![false; scored];
-    for config in ranking.iter().map(|&config| config as usize) {
-        match is_ranked.get_mut(config) {
-            None => return Err(InvalidAnswer::OutOfRange { config, scored }),
-            Some(true) => return Err(InvalidAnswer::RankedTwice(config)),
-            Some(is_ranked) => *is_ranked = true,
-        }
-    }
-    Ok(())
-}
-
-fn check_order(ranking: &[u32], scores: &[f32]) -> Result<(), InvalidAnswer> {
-    // Scores that are no numbers are refused first, because every comparison with them is false.
-    let mut highest = f32::NEG_INFINITY;
-    for (&config, &score) in ranking.iter().zip(scores) {
-        if !is_score(score) {
-            return Err(InvalidAnswer::NotAScore(config as usize));
-        }
-        if score < highest {
-            return Err(InvalidAnswer::NotSorted(config as usize));
-        }
-        highest = score;
-    }
-    Ok(())
-}
-
-/// Checks that the ranking has the scores that the list of all scores has, if there is one.
-#[expect(clippy::float_cmp, reason = "both are copies of one number")]
-fn check_same(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
-    let mut ranked = answer
-        .ranking
-        .iter()
-        .map(|&config| config as usize)
-        .zip(&answer.ranking_scores);
-    let differs =
-        ranked.find(|&(config, score)| answer.scores.get(config).is_some_and(|same| same != score));
-    differs.map_or(Ok(()), |(config, _)| Err(InvalidAnswer::TwoScores(config)))
 }
 
 /// Reads a graph hash of 32 bytes.

@@ -4,18 +4,17 @@ use hlorank_graph::Digest;
 use hlorank_proto::v1::{
     self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, GetMeasuredGraphRequest,
     GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest, PutGraphResponse,
-    RankConfigsRequest, ReportMeasurementsRequest, Warning,
+    Warning,
 };
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
     Adapt, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf, MeasurementsPage,
-    ModelReference, RankCall, RankRequest, RankStream, Ranking, Reported, StreamRequest,
-    SuggestRequest, Suggestions,
+    ModelReference, RankRequest, RankStream, Ranking, Reported, StreamRequest, SuggestRequest,
+    Suggestions,
     answer::{InvalidAnswer, graph_hash},
-    attempt::Attempt,
-    calls::Calls,
+    calls::{Attempt, Calls},
     measurements::report_message,
     stream::outgoing,
 };
@@ -74,63 +73,44 @@ impl Client {
 
     /// Sends a graph to be cached, and returns the nodes that a configuration sets.
     pub async fn put_graph(&self, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
-        let put = |attempt| self.put_graph_at(attempt, graph);
+        let put = async |attempt: Attempt| {
+            let message = self.checked(PutGraphRequest {
+                graph: Some(graph.whole()),
+            })?;
+            let call = attempt.routed(graph, message);
+            let answer = attempt
+                .answer(attempt.replica.cost_model().put_graph(call))
+                .await?;
+            let cached = CachedGraph::of_answer(answer.into_inner())
+                .map_err(|invalid| attempt.invalid(invalid))?;
+            // Later calls send this hash instead of the graph.
+            graph.set_hash(cached.hash);
+            Ok(cached)
+        };
         self.calls
             .make(graph.route().as_bytes(), self.timeout, put)
             .await
     }
 
-    async fn put_graph_at(
-        &self,
-        attempt: Attempt,
-        graph: &GraphHandle,
-    ) -> Result<CachedGraph, ClientError> {
-        let message = self.checked(PutGraphRequest {
-            graph: Some(graph.whole()),
-        })?;
-        let call = attempt.routed(graph, message);
-        let answer = attempt
-            .answer(attempt.replica.cost_model().put_graph(call))
-            .await?;
-        let cached = CachedGraph::of_answer(answer.into_inner())
-            .map_err(|invalid| attempt.invalid(invalid))?;
-        // Later calls send this hash instead of the graph.
-        graph.set_hash(cached.hash);
-        Ok(cached)
-    }
-
     /// Ranks configurations. Sends the hash of the graph if it is known, and the graph itself if the server lacks it.
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
         let timeout = request.timeout.or(self.timeout);
-        let rank = |attempt| self.rank_at(attempt, request);
+        let rank = async |attempt: Attempt| {
+            let rank = async |graph| {
+                let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
+                let answer = attempt
+                    .answer(attempt.replica.cost_model().rank_configs(call))
+                    .await?;
+                let ranking = Ranking::of_answer(answer.into_inner(), request.asked())
+                    .map_err(|invalid| attempt.invalid(invalid))?;
+                request.graph.set_hash(ranking.graph_hash);
+                Ok(ranking)
+            };
+            by_hash_or_whole(request.graph, rank).await
+        };
         self.calls
             .make(request.graph.route().as_bytes(), timeout, rank)
             .await
-    }
-
-    async fn rank_at(
-        &self,
-        attempt: Attempt,
-        request: &RankRequest<'_>,
-    ) -> Result<Ranking, ClientError> {
-        let rank = |graph| self.rank_graph(&attempt, request, graph);
-        by_hash_or_whole(request.graph, rank).await
-    }
-
-    async fn rank_graph(
-        &self,
-        attempt: &Attempt,
-        request: &RankRequest<'_>,
-        graph: v1::Graph,
-    ) -> Result<Ranking, ClientError> {
-        let call = attempt.routed(request.graph, self.checked(rank_message(request, graph))?);
-        let answer = attempt
-            .answer(attempt.replica.cost_model().rank_configs(call))
-            .await?;
-        let ranking = Ranking::of_answer(answer.into_inner(), request.asked())
-            .map_err(|invalid| attempt.invalid(invalid))?;
-        request.graph.set_hash(ranking.graph_hash);
-        Ok(ranking)
     }
 
     /// Proposes which configurations to measure next. Sends the hash of the graph if it is known, and the graph itself if
@@ -149,36 +129,23 @@ impl Client {
     /// ```
     pub async fn suggest(&self, request: &SuggestRequest<'_>) -> Result<Suggestions, ClientError> {
         let timeout = request.timeout.or(self.timeout);
-        let suggest = |attempt| self.suggest_at(attempt, request);
+        let suggest = async |attempt: Attempt| {
+            let suggest = async |graph| {
+                let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
+                let mut service = attempt.replica.cost_model();
+                let suggested = Box::pin(service.suggest_configs(call));
+                let answer = attempt.answer(suggested).await?;
+                let suggestions = request
+                    .read(answer.into_inner())
+                    .map_err(|invalid| attempt.invalid(invalid))?;
+                request.graph.set_hash(suggestions.graph_hash);
+                Ok(suggestions)
+            };
+            by_hash_or_whole(request.graph, suggest).await
+        };
         self.calls
             .make(request.graph.route().as_bytes(), timeout, suggest)
             .await
-    }
-
-    async fn suggest_at(
-        &self,
-        attempt: Attempt,
-        request: &SuggestRequest<'_>,
-    ) -> Result<Suggestions, ClientError> {
-        let suggest = |graph| self.suggest_of_graph(&attempt, request, graph);
-        by_hash_or_whole(request.graph, suggest).await
-    }
-
-    async fn suggest_of_graph(
-        &self,
-        attempt: &Attempt,
-        request: &SuggestRequest<'_>,
-        graph: v1::Graph,
-    ) -> Result<Suggestions, ClientError> {
-        let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
-        let mut service = attempt.replica.cost_model();
-        let suggested = Box::pin(service.suggest_configs(call));
-        let answer = attempt.answer(suggested).await?;
-        let suggestions = request
-            .read(answer.into_inner())
-            .map_err(|invalid| attempt.invalid(invalid))?;
-        request.graph.set_hash(suggestions.graph_hash);
-        Ok(suggestions)
     }
 
     /// Keeps measurements of a graph on the server, for later calls with [`Adapt::use_stored`]. Returns once they are on
@@ -213,31 +180,22 @@ impl Client {
         measurements: &Adapt,
     ) -> Result<Reported, ClientError> {
         let report = async |attempt: Attempt| {
-            let report = |sent| {
+            let report = async |sent| {
                 let message = report_message(measurements, reporter, sent);
-                self.report_of_graph(&attempt, graph, message)
+                let call = attempt.routed(graph, self.checked(message)?);
+                let answer = attempt
+                    .answer(attempt.replica.cost_model().report_measurements(call))
+                    .await?;
+                let reported = Reported::of_answer(answer.into_inner())
+                    .map_err(|invalid| attempt.invalid(invalid))?;
+                graph.set_hash(reported.graph_hash);
+                Ok(reported)
             };
             by_hash_or_whole(graph, report).await
         };
         self.calls
             .make(graph.route().as_bytes(), self.timeout, report)
             .await
-    }
-
-    async fn report_of_graph(
-        &self,
-        attempt: &Attempt,
-        graph: &GraphHandle,
-        message: ReportMeasurementsRequest,
-    ) -> Result<Reported, ClientError> {
-        let call = attempt.routed(graph, self.checked(message)?);
-        let answer = attempt
-            .answer(attempt.replica.cost_model().report_measurements(call))
-            .await?;
-        let reported =
-            Reported::of_answer(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
-        graph.set_hash(reported.graph_hash);
-        Ok(reported)
     }
 
     /// Lists measurements that the server keeps, a page at a time. `after` is [`MeasurementsPage::next`] of the page before,
@@ -320,22 +278,6 @@ impl Client {
             .deleted)
     }
 
-    /// Makes a call within [`Connection::timeout`](crate::Connection::timeout): `RankConfigsStream` if its
-    /// configurations are [in batches](RankCall::in_batches), otherwise `RankConfigs`.
-    pub async fn make(&self, call: &RankCall) -> Result<Ranking, ClientError> {
-        let Some(batch) = call.batch() else {
-            return self.rank(&call.request()).await;
-        };
-        // A stream has no timeout by default, because it may wait for its caller. This one sends
-        // all that it has at once.
-        let mut request = call.stream();
-        request.timeout = self.timeout;
-        self.rank_stream(&request)
-            .await?
-            .rank_all(call.batches(batch))
-            .await
-    }
-
     /// Opens a stream that ranks any number of batches. Use it if the configurations exceed one message, or if later
     /// ones depend on earlier scores. Sends the hash of the graph if it is known, and the graph itself if the server
     /// lacks it.
@@ -359,37 +301,24 @@ impl Client {
         &self,
         request: &StreamRequest<'_>,
     ) -> Result<RankStream, ClientError> {
-        let open = |attempt| self.rank_stream_at(attempt, request);
+        let open = async |attempt: Attempt| {
+            let attempt = Arc::new(attempt);
+            let open = async |graph| {
+                // The start is queued before the call, because the server answers nothing before it
+                // has read it.
+                let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
+                let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
+                let answers = attempt
+                    .answer(attempt.replica.cost_model().rank_configs_stream(call))
+                    .await?;
+                let (attempt, limit) = (Arc::clone(&attempt), self.message_bytes);
+                RankStream::open(attempt, request, batches, answers.into_inner(), limit).await
+            };
+            by_hash_or_whole(request.graph, open).await
+        };
         self.calls
             .make(request.graph.route().as_bytes(), request.timeout, open)
             .await
-    }
-
-    async fn rank_stream_at(
-        &self,
-        attempt: Attempt,
-        request: &StreamRequest<'_>,
-    ) -> Result<RankStream, ClientError> {
-        let attempt = Arc::new(attempt);
-        let open = |graph| self.open_stream(Arc::clone(&attempt), request, graph);
-        by_hash_or_whole(request.graph, open).await
-    }
-
-    async fn open_stream(
-        &self,
-        attempt: Arc<Attempt>,
-        request: &StreamRequest<'_>,
-        graph: v1::Graph,
-    ) -> Result<RankStream, ClientError> {
-        // The start is queued before the call, because the server answers nothing before it has
-        // read it.
-        let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
-        let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
-        let answers = attempt
-            .answer(attempt.replica.cost_model().rank_configs_stream(call))
-            .await?;
-        let limit = self.message_bytes;
-        RankStream::open(attempt, request, batches, answers.into_inner(), limit).await
     }
 
     /// Returns every model version, ordered by name, then version.
@@ -479,14 +408,6 @@ async fn by_hash_or_whole<T, F: Future<Output = Result<T, ClientError>>>(
     Box::pin(call(graph.whole())).await
 }
 
-/// Returns the message of a request. `graph` is the whole graph or its hash.
-fn rank_message(request: &RankRequest<'_>, graph: v1::Graph) -> RankConfigsRequest {
-    RankConfigsRequest {
-        graph: Some(graph),
-        ..request.message()
-    }
-}
-
 impl CachedGraph {
     /// Checks an answer and converts it.
     fn of_answer(answer: PutGraphResponse) -> Result<Self, InvalidAnswer> {
@@ -513,9 +434,8 @@ mod tests {
         let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
         let source = |graph| {
-            rank_message(&request, graph)
-                .graph
-                .and_then(|graph| graph.source)
+            let sent = request.message(graph).graph;
+            sent.and_then(|graph| graph.source)
         };
         assert_eq!(
             source(handle.whole()),

@@ -22,7 +22,6 @@
 //! * [`Client::rank`] ranks one batch of configurations, [`Client::rank_stream`] any number of batches.
 //! * [`Client::suggest`] proposes what to measure next, given what was measured, and [`Client::report_measurements`] keeps
 //!   that on the server for later calls.
-//! * A [`RankCall`] is a request that can be repeated, and a [`trace`] is a file of such requests.
 //! * A [`GraphHandle`] is sent once and by hash afterwards. It is sent again if a server has lost the graph.
 //! * Calls have a deadline ([`Connection::timeout`]) and are retried if that is safe ([`Connection::retries`]).
 //!   `client/README.md` lists the errors that are final.
@@ -32,12 +31,10 @@
 mod adapt;
 mod admin;
 mod answer;
-mod attempt;
 mod calls;
 mod client;
 mod connection;
 mod credentials;
-mod deadline;
 mod error;
 mod graph;
 mod measurements;
@@ -48,9 +45,8 @@ mod request;
 mod retry;
 mod stream;
 mod suggest;
-pub mod trace;
 #[cfg(test)]
-mod vectors;
+mod tests;
 
 pub use adapt::{Adapt, Measured};
 pub use admin::AdminClient;
@@ -68,7 +64,7 @@ pub use hlorank_proto::v1;
 pub use measurements::{Deletion, MeasurementsOf, MeasurementsPage, Reported};
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
-pub use request::{RankCall, RankRequest};
+pub use request::RankRequest;
 pub use stream::{BatchScores, RankStream, StreamRequest};
 pub use suggest::{SuggestRequest, Suggestion, SuggestionReason, SuggestionSource, Suggestions};
 

@@ -55,49 +55,27 @@ pub enum Deletion<'a> {
 
 impl Deletion<'_> {
     pub(crate) fn message(&self) -> DeleteMeasurementsRequest {
-        let nothing = DeleteMeasurementsRequest::default();
-        match *self {
-            Self::Target(target) => DeleteMeasurementsRequest {
-                target: target.to_owned(),
-                ..nothing
-            },
-            Self::Graph(target, graph) => {
-                let graph_hash = graph.0.to_vec().into();
-                DeleteMeasurementsRequest {
-                    target: target.to_owned(),
-                    graph_hash,
-                    ..nothing
-                }
-            }
-            Self::ReporterOnTarget(reporter, target) => {
-                let (target, reporter) = (target.to_owned(), reporter.to_owned());
-                DeleteMeasurementsRequest {
-                    target,
-                    reporter,
-                    ..nothing
-                }
-            }
-            Self::Reporter(reporter) => DeleteMeasurementsRequest {
-                reporter: reporter.to_owned(),
-                ..nothing
-            },
+        let (target, graph, reporter) = match *self {
+            Self::Target(target) => (target, None, ""),
+            Self::Graph(target, graph) => (target, Some(graph), ""),
+            Self::ReporterOnTarget(reporter, target) => (target, None, reporter),
+            Self::Reporter(reporter) => ("", None, reporter),
+        };
+        DeleteMeasurementsRequest {
+            target: target.to_owned(),
+            graph_hash: graph.map_or_else(Bytes::new, |graph| graph.0.to_vec().into()),
+            reporter: reporter.to_owned(),
         }
     }
 }
 
 impl Reported {
     pub(crate) fn of_answer(answer: ReportMeasurementsResponse) -> Result<Self, InvalidAnswer> {
-        let ReportMeasurementsResponse {
-            accepted,
-            known,
-            graph_hash: hash,
-            warnings,
-        } = answer;
         Ok(Self {
-            accepted,
-            known,
-            graph_hash: graph_hash(&hash)?,
-            warnings,
+            accepted: answer.accepted,
+            known: answer.known,
+            graph_hash: graph_hash(&answer.graph_hash)?,
+            warnings: answer.warnings,
         })
     }
 }
@@ -124,24 +102,15 @@ pub(crate) fn report_message(
     reporter: &str,
     graph: v1::Graph,
 ) -> ReportMeasurementsRequest {
-    let v1::Adapt {
-        target,
-        batch,
-        seconds,
-        repeats,
-        failures,
-        ids,
-        ..
-    } = adapt.message();
-    let (graph, reporter) = (Some(graph), reporter.to_owned());
+    let adapt = adapt.message();
     ReportMeasurementsRequest {
-        graph,
-        target,
-        batch,
-        seconds,
-        repeats,
-        failures,
-        ids,
-        reporter,
+        graph: Some(graph),
+        target: adapt.target,
+        batch: adapt.batch,
+        seconds: adapt.seconds,
+        repeats: adapt.repeats,
+        failures: adapt.failures,
+        ids: adapt.ids,
+        reporter: reporter.to_owned(),
     }
 }

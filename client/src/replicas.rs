@@ -121,30 +121,23 @@ impl Replica {
         channel: Option<Channel>,
         connection: &Connection,
     ) -> Self {
-        let Some(channel) = channel else {
-            // The next call that tries it connects again.
-            let replica = Self::new(address, endpoint, endpoint.connect_lazy(), connection);
-            replica.set_unavailable();
-            return replica;
-        };
-        Self::new(address, endpoint, channel, connection)
-    }
-
-    fn new(address: &str, endpoint: &Endpoint, channel: Channel, connection: &Connection) -> Self {
-        Self {
+        let is_available = channel.is_some();
+        let authority = endpoint.uri().authority();
+        let replica = Self {
             endpoint: address.to_owned(),
-            authority: endpoint
-                .uri()
-                .authority()
-                // Two spellings of one host must have the same weights in every client.
-                .map(|name| name.as_str().to_lowercase())
-                .unwrap_or_default(),
-            channel,
+            // Two spellings of one host must have the same weights in every client.
+            authority: authority.map_or_else(String::new, |name| name.as_str().to_lowercase()),
+            // The next call that tries it connects again.
+            channel: channel.unwrap_or_else(|| endpoint.connect_lazy()),
             token: connection.token.clone(),
             message_bytes: connection.message_bytes,
             connect_timeout: connection.connect_timeout,
             unavailable_until: Mutex::new(None),
+        };
+        if !is_available {
+            replica.set_unavailable();
         }
+        replica
     }
 
     /// Returns a client of the service that ranks.
@@ -202,12 +195,8 @@ mod tests {
         /// Returns a replica without a connection.
         pub(crate) fn unconnected(address: &str) -> Self {
             let endpoint = Connection::default().endpoint(address).unwrap();
-            Self::new(
-                address,
-                &endpoint,
-                endpoint.connect_lazy(),
-                &Connection::default(),
-            )
+            let channel = Some(endpoint.connect_lazy());
+            Self::of(address, &endpoint, channel, &Connection::default())
         }
     }
 

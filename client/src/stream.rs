@@ -1,10 +1,9 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, config_count};
+use hlorank_graph::Configurations;
 use hlorank_proto::v1::{
-    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted,
-    RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts, StreamRanking,
-    config_batch::Configs, rank_configs_stream_request::Part,
+    self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStreamRequest,
+    RankConfigsStreamResponse, ReuseCounts, StreamRanking, rank_configs_stream_request::Part,
     rank_configs_stream_response::Part as Answer,
 };
 use prost::Message as _;
@@ -14,7 +13,7 @@ use tonic::Streaming;
 use crate::{
     Adapt, ClientError, GraphHandle, ModelReference, Ranking, Timings,
     answer::{self, Asked, InvalidAnswer, check_scores},
-    attempt::Attempt,
+    calls::Attempt,
     model::selector,
 };
 
@@ -67,9 +66,6 @@ pub struct BatchScores {
     /// How much work was shared within this batch.
     pub reuse: ReuseCounts,
 }
-
-/// Number of batches sent ahead of the scores, so that the server reads one batch while it scores another.
-const BATCHES_AHEAD: usize = 1;
 
 /// Maximum number of batches queued to be sent.
 const QUEUED_BATCHES: usize = 1;
@@ -140,15 +136,6 @@ impl<'a> StreamRequest<'a> {
     }
 }
 
-fn batch_message(configs: Configs) -> RankConfigsStreamRequest {
-    let batch = ConfigBatch {
-        configs: Some(configs),
-    };
-    RankConfigsStreamRequest {
-        part: Some(Part::Batch(batch)),
-    }
-}
-
 /// Returns the channel from which the transport sends. The first message is already queued.
 pub(crate) fn outgoing(
     start: RankConfigsStreamRequest,
@@ -175,7 +162,14 @@ impl RankStream {
         let Answer::Started(mut started) = next_answer(&attempt, &mut answers).await? else {
             return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
         };
-        let model = read_start(&mut started, request.graph);
+        let needs_model = request.graph.needs_model();
+        let model = answer::model(started.model.take(), needs_model).and_then(|model| {
+            // Later calls send this hash instead of the graph.
+            request
+                .graph
+                .set_hash(answer::graph_hash(&started.graph_hash)?);
+            Ok(model)
+        });
         Ok(Self {
             model: model.map_err(|invalid| attempt.invalid(invalid))?,
             attempt,
@@ -201,13 +195,12 @@ impl RankStream {
     /// Sends a batch. Waits while the previous batch is queued. Fails if the batch exceeds the maximum message size; the
     /// stream stays open.
     pub async fn send(&mut self, configurations: &Configurations) -> Result<(), ClientError> {
-        self.send_configs(configurations.to_smallest_form()).await
-    }
-
-    /// Sends a batch in its wire form.
-    pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
-        let count = config_count(&configs);
-        let message = batch_message(configs);
+        let batch = ConfigBatch {
+            configs: Some(configurations.to_smallest_form()),
+        };
+        let message = RankConfigsStreamRequest {
+            part: Some(Part::Batch(batch)),
+        };
         let found = message.encoded_len();
         let limit = self.message_bytes;
         if found > limit {
@@ -218,19 +211,8 @@ impl RankStream {
         if sent.is_err() {
             return Err(self.error().await);
         }
-        self.unscored.push_back(count);
+        self.unscored.push_back(configurations.len());
         Ok(())
-    }
-
-    /// Sends all batches, reads their scores meanwhile, and returns the ranking.
-    pub(crate) async fn rank_all(mut self, batches: Vec<Configs>) -> Result<Ranking, ClientError> {
-        for batch in batches {
-            self.send_configs(batch).await?;
-            if self.unscored.len() > BATCHES_AHEAD {
-                self.scores().await?;
-            }
-        }
-        self.finish().await
     }
 
     /// Waits for the scores of the earliest batch whose scores were not read. Returns `None` if there is no such batch.
@@ -262,29 +244,13 @@ impl RankStream {
         // Dropping the sender closes the stream after the queued batches.
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
-        let ranking = self.last_answer().await?;
-        let ranking = Ranking::of_answer(unary(ranking), self.asked());
-        let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
-        ranking.timings += self.timings;
-        ranking.adaptation = self.adaptation;
-        ranking.unit = self.unit;
-        Ok(ranking)
-    }
-
-    /// Waits for the ranking, and for the end of the stream.
-    async fn last_answer(&mut self) -> Result<StreamRanking, ClientError> {
         let Answer::Ranking(ranking) = self.next_answer().await? else {
             let expected = InvalidAnswer::IsNot("the ranking of a stream");
             return Err(self.attempt.invalid(expected));
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
-        Ok(ranking)
-    }
-
-    /// Returns what the ranking must contain.
-    fn asked(&self) -> Asked {
-        Asked {
+        let asked = Asked {
             configs: self.scored,
             top: self.top,
             scores: false,
@@ -292,7 +258,13 @@ impl RankStream {
             explained: 0,
             // If measurements alone scored the batches, they also rank.
             needs_model: !self.model.name.is_empty(),
-        }
+        };
+        let ranking = Ranking::of_answer(unary(ranking), asked);
+        let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
+        ranking.timings += self.timings;
+        ranking.adaptation = self.adaptation;
+        ranking.unit = self.unit;
+        Ok(ranking)
     }
 
     /// Waits for the next answer. Once the deadline was reported, a stream that ends early reports it again.
@@ -314,16 +286,6 @@ impl RankStream {
             }
         }
     }
-}
-
-/// Checks the start of a stream, keeps the hash of its graph, and returns its model.
-fn read_start(
-    started: &mut RankConfigsStarted,
-    graph: &GraphHandle,
-) -> Result<ModelReference, InvalidAnswer> {
-    let model = answer::model(started.model.take(), graph.needs_model())?;
-    graph.set_hash(answer::graph_hash(&started.graph_hash)?);
-    Ok(model)
 }
 
 async fn next_answer(
@@ -367,7 +329,6 @@ fn unary(answer: StreamRanking) -> RankConfigsResponse {
     RankConfigsResponse {
         ranking: answer.ranking,
         ranking_scores: answer.ranking_scores,
-        scores: Vec::new(),
         model: answer.model,
         graph_hash: answer.graph_hash,
         timings: answer.timings,
@@ -377,9 +338,6 @@ fn unary(answer: StreamRanking) -> RankConfigsResponse {
         scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
         predicted_seconds: answer.predicted_seconds,
         log_sd: answer.log_sd,
-        adaptation: None,
-        unit: v1::ScoreUnit::Unspecified.into(),
-        kernels: Vec::new(),
-        confidence: None,
+        ..RankConfigsResponse::default()
     }
 }

@@ -193,11 +193,30 @@ impl<'a> SuggestRequest<'a> {
         &self,
         answer: SuggestConfigsResponse,
     ) -> Result<Suggestions, InvalidAnswer> {
-        self.check_count(answer.suggestions.len())?;
+        // A count that is not set stands for 1.
+        let (found, asked) = (answer.suggestions.len(), self.message.count.max(1) as usize);
+        if found > asked {
+            return Err(InvalidAnswer::Suggestions { found, asked });
+        }
         let combinations = answer.combinations;
         let combinations = combinations.map(|packed| self.read_combinations(packed));
         let combinations = combinations.transpose()?;
-        self.check_suggested(&answer.suggestions, combinations.as_ref())?;
+        let (candidates, pending) = match &combinations {
+            None => (self.candidates, &self.message.pending[..]),
+            // Pending ones are numbers of the batch, and not of the combinations.
+            Some(combinations) => (combinations.len(), &[][..]),
+        };
+        // Each suggestion is another candidate, and none that is being measured.
+        let mut known: HashSet<u32> = pending.iter().copied().collect();
+        for suggestion in &answer.suggestions {
+            let config = suggestion.config as usize;
+            if config >= candidates || !known.insert(suggestion.config) {
+                return Err(InvalidAnswer::Suggested(config));
+            }
+            if !is_score(suggestion.score) {
+                return Err(InvalidAnswer::NotAScore(config));
+            }
+        }
         let suggestions = answer.suggestions.into_iter().map(Suggestion::from);
         Ok(Suggestions {
             suggestions: suggestions.collect(),
@@ -209,39 +228,6 @@ impl<'a> SuggestRequest<'a> {
             reuse: answer.reuse.unwrap_or_default(),
             warnings: answer.warnings,
         })
-    }
-
-    fn check_count(&self, found: usize) -> Result<(), InvalidAnswer> {
-        // A count that is not set stands for 1.
-        let asked = self.message.count.max(1) as usize;
-        if found > asked {
-            return Err(InvalidAnswer::Suggestions { found, asked });
-        }
-        Ok(())
-    }
-
-    /// Checks that each suggestion is another candidate, and none that is being measured.
-    fn check_suggested(
-        &self,
-        suggestions: &[v1::Suggestion],
-        combinations: Option<&LayoutBatch>,
-    ) -> Result<(), InvalidAnswer> {
-        let (candidates, pending) = match combinations {
-            None => (self.candidates, &self.message.pending[..]),
-            // Pending ones are numbers of the batch, and not of the combinations.
-            Some(combinations) => (combinations.len(), &[][..]),
-        };
-        let mut known: HashSet<u32> = pending.iter().copied().collect();
-        for suggestion in suggestions {
-            let config = suggestion.config as usize;
-            if config >= candidates || !known.insert(suggestion.config) {
-                return Err(InvalidAnswer::Suggested(config));
-            }
-            if !is_score(suggestion.score) {
-                return Err(InvalidAnswer::NotAScore(config));
-            }
-        }
-        Ok(())
     }
 
     fn read_combinations(&self, packed: PackedLayoutConfigs) -> Result<LayoutBatch, InvalidAnswer> {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from version import REPOSITORY, version
 
-PROGRAMS = ("hlorank-server", "hlorank-client")
+PROGRAMS = ("hlorank-server", "hlorank-cli")
 TARGET = "x86_64-unknown-linux-gnu"
 
 

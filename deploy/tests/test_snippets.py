@@ -38,13 +38,11 @@ NOT_RUN = {
     "hlorank serve": "a command of the wheel: test_wheel.py",
     "hlorank-tune ": "measures for minutes: test_wheel.py runs a shorter one",
     "iree-compile ": "stands for the reader's own command",
-    "hlorank bench --trace ": "needs a trace that a search recorded",
     "protoc ": "needs gRPC for C++",
     "g++ ": "needs gRPC for C++",
     "target/cpp/rank_module ": "needs gRPC for C++",
 }
 """Commands by how they begin, with the reason."""
-SHORTER = {"--duration 30s": "--duration 1s"}
 UNSTABLE = {
     "grpcurl -plaintext 127.0.0.1:7070 list": "grpcurl uses either version of reflection",
 }
@@ -83,7 +81,7 @@ def server(tmp_path_factory) -> Iterator[Server]:
         "ONNXRUNTIME": REPOSITORY / "target/onnxruntime/libonnxruntime.so",
     }
     variables = {f"HLORANK_{name}": str(value) for name, value in settings.items()}
-    yield Server(changes | SHORTER, variables)
+    yield Server(changes, variables)
     replica.process.kill()
 
 
@@ -119,4 +117,3 @@ def test_every_reason_is_about_a_command_of_a_page():
     ]
     assert not unused, f"no page has a command that begins with {unused}"
     assert all((REPOSITORY / page).exists() for page in ELSEWHERE)
-    assert all(any(old in text for text in texts) for old in SHORTER)

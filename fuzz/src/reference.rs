@@ -176,7 +176,7 @@ fn entries(config: &LayoutConfig, slots: usize) -> Option<Vec<LayoutEntry>> {
     let mut entries = vec![None; slots];
     for NodeLayout { node, tensors } in &config.nodes {
         let tensors = tensors.iter().map(|tensor| &tensor.minor_to_major);
-        let entry = LayoutEntry::from_tensors(tensors, String::new).ok()?;
+        let entry = LayoutEntry::from_tensors(tensors).ok()?;
         if entries.get_mut(*node as usize)?.replace(entry).is_some() {
             return None;
         }

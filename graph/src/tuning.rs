@@ -215,7 +215,7 @@ fn layout_entries(
             .iter()
             // A layout has six features per tensor, so further dimensions are dropped.
             .map(|tensor| &tensor.dims[..tensor.dims.len().min(6)]);
-        LayoutEntry::from_tensors(tensors, || format!("run {run}, slot {slot}"))
+        LayoutEntry::from_tensors_of(tensors, || format!("run {run}, slot {slot}"))
     };
     (nodes.len() == slots).then(|| nodes.iter().enumerate().map(entry).collect())
 }

@@ -261,7 +261,7 @@ fn a_graph_of_two_columns() {
 /// The worked example of the packed form.
 #[test]
 fn an_entry_of_two_tensors() {
-    let entry = LayoutEntry::from_tensors([vec![4, 0], vec![4, 3]].iter(), String::new).unwrap();
+    let entry = LayoutEntry::from_tensors([vec![4, 0], vec![4, 3]]).unwrap();
     assert_eq!(entry.numbers(), [12, 33, 0]);
     assert!(README.contains("[12, 33, 0]"));
 }

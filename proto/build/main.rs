@@ -20,12 +20,11 @@ use tonic_prost_build::Builder;
 
 use methods::PACKAGE;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 7] = [
     "hlorank/v1/cost_model_service.proto",
     "hlorank/v1/model_service.proto",
     "hlorank/v1/model_admin_service.proto",
     "hlorank/v1/configuration.proto",
-    "hlorank/v1/trace.proto",
     "onnx/model.proto",
     "tpu_graphs/tuning.proto",
     "xla/hlo.proto",

@@ -19,9 +19,16 @@ from typing import NoReturn
 
 _INSTALLED = Path(__file__).parent / "installed"
 _DEMO = {
-    "Layouts of a whole program, measured on XLA:CPU": ("layout_random_window_nchw_train.pb",),
-    "Tiles of one kernel, measured with IREE on a CPU": ("tile_dispatches.pb", "--module=0"),
-    "Fusions of a program, measured on XLA:CPU": ("rotary.pb", "--explain"),
+    "Layouts of a whole program, measured on XLA:CPU": (
+        "rank",
+        "layout_random_window_nchw_train.pb",
+    ),
+    "Tiles of one kernel, measured with IREE on a CPU": (
+        "rank",
+        "tile_dispatches.pb",
+        "--module=0",
+    ),
+    "Fusions of a program, measured on XLA:CPU": ("report", "rotary.pb"),
 }
 _START_SECONDS = 60.0
 
@@ -88,11 +95,11 @@ def _demo() -> int:
     with TemporaryDirectory() as folder, _server(Path(folder, "log")) as address:
         print(f"A server listens on {address}.", flush=True)
         environment = os.environ | {"HLORANK_ENDPOINT": f"http://{address}"}
-        for title, (file, *selection) in _DEMO.items():
+        for title, (command, file, *selection) in _DEMO.items():
             print(f"\n{title}:\n", flush=True)
             graph = str(_INSTALLED / "demo" / file)
-            rank = [_program("hlorank"), "rank", "--graph", graph, "--top=5", *selection]
-            code = subprocess.run(rank, env=environment).returncode
+            shown = [_program("hlorank"), command, "--graph", graph, "--top=5", *selection]
+            code = subprocess.run(shown, env=environment).returncode
             if code:
                 return code
     print("\nThe server has stopped. `hlorank serve` starts one for you.")

@@ -30,6 +30,12 @@ macro_rules! kinds {
             $($(#[$doc])* $kind($batch),)*
         }
 
+        $(impl From<$batch> for Configurations {
+            fn from(batch: $batch) -> Self {
+                Self::$kind(batch)
+            }
+        })*
+
         impl Configurations {
             /// The batch, whatever its kind.
             #[must_use]

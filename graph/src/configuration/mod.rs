@@ -11,7 +11,6 @@ mod distinct;
 mod encoded;
 mod encoded_form;
 mod feature_set;
-mod form;
 mod fusion;
 mod layout;
 mod rows;
@@ -25,7 +24,6 @@ pub(crate) use configurations::feature_rows;
 pub use distinct::Distinct;
 pub use encoded::EncodedBatch;
 pub use feature_set::NodeFeatureBatch;
-pub use form::{config_count, cut_configs};
 pub use fusion::FusionBatch;
 pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 pub use rows::{

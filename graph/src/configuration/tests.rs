@@ -92,25 +92,7 @@ proptest! {
     fn every_form_gives_the_batch_back(batch in batches()) {
         let nodes = nodes(&batch);
         for form in batch.to_forms(&nodes).iter().chain([&batch.to_smallest_form()]) {
-            prop_assert_eq!(config_count(form), batch.len());
             prop_assert_eq!(&read(form, batch.task(), &nodes), &batch);
-        }
-    }
-
-    #[test]
-    fn every_form_is_cut_into_batches(batch in batches(), size in 1_usize..4) {
-        let nodes = nodes(&batch);
-        for form in batch.to_forms(&nodes) {
-            let mut first = 0;
-            for part in cut_configs(&form, size) {
-                let part = read(&part, batch.task(), &nodes);
-                let numbers: Vec<usize> = (first..first + part.len()).collect();
-                prop_assert!(numbers.len() == size || first + numbers.len() == batch.len());
-                // A part of layouts keeps the tables of the whole.
-                prop_assert_eq!(round_trip(&part), round_trip(&batch.select(&numbers)));
-                first += part.len();
-            }
-            prop_assert_eq!(first, batch.len());
         }
     }
 

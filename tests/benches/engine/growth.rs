@@ -139,7 +139,7 @@ fn random_entries(nodes: &[ConfigurableNode]) -> LayoutBatch {
                 .iter()
                 .map(|rank| (0..).take(*rank as usize));
             let orders = orders.map(Iterator::collect::<Vec<i32>>);
-            LayoutEntry::from_tensors(orders, String::new).expect("at most six dimensions")
+            LayoutEntry::from_tensors(orders).expect("at most six dimensions")
         };
         builder
             .push(&nodes.iter().map(draw).collect::<Vec<_>>())

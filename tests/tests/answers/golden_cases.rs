@@ -52,7 +52,7 @@ async fn every_model_of_layouts_ranks_a_graph_of_one_segment() {
     let mut layouts = LayoutBatchBuilder::new(1, Limits::default());
     for tensors in &orders {
         layouts
-            .push(&[LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap()])
+            .push(&[LayoutEntry::from_tensors(tensors.iter()).unwrap()])
             .unwrap();
     }
     let layouts = Configurations::Layout(layouts.build().unwrap());

@@ -18,10 +18,9 @@ pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
 pub(crate) const SHORT: &str = "--timeout=5s";
 
 /// Environment variables of credentials.
-const CREDENTIALS: [&str; 5] = [
+const CREDENTIALS: [&str; 4] = [
     "HLORANK_CA",
     "HLORANK_CERTIFICATE",
-    "HLORANK_KEY",
     "HLORANK_TOKEN",
     "HLORANK_TOKEN_FILE",
 ];

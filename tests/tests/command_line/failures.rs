@@ -44,19 +44,6 @@ fn an_argument_that_cannot_be_read_says_what_is_expected() {
             &["rank", "--graph", "g", "--top", "many"],
             "expected a whole number",
         ),
-        (
-            &["bench", "g", "--duration", "1d"],
-            "expected a number of seconds",
-        ),
-        (&["bench", "g", "--rate", "0"], "expected a number above 0"),
-        (
-            &["bench", "g", "--streams", "2"],
-            "expected a number from 0 to 1",
-        ),
-        (
-            &["bench", "g", "--configs", "ten"],
-            "expected a whole number of configurations",
-        ),
     ] {
         let (code, message) = command_line.failure(arguments);
         assert!(

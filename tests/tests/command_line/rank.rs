@@ -1,7 +1,7 @@
 //! `hlorank rank`: rankings beside measured run times.
 
 use hlorank_graph::MeasuredGraph;
-use hlorank_tests::TestServer;
+use hlorank_tests::{TestServer, fixture};
 use serde_json::Value;
 
 use crate::{
@@ -117,70 +117,21 @@ async fn a_top_of_zero_shows_every_configuration() {
     );
 }
 
-/// Returns the output of a command whose answer has to arrive in time, after a few attempts: the server reserves little
-/// time for it, in which a busy machine may pause.
-fn in_time(command_line: &CommandLine, arguments: &[&str]) -> String {
-    let mut outputs = (0..3).map(|_| command_line.command(arguments).output().unwrap());
-    let output = outputs
-        .find(|output| output.status.success())
-        .expect("one of three is answered in time");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_are_ranked_where_that_is_allowed_and_there_is_no_time_for_all() {
-    const ALL: usize = 450_000;
-    // Without a cache, every call takes the same time.
-    let server = TestServer::start_with(&["--workers=1", "--embedding-cache-bytes=0"]).await;
-    let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
-    let largest = (0..file.graphs.len())
-        .max_by_key(|&module| file.graphs[module].graph.len())
-        .unwrap();
-    let tile = |number: usize| {
-        format!(
-            r#"{{"output_bounds": [{}, {}]}}"#,
-            number % 500 + 1,
-            number / 500 + 1
-        )
-    };
-    let tiles: Vec<String> = (0..ALL).map(tile).collect();
-    let (configs, module) = (
-        command_line.write("tiles.json", &format!("[{}]", tiles.join(","))),
-        largest.to_string(),
-    );
-    let arguments = [
-        "rank",
-        "--graph",
-        file.argument(),
-        "--module",
-        &module,
-        "--timeout=3",
-        "--top=3",
-    ];
-    let arguments = [&arguments[..], &["--configs", configs.to_str().unwrap()]].concat();
-    assert_eq!(
-        command_line.failure(&arguments).0,
-        Some(4),
-        "there is no time for all"
-    );
-
-    let partly = [&arguments[..], &["--allow-partial"]].concat();
-    let document = in_time(&command_line, &[&partly[..], &["--json"]].concat());
-    let report: Value = serde_json::from_str(&document).unwrap();
-    let (graph, text) = (&report["graphs"][0], in_time(&command_line, &partly));
-    let scored = usize::try_from(graph["scored"].as_u64().unwrap()).unwrap();
-    assert!(
-        graph["configurations"] == ALL && (1..ALL).contains(&scored),
-        "{graph}"
-    );
-    assert!(
-        numbers(graph).len() == 3 && numbers(graph).iter().all(|number| *number < scored),
-        "{graph}"
-    );
-    assert!(
-        text.contains("Only the first ") && text.contains(" of 450,000 configurations were scored"),
-        "{text}"
-    );
+#[test]
+fn a_graph_without_configurations_says_how_to_pass_some() {
+    let command_line = CommandLine::without_server();
+    let graph = fixture("hlo/mlp_train.before_opt.hlo.txt");
+    for command in ["rank", "report", "suggest"] {
+        let (code, message) = command_line.failure(&[command, "--graph", graph.to_str().unwrap()]);
+        let start = format!(
+            "error: {}: module 0 comes without configurations",
+            graph.display()
+        );
+        assert!(
+            code == Some(2) && message.starts_with(&start) && message.contains("--configs"),
+            "{message}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -157,12 +157,10 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one() {
     );
     let command_line = CommandLine::calling(&over_tls(server.endpoint()), NO_SERVER);
     let flag = |flag, path: &Path| format!("{flag}={}", path.display());
-    let (ca, certificate, key) = (
-        flag("--ca", &files.folder().join("ca.crt")),
-        flag("--certificate", &certificate),
-        flag("--key", &key),
-    );
-    command_line.text(&["models", &ca, &certificate, &key]);
+    let ca = flag("--ca", &files.folder().join("ca.crt"));
+    let certificate = flag("--certificate", &certificate);
+    let both = format!("{certificate},{}", key.display());
+    command_line.text(&["models", &ca, &both]);
     let (code, message) = command_line.failure(&["models", SHORT, &ca]);
     let start = format!("error: no connection to {}: ", over_tls(server.endpoint()));
     assert!(code == Some(4) && message.starts_with(&start), "{message}");

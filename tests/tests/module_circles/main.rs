@@ -16,12 +16,13 @@ use dependencies::{Use, uses};
 use hlorank_tests::repository;
 use layers::Layers;
 
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "proto",
     "graph",
     "server",
     "server/arguments",
     "client",
+    "client/cli",
     "fuzz",
     "tests",
 ];

@@ -299,7 +299,7 @@ fn orders(nodes: &[ConfigurableNode], choices: &[Vec<usize>]) -> Configurations 
             let orders = ranks
                 .iter()
                 .map(|rank| (0..).take(*rank as usize).collect::<Vec<i32>>());
-            LayoutEntry::from_tensors(orders, String::new).unwrap()
+            LayoutEntry::from_tensors(orders).unwrap()
         };
         builder
             .push(

@@ -4,4 +4,3 @@ from hlorank.wire.v1.cost_model_service_pb2 import *
 from hlorank.wire.v1.graph_pb2 import *
 from hlorank.wire.v1.measurement_pb2 import *
 from hlorank.wire.v1.model_service_pb2 import *
-from hlorank.wire.v1.trace_pb2 import *

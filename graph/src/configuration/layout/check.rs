@@ -136,7 +136,7 @@ mod tests {
         let mut builder = LayoutBatchBuilder::new(1, Limits::default());
         for entry in [
             LayoutEntry::DEFAULT,
-            LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap(),
+            LayoutEntry::from_tensors(tensors.iter()).unwrap(),
         ] {
             builder.push(&[entry]).unwrap();
         }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_no_configuration_uses_is_ignored() {
-        let bad = LayoutEntry::from_tensors([[0, 0]].iter(), String::new).unwrap();
+        let bad = LayoutEntry::from_tensors([[0, 0]]).unwrap();
         let tables = vec![vec![LayoutEntry::DEFAULT, bad]];
         let batch = LayoutBatch::new(2, tables, vec![0, 0], &Limits::default()).unwrap();
         assert_eq!(check(&batch, &graph(RANKS)), Ok(()));

@@ -48,6 +48,13 @@ impl LayoutEntry {
 
     /// Packs minor-to-major lists (output, first operand, second operand). Missing values are −1.
     pub fn from_tensors<T: AsRef<[i32]>>(
+        tensors: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    ) -> Result<Self, ConfigurationError> {
+        Self::from_tensors_of(tensors.into_iter(), || "the entry".to_owned())
+    }
+
+    /// Does the same; `what` names the entry in an error.
+    pub(crate) fn from_tensors_of<T: AsRef<[i32]>>(
         tensors: impl ExactSizeIterator<Item = T>,
         what: impl Fn() -> String,
     ) -> Result<Self, ConfigurationError> {
@@ -224,7 +231,7 @@ mod tests {
     #[test]
     fn tensors_come_back() {
         let tensors = [vec![4, 0], vec![], vec![-1, 2]];
-        let entry = LayoutEntry::from_tensors(tensors.iter(), somewhere).unwrap();
+        let entry = LayoutEntry::from_tensors_of(tensors.iter(), somewhere).unwrap();
         assert_eq!(entry.tensors(), tensors);
         assert!(LayoutEntry::DEFAULT.tensors().is_empty());
         let listed = entry.listed().map(Vec::from_iter);
@@ -233,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_fourth_tensor_or_seventh_dimension_is_refused() {
-        let four = LayoutEntry::from_tensors([[0]; 4].iter(), somewhere);
+        let four = LayoutEntry::from_tensors_of([[0]; 4].iter(), somewhere);
         assert!(matches!(
             four,
             Err(ConfigurationError::TooLong {
@@ -242,7 +249,7 @@ mod tests {
                 ..
             })
         ));
-        let seven = LayoutEntry::from_tensors([[0; 7]].iter(), somewhere);
+        let seven = LayoutEntry::from_tensors_of([[0; 7]].iter(), somewhere);
         assert!(matches!(
             seven,
             Err(ConfigurationError::TooLong {

@@ -206,8 +206,7 @@ mod tests {
     }
 
     fn layout(nodes: &[&[[i32; 4]]]) -> String {
-        let entry =
-            |tensors: &&[[i32; 4]]| LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap();
+        let entry = |tensors: &&[[i32; 4]]| LayoutEntry::from_tensors(tensors.iter()).unwrap();
         let entries: Vec<LayoutEntry> = nodes.iter().map(entry).collect();
         let mut builder = LayoutBatchBuilder::new(nodes.len(), Limits::default());
         builder.push(&entries).unwrap();

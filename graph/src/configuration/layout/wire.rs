@@ -126,7 +126,7 @@ fn read_entry(layout: &[u8], what: impl Fn() -> String) -> Result<LayoutEntry, C
         Ok(dimensions.map(int32).collect())
     });
     let tensors: Vec<Vec<i32>> = tensors.collect::<Result<_, ConfigurationError>>()?;
-    LayoutEntry::from_tensors(tensors.iter(), what)
+    LayoutEntry::from_tensors_of(tensors.iter(), what)
 }
 
 fn read_packed(

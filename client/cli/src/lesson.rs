@@ -1,0 +1,285 @@
+//! What an answer rests on: measurements that the server learned from, and how far a ranking can be trusted.
+
+use std::fmt::{self, Display, Formatter};
+
+use hlorank_client::v1;
+use serde::Serialize;
+
+use super::output::{counted, printable};
+
+/// What the server learned from measurements.
+#[derive(Debug, Serialize)]
+pub(crate) struct Lesson {
+    target: String,
+    measured_configurations: u32,
+    /// Whether scores are predicted logarithms of seconds.
+    adapted: bool,
+    noise: f64,
+    leave_one_out_tau: f64,
+    zero_shot_tau: f64,
+    /// Stored measurements among them.
+    stored_measurements: u32,
+    pool: Option<Pool>,
+    reporters: Vec<Reporter>,
+    /// What each other target taught.
+    sources: Vec<Source>,
+    /// What scores rest on.
+    rests_on: Vec<&'static str>,
+}
+
+/// What the measurements on another target taught.
+#[derive(Debug, Serialize)]
+struct Source {
+    target: String,
+    measured_configurations: u32,
+    /// Whether scores rest on it.
+    used: bool,
+    agreement: f64,
+    /// Why they do not; `None` if they do.
+    refusal: Option<&'static str>,
+}
+
+/// What one reporter measured.
+#[derive(Debug, Serialize)]
+struct Reporter {
+    /// Empty if this client may not know it.
+    reporter: String,
+    measured_configurations: u32,
+    /// Those of them that other reporters measured, too.
+    shared_configurations: u32,
+    /// By what factor its times of these differ from those of others.
+    times_differ_by: f64,
+}
+
+/// What the server learned from kernels of the same structure.
+#[derive(Debug, Serialize)]
+struct Pool {
+    kernels: u32,
+    measured_configurations: u32,
+    /// Whether scores rest on them.
+    used: bool,
+    leave_one_out_tau: f64,
+    zero_shot_tau: f64,
+    /// Why they do not; `None` if they do.
+    refusal: Option<&'static str>,
+}
+
+/// How far a ranking can be trusted.
+#[derive(Debug, Serialize)]
+pub(crate) struct Confidence {
+    /// Nodes of the graph whose opcodes the server does not know.
+    unknown_opcodes: u32,
+    /// Kendall's tau of the ranking and the run times, as expected, and an interval that holds it for four of five lists.
+    expected_tau: Option<f64>,
+    expected_tau_low: Option<f64>,
+    expected_tau_high: Option<f64>,
+}
+
+impl From<&v1::Adaptation> for Lesson {
+    fn from(adaptation: &v1::Adaptation) -> Self {
+        let evidence = |evidence| match evidence {
+            v1::Evidence::Unspecified => None,
+            v1::Evidence::Model => Some("model"),
+            v1::Evidence::Measurements => Some("measurements"),
+            v1::Evidence::OtherKernels => Some("other kernels"),
+            v1::Evidence::OtherTargets => Some("other targets"),
+        };
+        let reporter = |reporter: &v1::Reporter| Reporter {
+            reporter: reporter.reporter.clone(),
+            measured_configurations: reporter.measured_configs,
+            shared_configurations: reporter.shared_configs,
+            times_differ_by: reporter.times_differ_by,
+        };
+        Self {
+            target: adaptation.target.clone(),
+            measured_configurations: adaptation.measured_configs,
+            adapted: adaptation.adapted,
+            noise: adaptation.noise,
+            leave_one_out_tau: adaptation.leave_one_out_tau,
+            zero_shot_tau: adaptation.zero_shot_tau,
+            stored_measurements: adaptation.stored_measurements,
+            pool: adaptation.pool.map(Pool::from),
+            reporters: adaptation.reporters.iter().map(reporter).collect(),
+            sources: adaptation.sources.iter().map(Source::from).collect(),
+            rests_on: adaptation.rests_on().filter_map(evidence).collect(),
+        }
+    }
+}
+
+impl From<v1::Pool> for Pool {
+    fn from(pool: v1::Pool) -> Self {
+        Self {
+            kernels: pool.graphs,
+            measured_configurations: pool.measured_configs,
+            used: pool.used,
+            leave_one_out_tau: pool.leave_one_out_tau,
+            zero_shot_tau: pool.zero_shot_tau,
+            refusal: match pool.refusal() {
+                v1::PoolRefusal::Unspecified => None,
+                v1::PoolRefusal::TooFewKernels => Some("two kernels are needed"),
+                v1::PoolRefusal::NoBetterThanModel => Some("the model does as well"),
+                v1::PoolRefusal::NoBetterThanChance => Some("chance may do as well"),
+            },
+        }
+    }
+}
+
+impl From<&v1::TargetSource> for Source {
+    fn from(source: &v1::TargetSource) -> Self {
+        Self {
+            target: source.target.clone(),
+            measured_configurations: source.measured_configs,
+            used: source.used,
+            agreement: source.agreement,
+            refusal: match source.refusal() {
+                v1::SourceRefusal::Unspecified => None,
+                v1::SourceRefusal::TooFewMeasurements => Some("too little was measured"),
+                v1::SourceRefusal::UnlikeOthers => Some("the other targets do not predict it"),
+                v1::SourceRefusal::Contradicted => {
+                    Some("the measurements of this target contradict it")
+                }
+            },
+        }
+    }
+}
+
+impl From<v1::Confidence> for Confidence {
+    fn from(confidence: v1::Confidence) -> Self {
+        Self {
+            unknown_opcodes: confidence.unknown_opcodes,
+            expected_tau: confidence.expected_tau,
+            expected_tau_low: confidence.expected_tau_low,
+            expected_tau_high: confidence.expected_tau_high,
+        }
+    }
+}
+
+impl Display for Lesson {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        for source in &self.sources {
+            writeln!(formatter, "{source}")?;
+        }
+        // A pool without kernels says only that none of this structure were measured.
+        if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
+            writeln!(formatter, "{pool}")?;
+        }
+        // A single reporter is this client, or has nobody to differ from.
+        if self.reporters.len() > 1 {
+            for reporter in &self.reporters {
+                writeln!(formatter, "{reporter}")?;
+            }
+        }
+        let measured = measured(self.measured_configurations);
+        if !self.adapted {
+            return write!(
+                formatter,
+                "Nothing was learned from {measured}: at least three different times are needed."
+            );
+        }
+        let target = printable(&self.target);
+        let own = self.leave_one_out_tau;
+        write!(
+            formatter,
+            "Learned from {measured} of `{target}`: tau {own:.2} when each is predicted by the others"
+        )?;
+        if self.rests_on.contains(&"model") {
+            write!(formatter, ", {:.2} by the model alone", self.zero_shot_tau)?;
+        }
+        formatter.write_str(".")
+    }
+}
+
+impl Display for Reporter {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match self.reporter.as_str() {
+            "" => formatter.write_str("Another client")?,
+            name => write!(formatter, "`{}`", printable(name))?,
+        }
+        let measured = counted(self.measured_configurations as usize, "configuration");
+        write!(formatter, " measured {measured}")?;
+        if self.shared_configurations > 0 {
+            write!(
+                formatter,
+                "; others measured {} of them, too, with times that differ by a factor of {:.2}",
+                self.shared_configurations, self.times_differ_by
+            )?;
+        }
+        formatter.write_str(".")
+    }
+}
+
+impl Display for Source {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let measured = measured(self.measured_configurations);
+        let target = printable(&self.target);
+        match self.refusal {
+            None => write!(
+                formatter,
+                "Learned from {measured} of `{target}`, which agrees by a tau of {:.2}.",
+                self.agreement
+            ),
+            Some(refusal) => write!(
+                formatter,
+                "Learned nothing from {measured} of `{target}`: {refusal}."
+            ),
+        }
+    }
+}
+
+impl Display for Pool {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let learned = if self.used { "" } else { " nothing" };
+        write!(
+            formatter,
+            "Learned{learned} from {} in {} of this structure: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
+            measured(self.measured_configurations),
+            counted(self.kernels as usize, "other kernel"),
+            self.leave_one_out_tau,
+            self.zero_shot_tau,
+        )?;
+        self.refusal.map_or(Ok(()), |refusal| {
+            write!(formatter, " They are not used: {refusal}.")
+        })
+    }
+}
+
+impl Display for Confidence {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        // The server sets the ends of the interval whenever it sets the tau.
+        let interval = self.expected_tau_low.zip(self.expected_tau_high);
+        if let Some((tau, (low, high))) = self.expected_tau.zip(interval) {
+            parts.push(format!(
+                "expected tau with run times {tau:.2} ({low:.2} to {high:.2})"
+            ));
+        }
+        if self.unknown_opcodes > 0 {
+            let opcodes = counted(self.unknown_opcodes as usize, "opcode");
+            parts.push(format!("{opcodes} unknown to the models"));
+        }
+        write!(formatter, "Confidence: {}.", parts.join("; "))
+    }
+}
+
+fn measured(configurations: u32) -> String {
+    counted(configurations as usize, "measured configuration")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidence_says_what_is_expected_and_what_is_unknown() {
+        let expected = Confidence::from(v1::Confidence {
+            expected_tau: Some(0.62),
+            expected_tau_low: Some(0.4),
+            expected_tau_high: Some(0.84),
+            unknown_opcodes: 1,
+        });
+        assert_eq!(
+            expected.to_string(),
+            "Confidence: expected tau with run times 0.62 (0.40 to 0.84); 1 opcode unknown to the models."
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! `hlorank measurements import`: reports the measurements of files.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use hlorank_client::{
+    Adapt, GraphHandle, Measured,
+    v1::{self, ConfigBatch, ExportedMeasurements, GraphMeasurements},
+};
+use hlorank_graph::{ConfigurationError, FileError, GraphFile, MeasuredGraph, Task, read_exported};
+use prost::Message as _;
+use serde::Serialize;
+
+use super::export::read_configurations;
+use crate::{
+    configuration::FILE_LIMITS,
+    error::CommandError,
+    output::{Format, counted, grouped},
+    progress::Progress,
+    server::Server,
+};
+
+/// Which measurements to report.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Files of `hlorank measurements export`, other files with run times, or folders of them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Target of files that name none
+    ///
+    /// Exported files have the names of their targets. Other files, such as those of TpuGraphs, have none.
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
+    /// Report all of them as measurements of this client
+    ///
+    /// By default, those of exported files keep the names of their reporters, which needs the scope `admin` if the server has
+    /// tokens; otherwise the scope `report` is enough.
+    #[arg(long)]
+    as_own: bool,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// What came of the reports.
+#[derive(Debug, Default, Serialize)]
+struct ImportReport {
+    graphs: usize,
+    accepted: usize,
+    known: usize,
+}
+
+impl Import {
+    pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        let mut files = Vec::new();
+        for path in &self.paths {
+            let found = find(path, &mut files);
+            found.map_err(|source| FileError::Io {
+                path: path.display().to_string(),
+                source,
+            })?;
+        }
+        let mut report = ImportReport::default();
+        let progress = Progress::over(files.len());
+        for file in &files {
+            progress.show_file(file);
+            for Report { graph, parts } in self.read(file)? {
+                report.graphs += 1;
+                for part in &parts {
+                    let reporter = if self.as_own { "" } else { &part.reporter };
+                    let answer = client
+                        .report_measurements_of(reporter, &graph, &part.measurements)
+                        .await
+                        .map_err(|source| CommandError::graph(file, 0, source))?;
+                    report.accepted += answer.accepted as usize;
+                    report.known += answer.known as usize;
+                }
+            }
+            progress.advance();
+        }
+        Ok(format.print(&report)?)
+    }
+
+    fn read(&self, file: &Path) -> Result<Vec<Report>, CommandError> {
+        let path = file.display().to_string();
+        let bytes = fs::read(file).map_err(|source| FileError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        // An npz file is a zip archive. Those of TpuGraphs begin with `PK` as well, but have no
+        // exported measurements.
+        if bytes.starts_with(b"PK")
+            && let Some(exported) = read_exported(file, bytes.clone())?
+        {
+            return Ok(vec![Report::decode(path, &exported)?]);
+        }
+        let target = self.target.as_deref();
+        let target = target.ok_or(CommandError::NoTarget { path })?;
+        let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
+        let report = |measured| Report::of_measured(measured, target);
+        Ok(graphs.iter().filter_map(report).collect())
+    }
+}
+
+/// Lists the files of a folder, or a file, by name.
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+    let mut inner = entries.collect::<io::Result<Vec<_>>>()?;
+    // A file system lists in any order, but the first file with an error should always be the same.
+    inner.sort();
+    // Exports may stand beside other files. A file that the user names is read whatever its ending.
+    let is_measured = |path: &&PathBuf| {
+        let ending = path.extension();
+        path.is_dir() || ending.is_some_and(|ending| ending == "npz" || ending == "pb")
+    };
+    for path in inner.iter().filter(is_measured) {
+        find(path, files)?;
+    }
+    Ok(())
+}
+
+impl Display for ImportReport {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let accepted = counted(self.accepted, "measurement");
+        let known = grouped(self.known);
+        let graphs = counted(self.graphs, "graph");
+        writeln!(
+            formatter,
+            "{accepted} of {graphs} are new; {known} were known."
+        )
+    }
+}
+
+/// Measurements of one graph, ready to be reported.
+struct Report {
+    graph: GraphHandle,
+    parts: Vec<Part>,
+}
+
+/// Measurements of one reporter.
+struct Part {
+    /// Empty for the client itself.
+    reporter: String,
+    measurements: Adapt,
+}
+
+/// Maximum number of measurements of one call, which is the limit of the server.
+const MAX_MEASUREMENTS: usize = 10_000;
+
+impl Report {
+    /// Reads the exported measurements of a file.
+    fn decode(path: String, exported: &[u8]) -> Result<Self, CommandError> {
+        let exported = match ExportedMeasurements::decode(exported) {
+            Ok(exported) => exported,
+            Err(source) => return Err(CommandError::Exported { path, source }),
+        };
+        let message = exported.graph.unwrap_or_default();
+        let slots = message.configurable_nodes.clone();
+        // A hash alone is no graph: the server that the file came from kept none.
+        let Some(graph) = GraphHandle::of_message(message) else {
+            return Err(CommandError::NoGraph { path });
+        };
+        let mut parts = Vec::new();
+        for part in exported.measurements {
+            let by_reporter = Part::by_reporter(part, &slots);
+            parts.extend(by_reporter.map_err(|source| FileError::Configuration {
+                path: path.clone(),
+                module: 0,
+                source,
+            })?);
+        }
+        Ok(Self { graph, parts })
+    }
+
+    /// Takes the run times of a file as measurements of the client itself; `None` if there are none.
+    fn of_measured(measured: &MeasuredGraph, target: &str) -> Option<Self> {
+        let measurements = measured.measurements.as_ref()?;
+        let times = &measurements.run_times;
+        // A run time of 0 means not measured.
+        let configs = (0..times.len()).filter(|&config| times[config] > 0);
+        let configs: Vec<usize> = configs.collect();
+        // The file does not say how many runs a time is the mean of. 1 gives it the least weight.
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "nanoseconds stay far below 2^53"
+        )]
+        let time = |&config: &usize| Measured::Time {
+            seconds: times[config] as f64 * 1e-9,
+            repeats: 1,
+        };
+        let part = |configs: &[usize]| {
+            let outcomes: Vec<Measured> = configs.iter().map(time).collect();
+            let configurations = measurements.configurations.select(configs);
+            Part {
+                reporter: String::new(),
+                measurements: Adapt::new(target).measured(&configurations, &outcomes),
+            }
+        };
+        Some(Self {
+            graph: GraphHandle::of(measured),
+            parts: configs.chunks(MAX_MEASUREMENTS).map(part).collect(),
+        })
+    }
+}
+
+impl Part {
+    /// Splits measurements by their reporters.
+    fn by_reporter(of: GraphMeasurements, slots: &[u32]) -> Result<Vec<Self>, ConfigurationError> {
+        let mut numbers = BTreeMap::<&str, Vec<usize>>::new();
+        for (number, reporter) in of.reporters.iter().enumerate() {
+            numbers.entry(reporter).or_default().push(number);
+        }
+        // The common case: the batch stays as it is, without being read.
+        if numbers.len() < 2 {
+            return Ok(vec![Self::of_one(of)]);
+        }
+        let Some(all) = read_configurations(&of, slots)? else {
+            return Ok(Vec::new());
+        };
+        let part = |(reporter, numbers): (&str, Vec<usize>)| {
+            let configs = all.select(&numbers).to_smallest_form();
+            Self::of_one(GraphMeasurements {
+                target: of.target.clone(),
+                batch: Some(ConfigBatch {
+                    configs: Some(configs),
+                }),
+                seconds: values(&of.seconds, &numbers),
+                repeats: values(&of.repeats, &numbers),
+                failures: values(&of.failures, &numbers),
+                ids: values(&of.ids, &numbers),
+                reporters: vec![reporter.to_owned()],
+                ..GraphMeasurements::default()
+            })
+        };
+        Ok(numbers.into_iter().map(part).collect())
+    }
+
+    /// Takes the measurements of one reporter.
+    fn of_one(of: GraphMeasurements) -> Self {
+        // With its id, a measurement that the server has already is counted as known and not kept
+        // twice.
+        let adapt = v1::Adapt {
+            target: of.target,
+            batch: of.batch,
+            seconds: of.seconds,
+            repeats: of.repeats,
+            failures: of.failures,
+            ids: of.ids,
+            ..v1::Adapt::default()
+        };
+        Self {
+            reporter: of.reporters.into_iter().next().unwrap_or_default(),
+            measurements: adapt.into(),
+        }
+    }
+}
+
+/// Returns the values of some numbers.
+fn values<T: Clone>(values: &[T], numbers: &[usize]) -> Vec<T> {
+    // An empty list is valid and stays empty. The server refuses one that is too short.
+    let chosen = numbers.iter().filter_map(|&number| values.get(number));
+    chosen.cloned().collect()
+}

@@ -1,0 +1,209 @@
+//! `hlorank measurements`: lists and deletes what a server keeps, and takes it to files that training reads, and back.
+
+mod export;
+mod import;
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter},
+};
+
+use clap::{Args, Subcommand};
+use hlorank_client::Deletion;
+use hlorank_graph::Digest;
+use serde::Serialize;
+
+use self::{
+    export::{Export, graph_of, of_target},
+    import::Import,
+};
+use crate::{
+    error::CommandError,
+    output::{Align, Format, Table, counted, grouped, or_dash},
+    server::Server,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MeasurementsCommand {
+    /// Write the measurements that a server keeps to files that training reads
+    Export(Export),
+    /// Report the measurements of files to a server
+    Import(Import),
+    /// Show how many measurements of each graph a server keeps, and who reported them
+    List(List),
+    /// Delete measurements that a server keeps
+    Delete(Delete),
+}
+
+impl MeasurementsCommand {
+    pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
+        match self {
+            Self::Export(export) => export.run(format).await,
+            Self::Import(import) => import.run(format).await,
+            Self::List(list) => list.run(format).await,
+            Self::Delete(delete) => delete.run(format).await,
+        }
+    }
+}
+
+/// Which measurements to list.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// List only measurements of this target
+    ///
+    /// By default, those of all targets.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    target: String,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// What a server keeps.
+#[derive(Debug, Default, Serialize)]
+struct ListReport {
+    kept: Vec<Kept>,
+}
+
+/// The measurements of one reporter, of one graph on a target.
+#[derive(Debug, Serialize)]
+struct Kept {
+    #[serde(flatten)]
+    key: Key,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// What measurements are counted by.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Key {
+    target: String,
+    graph: String,
+    /// Empty if it is not known, or another client that this one may not know.
+    reporter: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    measurements: usize,
+    /// Number of those that failed.
+    failed: usize,
+}
+
+impl List {
+    async fn run(self, format: Format) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        let listed = of_target(&self.target);
+        let mut counts = BTreeMap::new();
+        let mut after = Vec::new();
+        loop {
+            let page = client.list_measurements(listed, &after).await?;
+            for part in page.graphs {
+                let graph = graph_of(&part).to_string();
+                // A client without the scope for it gets no reporters.
+                let mut reporters = part.reporters.into_iter();
+                for time in part.seconds {
+                    let key = Key {
+                        target: part.target.clone(),
+                        graph: graph.clone(),
+                        reporter: reporters.next().unwrap_or_default(),
+                    };
+                    let counts: &mut Counts = counts.entry(key).or_default();
+                    counts.measurements += 1;
+                    counts.failed += usize::from(time == 0.0);
+                }
+            }
+            after = page.next;
+            if after.is_empty() {
+                break;
+            }
+        }
+        let kept = counts.into_iter().map(|(key, counts)| Kept { key, counts });
+        let kept = kept.collect();
+        Ok(format.print(&ListReport { kept })?)
+    }
+}
+
+impl Display for ListReport {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.kept.is_empty() {
+            return writeln!(formatter, "The server keeps no such measurements.");
+        }
+        let mut table = Table::new(&[
+            ("target", Align::Left),
+            ("graph", Align::Left),
+            ("reporter", Align::Left),
+            ("measurements", Align::Right),
+            ("failed", Align::Right),
+        ]);
+        for Kept { key, counts } in &self.kept {
+            table.row([
+                key.target.clone(),
+                key.graph.clone(),
+                or_dash(Some(&key.reporter).filter(|name| !name.is_empty())),
+                grouped(counts.measurements),
+                grouped(counts.failed),
+            ]);
+        }
+        let all = self.kept.iter().map(|kept| kept.counts.measurements).sum();
+        write!(formatter, "{table}\n{}.", counted(all, "measurement"))
+    }
+}
+
+/// Which measurements to delete.
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// Delete measurements of this target
+    ///
+    /// Without it, --reporter deletes those of all targets.
+    #[arg(long, value_name = "NAME", required_unless_present = "reporter")]
+    target: Option<String>,
+    /// Delete only measurements of this graph, 64 hexadecimal digits
+    #[arg(long, value_name = "HASH", requires = "target", conflicts_with = "reporter", value_parser = hash)]
+    graph: Option<Digest>,
+    /// Delete only measurements of this reporter
+    ///
+    /// The name of a token or an address, as `hlorank measurements list` shows it.
+    #[arg(long, value_name = "NAME")]
+    reporter: Option<String>,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// What was deleted.
+#[derive(Debug, Serialize)]
+struct DeleteReport {
+    deleted: u64,
+}
+
+impl Delete {
+    async fn run(self, format: Format) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        // The arguments allow no other combinations: a graph needs a target and excludes a
+        // reporter, and one of target and reporter is required.
+        let target = self.target.as_deref().unwrap_or_default();
+        let deletion = match (self.graph, self.reporter.as_deref()) {
+            (Some(graph), _) => Deletion::Graph(target, graph),
+            (None, None) => Deletion::Target(target),
+            (None, Some(reporter)) if target.is_empty() => Deletion::Reporter(reporter),
+            (None, Some(reporter)) => Deletion::ReporterOnTarget(reporter, target),
+        };
+        let deleted = client.delete(deletion).await?;
+        Ok(format.print(&DeleteReport { deleted })?)
+    }
+}
+
+fn hash(text: &str) -> Result<Digest, &'static str> {
+    Digest::from_hex(text).ok_or("expected 64 hexadecimal digits")
+}
+
+impl Display for DeleteReport {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let deleted = usize::try_from(self.deleted).unwrap_or(usize::MAX);
+        writeln!(formatter, "Deleted {}.", counted(deleted, "measurement"))
+    }
+}
