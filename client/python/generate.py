@@ -76,7 +76,8 @@ def _calls(folder: Path) -> None:
 
 
 def _run(module: str, *arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", module, *arguments], check=True)
+    # Ruff takes the modules of the working folder as those of the project.
+    subprocess.run([sys.executable, "-m", module, *arguments], check=True, cwd=HERE)
 
 
 def main() -> int:
