@@ -100,32 +100,6 @@ def test_onnx_runtime_agrees_with_torch(name, tmp_path):
     checks.check_onnx_of_whole_graph_model(small(name), tmp_path / "model.onnx")
 
 
-@pytest.mark.parametrize("name", ["tgraph-layout", "tgraph-layout-cross"])
-def test_without_edges_a_model_equals_the_ablation_of_edges(name):
-    model, alone = small(name), small(name, edges=False)
-    checks.check_no_edges(model, alone, checks.example("layout", 20))
-
-
-@pytest.mark.parametrize("changes", [{"form": "paper"}, {"channels": False}], ids=str)
-@pytest.mark.parametrize("name", ["tgraph-layout", "tgraph-layout-cross"])
-def test_every_form_of_tgraph_can_be_exported(name, changes, tmp_path):
-    model = small(name, **changes)
-    checks.check_onnx_of_whole_graph_model(model, tmp_path / "model.onnx")
-    checks.check_configurations(model, checks.example("layout", 20), name == CROSS)
-
-
-def test_ablations_of_tgraph_change_the_number_of_parameters():
-    paper = LAYOUTS[CROSS].presets["paper"].model
-    model = LAYOUTS[CROSS].model
-
-    def count(**changes) -> int:
-        return checks.parameters(model(replace(paper, **changes)))
-
-    attention = 128 * 16 + 16 + 16 * 128 + 128
-    assert count() - count(channels=False) == 4 * attention
-    assert count(cross=False) == 460_577 + 8 * 16
-
-
 def test_cross_configuration_attention_by_hand():
     attention = CrossConfigurationAttention()
     with torch.no_grad():

@@ -114,10 +114,8 @@ class Doubled(nn.Module):
 
 @dataclass(frozen=True)
 class Attentions:
-    """Creates the attentions of a layer, both of which have no or one parameter of the caller."""
+    """Creates the attentions of a layer."""
 
-    channels: Callable[[int], nn.Module] = ChannelAttention
-    """Takes the width."""
     cross: Callable[[], nn.Module] = Doubled
     doubles: bool = True
     """Whether ``cross`` doubles the channels, so that layers before it are half as wide."""
@@ -128,7 +126,7 @@ class Attentions:
 
     def of(self, hidden: int) -> nn.Sequential:
         """Returns both attentions, which end at the width ``hidden``."""
-        return nn.Sequential(self.channels(self.inner(hidden)), self.cross())
+        return nn.Sequential(ChannelAttention(self.inner(hidden)), self.cross())
 
 
 def first_linear(inputs: int, width: int) -> nn.Linear:

@@ -1,13 +1,13 @@
 """TGraph for layouts (2023 and 2024, section 2), with and without attention across configurations.
 
-The paper and its public code differ; ``TGraphLayoutSettings.form`` chooses.
+Where the paper and its public code differ, this is the code, from which the published results
+probably come.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -17,7 +17,6 @@ from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.training_settings import LossSettings, TrainSettings
 from hlorank_training.papers.tgraph_layers import (
     Attentions,
-    ChannelAttention,
     Dense,
     NodeInputs,
     Nodes,
@@ -31,7 +30,6 @@ from hlorank_training.whole_graphs.model import (
     WholeGraphModel,
     mean_over,
     node_rows,
-    sum_over,
 )
 from hlorank_training.whole_graphs.serving_rule import Permutations, ServingRule
 
@@ -49,11 +47,6 @@ class TGraphLayoutSettings:
     dropout: float = 0.2
     cross: bool = True
     """Attention across configurations; scores then depend on the others of a chunk."""
-    channels: bool = True
-    """Attention across channels."""
-    edges: bool = True
-    form: str = "code"
-    """``code``, from which the published results probably come, or ``paper``."""
     pad_value: int = -1
     """Value of the places of list columns that a list does not fill."""
     orders: int = 10
@@ -62,9 +55,8 @@ class TGraphLayoutSettings:
 
     def attentions(self) -> Attentions:
         """Returns how the layers' attentions are created."""
-        channels = ChannelAttention if self.channels else nn.Identity
         cross = CrossConfigurationAttention if self.cross else nn.Identity
-        return Attentions(channels, cross, doubles=self.cross)
+        return Attentions(cross, doubles=self.cross)
 
 
 class Join(nn.Module):
@@ -90,36 +82,6 @@ class Join(nn.Module):
         return static.expand(config.shape[0], -1, -1).index_add(1, configurable, moved)
 
 
-class PlainDense(nn.Module):
-    """GELU after a linear layer, as the paper describes it."""
-
-    def __init__(self, linear: nn.Module):
-        super().__init__()
-        self.linear = linear
-
-    def forward(self, _: Nodes, *inputs) -> Tensor:
-        """Maps the inputs of the linear layer to [C,N,H]."""
-        return F.gelu(self.linear(*inputs))
-
-
-class PaperBlock(nn.Module):
-    """GraphSAGE with a sum over users and an L2 norm, and the input added behind the activation."""
-
-    def __init__(self, hidden: int, dropout: float, attentions: Attentions):
-        super().__init__()
-        self.users = nn.Linear(hidden, hidden)
-        self.joined = nn.Linear(2 * hidden, attentions.inner(hidden))
-        self.attend = attentions.of(hidden)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, nodes: Nodes) -> Tensor:
-        """Maps x [C,N,H] to [C,N,H]."""
-        normed = nodes.norm(x)
-        around = nodes.users(self.users(normed))
-        out = F.normalize(self.joined(torch.cat([normed, around], -1)), dim=-1)
-        return x + self.dropout(F.gelu(self.attend(out)))
-
-
 class TGraphLayout(WholeGraphModel):
     """TGraph's model for layouts with attention across configurations."""
 
@@ -133,14 +95,12 @@ class TGraphLayout(WholeGraphModel):
         self.batch_dependent = settings.cross
         self.rule = self._rule()
         self.inputs = NodeInputs(settings.opcode, settings.value)
-        paper = settings.form == "paper"
-        inner = hidden if paper else attentions.inner(hidden)
+        inner = attentions.inner(hidden)
         linears = Join(self.inputs, settings.value, inner), first_linear(hidden, inner)
-        self.first = nn.ModuleList(
-            PlainDense(linear) if paper else Dense(linear, hidden, attentions) for linear in linears
+        self.first = nn.ModuleList(Dense(linear, hidden, attentions) for linear in linears)
+        self.blocks = nn.ModuleList(
+            SageBlock(hidden, settings.dropout, attentions) for _ in range(2)
         )
-        block = PaperBlock if paper else SageBlock
-        self.blocks = nn.ModuleList(block(hidden, settings.dropout, attentions) for _ in range(2))
         self.head = nn.Linear(hidden, 1)
 
     @classmethod
@@ -154,20 +114,13 @@ class TGraphLayout(WholeGraphModel):
 
     def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
         """Maps the inputs of ``model.onnx`` to scores f32 [C]."""
-        nodes = Nodes(instance_norm, self._users(edges))
+        consumers, producers = edges[0], edges[1]
+        nodes = Nodes(instance_norm, partial(mean_over, at=producers, of=consumers))
         join, dense = self.first
         x = dense(nodes, join(nodes, opcode, features, configuration))
         for block in self.blocks:
             x = block(x, nodes)
         return self.head(x.mean(1)).squeeze(-1)
-
-    def _users(self, edges: Tensor):
-        if not self.settings.edges:
-            return torch.zeros_like
-        over = sum_over if self.settings.form == "paper" else mean_over
-        consumers = edges[0]
-        producers = edges[1]
-        return partial(over, at=producers, of=consumers)
 
     def _rule(self) -> ServingRule:
         if not self.settings.cross:

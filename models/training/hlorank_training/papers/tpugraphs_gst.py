@@ -35,8 +35,6 @@ class GstSettings:
     """Width of the first layer and of the opcode's embedding."""
     layers: int = 3
     dropout: float = 0.1
-    activation: bool = False
-    """Whether the GraphSAGE layers have a ReLU; as published, there is nothing between them."""
     nodes: int = 1000
     """Maximum nodes of a block, except that the last node may belong to the one before."""
     keep: float = 0.5
@@ -97,8 +95,8 @@ class GstSage(WholeGraphModel):
         inside = (consumers // size == producers // size).float()
         for users, self_part in zip(self.users, self.self_parts, strict=True):
             around = mean_over(h, producers, consumers, inside)
+            # As published, there is no activation between these layers.
             h = users(around) + self_part(h)
-            h = torch.relu(h) if self.settings.activation else h
         return h
 
     def _joined(self, opcode: Tensor, features: Tensor, configuration) -> Tensor:
