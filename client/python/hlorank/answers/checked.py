@@ -16,7 +16,7 @@ from hlorank.graphs.task import Task
 from hlorank.wire.messages import ModelSelector, RankConfigsResponse, StreamRanking
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """What a request asked for, which its answer must contain."""
 

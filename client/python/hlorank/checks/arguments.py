@@ -73,6 +73,9 @@ def content(value: object, what: str, expected: str = "bytes") -> bytes:
 
 def whole_number(value: object, what: str, least: int = 0, most: int = U32) -> int:
     """Checks that a value is a whole number in a range, and returns it."""
+    # The usual case first: the rest takes as long as a small call.
+    if type(value) is int and least <= value <= most:
+        return value
     expected = f"a whole number from {least} to {most}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         raise wrong(what, value, expected)
@@ -103,6 +106,8 @@ def several(values: object, what: str, expected: str) -> list[Any]:
 
 def flag(value: object, what: str) -> bool:
     """Checks that a value is a bool, 0 or 1, and returns it as a bool."""
+    if value is True or value is False:
+        return value
     is_flag = isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1))
     if not is_flag:
         raise wrong(what, value, "True or False")

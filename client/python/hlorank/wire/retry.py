@@ -65,12 +65,13 @@ class Attempts:
     """The attempts of one call, until one succeeds or the deadline or the rule ends them."""
 
     def __init__(self, retry: Retry, deadline: Deadline):
-        if deadline.left() == 0:
+        left = deadline.left()
+        if left == 0:
             code = grpc.StatusCode.DEADLINE_EXCEEDED
             raise DeadlineError(code, "the timeout expired before the call")
         self._retry = retry
         self._limit = deadline
-        self._has_deadline = deadline.left() is not None
+        self._has_deadline = left is not None
         self._retries = 0
         self._before: RefusedError | None = None
 
