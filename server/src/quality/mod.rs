@@ -8,7 +8,6 @@
 
 mod board;
 mod bootstrap;
-mod budget;
 mod compare;
 mod live_quality;
 mod replays;

@@ -8,7 +8,7 @@ use std::{
 use hlorank_graph::Task;
 use tokio::{task::JoinHandle, time::sleep};
 
-use super::{budget::Budget, live_quality::LiveQuality};
+use super::live_quality::LiveQuality;
 use crate::{
     call::CallError,
     model::Model,
@@ -50,12 +50,11 @@ impl Replays {
 
     async fn run(self) {
         let mut versions = self.quality.registry().changes();
-        let budget = Budget::new(self.share);
         loop {
             // This comes before the pass looks at the versions, so that a change that the pass
             // misses begins the next one.
             versions.mark_unchanged();
-            let is_complete = self.pass(&budget).await.unwrap_or_else(|error| {
+            let is_complete = self.pass().await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "stored measurements were not replayed");
                 false
             });
@@ -84,7 +83,7 @@ impl Replays {
     }
 
     /// Replays what the board lacks. Returns whether all succeeded.
-    async fn pass(&self, budget: &Budget) -> Result<bool, CallError> {
+    async fn pass(&self) -> Result<bool, CallError> {
         let in_use = self.quality.registry().in_use();
         let subjects = self.quality.subjects().await?;
         // Graphs that were deleted, or that are not among the first any more, take no more memory.
@@ -97,7 +96,10 @@ impl Replays {
             if lacking.is_empty() {
                 continue;
             }
-            if let Err(error) = budget.spend(self.quality.replay(subject, &lacking)).await {
+            let started = Instant::now();
+            let replayed = self.quality.replay(subject, &lacking).await;
+            sleep(rest_after(started.elapsed(), self.share)).await;
+            if let Err(error) = replayed {
                 tracing::debug!(target = subject.target, graph = %subject.graph, %error, "a replay failed");
                 is_complete = false;
             }
@@ -149,5 +151,23 @@ async fn time_to_retry(is_complete: bool) {
         pending::<()>().await;
     } else {
         sleep(RETRY).await;
+    }
+}
+
+/// How long to rest after work, so that the work has its share of the time even if it used every thread.
+fn rest_after(worked: Duration, share: f64) -> Duration {
+    // Work w and rest r have the share w / (w + r), so that r is w · (1 / share − 1).
+    worked.mul_f64(1.0 / share - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_makes_the_work_its_share() {
+        let rest = |share| rest_after(Duration::from_secs(1), share);
+        assert_eq!(rest(0.25), Duration::from_secs(3));
+        assert_eq!(rest(1.0), Duration::ZERO);
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::{
     Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError,
-    Subject, Whose, file::Embedded, postgres::Shared,
+    Subject, Whose, file::Embedded, postgres::Shared, report::Report,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -60,19 +60,20 @@ impl MeasurementStore {
         measurements: Vec<Measurement>,
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
-        match &self.kept {
-            Kept::File(file) => {
-                let reported = file.report(subject.clone(), &measurements, graph).await?;
-                if reported.accepted > 0 {
-                    self.changes.add(subject);
-                }
-                Ok(reported)
-            }
-            // The database notifies all servers, this one too.
-            Kept::Database(database) => {
-                self.noted(database.report(&subject, &measurements, graph).await)
-            }
+        let Some(report) = Report::new(subject.clone(), &measurements, graph) else {
+            return Ok(Reported::default());
+        };
+        let reported = match &self.kept {
+            Kept::File(file) => file.report(report).await?,
+            Kept::Database(database) => self.noted(database.report(&report).await)?,
+        };
+        self.series.accepted.increment(reported.accepted);
+        self.series.known.increment(reported.known);
+        // A database notifies all servers, this one too.
+        if reported.accepted > 0 && matches!(self.kept, Kept::File(_)) {
+            self.changes.add(subject);
         }
+        Ok(reported)
     }
 
     /// Returns the graph of a subject, if it is kept.

@@ -1,71 +1,103 @@
 use std::collections::BTreeMap;
 
-use super::{Measurement, Reported, Reporter, StoreError, Subject};
+use super::{KeptGraph, Measurement, Reported, Reporter, StoreError, Subject};
 
 /// A key and its record.
-pub(super) type Record = (Vec<u8>, Vec<u8>);
+type Record = (Vec<u8>, Vec<u8>);
 
-/// New records by key.
-pub(super) type Records<'a> = BTreeMap<&'a [u8], &'a [u8]>;
-
-/// The records of measurements of a graph on a target.
-pub(super) fn records(subject: &Subject, measurements: &[Measurement]) -> Vec<Record> {
-    measurements
-        .iter()
-        .map(|each| (each.key(subject), each.record()))
-        .collect()
+/// Measurements of one reporter to add, all or none.
+pub(super) struct Report {
+    pub(super) subject: Subject,
+    pub(super) reporter: Reporter,
+    pub(super) records: Vec<Record>,
+    /// The graph that they are of, if it may not be kept yet.
+    pub(super) graph: Option<KeptGraph>,
 }
 
-/// Returns those records of a report that are not kept. `is_kept_as` says whether a key is kept, and if so, whether with this
-/// record.
-pub(super) fn new_records<E>(
-    report: &[Record],
-    mut is_kept_as: impl FnMut(&[u8], &[u8]) -> Result<Option<bool>, E>,
-) -> Result<Result<Records<'_>, StoreError>, E> {
-    // A report may have a measurement twice, so a record is also compared with the new ones before
-    // it.
-    let mut new = Records::new();
-    for (index, (key, record)) in report.iter().enumerate() {
-        let is_same = match is_kept_as(key, record)? {
-            Some(is_same) => is_same,
-            None => *new.entry(key).or_insert(record) == record,
-        };
-        if !is_same {
-            return Ok(Err(StoreError::Changed { index }));
+/// What the store does not have yet of a report.
+pub(super) struct Additions<'a> {
+    /// New records by key.
+    pub(super) records: BTreeMap<&'a [u8], &'a [u8]>,
+    pub(super) graph: Option<&'a KeptGraph>,
+    /// Bytes that they take.
+    pub(super) bytes: u64,
+    pub(super) reported: Reported,
+}
+
+impl Report {
+    /// Returns nothing if there are no measurements.
+    pub(super) fn new(
+        subject: Subject,
+        measurements: &[Measurement],
+        graph: Option<KeptGraph>,
+    ) -> Option<Self> {
+        let record = |each: &Measurement| (each.key(&subject), each.record());
+        Some(Self {
+            reporter: measurements.first()?.reporter.clone(),
+            records: measurements.iter().map(record).collect(),
+            subject,
+            graph,
+        })
+    }
+
+    /// Returns what is to be added, or refuses the report. `is_kept_as` says whether a key is kept, and if so, whether with this
+    /// record; `has_graph` whether the graph is kept.
+    pub(super) fn additions<E>(
+        &self,
+        room: &Room,
+        has_graph: bool,
+        mut is_kept_as: impl FnMut(&[u8], &[u8]) -> Result<Option<bool>, E>,
+    ) -> Result<Result<Additions<'_>, StoreError>, E> {
+        // A report may have a measurement twice, so a record is also compared with the new ones
+        // before it.
+        let mut records = BTreeMap::<&[u8], &[u8]>::new();
+        for (index, (key, record)) in self.records.iter().enumerate() {
+            let is_same = match is_kept_as(key, record)? {
+                Some(is_same) => is_same,
+                None => *records.entry(key).or_insert(record) == record,
+            };
+            if !is_same {
+                return Ok(Err(StoreError::Changed { index }));
+            }
         }
+        let graph = self.graph.as_ref().filter(|_| !has_graph);
+        let bytes = records.iter().map(|(key, record)| bytes_of_record(key, record));
+        let of_graph = graph.map_or(0, |graph| graph.bytes_for(&self.subject));
+        let accepted = records.len() as u64;
+        let additions = Additions {
+            bytes: bytes.sum::<u64>() + of_graph,
+            reported: Reported {
+                accepted,
+                known: self.records.len() as u64 - accepted,
+            },
+            records,
+            graph,
+        };
+        Ok(match room.check(&self.reporter, additions.bytes) {
+            Ok(()) => Ok(additions),
+            // A report without new measurements is not refused for its graph.
+            Err(_) if accepted == 0 => Ok(Additions {
+                graph: None,
+                bytes: 0,
+                ..additions
+            }),
+            Err(refused) => Err(refused),
+        })
     }
-    Ok(Ok(new))
 }
 
-/// Returns how many records of a report are new, and how many are kept already.
-pub(super) fn counts(report: &[Record], new: &Records<'_>) -> Reported {
-    let accepted = new.len() as u64;
-    Reported {
-        accepted,
-        known: report.len() as u64 - accepted,
-    }
-}
-
-/// Bytes of records, of their keys and of the keys by reporter.
-pub(super) fn bytes_of(records: &Records<'_>) -> u64 {
-    let bytes = |(key, record): (&&[u8], &&[u8])| bytes_of_record(key, record);
-    records.iter().map(bytes).sum()
-}
-
-/// Bytes that a record takes.
+/// Bytes that a record takes, with its key and the key by reporter.
 pub(super) fn bytes_of_record(key: &[u8], record: &[u8]) -> u64 {
     (2 * key.len() + record.len()) as u64
 }
 
 /// How much of the store is taken before a report.
-pub(super) struct Room<'a> {
+pub(super) struct Room {
     /// Maximum number of bytes.
     pub(super) limit: u64,
     /// Bytes that are held.
     pub(super) held: u64,
-    /// Who reports.
-    pub(super) reporter: &'a Reporter,
-    /// Bytes that its earlier reports hold.
+    /// Bytes that earlier reports of the reporter hold.
     pub(super) of_reporter: u64,
 }
 
@@ -73,9 +105,9 @@ pub(super) struct Room<'a> {
 /// several clients together always leave some to others.
 const MAX_CLIENT_TIMES_FREE: u64 = 3;
 
-impl Room<'_> {
+impl Room {
     /// Checks that this many more bytes fit into the store and into the share of the reporter.
-    pub(super) fn check(&self, needed: u64) -> Result<(), StoreError> {
+    fn check(&self, reporter: &Reporter, needed: u64) -> Result<(), StoreError> {
         let &Self { limit, held, .. } = self;
         let sum = held.checked_add(needed);
         let Some(free) = sum.and_then(|sum| limit.checked_sub(sum)) else {
@@ -93,7 +125,7 @@ impl Room<'_> {
             return Ok(());
         }
         Err(StoreError::ShareFull {
-            reporter: self.reporter.name().to_owned(),
+            reporter: reporter.name().to_owned(),
             found,
             allowed,
         })
@@ -109,10 +141,9 @@ mod tests {
         Room {
             limit: 1_000,
             held,
-            reporter: &reporter,
             of_reporter,
         }
-        .check(needed)
+        .check(&reporter, needed)
     }
 
     #[test]

@@ -12,12 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::{
     store_file::StoreFile,
-    writer::{Command, Report, Writer},
+    writer::{Command, Writer},
 };
-use super::{
-    Chosen, KeptGraph, Measurement, OpenStoreError, Reported, StoreError, Subject, Unusable,
-    report::records,
-};
+use super::{Chosen, OpenStoreError, Reported, StoreError, Unusable, report::Report};
 use crate::metrics::{StoreSeries, set};
 
 /// Measurements in a file of this server.
@@ -70,22 +67,8 @@ impl Embedded {
         })
     }
 
-    /// Adds measurements of one reporter, all or none, and the graph that they are of.
-    pub(super) async fn report(
-        &self,
-        subject: Subject,
-        measurements: &[Measurement],
-        graph: Option<KeptGraph>,
-    ) -> Result<Reported, StoreError> {
-        let Some(first) = measurements.first() else {
-            return Ok(Reported::default());
-        };
-        let report = Report {
-            reporter: first.reporter.clone(),
-            records: records(&subject, measurements),
-            subject,
-            graph,
-        };
+    /// Adds a report, and returns once it is on disk.
+    pub(super) async fn report(&self, report: Report) -> Result<Reported, StoreError> {
         self.ask(|answer| Command::Report(report, answer)).await
     }
 

@@ -7,8 +7,8 @@ use super::{deletion::delete_some, store_file::StoreFile, tables::Tables};
 use crate::{
     metrics::{StoreSeries, set},
     store::{
-        Chosen, KeptGraph, Reported, Reporter, StoreError, Subject,
-        report::{Record, Room, bytes_of, counts, new_records},
+        Chosen, Reported, StoreError,
+        report::{Report, Room},
     },
 };
 
@@ -22,15 +22,6 @@ pub(super) enum Command {
     Reopen(Answer<()>),
     /// Closes the file.
     Close(Answer<()>),
-}
-
-/// Measurements to add.
-pub(super) struct Report {
-    pub(super) subject: Subject,
-    pub(super) reporter: Reporter,
-    pub(super) records: Vec<Record>,
-    /// The graph that they are of, if it may not be kept yet.
-    pub(super) graph: Option<KeptGraph>,
 }
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -105,10 +96,6 @@ impl Writer {
         // A commit that fails has added nothing, so all of its reports fail.
         let results = results.unwrap_or_else(|error| vec![Err(error); reports.len()]);
         for (answer, result) in answers.into_iter().zip(results) {
-            if let Ok(Reported { accepted, known }) = &result {
-                self.series.accepted.increment(*accepted);
-                self.series.known.increment(*known);
-            }
             let _ = answer.send(result);
         }
     }
@@ -151,7 +138,7 @@ impl Writer {
     }
 }
 
-/// Adds the records of reports, each as a whole or not at all, in one commit.
+/// Adds reports, each as a whole or not at all, in one commit.
 fn add(
     database: &Database,
     reports: &[Report],
@@ -159,9 +146,7 @@ fn add(
 ) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
     let write = database.begin_write()?;
     let mut tables = Tables::open(&write)?;
-    let added = reports
-        .iter()
-        .map(|report| report.add_to(&mut tables, limit));
+    let added = reports.iter().map(|report| add_to(&mut tables, report, limit));
     let added = added.collect::<Result<_, _>>()?;
     // A transaction commits only once its tables are closed.
     drop(tables);
@@ -169,54 +154,38 @@ fn add(
     Ok(added)
 }
 
-impl Report {
-    /// Adds it unless it is refused.
-    fn add_to(
-        &self,
-        tables: &mut Tables<'_>,
-        limit: u64,
-    ) -> Result<Result<Reported, StoreError>, redb::Error> {
-        let Self {
-            subject, reporter, ..
-        } = self;
-        let is_kept_as = |key: &[u8], record: &[u8]| {
-            let kept = tables.measurements.get(key)?;
-            Ok::<_, redb::Error>(kept.map(|kept| kept.value() == record))
-        };
-        let records = match new_records(&self.records, is_kept_as)? {
-            Ok(records) => records,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let counts = counts(&self.records, &records);
-        let graph = match &self.graph {
-            Some(graph) if !tables.has_graph(subject)? => Some(graph),
-            _ => None,
-        };
-        let of_graph = graph.map_or(0, |graph| graph.bytes_for(subject));
-        let needed = of_graph + bytes_of(&records);
-        // Earlier reports of the same commit count, too, although it is not on disk yet.
-        let room = Room {
-            limit,
-            held: tables.held()?,
-            reporter,
-            of_reporter: tables.held_by(reporter)?,
-        };
-        match room.check(needed) {
-            Err(refused) if !records.is_empty() => return Ok(Err(refused)),
-            // A report without new measurements is not refused for its graph.
-            Err(_) => return Ok(Ok(counts)),
-            Ok(()) => {}
-        }
-        let subject_bytes = subject.prefix().len();
-        for (key, record) in records {
-            tables.insert(subject_bytes, key, record)?;
-        }
-        if let Some(graph) = graph {
-            tables.insert_graph(subject, graph)?;
-        }
-        if needed > 0 {
-            tables.count(reporter, |held| held + needed)?;
-        }
-        Ok(Ok(counts))
+/// Adds a report unless it is refused.
+fn add_to(
+    tables: &mut Tables<'_>,
+    report: &Report,
+    limit: u64,
+) -> Result<Result<Reported, StoreError>, redb::Error> {
+    let Report {
+        subject, reporter, ..
+    } = report;
+    // Earlier reports of the same commit count, too, although it is not on disk yet.
+    let room = Room {
+        limit,
+        held: tables.held()?,
+        of_reporter: tables.held_by(reporter)?,
+    };
+    let additions = report.additions(&room, tables.has_graph(subject)?, |key, record| {
+        let kept = tables.measurements.get(key)?;
+        Ok::<_, redb::Error>(kept.map(|kept| kept.value() == record))
+    })?;
+    let additions = match additions {
+        Ok(additions) => additions,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let subject_bytes = subject.prefix().len();
+    for (key, record) in additions.records {
+        tables.insert(subject_bytes, key, record)?;
     }
+    if let Some(graph) = additions.graph {
+        tables.insert_graph(subject, graph)?;
+    }
+    if additions.bytes > 0 {
+        tables.count(reporter, |held| held + additions.bytes)?;
+    }
+    Ok(Ok(additions.reported))
 }

@@ -6,10 +6,7 @@ use tokio::{
 };
 use tokio_postgres::Client;
 
-use super::{
-    answer::{LinkError, within},
-    link::Database,
-};
+use super::link::{Database, LinkError, within};
 use crate::store::{Subject, measurement_store::Changes};
 
 /// Name of what servers notify each other by.

@@ -3,36 +3,20 @@ use std::{collections::HashMap, convert::Infallible};
 use tokio_postgres::{Client, Error, Transaction, types::ToSql};
 
 use super::{
-    answer::within,
+    Shared,
+    link::within,
     listen::{CHANNEL, note_of},
     read::{name_of, number},
     schema::Totals,
-    shared::Shared,
 };
 use crate::store::{
-    Chosen, KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
+    Chosen, Reported, StoreError,
     key::end_of_prefix,
-    report::{Record, Records, Room, bytes_of, counts, new_records, records},
+    report::{Additions, Report, Room},
 };
 
 /// Maximum number of measurements, and of graphs, that one transaction deletes.
 const DELETED_AT_ONCE: usize = 10_000;
-
-/// What a transaction adds.
-struct Added<'a> {
-    subject: &'a Subject,
-    reporter: &'a Reporter,
-    report: &'a [Record],
-    graph: Option<&'a KeptGraph>,
-}
-
-/// What a report has that the database does not have yet.
-struct New<'a> {
-    records: Records<'a>,
-    graph: Option<&'a KeptGraph>,
-    /// Bytes that it takes.
-    bytes: u64,
-}
 
 /// Deletes some measurements of a range, of one reporter if one is given. Returns the number and bytes of each reporter.
 const DELETE_MEASUREMENTS: &str = "
@@ -59,6 +43,13 @@ const DELETE_GRAPHS: &str = "
     )
     SELECT reporter, count(*), sum(bytes)::bigint FROM gone GROUP BY reporter";
 
+const INSERT: &str = "
+    INSERT INTO hlorank_measurements (key, record, reporter)
+    SELECT key, record, $3::bytea FROM unnest($1::bytea[], $2::bytea[]) AS new (key, record)";
+
+const INSERT_GRAPH: &str = "
+    INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter) VALUES ($1, $2, $3, $4, $5, $6)";
+
 const ADD_TO_REPORTER: &str = "
     INSERT INTO hlorank_reporters VALUES ($1, $2)
     ON CONFLICT (reporter) DO UPDATE SET bytes = hlorank_reporters.bytes + excluded.bytes";
@@ -69,33 +60,15 @@ const SUBTRACT_FROM_REPORTER: &str =
 const DELETE_REPORTERS: &str = "DELETE FROM hlorank_reporters WHERE bytes <= 0";
 
 impl Shared {
-    /// Adds measurements, all or none, and the graph that they are of. Returns once they are on disk.
-    pub(in crate::store) async fn report(
-        &self,
-        subject: &Subject,
-        measurements: &[Measurement],
-        graph: Option<KeptGraph>,
-    ) -> Result<Reported, StoreError> {
-        let Some(first) = measurements.first() else {
-            return Ok(Reported::default());
-        };
-        let report = records(subject, measurements);
-        let added = Added {
-            subject,
-            reporter: &first.reporter,
-            report: &report,
-            graph: graph.as_ref(),
-        };
+    /// Adds a report, and returns once it is on disk.
+    pub(in crate::store) async fn report(&self, report: &Report) -> Result<Reported, StoreError> {
         let mut client = self.writer.client().await?;
         // An answer that is late may still be a commit. A client that reports again then finds its
         // measurements known.
-        let added = within(add(&mut client, &added, self.limit)).await?;
+        let added = within(add(&mut client, report, self.limit)).await?;
         drop(client);
-        let counts = added?;
-        self.series.accepted.increment(counts.accepted);
-        self.series.known.increment(counts.known);
         self.sample().await;
-        Ok(counts)
+        added
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
@@ -119,154 +92,76 @@ impl Shared {
 /// Adds in one transaction. The totals are locked first, so that the reports of all servers come one after the other.
 async fn add(
     client: &mut Client,
-    added: &Added<'_>,
+    report: &Report,
     limit: u64,
 ) -> Result<Result<Reported, StoreError>, Error> {
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
-    let new = match added.missing(&transaction).await? {
-        Ok(new) => new,
-        Err(refused) => return Ok(Err(refused)),
-    };
-    let counts = counts(added.report, &new.records);
+    let reporter = name_of(&report.reporter);
+    let subject = report.subject.prefix();
+    let keys: Vec<&[u8]> = report.records.iter().map(|(key, _)| key.as_slice()).collect();
+    let kept = "SELECT key, record FROM hlorank_measurements WHERE key = ANY($1)";
+    let kept = transaction.query(kept, &[&keys]).await?;
+    let kept: HashMap<&[u8], &[u8]> = kept.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let graph = "SELECT FROM hlorank_graphs WHERE key = $1";
+    let graph = transaction.query_opt(graph, &[&subject]).await?;
+    let of_reporter = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
+    let of_reporter = transaction.query_opt(of_reporter, &[&reporter]).await?;
     let room = Room {
         limit,
         held: totals.bytes.unsigned_abs(),
-        reporter: added.reporter,
-        of_reporter: bytes_of_reporter(&transaction, added.reporter).await?,
+        of_reporter: of_reporter.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs(),
     };
-    match room.check(new.bytes) {
-        Err(refused) if !new.records.is_empty() => return Ok(Err(refused)),
-        // A report without new measurements is not refused for its graph.
-        Err(_) => return Ok(Ok(counts)),
-        Ok(()) => {}
-    }
-    added.insert(&transaction, &new, totals).await?;
+    let Ok(additions) = report.additions(&room, graph.is_some(), |key, record| {
+        Ok::<_, Infallible>(kept.get(key).map(|kept| *kept == record))
+    });
+    let additions = match additions {
+        Ok(additions) => additions,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    insert(&transaction, report, &additions, totals).await?;
     // A transaction that is dropped before is rolled back.
     transaction.commit().await?;
-    Ok(Ok(counts))
+    Ok(Ok(additions.reported))
 }
 
-impl Added<'_> {
-    /// Returns what the database does not have yet, or refuses a measurement that it has with another outcome.
-    async fn missing(
-        &self,
-        transaction: &Transaction<'_>,
-    ) -> Result<Result<New<'_>, StoreError>, Error> {
-        let kept = kept(transaction, self.report).await?;
-        let is_kept_as = |key: &[u8], record: &[u8]| {
-            Ok::<_, Infallible>(kept.get(key).map(|kept: &Vec<u8>| kept == record))
-        };
-        let Ok(new) = new_records(self.report, is_kept_as);
-        let records = match new {
-            Ok(records) => records,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let graph = match self.graph {
-            Some(graph) if !has_graph(transaction, self.subject).await? => Some(graph),
-            _ => None,
-        };
-        let of_graph = graph.map_or(0, |graph| graph.bytes_for(self.subject));
-        Ok(Ok(New {
-            bytes: bytes_of(&records) + of_graph,
-            records,
-            graph,
-        }))
-    }
-
-    /// Inserts what is new, and counts it in the totals and for its reporter.
-    async fn insert(
-        &self,
-        transaction: &Transaction<'_>,
-        new: &New<'_>,
-        totals: Totals,
-    ) -> Result<(), Error> {
-        insert(transaction, &new.records, self.reporter).await?;
-        if let Some(graph) = new.graph {
-            insert_graph(transaction, self.subject, graph).await?;
-        }
-        self.count(transaction, new, totals).await?;
-        // The other servers hear of it when the transaction is committed.
-        if !new.records.is_empty() {
-            notify(transaction, &note_of(self.subject)).await?;
-        }
-        Ok(())
-    }
-
-    async fn count(
-        &self,
-        transaction: &Transaction<'_>,
-        new: &New<'_>,
-        totals: Totals,
-    ) -> Result<(), Error> {
-        let bytes = i64::try_from(new.bytes).unwrap_or(i64::MAX);
-        let totals = Totals {
-            measurements: totals.measurements + number(new.records.len()),
-            bytes: totals.bytes + bytes,
-        };
-        totals.write(transaction).await?;
-        // A reporter without bytes has no row, as in the file.
-        if new.bytes > 0 {
-            let values: [&(dyn ToSql + Sync); 2] = [&name_of(self.reporter), &bytes];
-            transaction.execute(ADD_TO_REPORTER, &values).await?;
-        }
-        Ok(())
-    }
-}
-
-async fn bytes_of_reporter(
-    transaction: &Transaction<'_>,
-    reporter: &Reporter,
-) -> Result<u64, Error> {
-    let some = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
-    let row = transaction.query_opt(some, &[&name_of(reporter)]).await?;
-    Ok(row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
-}
-
-/// The records that are kept of some keys.
-async fn kept(
-    transaction: &Transaction<'_>,
-    report: &[Record],
-) -> Result<HashMap<Vec<u8>, Vec<u8>>, Error> {
-    let keys: Vec<&[u8]> = report.iter().map(|(key, _)| key.as_slice()).collect();
-    let some = "SELECT key, record FROM hlorank_measurements WHERE key = ANY($1)";
-    let rows = transaction.query(some, &[&keys]).await?;
-    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
-}
-
-async fn has_graph(transaction: &Transaction<'_>, subject: &Subject) -> Result<bool, Error> {
-    let found = "SELECT FROM hlorank_graphs WHERE key = $1";
-    let row = transaction.query_opt(found, &[&subject.prefix()]).await?;
-    Ok(row.is_some())
-}
-
+/// Inserts what is new, and counts it in the totals and for its reporter.
 async fn insert(
     transaction: &Transaction<'_>,
-    new: &Records<'_>,
-    reporter: &Reporter,
+    report: &Report,
+    additions: &Additions<'_>,
+    totals: Totals,
 ) -> Result<(), Error> {
-    let (keys, records): (Vec<&[u8]>, Vec<&[u8]>) = new.iter().unzip();
-    let insert = "INSERT INTO hlorank_measurements (key, record, reporter)
-        SELECT key, record, $3::bytea FROM unnest($1::bytea[], $2::bytea[]) AS new (key, record)";
-    let values: [&(dyn ToSql + Sync); 3] = [&keys, &records, &name_of(reporter)];
-    transaction.execute(insert, &values).await.map(drop)
-}
-
-async fn insert_graph(
-    transaction: &Transaction<'_>,
-    subject: &Subject,
-    graph: &KeptGraph,
-) -> Result<(), Error> {
-    let key = subject.prefix();
-    let kind = graph.kind().record();
-    let structure = subject.structure_key(graph.structure);
-    let message = &graph.message;
-    let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
-    let reporter = name_of(&graph.reporter);
-    let insert = "INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter)
-        VALUES ($1, $2, $3, $4, $5, $6)";
-    let values: [&(dyn ToSql + Sync); 6] = [&key, &kind, &structure, message, &bytes, &reporter];
-    transaction.execute(insert, &values).await.map(drop)
+    let reporter = name_of(&report.reporter);
+    let (keys, records): (Vec<&[u8]>, Vec<&[u8]>) = additions.records.iter().unzip();
+    let values: [&(dyn ToSql + Sync); 3] = [&keys, &records, &reporter];
+    transaction.execute(INSERT, &values).await?;
+    if let Some(graph) = additions.graph {
+        let subject = &report.subject;
+        let key = subject.prefix();
+        let kind = graph.kind().record();
+        let structure = subject.structure_key(graph.structure);
+        let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
+        let message = &graph.message;
+        let values: [&(dyn ToSql + Sync); 6] =
+            [&key, &kind, &structure, message, &bytes, &name_of(&graph.reporter)];
+        transaction.execute(INSERT_GRAPH, &values).await?;
+    }
+    let bytes = i64::try_from(additions.bytes).unwrap_or(i64::MAX);
+    let totals = Totals {
+        measurements: totals.measurements + number(additions.records.len()),
+        bytes: totals.bytes + bytes,
+    };
+    totals.write(transaction).await?;
+    // A reporter without bytes has no row, as in the file.
+    if bytes > 0 {
+        transaction.execute(ADD_TO_REPORTER, &[&reporter, &bytes]).await?;
+    }
+    // The other servers hear of it when the transaction is committed.
+    if additions.records.is_empty() {
+        return Ok(());
+    }
+    notify(transaction, &note_of(&report.subject)).await
 }
 
 /// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
