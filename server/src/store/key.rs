@@ -1,6 +1,6 @@
 use hlorank_graph::Digest;
 
-use super::{Reporter, measurement::TAG_BYTES};
+use super::reporter::{Reporter, TAG_BYTES};
 
 /// What measurements are about: one graph on one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

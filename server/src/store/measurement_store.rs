@@ -1,12 +1,14 @@
-use std::{collections::BTreeSet, mem, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use hlorank_graph::{Digest, Task};
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
 
 use super::{
     Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError,
-    Subject, Whose, file::Embedded, postgres::Shared, report::Report,
+    Subject, Whose,
+    changes::{Changed, Changes},
+    file::Embedded,
+    postgres::Shared,
+    report::Report,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -206,65 +208,5 @@ impl MeasurementStore {
             self.series.failures.increment(1);
         }
         done
-    }
-}
-
-/// Which measurements changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Changed {
-    /// Those of these graphs on these targets.
-    Subjects(BTreeSet<Subject>),
-    /// Any.
-    All,
-}
-
-/// Changes that nobody has asked for yet.
-#[derive(Default)]
-pub(super) struct Changes {
-    waiting: Mutex<Changed>,
-    notify: Notify,
-}
-
-/// Maximum number of subjects that are listed one by one; beyond it, all count as changed.
-const MAX_SUBJECTS: usize = 10_000;
-
-impl Default for Changed {
-    fn default() -> Self {
-        Self::Subjects(BTreeSet::new())
-    }
-}
-
-impl Changes {
-    pub(super) fn add(&self, subject: Subject) {
-        let mut waiting = self.waiting();
-        if let Changed::Subjects(subjects) = &mut *waiting {
-            subjects.insert(subject);
-            if subjects.len() > MAX_SUBJECTS {
-                *waiting = Changed::All;
-            }
-        }
-        drop(waiting);
-        // Remembered if nobody waits yet, so that no change between two calls of `next` is missed.
-        self.notify.notify_one();
-    }
-
-    pub(super) fn add_all(&self) {
-        *self.waiting() = Changed::All;
-        self.notify.notify_one();
-    }
-
-    pub(super) async fn next(&self) -> Changed {
-        loop {
-            let changed = mem::take(&mut *self.waiting());
-            // A remembered notification can be about changes that were taken already.
-            if changed != Changed::default() {
-                return changed;
-            }
-            self.notify.notified().await;
-        }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Changed> {
-        self.waiting.lock()
     }
 }

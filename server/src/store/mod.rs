@@ -12,6 +12,7 @@
 //! Wire messages and models are unknown here. Configurations are kept in their canonical bytes, and graphs in those of their
 //! message.
 
+mod changes;
 mod error;
 mod file;
 mod graph;
@@ -21,13 +22,16 @@ mod measurement;
 mod measurement_store;
 mod postgres;
 mod report;
+mod reporter;
 
+pub use changes::Changed;
 pub use error::{OpenStoreError, StoreError, Unusable};
 pub use graph::{KeptGraph, MAX_GRAPH_BYTES};
 pub use key::{Chosen, Subject, Whose};
 pub use location::{DatabaseUrl, StoreLocation};
-pub use measurement::{Measurement, Outcome, Page, Reported, Reporter};
-pub use measurement_store::{Changed, MeasurementStore};
+pub use measurement::{Measurement, Outcome, Page, Reported};
+pub use measurement_store::MeasurementStore;
+pub use reporter::Reporter;
 
 #[cfg(test)]
 mod tests;

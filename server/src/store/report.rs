@@ -61,7 +61,9 @@ impl Report {
             }
         }
         let graph = self.graph.as_ref().filter(|_| !has_graph);
-        let bytes = records.iter().map(|(key, record)| bytes_of_record(key, record));
+        let bytes = records
+            .iter()
+            .map(|(key, record)| bytes_of_record(key, record));
         let of_graph = graph.map_or(0, |graph| graph.bytes_for(&self.subject));
         let accepted = records.len() as u64;
         let additions = Additions {

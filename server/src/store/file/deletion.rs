@@ -7,7 +7,7 @@ use std::{
 
 use redb::{Database, ReadableTable as _};
 
-use super::{MAX_SCANNED, tables::Tables, unreadable};
+use super::tables::{MAX_SCANNED, Tables, unreadable};
 use crate::store::{Chosen, Reporter, Subject};
 
 /// What one commit deleted.

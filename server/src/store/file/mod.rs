@@ -23,13 +23,6 @@ pub(super) struct Embedded {
     commands: mpsc::Sender<Command>,
 }
 
-/// Maximum number of measurements that are looked at for a page or a deletion, of which those of one reporter may be few.
-const MAX_SCANNED: usize = 100_000;
-
-fn unreadable() -> redb::Error {
-    redb::Error::Corrupted("a record is unreadable".to_owned())
-}
-
 /// Maximum number of commands that wait for the writer. Further calls wait for a place.
 const MAX_WAITING: usize = 1_024;
 

@@ -14,9 +14,10 @@ use redb::{
 };
 
 use super::{
-    MAX_SCANNED,
-    tables::{BYTES, FACTS, GRAPHS, MEASUREMENTS, REPORTERS_KEYS, STRUCTURES, SUBJECTS, Tables},
-    unreadable,
+    tables::{
+        BYTES, FACTS, GRAPHS, MAX_SCANNED, MEASUREMENTS, REPORTERS_KEYS, STRUCTURES, SUBJECTS,
+        Tables, unreadable,
+    },
     view::StoredView,
 };
 use crate::store::{

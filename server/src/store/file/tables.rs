@@ -2,13 +2,19 @@
 
 use redb::{ReadableTable as _, Table, TableDefinition, WriteTransaction};
 
-use super::unreadable;
 use crate::store::{
     KeptGraph, Measurement, Reporter, Subject,
     graph::{Kind, bytes_of_graph},
     key::reporter_key,
     report::bytes_of_record,
 };
+
+/// Maximum number of measurements that are looked at for a page or a deletion, of which those of one reporter may be few.
+pub(super) const MAX_SCANNED: usize = 100_000;
+
+pub(super) fn unreadable() -> redb::Error {
+    redb::Error::Corrupted("a record is unreadable".to_owned())
+}
 
 type Bytes = &'static [u8];
 

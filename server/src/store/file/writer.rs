@@ -146,7 +146,9 @@ fn add(
 ) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
     let write = database.begin_write()?;
     let mut tables = Tables::open(&write)?;
-    let added = reports.iter().map(|report| add_to(&mut tables, report, limit));
+    let added = reports
+        .iter()
+        .map(|report| add_to(&mut tables, report, limit));
     let added = added.collect::<Result<_, _>>()?;
     // A transaction commits only once its tables are closed.
     drop(tables);

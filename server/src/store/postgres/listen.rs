@@ -7,7 +7,7 @@ use tokio::{
 use tokio_postgres::Client;
 
 use super::link::{Database, LinkError, within};
-use crate::store::{Subject, measurement_store::Changes};
+use crate::store::{Subject, changes::Changes};
 
 /// Name of what servers notify each other by.
 pub(super) const CHANNEL: &str = "hlorank_measurements";

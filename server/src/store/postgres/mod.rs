@@ -19,7 +19,7 @@ use self::{
     listen::listen,
     schema::Totals,
 };
-use super::{DatabaseUrl, OpenStoreError, Unusable, measurement_store::Changes};
+use super::{DatabaseUrl, OpenStoreError, Unusable, changes::Changes};
 use crate::metrics::{StoreSeries, set};
 
 /// Measurements in a database. Two connections are used: one to read, and one to write.

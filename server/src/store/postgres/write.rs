@@ -99,7 +99,11 @@ async fn add(
     let totals = Totals::lock(&transaction).await?;
     let reporter = name_of(&report.reporter);
     let subject = report.subject.prefix();
-    let keys: Vec<&[u8]> = report.records.iter().map(|(key, _)| key.as_slice()).collect();
+    let keys: Vec<&[u8]> = report
+        .records
+        .iter()
+        .map(|(key, _)| key.as_slice())
+        .collect();
     let kept = "SELECT key, record FROM hlorank_measurements WHERE key = ANY($1)";
     let kept = transaction.query(kept, &[&keys]).await?;
     let kept: HashMap<&[u8], &[u8]> = kept.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -110,7 +114,9 @@ async fn add(
     let room = Room {
         limit,
         held: totals.bytes.unsigned_abs(),
-        of_reporter: of_reporter.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs(),
+        of_reporter: of_reporter
+            .map_or(0, |row| row.get::<_, i64>(0))
+            .unsigned_abs(),
     };
     let Ok(additions) = report.additions(&room, graph.is_some(), |key, record| {
         Ok::<_, Infallible>(kept.get(key).map(|kept| *kept == record))
@@ -143,8 +149,14 @@ async fn insert(
         let structure = subject.structure_key(graph.structure);
         let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
         let message = &graph.message;
-        let values: [&(dyn ToSql + Sync); 6] =
-            [&key, &kind, &structure, message, &bytes, &name_of(&graph.reporter)];
+        let values: [&(dyn ToSql + Sync); 6] = [
+            &key,
+            &kind,
+            &structure,
+            message,
+            &bytes,
+            &name_of(&graph.reporter),
+        ];
         transaction.execute(INSERT_GRAPH, &values).await?;
     }
     let bytes = i64::try_from(additions.bytes).unwrap_or(i64::MAX);
@@ -155,7 +167,9 @@ async fn insert(
     totals.write(transaction).await?;
     // A reporter without bytes has no row, as in the file.
     if bytes > 0 {
-        transaction.execute(ADD_TO_REPORTER, &[&reporter, &bytes]).await?;
+        transaction
+            .execute(ADD_TO_REPORTER, &[&reporter, &bytes])
+            .await?;
     }
     // The other servers hear of it when the transaction is committed.
     if additions.records.is_empty() {
