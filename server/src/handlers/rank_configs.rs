@@ -65,6 +65,8 @@ async fn answer(
     outcome: &ScoredBatch,
     explained: usize,
 ) -> Result<RankConfigsResponse, ServiceError> {
+    // The ranking takes the scores, which the assessment looks at.
+    let assessment = session.assess();
     let ranked = session.rank().await?;
     let kernels = explain(session, &ranked.order, explained).await?;
     Ok(RankConfigsResponse {
@@ -80,7 +82,7 @@ async fn answer(
         adaptation: adaptation_of(session),
         unit: unit_of(session).into(),
         kernels,
-        confidence: confidence(&session.assess()),
+        confidence: confidence(&assessment),
         ..RankConfigsResponse::default()
     })
 }

@@ -216,8 +216,9 @@ impl Batches {
             return Err(ServiceError::missing("batch", hint));
         }
         let closed = Instant::now();
-        let ranked = self.session.rank().await?;
+        // The ranking takes the scores, which the assessment looks at.
         let assessment = self.session.assess();
+        let ranked = self.session.rank().await?;
         // The last answer repeats the warnings of the first, so that clients can read it alone.
         let more = warnings(Vec::new(), &mut self.session);
         self.warnings.extend(more);

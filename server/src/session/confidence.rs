@@ -19,7 +19,7 @@ pub(crate) struct Assessment {
 const UNSURE: f64 = 0.3;
 
 impl Session {
-    /// Judges the ranking of what was scored.
+    /// Judges the ranking of what was scored, before [`Self::rank`] takes the scores.
     pub(crate) fn assess(&mut self) -> Assessment {
         let lesson = self.lesson.as_ref();
         let expected = match lesson.filter(|lesson| lesson.replaces_order()) {
