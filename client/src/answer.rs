@@ -160,11 +160,11 @@ impl Asked {
         if found != expected {
             return Err(InvalidAnswer::Ranking { found, expected });
         }
-        let scores = answer.ranking_scores.len();
-        if found != scores {
+        let count = answer.ranking_scores.len();
+        if found != count {
             return Err(InvalidAnswer::RankingScores {
                 configs: found,
-                scores,
+                scores: count,
             });
         }
         check_ranking(answer, scored)?;

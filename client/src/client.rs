@@ -186,10 +186,10 @@ impl Client {
                 let answer = attempt
                     .answer(attempt.replica.cost_model().report_measurements(call))
                     .await?;
-                let reported = Reported::of_answer(answer.into_inner())
+                let kept = Reported::of_answer(answer.into_inner())
                     .map_err(|invalid| attempt.invalid(invalid))?;
-                graph.set_hash(reported.graph_hash);
-                Ok(reported)
+                graph.set_hash(kept.graph_hash);
+                Ok(kept)
             };
             by_hash_or_whole(graph, report).await
         };

@@ -38,7 +38,10 @@ impl<'a> RankRequest<'a> {
     pub fn model(mut self, model: Option<ModelReference>) -> Self {
         // The message has one selector for model and target, and either may be set first.
         let target = self.message.model.take().unwrap_or_default().target;
-        self.message.model = selector(model.as_ref(), &target);
+        self.message.model = match model {
+            Some(model) => selector(Some(&model), &target),
+            None => selector(None, &target),
+        };
         self
     }
 
@@ -86,7 +89,7 @@ impl<'a> RankRequest<'a> {
     /// natural logarithm of seconds. Default: none.
     #[must_use]
     pub fn adapt(mut self, adapt: Option<Adapt>) -> Self {
-        self.message.adapt = adapt.as_ref().map(Adapt::message);
+        self.message.adapt = adapt.map(|adapt| adapt.message());
         self
     }
 

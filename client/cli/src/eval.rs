@@ -191,9 +191,12 @@ impl Quality {
 
     fn cells(&self) -> impl Iterator<Item = String> {
         let values = METRICS.iter().zip(self.0);
-        values.map(|(metric, value)| match metric.ends_with("slowdown") {
-            true => decimals(value.map(|slowdown| slowdown * 100.0), 1),
-            false => decimals(value, 3),
+        values.map(|(metric, value)| {
+            if metric.ends_with("slowdown") {
+                decimals(value.map(|slowdown| slowdown * 100.0), 1)
+            } else {
+                decimals(value, 3)
+            }
         })
     }
 }

@@ -43,7 +43,8 @@ struct Source {
 #[derive(Debug, Serialize)]
 struct Reporter {
     /// Empty if this client may not know it.
-    reporter: String,
+    #[serde(rename = "reporter")]
+    name: String,
     measured_configurations: u32,
     /// Those of them that other reporters measured, too.
     shared_configurations: u32,
@@ -85,7 +86,7 @@ impl From<&v1::Adaptation> for Lesson {
             v1::Evidence::OtherTargets => Some("other targets"),
         };
         let reporter = |reporter: &v1::Reporter| Reporter {
-            reporter: reporter.reporter.clone(),
+            name: reporter.reporter.clone(),
             measured_configurations: reporter.measured_configs,
             shared_configurations: reporter.shared_configs,
             times_differ_by: reporter.times_differ_by,
@@ -191,7 +192,7 @@ impl Display for Lesson {
 
 impl Display for Reporter {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        match self.reporter.as_str() {
+        match self.name.as_str() {
             "" => formatter.write_str("Another client")?,
             name => write!(formatter, "`{}`", printable(name))?,
         }

@@ -58,14 +58,14 @@ fn exchanges<T: Copy + PartialEq>(
     let mut exchanges = (Vec::new(), Vec::new());
     for (part, places) in parts.iter().enumerate() {
         for (of, own) in three.iter().enumerate() {
-            let mut exchanged = own.clone();
+            let mut changed = own.clone();
             for &place in places {
-                exchanged[place] = three[FROM[of]][place];
+                changed[place] = three[FROM[of]][place];
             }
             // An exchange that changes nothing has no effect, so it need not be scored.
-            if exchanged != *own {
+            if changed != *own {
                 exchanges.0.push((part, of));
-                exchanges.1.push(exchanged);
+                exchanges.1.push(changed);
             }
         }
     }
