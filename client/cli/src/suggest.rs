@@ -36,7 +36,7 @@ pub(crate) struct Suggest {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
     #[arg(help_heading = "Graph and model")]
     count: u32,
-    /// Where suggestions come from
+    /// What to choose from
     ///
     /// The configurations themselves, or all combinations of the layouts that segments or nodes of the graph have in them
     #[arg(long, value_name = "SOURCE", default_value = "candidates", value_parser = source())]
