@@ -14,8 +14,8 @@ PROFILE ?= release
 TARGET ?=
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 3600
-# How long `make attack` makes each attack.
-ATTACK_SECONDS ?= 10
+# Number of calls in a row, each with something new, that `make attack` makes.
+ATTACK_ROW ?= 2000
 # Version of the artifacts that `make train` exports.
 VERSION ?= 7
 
@@ -56,8 +56,8 @@ bench: setup build $(PYTHON_READY) ## run every benchmark and print the figures 
 soak: setup ## run mixed load, reloads and killed clients for an hour, results in target/soak (ARGS=60 for a minute)
 	HLORANK_SOAK_SECONDS=$(or $(ARGS),3600) cargo test --release --package hlorank-tests --test soak $(LOCKED)
 
-attack: setup build ## attack a server in every way beside a well-behaved client, and print what it saw (ATTACK_SECONDS=60; ARGS=bombs)
-	ATTACK_SECONDS=$(ATTACK_SECONDS) cargo bench --package hlorank-tests --bench attack $(LOCKED) -- $(ARGS)
+attack: setup build ## attack a server in every way, and print what it took (ATTACK_ROW=100; ARGS=walk)
+	ATTACK_ROW=$(ATTACK_ROW) cargo test --release --package hlorank-tests --test attacks $(LOCKED) -- --nocapture $(ARGS)
 
 # Every target has a process. Inputs with new coverage are kept in target/fuzz/corpus.
 fuzz: $(CARGO_FUZZ) ## fuzz every target with coverage feedback, for an hour (FUZZ_SECONDS=60; ARGS=npz picks one)

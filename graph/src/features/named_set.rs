@@ -67,6 +67,13 @@ impl NamedFeatureSet {
         })
     }
 
+    /// Returns the bytes that the names take.
+    pub(crate) fn bytes(&self) -> usize {
+        let columns = self.node_features.iter().chain(&self.config_features);
+        let columns = columns.map(|name| size_of::<String>() + name.len());
+        self.name.len() + columns.sum::<usize>()
+    }
+
     /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -216,7 +216,7 @@ impl Graph {
         Some(features)
     }
 
-    /// Returns the bytes that the arrays hold, for a cache that is bounded in bytes.
+    /// Returns the bytes that the arrays and names hold, for a cache that is bounded in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let lengths = self.sequence_lengths().map_or(0, size_of_val);
@@ -226,6 +226,7 @@ impl Graph {
             + size_of_val(self.edges())
             + size_of_val(self.configurable())
             + self.program().map_or(0, FusionProgram::bytes)
+            + self.feature_graph().map_or(0, FeatureGraph::name_bytes)
     }
 
     /// Returns a digest of the opcodes and edges, which graphs of other shapes may share.

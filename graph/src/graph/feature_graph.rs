@@ -130,6 +130,12 @@ impl FeatureGraph {
         &self.edges
     }
 
+    /// Returns the bytes that the names take.
+    pub(super) fn name_bytes(&self) -> usize {
+        let described = self.description.as_ref().map_or(0, |set| set.bytes());
+        self.set.len() + self.instance.len() + described
+    }
+
     /// Returns the canonical form in `graph/README.md`.
     pub(super) fn form(&self) -> CanonicalForm {
         let mut form = CanonicalForm::new(b"hlorank-feature-graph");

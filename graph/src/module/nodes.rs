@@ -1,6 +1,6 @@
 use std::{ops::Range, sync::Arc};
 
-use hlorank_proto::xla::HloInstructionProto;
+use hlorank_proto::xla::{HloInstructionProto, ShapeProto};
 use prost::Message as _;
 
 use crate::{
@@ -20,18 +20,25 @@ pub(crate) enum Origin<'a> {
     Message(&'a [u8]),
     /// Text that begins with its name.
     Text(&'a str),
-    /// Name, shape and opcode of an instruction that the text only implies.
-    Implied(Arc<HloInstructionProto>),
+    /// An instruction that the text only implies.
+    Implied(Arc<Implied>),
+}
+
+/// Name, opcode and shape of an instruction that the text only implies.
+#[derive(Debug)]
+pub(crate) struct Implied {
+    name: Box<str>,
+    opcode: Box<str>,
+    shape: Arc<ShapeProto>,
 }
 
 impl Origin<'_> {
     /// Returns the origin of an instruction that the text only implies.
-    pub(crate) fn implied(instruction: &HloInstructionProto) -> Self {
-        Self::Implied(Arc::new(HloInstructionProto {
-            name: instruction.name.clone(),
-            opcode: instruction.opcode.clone(),
-            shape: instruction.shape.clone(),
-            ..HloInstructionProto::default()
+    pub(crate) fn implied(instruction: &HloInstructionProto, shape: Arc<ShapeProto>) -> Self {
+        Self::Implied(Arc::new(Implied {
+            name: instruction.name.as_str().into(),
+            opcode: instruction.opcode.as_str().into(),
+            shape,
         }))
     }
 
@@ -40,7 +47,12 @@ impl Origin<'_> {
         match self {
             Self::Message(bytes) => HloInstructionProto::decode(*bytes).ok(),
             Self::Text(instruction) => syntax::head(instruction),
-            Self::Implied(instruction) => Some(instruction.as_ref().clone()),
+            Self::Implied(implied) => Some(HloInstructionProto {
+                name: implied.name.to_string(),
+                opcode: implied.opcode.to_string(),
+                shape: Some(implied.shape.as_ref().clone()),
+                ..HloInstructionProto::default()
+            }),
         }
     }
 }

@@ -4,7 +4,7 @@ use hlorank_proto::xla::{DotDimensionNumbers, HloInstructionProto, LayoutProto, 
 
 use super::{
     computation::Computation,
-    module::Parser,
+    module::{MAX_RANK, Parser},
     shape_rule::{Rule, rule},
     shapes::ShapeId,
 };
@@ -12,9 +12,6 @@ use crate::{
     GraphError, TextError, shortened,
     syntax::{Lexer, UNBOUNDED, has_layout, row_major, total_size},
 };
-
-/// Maximum rank of a derived array, so that a short line does not take the time of a long list of dimensions.
-const MAX_RANK: usize = 64;
 
 impl<'a> Parser<'a, '_> {
     /// Gives an instruction the shape that follows from its operands. The instruction begins at `start`.
@@ -29,7 +26,7 @@ impl<'a> Parser<'a, '_> {
             let opcode = shortened(&instruction.opcode);
             return Err(self.lexer.error(start, TextError::NoShape { opcode }));
         };
-        instruction.shape = Some(self.shape_message(shape)?);
+        instruction.shape = Some(self.implied_shape(shape)?.as_ref().clone());
         Ok(shape)
     }
 

@@ -94,7 +94,7 @@ impl<'a> Parser<'a, '_> {
         keep_references(&mut instruction);
         // The text of a short form has another opcode than the instruction that it stands for.
         let written = written.filter(|_| form.is_none());
-        let origin = self.origin(name, written, &mut instruction);
+        let origin = self.origin(name, written, shape, &mut instruction)?;
         let name = name.unwrap_or(Name { text: "", start });
         check_instruction(&instruction, opcode_id(&instruction.opcode)).map_err(|fault| {
             let invalid = TextError::InvalidInstruction {
@@ -142,16 +142,26 @@ impl<'a> Parser<'a, '_> {
     fn origin(
         &mut self,
         name: Option<Name<'a>>,
-        shape: Option<ShapeId>,
+        written: Option<ShapeId>,
+        shape: ShapeId,
         instruction: &mut HloInstructionProto,
-    ) -> Origin<'a> {
-        match (name, shape) {
-            (Some(name), Some(_)) => return Origin::Text(self.lexer.since(name.start)),
+    ) -> Result<Origin<'a>, GraphError> {
+        match (name, written) {
+            (Some(name), Some(_)) => return Ok(Origin::Text(self.lexer.since(name.start))),
             (Some(name), None) => name.text.clone_into(&mut instruction.name),
             // As XLA names it.
             (None, _) => instruction.name = format!("{}.anon", instruction.opcode),
         }
-        Origin::implied(instruction)
+        self.implied(instruction, shape)
+    }
+
+    fn implied(
+        &mut self,
+        instruction: &HloInstructionProto,
+        shape: ShapeId,
+    ) -> Result<Origin<'a>, GraphError> {
+        let shape = self.shapes.shared(shape, &mut self.lexer)?;
+        Ok(Origin::implied(instruction, shape))
     }
 
     /// Adds an instruction to its computation.
@@ -179,9 +189,10 @@ impl<'a> Parser<'a, '_> {
         instruction: &HloInstructionProto,
         shape: ShapeId,
         computation: &mut Computation<'a>,
-    ) {
-        let origin = Origin::implied(instruction);
+    ) -> Result<(), GraphError> {
+        let origin = self.implied(instruction, shape)?;
         self.push(instruction, shape, origin, computation);
+        Ok(())
     }
 
     /// Reads `ROOT` if it marks the next instruction. An instruction may be named `ROOT` too.

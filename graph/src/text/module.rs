@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use hlorank_proto::xla::ShapeProto;
 
 use super::{
@@ -14,6 +16,9 @@ use crate::{
     shortened,
     syntax::{Lexer, MAX_DEPTH, TABLES, shape},
 };
+
+/// Maximum rank of an array whose shape is not written.
+pub(super) const MAX_RANK: usize = 64;
 
 impl<'a> HloModule<'a> {
     /// Reads HLO text, as XLA prints it. The result is the module that XLA's own parser makes of the text: computations
@@ -34,6 +39,7 @@ impl<'a> HloModule<'a> {
             nodes: 0,
             references: 0,
             predecessors: 0,
+            elements: 0,
             depth: 0,
         };
         let read = parser.module();
@@ -71,6 +77,8 @@ pub(super) struct Parser<'a, 'l> {
     references: usize,
     /// Control predecessors so far.
     predecessors: usize,
+    /// Elements of tuples so far that the text only implies.
+    elements: usize,
     /// Number of open computations, and of open instructions in place of operands.
     pub(super) depth: usize,
 }
@@ -224,6 +232,20 @@ impl<'a> Parser<'a, '_> {
     /// Returns a shape as the featurizer takes it.
     pub(super) fn shape_message(&mut self, shape: ShapeId) -> Result<ShapeProto, GraphError> {
         self.shapes.message(shape, &mut self.lexer)
+    }
+
+    /// Returns the shape of an instruction that does not write it. An array has few dimensions, and the elements of all tuples
+    /// together are counted, as if they were written: a short line must not take the memory of a long list.
+    pub(super) fn implied_shape(&mut self, shape: ShapeId) -> Result<Arc<ShapeProto>, GraphError> {
+        let shape = self.shapes.shared(shape, &mut self.lexer)?;
+        if shape.dimensions.len() > MAX_RANK {
+            let too_long = TextError::ListTooLong { limit: MAX_RANK };
+            let position = self.lexer.position();
+            return Err(self.lexer.error(position, too_long));
+        }
+        self.elements += shape.tuple_shapes.len();
+        self.check_edges(self.elements)?;
+        Ok(shape)
     }
 
     /// Counts one more instruction.

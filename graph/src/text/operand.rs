@@ -107,11 +107,11 @@ impl<'a> Parser<'a, '_> {
         let instruction = HloInstructionProto {
             name: name.to_owned(),
             opcode: "get-tuple-element".to_owned(),
-            shape: Some(self.shape_message(shape)?),
+            shape: Some(self.implied_shape(shape)?.as_ref().clone()),
             operand_ids: vec![computation.instruction_id(tuple)],
             ..HloInstructionProto::default()
         };
-        self.push_implied(&instruction, shape, computation);
+        self.push_implied(&instruction, shape, computation)?;
         computation.elements.insert((tuple, index), position);
         Ok(position)
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use hlorank_proto::xla::ShapeProto;
 
 use crate::{
@@ -20,8 +22,8 @@ pub(super) struct Shapes {
 enum Known {
     /// The position of a shape in the text.
     Written(usize),
-    /// An array whose shape follows from those of operands.
-    Array(Box<ShapeProto>),
+    /// An array that instructions share which the text only implies.
+    Array(Arc<ShapeProto>),
     /// A tuple with these elements.
     Tuple(Box<[ShapeId]>),
 }
@@ -39,7 +41,7 @@ impl Shapes {
 
     /// Adds an array.
     pub(super) fn array(&mut self, shape: ShapeProto) -> ShapeId {
-        self.add(Known::Array(Box::new(shape)))
+        self.add(Known::Array(Arc::new(shape)))
     }
 
     /// Adds a tuple.
@@ -69,6 +71,24 @@ impl Shapes {
             Known::Array(shape) => Ok((**shape).clone()),
             Known::Tuple(elements) => Ok(tuple_of(elements.len())),
         }
+    }
+
+    /// Returns the same for instructions that do not write it. All that have an array share it.
+    pub(super) fn shared(
+        &mut self,
+        id: ShapeId,
+        lexer: &mut Lexer<'_>,
+    ) -> Result<Arc<ShapeProto>, GraphError> {
+        // A written tuple is split, so that it is not read again as often as it is asked for.
+        self.elements(id, lexer)?;
+        if let Known::Array(shape) = self.get(id) {
+            return Ok(Arc::clone(shape));
+        }
+        let shape = Arc::new(self.message(id, lexer)?);
+        if let Known::Written(_) = self.get(id) {
+            self.shapes[id.0 as usize] = Known::Array(Arc::clone(&shape));
+        }
+        Ok(shape)
     }
 
     /// Returns the elements of a tuple; `None` if the shape is no tuple. A written tuple is split once.

@@ -105,7 +105,14 @@ fn digest(prior: Prior, measurements: &Measurements) -> Digest {
             .map(|own| own.iter().map(|&is_own| is_own.into()).collect()),
     );
     // The number of times says where the points with a time end and those that failed begin.
-    parts.extend(points.iter().chain(failed).map(bytes_of_point));
+    let of_point = |point: &Point| {
+        // A digest of each, because the bytes of all would be the dense form of a batch.
+        let bytes = bytes_of_point(point);
+        Digest::of_parts("hlorank 2026 a point", [bytes.as_slice()])
+            .0
+            .to_vec()
+    };
+    parts.extend(points.iter().chain(failed).map(of_point));
     Digest::of_parts(
         "hlorank 2026 measurements that teach",
         parts.iter().map(Vec::as_slice),
@@ -114,11 +121,15 @@ fn digest(prior: Prior, measurements: &Measurements) -> Digest {
 
 fn bytes_of_point(point: &Point) -> Vec<u8> {
     let score = [point.score.to_bits()];
-    bytes(point.configuration().into_iter().chain(score))
+    bytes(point.configuration().chain(score))
 }
 
 fn bytes(values: impl Iterator<Item = u64>) -> Vec<u8> {
-    values.flat_map(u64::to_le_bytes).collect()
+    let mut bytes = Vec::new();
+    for value in values {
+        bytes.extend_from_slice(&value.to_le_bytes());
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -130,7 +141,7 @@ mod tests {
         let measurement = |(score, seconds)| {
             let point = Point {
                 score,
-                bounds: vec![score],
+                bounds: [score].into(),
                 ..Point::default()
             };
             Measurement {

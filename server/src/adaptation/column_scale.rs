@@ -1,3 +1,5 @@
+use hlorank_graph::pace;
+
 use super::{
     Point,
     linear_algebra::{dot, scalar},
@@ -35,9 +37,8 @@ impl ColumnScale {
     /// are left out whose values go least with the `times`.
     pub(super) fn of(points: &[Point], times: &[f64]) -> Self {
         let count = points.first().map_or(0, |point| point.columns.len());
-        let mut columns: Vec<(f64, Column)> = (0..count)
-            .map(|place| Column::of(place, points, times))
-            .collect();
+        let all = pace::in_steps(1, 0..count).map(|place| Column::of(place, points, times));
+        let mut columns: Vec<(f64, Column)> = all.collect();
         if count > MAX_COLUMNS {
             // The second sort restores the order of the columns, which fixes the order of sums.
             columns.sort_by(|(one, _), (other, _)| other.total_cmp(one));
@@ -55,7 +56,7 @@ impl ColumnScale {
     }
 
     pub(super) fn coordinates(&self, point: &Point) -> Vec<f64> {
-        let coordinate = |column: &Column| column.of_value(point.columns[column.place]);
+        let coordinate = |column: &Column| column.of_value(point.columns.value(column.place));
         self.0.iter().map(coordinate).collect()
     }
 }
@@ -63,7 +64,10 @@ impl ColumnScale {
 impl Column {
     /// A column, and how well its values go with the times.
     fn of(place: usize, points: &[Point], times: &[f64]) -> (f64, Self) {
-        let values: Vec<f64> = points.iter().map(|point| point.columns[place]).collect();
+        let values: Vec<f64> = points
+            .iter()
+            .map(|point| point.columns.value(place))
+            .collect();
         let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut column = Self {
@@ -114,10 +118,11 @@ fn deviation(expected: f64, spread: f64, count: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adaptation::node_columns::NodeColumns;
 
     fn points(columns: &[&[f64]]) -> Vec<Point> {
         let point = |columns: &&[f64]| Point {
-            columns: columns.to_vec(),
+            columns: NodeColumns::of_values(columns),
             ..Point::default()
         };
         columns.iter().map(point).collect()

@@ -11,7 +11,7 @@ pub(super) struct Effects {
     /// What a unit of score adds.
     pub(super) slope: f64,
     /// What each measured order of dimensions adds, per tensor. An order that was not measured adds nothing.
-    pub(super) tensors: Vec<BTreeMap<u64, f64>>,
+    pub(super) tensors: Vec<BTreeMap<u32, f64>>,
 }
 
 /// Number of tensors of a slot.
@@ -19,7 +19,7 @@ const TENSORS: usize = 3;
 
 impl Effects {
     /// What the orders of a slot's tensors add.
-    fn of_slot(&self, slot: usize, orders: impl Iterator<Item = u64>) -> f64 {
+    fn of_slot(&self, slot: usize, orders: impl Iterator<Item = u32>) -> f64 {
         let tensors = &self.tensors[slot * TENSORS..][..TENSORS];
         let found = tensors.iter().zip(orders);
         let found = found.map(|(effects, order)| effects.get(&order).copied());
@@ -92,7 +92,7 @@ impl LayoutRows {
 fn row(point: &Point, batch: &LayoutBatch) -> Option<Vec<u16>> {
     // An entry that no table has belongs to no configuration of the batch.
     let slots = point.orders.chunks_exact(TENSORS).enumerate();
-    let index = |(slot, wanted): (usize, &[u64])| {
+    let index = |(slot, wanted): (usize, &[u32])| {
         let found = batch
             .table(slot)
             .iter()
@@ -103,8 +103,8 @@ fn row(point: &Point, batch: &LayoutBatch) -> Option<Vec<u16>> {
 }
 
 /// The order of each tensor of an entry, as in [`Point::orders`].
-fn orders(entry: LayoutEntry) -> impl Iterator<Item = u64> {
-    entry.numbers().into_iter().map(u64::from)
+fn orders(entry: LayoutEntry) -> impl Iterator<Item = u32> {
+    entry.numbers().into_iter()
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
         };
         let point = |first| Point {
             score: 3.0,
-            orders: vec![first, 7, 0, 3, 7, 0],
+            orders: [first, 7, 0, 3, 7, 0].into(),
             ..Point::default()
         };
         let means = LayoutMeans::of(&effects, &[], &batch);

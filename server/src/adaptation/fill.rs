@@ -87,11 +87,12 @@ fn nearest(own: &[f64], others: &[Vec<f64>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adaptation::node_columns::NodeColumns;
 
     fn point(number: usize) -> Point {
         let columns = [number % 8, number / 8].map(|each| f64::from(u32::try_from(each).unwrap()));
         Point {
-            columns: columns.to_vec(),
+            columns: NodeColumns::of_values(&columns),
             ..Point::default()
         }
     }
@@ -152,9 +153,10 @@ mod tests {
         let mean_of_nearest = |chosen: &[usize]| {
             let nearest = |one: &usize| {
                 let others = chosen.iter().filter(|other| *other != one);
-                let own = point(*one).columns;
+                let columns = |number: usize| [0, 1].map(|place| point(number).feature(place));
+                let own = columns(*one);
                 others
-                    .map(|other| squared_distance(&own, &point(*other).columns))
+                    .map(|other| squared_distance(&own, &columns(*other)))
                     .fold(f64::INFINITY, f64::min)
             };
             chosen.iter().map(nearest).sum::<f64>()

@@ -156,9 +156,9 @@ mod tests {
     /// The first and the third tensor divide the configurations in the same way.
     fn kernel() -> Kernel {
         let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
-        let point = |(score, orders): (f64, [u64; 3])| Point {
+        let point = |(score, orders): (f64, [u32; 3])| Point {
             score,
-            orders: orders.to_vec(),
+            orders: orders.into(),
             ..Point::default()
         };
         Kernel::of_points(

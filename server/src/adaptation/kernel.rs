@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Measurements, Point, Prior,
@@ -21,7 +21,7 @@ pub(super) struct Kernel {
     mean_score: f64,
     score_unit: f64,
     /// Per tensor, the measured configurations that have an order of dimensions.
-    measured_with: Vec<BTreeMap<u64, Vec<usize>>>,
+    measured_with: Vec<BTreeMap<u32, Vec<usize>>>,
     measured: Vec<ScaledPoint>,
     /// `[measured / 8, coordinates, 8]`, so that a processor computes several distances at a time.
     coordinates: Vec<[f64; LANES]>,
@@ -54,7 +54,7 @@ pub(super) struct ScaledPoint {
     coordinates: Vec<f64>,
     /// `[measured]` how alike its coordinates are to those of each measured configuration; empty for a measured one.
     alike: Vec<f64>,
-    orders: Vec<u64>,
+    orders: Arc<[u32]>,
 }
 
 /// A group of numbers.
@@ -108,7 +108,7 @@ impl Kernel {
     pub(super) fn of_points(points: &[Point], score_unit: f64, scale: Option<ColumnScale>) -> Self {
         let has_coordinates = scale.is_some() || !points[0].bounds.is_empty();
         let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
-        let orders: Vec<&[u64]> = points.iter().map(|point| &point.orders[..]).collect();
+        let orders: Vec<&[u32]> = points.iter().map(|point| &point.orders[..]).collect();
         let mut kernel = Self {
             mean_score: mean(&scores),
             score_unit,
@@ -195,7 +195,7 @@ impl Kernel {
 
     /// For each tensor the number of its partition, and a measured configuration with this order if
     /// there is one.
-    fn alike_by_order(&self, orders: &[u64]) -> impl Iterator<Item = (usize, Option<usize>)> {
+    fn alike_by_order(&self, orders: &[u32]) -> impl Iterator<Item = (usize, Option<usize>)> {
         let orders = self.measured_with.iter().zip(orders);
         let tensors = self.partitions.of_tensor.iter().zip(orders);
         // Any configuration with the order would do, because all of them are in one part.
@@ -222,9 +222,9 @@ impl Kernel {
 
     /// Returns for each tensor what each measured order has, summed up over the configurations with it: `value` is
     /// given the tensor and the number of a configuration.
-    pub(super) fn by_order(&self, value: impl Fn(usize, usize) -> f64) -> Vec<BTreeMap<u64, f64>> {
+    pub(super) fn by_order(&self, value: impl Fn(usize, usize) -> f64) -> Vec<BTreeMap<u32, f64>> {
         let tensors = self.measured_with.iter().enumerate();
-        let sums = |(tensor, with): (usize, &BTreeMap<u64, Vec<usize>>)| {
+        let sums = |(tensor, with): (usize, &BTreeMap<u32, Vec<usize>>)| {
             let sum = |numbers: &[usize]| numbers.iter().map(|&number| value(tensor, number)).sum();
             with.iter()
                 .map(|(&order, numbers)| (order, sum(numbers)))
@@ -252,7 +252,7 @@ impl Kernel {
             score: (point.score - self.mean_score) / self.score_unit,
             alike: self.alike_to_measured(&coordinates),
             coordinates,
-            orders: point.orders.clone(),
+            orders: Arc::clone(&point.orders),
         }
     }
 
@@ -306,7 +306,7 @@ impl Kernel {
     /// Adds the variance of each tensor to the covariances with the measured configurations that
     /// have its order.
     #[inline]
-    fn add_of_orders(&self, covariances: &mut [f64], orders: &[u64], variances: &[f64]) {
+    fn add_of_orders(&self, covariances: &mut [f64], orders: &[u32], variances: &[f64]) {
         // Looking up who has the same order skips most pairs: two configurations share few orders.
         for ((with, order), variance) in self.measured_with.iter().zip(orders).zip(variances) {
             for &number in with.get(order).into_iter().flatten() {
@@ -321,7 +321,7 @@ impl Kernel {
         let coordinates = dense.get(1).map_or(0.0, |variance| {
             variance * matern(squared_distance(&one.coordinates, &other.coordinates))
         });
-        let orders = one.orders.iter().zip(&other.orders).zip(tensors);
+        let orders = one.orders.iter().zip(&*other.orders).zip(tensors);
         let orders = orders.map(|((one, other), variance)| f64::from(one == other) * variance);
         dense[0] * one.score * other.score + coordinates + orders.sum::<f64>()
     }
@@ -334,8 +334,8 @@ fn dense_groups(has_coordinates: bool) -> Vec<Dense> {
 }
 
 /// `[tensors]` the configurations that have each order, given `[configurations][tensors]` the orders.
-fn measured_with(orders: &[&[u64]]) -> Vec<BTreeMap<u64, Vec<usize>>> {
-    let mut measured_with = vec![BTreeMap::<u64, Vec<usize>>::new(); orders[0].len()];
+fn measured_with(orders: &[&[u32]]) -> Vec<BTreeMap<u32, Vec<usize>>> {
+    let mut measured_with = vec![BTreeMap::<u32, Vec<usize>>::new(); orders[0].len()];
     for (number, orders) in orders.iter().enumerate() {
         for (with, &order) in measured_with.iter_mut().zip(*orders) {
             with.entry(order).or_default().push(number);
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn tiles_of_equal_volume_are_more_alike() {
         let tile = |bounds: &[f64]| Point {
-            bounds: bounds.to_vec(),
+            bounds: bounds.into(),
             ..Point::default()
         };
         let kernel = Kernel::of_points(&[tile(&[1.0, 2.0])], 1.0, None);
@@ -407,9 +407,9 @@ mod tests {
 
     #[test]
     fn tensors_are_alike_if_their_orders_are_equal() {
-        let point = |orders: &[u64], score| Point {
+        let point = |orders: &[u32], score| Point {
             score,
-            orders: orders.to_vec(),
+            orders: orders.into(),
             ..Point::default()
         };
         let kernel = Kernel::of_points(&[point(&[1, 2], 0.0), point(&[1, 3], 2.0)], 2.0, None);

@@ -206,8 +206,9 @@ impl Measurements {
 
 /// A number that depends on the configuration alone.
 fn draw(point: &Point) -> u64 {
-    let numbers = point.configuration();
-    numbers.iter().fold(0, |state, value| mix(state ^ value))
+    point
+        .configuration()
+        .fold(0, |state, value| mix(state ^ value))
 }
 
 #[cfg(test)]
@@ -216,7 +217,7 @@ mod tests {
 
     fn measured(bound: f64, seconds: impl Into<Option<f64>>, repeats: u32) -> Measurement {
         let point = Point {
-            bounds: vec![bound],
+            bounds: [bound].into(),
             ..Point::default()
         };
         Measurement {
@@ -245,7 +246,7 @@ mod tests {
             measured(1.0, 2.0, 1),
         ]);
         assert_eq!((all.points.len(), all.failed.len()), (1, 1));
-        assert_eq!(all.failed[0].bounds, [2.0]);
+        assert_eq!(*all.failed[0].bounds, [2.0]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod linear_algebra;
 mod matern;
 mod measurements;
 mod model;
+mod node_columns;
 mod normal;
 mod partitions;
 mod point;

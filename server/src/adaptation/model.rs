@@ -150,11 +150,10 @@ impl AdaptedModel {
     pub(super) fn bytes(&self) -> usize {
         let size = self.kernel.size();
         let learned = self.basis.learned;
-        let of_known =
-            |(point, _): &(Point, f64)| size_of::<(Point, f64)>() + size_of_val(&*point.columns);
-        let known: usize = self.known.iter().map(of_known).sum();
+        let points = self.known.iter().map(|(point, _)| point);
+        let points = Point::bytes(points.chain(&self.failed));
         let numbers = 2 * size * size + learned * TABLES * (1 + self.kernel.tensors());
-        size_of::<f64>() * numbers + known
+        size_of::<f64>() * numbers + points
     }
 
     /// What the entries of a batch of layouts add to the mean of ln(seconds); `None` if tiles were measured.

@@ -23,7 +23,7 @@ pub(super) struct Partition {
 
 impl Partitions {
     /// The partitions of configurations, each of which has an order for every tensor.
-    pub(super) fn of(orders: &[&[u64]]) -> Self {
+    pub(super) fn of(orders: &[&[u32]]) -> Self {
         let mut partitions = Self::default();
         let mut known = BTreeMap::new();
         for tensor in 0..orders.first().map_or(0, |first| first.len()) {
@@ -57,7 +57,7 @@ impl Partition {
 }
 
 /// Numbers equal orders in the order of appearance.
-fn parts(orders: impl Iterator<Item = u64>) -> Vec<u32> {
+fn parts(orders: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut known = BTreeMap::new();
     let mut next = 0;
     let number = |order| {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn tensors_that_divide_alike_are_one_partition() {
         let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
-        let partitions = Partitions::of(&orders.each_ref().map(<[u64; 3]>::as_slice));
+        let partitions = Partitions::of(&orders.each_ref().map(<[u32; 3]>::as_slice));
         assert_eq!(
             (partitions.of_tensor, partitions.all.len()),
             (vec![0, 1, 0], 2)

@@ -1,25 +1,22 @@
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
-use hlorank_graph::{ConfigInput, ConfigValues, Digest, FusionBatch, NodeFeatureBatch};
+use hlorank_graph::{ConfigInput, ConfigValues, Configurations, FusionBatch};
 
-use super::linear_algebra::scalar;
+use super::node_columns::NodeColumns;
 use crate::model::ScoreUnit;
 
-/// What the kernel compares of a configuration.
+/// What the kernel compares of a configuration. Its clones share everything but the score.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Point {
     /// The score of the model; the logarithm of it if it is seconds.
     pub(crate) score: f64,
     /// `[slots * 3]` the order of dimensions of every tensor, as one number; for fusions `[slots]` 1 if the slot is fused;
     /// else empty.
-    pub(crate) orders: Vec<u64>,
+    pub(crate) orders: Arc<[u32]>,
     /// `[18]` logarithms of a tile's bounds; else empty.
-    pub(crate) bounds: Vec<f64>,
-    /// The columns of a feature set: those of the only node, or of several nodes the mean, least and largest value of each; else
-    /// empty.
-    pub(crate) columns: Vec<f64>,
-    /// Digest of the columns of several nodes, which their means do not tell apart.
-    pub(crate) nodes: Option<Digest>,
+    pub(crate) bounds: Arc<[f64]>,
+    /// The columns of a feature set; else empty.
+    pub(crate) columns: NodeColumns,
 }
 
 /// Number of values of an order of dimensions.
@@ -41,7 +38,7 @@ impl Point {
                 score: score.into(),
                 orders,
                 bounds,
-                ..Self::default()
+                columns: NodeColumns::default(),
             }
         });
         points.collect()
@@ -50,7 +47,7 @@ impl Point {
     /// The point of a fusion, given the seconds that a model predicts.
     pub(crate) fn of_fusion(batch: &FusionBatch, config: usize, seconds: f32) -> Self {
         let orders = (0..batch.slots())
-            .map(|slot| u64::from(batch.is_fused(config, slot)))
+            .map(|slot| u32::from(batch.is_fused(config, slot)))
             .collect();
         Self {
             score: log_seconds(seconds),
@@ -61,7 +58,7 @@ impl Point {
 
     /// The point of a configuration of a feature set.
     pub(crate) fn of_node_features(
-        batch: &NodeFeatureBatch,
+        configurations: &Arc<Configurations>,
         config: usize,
         score: f32,
         unit: ScoreUnit,
@@ -70,17 +67,9 @@ impl Point {
             ScoreUnit::Seconds => log_seconds(score),
             ScoreUnit::None => score.into(),
         };
-        let values: Vec<f32> = batch.values(config).collect();
-        let nodes = (batch.nodes() > 1).then(|| digest(&values));
-        let columns = if nodes.is_some() {
-            aggregated(&values, batch.columns())
-        } else {
-            values.iter().map(|&value| value.into()).collect()
-        };
         Self {
             score,
-            columns,
-            nodes,
+            columns: NodeColumns::new(Arc::clone(configurations), config),
             ..Self::default()
         }
     }
@@ -101,56 +90,59 @@ impl Point {
     /// A total order of configurations, whatever a model says of them.
     pub(crate) fn compare_configuration(&self, other: &Self) -> Ordering {
         // The bits are compared, because they are in a total order, unlike the values.
-        let numbers = |one: &[f64], other: &[f64]| {
-            one.iter()
-                .map(|value| value.to_bits())
-                .cmp(other.iter().map(|value| value.to_bits()))
+        let bits = |bounds: &[f64]| {
+            bounds
+                .iter()
+                .map(|bound| bound.to_bits())
+                .collect::<Vec<_>>()
         };
         self.orders
             .cmp(&other.orders)
-            .then_with(|| numbers(&self.bounds, &other.bounds))
-            .then_with(|| numbers(&self.columns, &other.columns))
-            .then_with(|| self.nodes.cmp(&other.nodes))
+            .then_with(|| bits(&self.bounds).cmp(&bits(&other.bounds)))
+            .then_with(|| self.columns.compare(&other.columns))
     }
 
     /// Whether two points are of the same configuration, whatever a model says of it.
     pub(crate) fn is_same_configuration(&self, other: &Self) -> bool {
-        self.orders == other.orders
-            && self.bounds == other.bounds
-            && self.columns == other.columns
-            && self.nodes == other.nodes
+        self.orders == other.orders && self.bounds == other.bounds && self.columns == other.columns
     }
 
     /// Numbers that only points of one configuration share.
-    pub(crate) fn configuration(&self) -> Vec<u64> {
-        let mut numbers = self.orders.clone();
-        let values = self.bounds.iter().chain(&self.columns);
-        numbers.extend(values.map(|value| value.to_bits()));
-        let digest = self
-            .nodes
-            .iter()
-            .flat_map(|digest| digest.0.as_chunks::<8>().0);
-        numbers.extend(digest.map(|part| u64::from_le_bytes(*part)));
-        numbers
+    pub(crate) fn configuration(&self) -> impl Iterator<Item = u64> + '_ {
+        let orders = self.orders.iter().copied().map(u64::from);
+        let bounds = self.bounds.iter().map(|bound| bound.to_bits());
+        orders.chain(bounds).chain(self.columns.bits())
     }
-}
 
-/// The mean, least and largest value of each column.
-fn aggregated(values: &[f32], columns: usize) -> Vec<f64> {
-    let of_column = |column: usize| {
-        let nodes = values.iter().skip(column).step_by(columns);
-        let of_nodes = || nodes.clone().map(|&value| f64::from(value));
-        let mean = of_nodes().sum::<f64>() / scalar(values.len() / columns);
-        let least = of_nodes().fold(f64::INFINITY, f64::min);
-        let largest = of_nodes().fold(f64::NEG_INFINITY, f64::max);
-        [mean, least, largest]
-    };
-    (0..columns).flat_map(of_column).collect()
-}
+    /// Number of everything that is known of it but its score.
+    pub(super) fn features(&self) -> usize {
+        self.columns.len() + self.bounds.len() + self.orders.len()
+    }
 
-fn digest(values: &[f32]) -> Digest {
-    let bytes: Vec<u8> = values.iter().copied().flat_map(f32::to_le_bytes).collect();
-    Digest::of_parts("hlorank 2026 node features", [bytes.as_slice()])
+    /// One of its features.
+    pub(super) fn feature(&self, place: usize) -> f64 {
+        let columns = self.columns.len();
+        match place.checked_sub(columns) {
+            None => self.columns.value(place),
+            Some(place) => match self.bounds.get(place) {
+                Some(&bound) => bound,
+                None => self.orders[place - self.bounds.len()].into(),
+            },
+        }
+    }
+
+    /// Bytes of points, with the batches that they keep.
+    pub(super) fn bytes<'a>(points: impl IntoIterator<Item = &'a Self>) -> usize {
+        let mut bytes = 0;
+        let mut last = &NodeColumns::default();
+        for point in points {
+            bytes += size_of::<Self>() + size_of_val(&*point.orders) + size_of_val(&*point.bounds);
+            // The points of one call follow each other, and share its batch.
+            bytes += point.columns.batch_bytes(last);
+            last = &point.columns;
+        }
+        bytes
+    }
 }
 
 fn log_seconds(seconds: f32) -> f64 {
@@ -159,28 +151,28 @@ fn log_seconds(seconds: f32) -> f64 {
     libm::log(f64::from(seconds).clamp(least, most))
 }
 
-fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Vec<u64>, Vec<f64>) {
+fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Arc<[u32]>, Arc<[f64]>) {
     match values {
         ConfigValues::Int64(values) => {
             let orders = values[start..][..size].chunks(ORDER_VALUES);
-            (orders.map(order).collect(), Vec::new())
+            (orders.map(order).collect(), Arc::default())
         }
         ConfigValues::Float32(values) => {
             let (bounds, features) = BOUNDS_OF;
             let kinds = values[start..][..size].chunks(features);
             // The sum and the product of the bounds follow from the bounds.
             let bounds = kinds.flat_map(|kind| kind[..bounds].iter().copied().map(logarithm));
-            (Vec::new(), bounds.collect())
+            (Arc::default(), bounds.collect())
         }
     }
 }
 
 /// The values −1..5 of an order of dimensions as one number in base 7, as in a `LayoutEntry`.
-fn order(values: &[i64]) -> u64 {
+fn order(values: &[i64]) -> u32 {
     // As in a layout's entry, the last value is the most significant digit, so that the two forms
     // of an order are equal numbers.
     values.iter().rev().fold(0, |number, value| {
-        number * 7 + value.saturating_add(1).clamp(0, 6).unsigned_abs()
+        number * 7 + u32::try_from(value.saturating_add(1).clamp(0, 6)).unwrap_or_default()
     })
 }
 
@@ -191,8 +183,6 @@ fn logarithm(bound: f32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::Limits;
-
     use super::*;
 
     #[test]
@@ -205,8 +195,8 @@ mod tests {
             values: ConfigValues::Int64(values),
         };
         let points = Point::of_input(&input, [0.5_f32, 2.0].into_iter());
-        assert_eq!(points[0].orders, [2, 0, 0]);
-        assert_eq!(points[1].orders, [2 + 7, 0, 0]);
+        assert_eq!(*points[0].orders, [2, 0, 0]);
+        assert_eq!(*points[1].orders, [2 + 7, 0, 0]);
         assert_eq!((points[0].score, points[1].score), (0.5, 2.0));
         assert!(points[0].bounds.is_empty());
     }
@@ -226,27 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_several_nodes_are_aggregated() {
-        let limits = Limits::default();
-        let point = |nodes: usize, values: &[f32]| {
-            let batch = NodeFeatureBatch::from_values([nodes, 2], values, &limits).unwrap();
-            Point::of_node_features(&batch, 0, 0.5, ScoreUnit::None)
-        };
-        let only = point(1, &[3.0, 4.0]);
-        assert_eq!((&only.columns[..], only.nodes), (&[3.0, 4.0][..], None));
-        let several = point(2, &[3.0, 4.0, 5.0, 8.0]);
-        assert_eq!(several.columns, [4.0, 3.0, 5.0, 6.0, 4.0, 8.0]);
-        let exchanged = point(2, &[5.0, 8.0, 3.0, 4.0]);
-        assert_eq!(exchanged.columns, several.columns);
-        assert!(!exchanged.is_same_configuration(&several));
-        assert_ne!(exchanged.configuration(), several.configuration());
-    }
-
-    #[test]
     fn a_volume_is_the_product_of_bounds_of_one_kind() {
         let bounds = [[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [4.0; 6], [0.0; 6]].concat();
         let point = Point {
-            bounds,
+            bounds: bounds.into(),
             ..Point::default()
         };
         assert_eq!(point.volumes().collect::<Vec<_>>(), [3.0, 24.0, 0.0]);

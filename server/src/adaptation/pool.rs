@@ -224,7 +224,7 @@ mod tests {
     const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 
     fn tile(number: u32) -> Point {
-        let bounds = vec![f64::from(number % 4), f64::from(number / 4)];
+        let bounds = [f64::from(number % 4), f64::from(number / 4)].into();
         Point {
             score: f64::from(number * 7 % 5),
             bounds,

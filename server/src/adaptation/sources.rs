@@ -132,9 +132,8 @@ impl StudiedSources {
     /// Bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
         let examples = self.sources.iter().map(|source| &source.examples);
-        let values = examples
-            .map(|each| each.targets.len() * (1 + each.features.first().map_or(0, Vec::len)));
-        size_of::<f64>() * values.sum::<usize>() + TREE_BYTES * (self.sources.len() + 2)
+        let bytes = examples.map(|each| Point::bytes(&each.points) + size_of_val(&*each.targets));
+        bytes.sum::<usize>() + TREE_BYTES * (self.sources.len() + 2)
     }
 }
 
@@ -165,7 +164,7 @@ impl StudiedSource {
         // the target contradict it.
         if !others.is_empty() {
             let trees = Trees::of(&joined(others), ROUNDS_TO_COMPARE);
-            let predicted = trees.predict(&own.features);
+            let predicted = trees.predict(&own.points);
             basis.agreement = tau(&own.targets, &predicted);
             let sure = deviations_from_chance(basis.agreement, own.targets.len()) > SURE;
             basis.refusal = (!sure).then_some(SourceRefusal::UnlikeOthers);
@@ -184,7 +183,7 @@ impl StudiedSource {
         if self.basis.refusal.is_some() || own.measured() < ENOUGH {
             return self.basis;
         }
-        let predicted = self.trees.predict(&all_features(&own.points));
+        let predicted = self.trees.predict(&own.points);
         // Whole times, though its trees predict what the model does not explain of them: many own
         // measurements teach more than a source that adds little to the model, which so is refused.
         let agreement = tau(&own.times, &predicted);
@@ -207,7 +206,7 @@ fn contradicts(agreement: f64, measured: usize) -> bool {
 impl Sources {
     /// The ln(seconds) of configurations up to a common number, which are to take the place of their scores.
     pub(crate) fn scores(&self, points: &[Point]) -> Vec<f64> {
-        let mut scores = self.trees.predict(&all_features(points));
+        let mut scores = self.trees.predict(points);
         for (score, point) in scores.iter_mut().zip(points) {
             *score += self.slope * point.score;
         }
@@ -238,8 +237,8 @@ fn examples(prior: Prior, source: &Measurements) -> Option<Examples> {
     let slow = source.clone().with_failures_slow();
     // Targets differ in speed, so that times count around the mean of their target.
     Some(Examples {
-        features: all_features(&slow.points),
         targets: centered(slow.beside_scores(prior.slope)),
+        points: slow.points,
     })
 }
 
@@ -250,26 +249,11 @@ fn all_but(one: usize, examples: &[Option<Examples>]) -> Vec<&Examples> {
     others.filter_map(|(_, each)| each.as_ref()).collect()
 }
 
-fn all_features(points: &[Point]) -> Vec<Vec<f64>> {
-    points.iter().map(features).collect()
-}
-
-/// Everything that is known of a configuration but its score.
-fn features(point: &Point) -> Vec<f64> {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "an order of dimensions is far below 2^53"
-    )]
-    let orders = point.orders.iter().map(|&order| order as f64);
-    let values = point.columns.iter().chain(&point.bounds).copied();
-    values.chain(orders).collect()
-}
-
 fn joined(examples: &[&Examples]) -> Examples {
-    let features = examples.iter().flat_map(|each| each.features.clone());
+    let points = examples.iter().flat_map(|each| each.points.clone());
     let targets = examples.iter().flat_map(|each| each.targets.clone());
     Examples {
-        features: features.collect(),
+        points: points.collect(),
         targets: targets.collect(),
     }
 }
@@ -277,14 +261,14 @@ fn joined(examples: &[&Examples]) -> Examples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::Measurement;
+    use crate::adaptation::{Measurement, node_columns::NodeColumns};
 
     const PRIOR: Prior = Prior::of_model(0.05, 0.5);
 
     fn point(number: u32) -> Point {
         let columns = [number % 8, number / 8].map(f64::from);
         Point {
-            columns: columns.to_vec(),
+            columns: NodeColumns::of_values(&columns),
             ..Point::default()
         }
     }

@@ -166,10 +166,10 @@ mod tests {
 
     /// Layouts of three tensors whose time is a sum over tensors.
     fn layout(number: usize) -> Point {
-        let orders = [number % 3, number / 3 % 3, number / 9 % 3].map(|order| order as u64);
+        let orders = [number % 3, number / 3 % 3, number / 9 % 3];
         Point {
             score: f64::from(u32::try_from(number % 5).unwrap()),
-            orders: orders.to_vec(),
+            orders: orders.map(|order| u32::try_from(order).unwrap()).into(),
             ..Point::default()
         }
     }

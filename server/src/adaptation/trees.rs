@@ -5,6 +5,7 @@
 
 use hlorank_graph::pace;
 
+use super::Point;
 use crate::split_mix::mix;
 
 /// What predicts a number from some features.
@@ -24,11 +25,11 @@ struct Feature {
     thresholds: Vec<f64>,
 }
 
-/// Rows of features, and the number that belongs to each.
+/// Points, and the number that belongs to each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Examples {
     /// `[rows]` all with the same number of features.
-    pub(super) features: Vec<Vec<f64>>,
+    pub(super) points: Vec<Point>,
     pub(super) targets: Vec<f64>,
 }
 
@@ -121,8 +122,8 @@ impl Trees {
         }
     }
 
-    /// `[rows]` the number that is predicted for each row of features.
-    pub(super) fn predict(&self, rows: &[Vec<f64>]) -> Vec<f64> {
+    /// `[rows]` the number that is predicted for each point.
+    pub(super) fn predict(&self, rows: &[Point]) -> Vec<f64> {
         let features = pace::in_steps(1, &self.features);
         let bins: Vec<Vec<u8>> = features.map(|feature| feature.bins(rows)).collect();
         let mut sums = vec![0.0; rows.len()];
@@ -151,8 +152,8 @@ impl Tree {
 
 impl Feature {
     /// A feature of rows, without thresholds if it does not differ among them.
-    fn of(place: usize, rows: &[Vec<f64>]) -> Self {
-        let mut values: Vec<f64> = rows.iter().map(|row| row[place]).collect();
+    fn of(place: usize, rows: &[Point]) -> Self {
+        let mut values: Vec<f64> = rows.iter().map(|row| row.feature(place)).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let pairs = values.windows(2);
@@ -165,9 +166,9 @@ impl Feature {
     }
 
     /// `[rows]` number of thresholds below each value.
-    fn bins(&self, rows: &[Vec<f64>]) -> Vec<u8> {
-        let below = |row: &Vec<f64>| {
-            let value = row[self.place];
+    fn bins(&self, rows: &[Point]) -> Vec<u8> {
+        let below = |row: &Point| {
+            let value = row.feature(self.place);
             self.thresholds
                 .partition_point(|threshold| *threshold < value)
         };
@@ -179,17 +180,17 @@ impl Feature {
 impl Binned {
     /// The features that differ. If there are too many, those are left out that tell least of the targets by themselves.
     fn of(examples: &Examples) -> Self {
-        let Examples { features, targets } = examples;
-        let count = features.first().map_or(0, Vec::len);
-        let all = pace::in_steps(4, 0..count).map(|place| Feature::of(place, features));
+        let Examples { points, targets } = examples;
+        let count = points.first().map_or(0, Point::features);
+        let all = pace::in_steps(1, 0..count).map(|place| Feature::of(place, points));
         let differing = all.filter(|feature| !feature.thresholds.is_empty());
         let binned = differing.map(|feature| BinnedFeature {
-            bins: feature.bins(features),
+            bins: feature.bins(points),
             feature,
         });
         Self {
             rows: targets.len(),
-            features: most_telling(binned.collect(), targets),
+            features: most_telling(binned, targets),
         }
     }
 
@@ -235,24 +236,30 @@ impl Binned {
 }
 
 /// Leaves out those features that tell least of the targets by themselves if there are too many.
-fn most_telling(features: Vec<BinnedFeature>, targets: &[f64]) -> Vec<BinnedFeature> {
-    if features.len() <= MAX_FEATURES {
-        return features;
-    }
+fn most_telling(
+    features: impl Iterator<Item = BinnedFeature>,
+    targets: &[f64],
+) -> Vec<BinnedFeature> {
     let root = vec![0; targets.len()];
     let all = Sample {
         left: targets,
         is_drawn: &vec![true; targets.len()],
     };
-    let gain = |each: &BinnedFeature| {
-        let best = each.best_threshold(&all, &root, 1);
-        best.map_or(0.0, |(_, gain)| gain)
+    let mut kept: Vec<(f64, BinnedFeature)> = Vec::new();
+    let leave_out = |kept: &mut Vec<(f64, BinnedFeature)>| {
+        kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        kept.truncate(MAX_FEATURES);
     };
-    let gains = pace::in_steps(4, features).map(|each| (gain(&each), each));
-    let mut gains: Vec<(f64, BinnedFeature)> = gains.collect();
-    gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    gains.truncate(MAX_FEATURES);
-    let mut kept: Vec<BinnedFeature> = gains.into_iter().map(|(_, each)| each).collect();
+    for each in features {
+        let best = each.best_threshold(&all, &root, 1);
+        kept.push((best.map_or(0.0, |(_, gain)| gain), each));
+        // Few are there at a time, because a point can have more features than the points of a call have bytes.
+        if kept.len() == 2 * MAX_FEATURES {
+            leave_out(&mut kept);
+        }
+    }
+    leave_out(&mut kept);
+    let mut kept: Vec<BinnedFeature> = kept.into_iter().map(|(_, each)| each).collect();
     kept.sort_by_key(|each| each.feature.place);
     kept
 }
@@ -341,10 +348,18 @@ fn is_drawn(seed: u64, number: usize) -> bool {
 mod tests {
     use super::*;
 
+    fn point(features: &[f64]) -> Point {
+        Point {
+            bounds: features.into(),
+            ..Point::default()
+        }
+    }
+
     fn examples(rows: impl Iterator<Item = u32>) -> Examples {
-        let features = |row: u32| [row % 8, row / 8 % 8, row * 5 % 7].map(f64::from).to_vec();
-        let features: Vec<Vec<f64>> = rows.map(features).collect();
-        let target = |row: &Vec<f64>| {
+        let features = |row: u32| [row % 8, row / 8 % 8, row * 5 % 7].map(f64::from);
+        let points: Vec<Point> = rows.map(|row| point(&features(row))).collect();
+        let target = |point: &Point| {
+            let row = &point.bounds;
             let corner = if row[0] > 3.0 && row[1] > 3.0 {
                 3.0
             } else {
@@ -352,20 +367,20 @@ mod tests {
             };
             row[0] / 2.0 - corner
         };
-        let targets = features.iter().map(target).collect();
-        Examples { features, targets }
+        let targets = points.iter().map(target).collect();
+        Examples { points, targets }
     }
 
     #[test]
     fn what_was_learned_holds_for_other_rows() {
         let trees = Trees::of(&examples((0..64).filter(|row| row % 3 > 0)), 100);
         let others = examples((0..64).filter(|row| row % 3 == 0));
-        let predicted = trees.predict(&others.features);
-        let expected = others.features.iter().zip(&others.targets);
-        for ((features, target), predicted) in expected.zip(predicted) {
+        let predicted = trees.predict(&others.points);
+        let expected = others.points.iter().zip(&others.targets);
+        for ((point, target), predicted) in expected.zip(predicted) {
             assert!(
                 (predicted - target).abs() < 0.7,
-                "{features:?}: {predicted} for {target}"
+                "{point:?}: {predicted} for {target}"
             );
         }
     }
@@ -373,13 +388,13 @@ mod tests {
     #[test]
     fn equal_rows_or_none_teach_their_mean() {
         let equal = Examples {
-            features: vec![vec![1.0]; 9],
+            points: vec![point(&[1.0]); 9],
             targets: vec![2.0; 9],
         };
         let trees = Trees::of(&equal, 100);
-        assert!((trees.predict(&[vec![5.0]])[0] - 2.0).abs() < 0.1);
+        assert!((trees.predict(&[point(&[5.0])])[0] - 2.0).abs() < 0.1);
         assert_eq!(
-            Trees::of(&Examples::default(), 3).predict(&[Vec::new()]),
+            Trees::of(&Examples::default(), 3).predict(&[Point::default()]),
             [0.0]
         );
     }

@@ -10,6 +10,8 @@ use super::{GraphCache, GraphOrigin, SentGraph, Source, Warning};
 use crate::{
     call::{Bounds, CallError},
     compute::{Class, ComputePool},
+    engine::Engine,
+    memory::Memory,
     metrics::Metrics,
     telemetry::CallRecord,
 };
@@ -19,6 +21,7 @@ pub(crate) struct Graphs {
     cache: GraphCache,
     pool: Arc<ComputePool>,
     bounds: Bounds,
+    memory: Arc<Memory>,
     metrics: Arc<Metrics>,
 }
 
@@ -33,16 +36,17 @@ pub(crate) struct FoundGraph {
 }
 
 impl Graphs {
-    /// Reads graphs on a pool, within bounds, into a cache.
+    /// Reads graphs on the pool of an engine, within bounds, into a cache. The engine counts the memory.
     pub(crate) fn new(
         cache: GraphCache,
-        pool: Arc<ComputePool>,
+        engine: &Engine,
         bounds: Bounds,
         metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             cache,
-            pool,
+            pool: Arc::clone(engine.pool()),
+            memory: Arc::clone(engine.memory()),
             bounds,
             metrics,
         }
@@ -95,6 +99,7 @@ impl Graphs {
         // Stays zero if the cache has the graph, or another call reads it at the same time.
         let mut featurize = Duration::ZERO;
         let read = async {
+            let _held = self.memory.hold(graph.bytes_to_read(&limits))?;
             let read = self.pool.run(class, move |_| {
                 let started = Instant::now();
                 (graph.read(&limits), started.elapsed())

@@ -72,6 +72,12 @@ impl GraphContent {
     }
 }
 
+/// Minimum bytes of an instruction of a module or text.
+const INSTRUCTION_BYTES: usize = 12;
+
+/// Bytes of a node while a graph is read: its features as they are read, in their order, in the graph and in its segments.
+const NODE_BYTES: usize = 4 * 640;
+
 /// Maximum size of a small graph, which takes about a millisecond to read.
 const INTERACTIVE_GRAPH_BYTES: usize = 64 << 10;
 
@@ -99,6 +105,18 @@ impl SentGraph {
                 check_sizes(nodes, graph.edges.len())
             }
         }
+    }
+
+    /// Bytes that reading it takes at most, until it is in the cache.
+    pub(super) fn bytes_to_read(&self, limits: &Limits) -> usize {
+        let nodes = match &self.content {
+            GraphContent::Module(bytes) => bytes.len() / INSTRUCTION_BYTES,
+            GraphContent::Text(text) => text.len() / INSTRUCTION_BYTES,
+            GraphContent::Features(features) => features.node_opcode.len(),
+            // Its features are numbers of the message, and its names are in a table of their own.
+            GraphContent::FeatureGraph(graph) => return 4 * graph.encoded_len(),
+        };
+        nodes.min(limits.nodes) * NODE_BYTES
     }
 
     /// Returns whether reading it takes so little time that it comes before other work.

@@ -177,6 +177,8 @@ impl Learning {
         }
         let graph = Arc::clone(learner.graph);
         let columns = learner.reader.columns();
+        // What was sent is written as what is stored, in which each configuration takes all of its columns.
+        learner.call.place.hold(sent.canonical_bytes(&graph))?;
         let join = move |_| join(&graph, columns, sent, stored);
         let (measured, error) = self.pool().run(Class::Bulk, join).await?.value;
         warnings.extend(error.map(|error| unused(&error)));
@@ -199,7 +201,7 @@ impl Learning {
         let scores = self.scores(learner, &measured.configurations).await?;
         // The scores are there already, so that memory is held while it is used, and not while the
         // engine works.
-        let bytes = learning_bytes(measured.configurations.len(), learner.graph.slots());
+        let bytes = learning_bytes(measured.configurations.len(), learner.graph);
         let held = self.engine.memory().hold(bytes)?;
         let manifest = learner.model.manifest();
         let unit = manifest.unit();

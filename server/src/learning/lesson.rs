@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use hlorank_graph::{SegmentedGraph, Task};
+
 use super::{
     ReporterShare,
     measured::MeasuredPoints,
@@ -105,8 +107,16 @@ impl Fit {
 /// Deviation of the tau on a further target from what sources say of each other, in 68 choices of two or three of 17 measured spaces.
 const BETWEEN_TARGETS: f64 = 0.15;
 
-/// Bytes of a measured configuration for each slot: the orders of its tensors in ten tables.
-const SLOT_BYTES: usize = 10 * 3 * size_of::<u64>();
+/// Bytes of a point beside what it has for each slot: its score, where its properties are, at most 64 coordinates in three
+/// tables, and its places in sorted lists.
+const POINT_BYTES: usize = 2 << 10;
+
+/// Bytes of a point for each slot: the orders of its tensors.
+const ORDER_BYTES: usize = 3 * size_of::<u32>();
+
+/// Bytes of a measured configuration for each slot beside its point: for each of three tensors an entry of the table of those that
+/// have an order, which is a list of its own if no other has it, an entry of what orders add, and its parts in two tables.
+const SLOT_BYTES: usize = 3 * (128 + 32 + 2 * size_of::<usize>());
 
 impl Lesson {
     /// What these measurements say.
@@ -188,13 +198,25 @@ impl Lesson {
     }
 }
 
+/// Bytes of a point of a graph.
+pub(crate) fn point_bytes(graph: &SegmentedGraph) -> usize {
+    POINT_BYTES + compared_slots(graph) * ORDER_BYTES
+}
+
 /// Bytes that learning takes: about eight matrices, and what the measured configurations have in each slot.
-pub(super) fn learning_bytes(measurements: usize, slots: usize) -> usize {
+pub(super) fn learning_bytes(measurements: usize, graph: &SegmentedGraph) -> usize {
     let size = measurements.min(MAX_SIZE);
-    8 * size_of::<f64>() * size * size
-        + measurements
-            .saturating_mul(slots)
-            .saturating_mul(SLOT_BYTES)
+    let measured = point_bytes(graph) + compared_slots(graph) * SLOT_BYTES;
+    8 * size_of::<f64>() * size * size + measurements * measured
+}
+
+/// Number of slots of which a point has orders.
+fn compared_slots(graph: &SegmentedGraph) -> usize {
+    match graph.task {
+        // The columns of all nodes stay in their batch.
+        Task::FeatureSet => 0,
+        Task::Tile | Task::Layout | Task::Fusion => graph.slots(),
+    }
 }
 
 /// Learns from measured configurations.

@@ -10,7 +10,7 @@ use hlorank_graph::{ConfigurationError, Configurations, SegmentedGraph};
 use crate::{
     adaptation::{self, Measurements, Point},
     store::{Measurement, Outcome, Reporter},
-    stored_measurements::read_canonical,
+    stored_measurements::{measurement_bytes, read_canonical},
 };
 
 /// Measured configurations, and what came of each.
@@ -171,6 +171,13 @@ fn check_columns(
 }
 
 impl SentConfigs {
+    /// Bytes that the configurations take in the form in which they are stored, and in a batch that is read from it.
+    pub(super) fn canonical_bytes(&self, graph: &SegmentedGraph) -> usize {
+        self.configurations.as_ref().map_or(0, |sent| {
+            measurement_bytes(graph, sent.columns(), sent.len())
+        })
+    }
+
     /// The configurations in the form in which they are stored.
     fn canonical(&self) -> Vec<Vec<u8>> {
         let Some(sent) = &self.configurations else {

@@ -64,7 +64,7 @@ const MEANS_AT_ONCE: usize = 8_192;
 
 /// Returns the point of each measured configuration, given its score.
 pub(super) fn points_of_measured(
-    configurations: &Configurations,
+    configurations: &Arc<Configurations>,
     scores: &[f32],
     unit: ScoreUnit,
 ) -> Vec<Point> {
@@ -280,19 +280,19 @@ impl Predictor {
 
 /// The points of the configurations of these numbers.
 pub(crate) fn points(
-    configurations: &Configurations,
+    configurations: &Arc<Configurations>,
     numbers: &[usize],
     scores: &Scores<'_>,
 ) -> Vec<Point> {
     let unit = scores.unit;
     let with_score = |&number: &usize| (number, scores.values[number]);
     let pairs = numbers.iter().map(with_score);
-    let mut points: Vec<Point> = match configurations {
+    let mut points: Vec<Point> = match &**configurations {
         Configurations::Fusion(batch) => pairs
             .map(|(number, score)| Point::of_fusion(batch, number, score))
             .collect(),
-        Configurations::FeatureSet(batch) => pairs
-            .map(|(number, score)| Point::of_node_features(batch, number, score, unit))
+        Configurations::FeatureSet(_) => pairs
+            .map(|(number, score)| Point::of_node_features(configurations, number, score, unit))
             .collect(),
         Configurations::Layout(_) | Configurations::Tile(_) => {
             let input = configurations.batch().input(numbers);

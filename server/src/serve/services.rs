@@ -153,9 +153,8 @@ impl Parts {
 
     fn graphs(&self, settings: &Settings, bounds: Bounds) -> Arc<Graphs> {
         let cache = GraphCache::new(settings.graph_cache_bytes, &self.metrics);
-        let pool = Arc::clone(self.engine.pool());
         let metrics = Arc::clone(&self.metrics);
-        Arc::new(Graphs::new(cache, pool, bounds, metrics))
+        Arc::new(Graphs::new(cache, &self.engine, bounds, metrics))
     }
 
     fn admission(&self, settings: &Settings) -> Arc<Admission> {

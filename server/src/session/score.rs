@@ -112,7 +112,8 @@ impl Session {
         &mut self,
         batch: EncodedBatch,
     ) -> Result<(Class, Arc<Configurations>), CallError> {
-        let class = self.accept(&batch)?;
+        // The caller has the batch while the engine scores a copy of it.
+        let class = self.reader.accept(&batch, 2)?;
         let read = self.reading(batch);
         let read = self.engine.pool().run(class, move |_| read()).await?;
         let (batch, seen) = read.value?;

@@ -6,11 +6,11 @@ const MEASUREMENT_BYTES: usize = 1 << 10;
 /// Maximum number of bytes of an entry of a layout: as it is kept, in a batch and to learn from.
 const ENTRY_BYTES: usize = 40;
 
-/// The same for a column of a node: as it is kept, in a batch and in the input of a model.
-const COLUMN_BYTES: usize = 4 * size_of::<f32>();
+/// The same for a column of a node: as it is kept, and twice in lists that grow by doubling while a batch is read.
+const COLUMN_BYTES: usize = 6 * size_of::<f32>();
 
 /// Bytes of measurements of a graph whose configurations have this many columns of a feature set.
-pub(super) fn measurement_bytes(
+pub(crate) fn measurement_bytes(
     graph: &SegmentedGraph,
     columns: Option<usize>,
     measurements: usize,

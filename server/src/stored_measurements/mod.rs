@@ -7,6 +7,7 @@ mod replay;
 mod report;
 mod stored;
 
+pub(crate) use bytes::measurement_bytes;
 pub(crate) use canonical::read_canonical;
 pub(crate) use replay::MeasuredList;
 pub(crate) use stored::StoredMeasurements;

@@ -2,14 +2,14 @@
 
 use std::{ops::Range, sync::Arc};
 
-use hlorank_graph::{Configurations, LayoutBatch, pace};
+use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph, pace};
 
 use crate::{
     adaptation::{
         AdaptedModel, Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest,
     },
     engine::rank,
-    learning::{PredictedBatch, Predictor, Scores, points},
+    learning::{PredictedBatch, Predictor, Scores, point_bytes, points},
     model::ScoreUnit,
 };
 
@@ -37,11 +37,15 @@ pub(super) struct Choice {
 /// Number of configurations, those with the lowest predicted times, of which the expected improvement is computed.
 pub(super) const CONSIDERED: usize = 1_024;
 
-/// Bytes that choosing takes, given the number of measurements and of suggestions and pending configurations.
-pub(super) fn choosing_bytes(measured: usize, others: usize) -> usize {
+/// Number of configurations that are compared with the measured ones at a time.
+const AT_ONCE: usize = 128;
+
+/// Bytes that choosing among configurations of a graph takes, given the number of measurements and of suggestions and pending
+/// configurations.
+pub(super) fn choosing_bytes(graph: &SegmentedGraph, measured: usize, others: usize) -> usize {
     // Under two hypotheses, each has covariances, these reduced, and what other suggestions tell. Likeness is the same under both.
     let numbers = (2 * 2 + 1) * measured.min(MAX_SIZE) + 2 * others;
-    2 * CONSIDERED * numbers * size_of::<f64>()
+    2 * CONSIDERED * (numbers * size_of::<f64>() + point_bytes(graph))
 }
 
 /// Numbers suggestions of layouts from 0, and returns these in this order.
@@ -160,16 +164,19 @@ impl Choice {
             let found = measured.binary_search_by(|each| each.compare_configuration(point));
             found.is_ok()
         };
-        let all: Vec<usize> = (0..may_be.len()).collect();
         // Configurations are compared whatever their scores are, so that no expectation is
         // computed.
         let scores = Scores {
             expectation: None,
             ..self.scores()
         };
-        let points = points(&self.from.configurations, &all, &scores);
-        for (point, may_be) in pace::in_steps(64, points.iter().zip(may_be)) {
-            *may_be &= !is_measured(point);
+        let all: Vec<usize> = (0..may_be.len()).filter(|&config| may_be[config]).collect();
+        // Few points are there at a time: a configuration may take less memory than its point.
+        for some in pace::in_steps(1, all.chunks(AT_ONCE)) {
+            let points = points(&self.from.configurations, some, &scores);
+            for (point, &config) in points.iter().zip(some) {
+                may_be[config] = !is_measured(point);
+            }
         }
     }
 }

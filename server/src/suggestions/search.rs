@@ -51,6 +51,9 @@ struct Visits {
 /// Maximum number of steps of a search. Graphs of measured programs need two to six.
 const STEPS: usize = 16;
 
+/// Number of copies of the tables: those of the space, of a step, of the engine's plan of it, and of all that were visited.
+const TABLES: usize = 4;
+
 /// Number of combinations that are drawn at random.
 const DRAWN: usize = 256;
 
@@ -156,7 +159,8 @@ impl Search<'_> {
 fn hold(evaluator: &Evaluator, space: &Space) -> Result<Held, CallError> {
     let row_bytes = evaluator.graph.slots() * size_of::<u16>() + CONFIG_BYTES;
     let rows = STEPS * space.changes() + CONSIDERED + DRAWN;
-    Ok(evaluator.engine.memory().hold(rows * row_bytes)?)
+    let bytes = rows * row_bytes + TABLES * space.table_bytes();
+    Ok(evaluator.engine.memory().hold(bytes)?)
 }
 
 fn check_supported(manifest: &Manifest) -> Result<(), CallError> {

@@ -15,7 +15,7 @@ pub(crate) enum CombinedPart {
 
 /// Combinations of what some configurations have at each place.
 pub(super) struct Space {
-    /// Its tables hold every entry that is combined.
+    /// One of the configurations. Its tables hold every entry that is combined.
     batch: LayoutBatch,
     /// Those where the configurations differ.
     places: Vec<Place>,
@@ -81,7 +81,7 @@ impl Space {
             .map(|slots| Place::of(batch, rows, slots, most))
             .collect();
         Self {
-            batch: batch.clone(),
+            batch: batch.select(&rows[..rows.len().min(1)]),
             places,
         }
     }
@@ -89,6 +89,12 @@ impl Space {
     /// A batch of rows of this space.
     pub(super) fn batch(&self, rows: Vec<u16>) -> Result<LayoutBatch, ConfigurationError> {
         self.batch.with_rows(rows)
+    }
+
+    /// Bytes of the tables, of which every batch of rows has a copy.
+    pub(super) fn table_bytes(&self) -> usize {
+        let slots = 0..self.batch.slots();
+        slots.map(|slot| size_of_val(self.batch.table(slot))).sum()
     }
 
     /// Maximum number of rows that one step of a search makes.

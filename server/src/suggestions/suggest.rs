@@ -58,7 +58,7 @@ async fn choose(
     wanted: SuggestionRequest,
 ) -> Result<(Vec<SuggestedConfig>, Arc<Configurations>), CallError> {
     let others = wanted.count + wanted.pending.len();
-    let bytes = choosing_bytes(measured.len(), others);
+    let bytes = choosing_bytes(&evaluator.graph, measured.len(), others);
     let _held = evaluator.engine.memory().hold(bytes)?;
     let choice = Choice {
         from: found.visited,

@@ -7,14 +7,13 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use h2::{
     SendStream,
     client::{Builder, Connection, ResponseFuture, SendRequest},
 };
-use http::{Request, request};
+use http::Request;
 use prost::bytes::Bytes;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -126,21 +125,11 @@ impl Client {
         path: &str,
         encoding: &str,
     ) -> Result<(ResponseFuture, SendStream<Bytes>), Broken> {
-        self.send_headers(self.headers(path, encoding)).await
-    }
-
-    fn headers(&self, path: &str, encoding: &str) -> request::Builder {
-        Request::post(format!("http://{}{path}", self.target))
+        let request = Request::post(format!("http://{}{path}", self.target))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
             .header("grpc-encoding", encoding)
-    }
-
-    async fn send_headers(
-        &mut self,
-        headers: request::Builder,
-    ) -> Result<(ResponseFuture, SendStream<Bytes>), Broken> {
-        let request = headers.body(())?;
+            .body(())?;
         let mut requests = self.requests.clone().ready().await?;
         self.sent.count_calls(1);
         Ok(requests.send_request(request, false)?)
@@ -157,24 +146,6 @@ impl Client {
         message: Bytes,
     ) -> Result<Status, Broken> {
         let (response, mut body) = self.begin(path, encoding).await?;
-        body.send_data(message, true)?;
-        status(response).await
-    }
-
-    /// Like [`call`](Self::call), with a deadline.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
-    pub async fn call_within(
-        &mut self,
-        path: &str,
-        encoding: &str,
-        message: Bytes,
-        time: Duration,
-    ) -> Result<Status, Broken> {
-        let timeout = format!("{}m", time.as_millis());
-        let headers = self.headers(path, encoding).header("grpc-timeout", timeout);
-        let (response, mut body) = self.send_headers(headers).await?;
         body.send_data(message, true)?;
         status(response).await
     }

@@ -26,7 +26,7 @@ pub struct Seen {
 }
 
 /// Maximum time of a call.
-pub const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Nodes of the kernel, and tiles of it in each call.
 const NODES: u8 = 12;

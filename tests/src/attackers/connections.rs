@@ -9,28 +9,13 @@ use super::{
     frames::HELLO,
 };
 
-/// The first bytes of a TLS handshake: a record that says to be longer.
-const HALF_HANDSHAKE: &[u8] = &[0x16, 3, 1, 2, 0, 1];
-
 const WINDOW_BYTES: u32 = 64 << 10;
 
-/// Opens connections and sends nothing.
+/// Opens connections, sends nothing, and waits until the server closes them.
 #[must_use]
 pub fn silent_connections(aim: &Aim, connections: usize) -> Attack {
-    saying(aim, connections, b"")
-}
-
-/// Opens connections and stops in the middle of a TLS handshake.
-#[must_use]
-pub fn half_handshakes(aim: &Aim, connections: usize) -> Attack {
-    saying(aim, connections, HALF_HANDSHAKE)
-}
-
-/// Opens connections, sends these bytes only, and waits until the server closes them.
-fn saying(aim: &Aim, connections: usize, said: &'static [u8]) -> Attack {
-    Attack::start(aim, connections, move |attacker| async move {
+    Attack::start(aim, connections, |attacker| async move {
         let mut stream = attacker.connect().await?;
-        stream.write_all(said).await?;
         let mut ignored = [0; 1024];
         while stream.read(&mut ignored).await? > 0 {}
         Ok(())

@@ -13,25 +13,18 @@ pub mod messages;
 mod reports;
 mod sent;
 mod small_batches;
-mod stages;
 mod unread_streams;
-mod versions;
-mod web;
 
 pub use attack::{Aim, Attack};
 pub use attacker::{Attacker, Broken, Client};
-pub use bombs::{Bomb, bombs, slow_bombs};
-pub use bystander::{Bystander, DEADLINE, Seen};
+pub use bombs::slow_bombs;
+pub use bystander::{Bystander, Seen};
 pub use calls::{
     HEALTH_WATCH, RANK, RANK_STREAM, health_watches, huge_graphs, silent_calls, slow_calls,
 };
-pub use connections::{deaf_connections, half_handshakes, idle_connections, silent_connections};
+pub use connections::{deaf_connections, idle_connections, silent_connections};
 pub use floods::{Flood, flood};
-pub use messages::Shape;
 pub use reports::{REPORT, REPORTED_KERNEL, false_reports, report_of};
 pub use sent::Sent;
-pub use small_batches::{send_small_batches, small_batches};
-pub use stages::{STAGES, Stage};
+pub use small_batches::send_small_batches;
 pub use unread_streams::unread_streams;
-pub use versions::{publish_endless, publish_zip_bomb};
-pub use web::{broken_uploads, rebound_names};

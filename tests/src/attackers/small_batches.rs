@@ -1,35 +1,17 @@
 //! Streams that send many small batches and read no scores.
 
-use std::future::pending;
-
 use hlorank_proto::v1::{Graph, TileConfig, TileConfigs, config_batch::Configs};
 use prost::{Message as _, bytes::Bytes};
 
 use super::{
-    attack::{Aim, Attack},
-    attacker::{Attacker, Broken, Client},
+    attacker::{Broken, Client},
     calls::RANK_STREAM,
     messages::framed,
 };
 use crate::request::{stream_batch, stream_start};
 
-/// Sends this number of batches of one tile on a stream of each connection, each batch in a frame of its own, and leaves the
-/// scores unread.
-#[must_use]
-pub fn small_batches(aim: &Aim, connections: usize, batches: usize, graph: &Graph) -> Attack {
-    let graph = graph.clone();
-    Attack::start(aim, connections, move |attacker| {
-        attack(attacker, batches, graph.clone())
-    })
-}
-
-async fn attack(attacker: Attacker, batches: usize, graph: Graph) -> Result<(), Broken> {
-    let mut client = attacker.client(0).await?;
-    let _stream = send_small_batches(&mut client, batches, graph).await?;
-    pending().await
-}
-
-/// Opens such a stream, and returns it with all of its batches sent, or as many as the server took.
+/// Opens a stream, sends this number of batches of one tile, each in a frame of its own, and leaves the scores unread. Returns the
+/// stream with all of its batches sent, or as many as the server took.
 ///
 /// # Errors
 /// If the connection is closed.

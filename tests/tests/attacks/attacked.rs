@@ -1,11 +1,14 @@
 //! A server process that is attacked, and how it is afterwards.
 
-use std::time::{Duration, Instant};
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use hlorank_tests::{
     Scrape, ServerProcess,
     attackers::{Aim, Attack, Bystander},
-    http_get, peak_bytes, reset_peak,
+    http_get, peak_bytes, program, reset_peak,
 };
 use tokio::{
     sync::{Mutex, MutexGuard},
@@ -32,7 +35,7 @@ pub(crate) struct Outcome {
     pub(crate) bytes: usize,
 }
 
-static TURN: Mutex<()> = Mutex::const_new(());
+pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
 
 impl Attacked {
     pub(crate) async fn start(flags: &[&str]) -> Self {
@@ -41,6 +44,32 @@ impl Attacked {
             server: ServerProcess::start(flags),
             _turn: turn,
         }
+    }
+
+    /// Starts a server whose process may have this many bytes.
+    pub(crate) async fn confined(bytes: usize, flags: &[&str]) -> Self {
+        let turn = TURN.lock().await;
+        let server = program("hlorank-server");
+        let mut confined = Command::new("sh");
+        let limit = format!("ulimit -d {} && exec \"$0\" \"$@\"", bytes >> 10);
+        confined
+            .arg("-c")
+            .arg(limit)
+            .arg(server.get_program())
+            .args(flags);
+        Self {
+            server: ServerProcess::run(confined),
+            _turn: turn,
+        }
+    }
+
+    /// Bytes in the caches of the server. A graph that both halves of its cache have is held once.
+    pub(crate) async fn cached_bytes(&self) -> usize {
+        let scrape = self.scrape().await;
+        let graphs = ["hash", "source"]
+            .map(|index| scrape.value("hlorank_graph_cache_bytes", &[("index", index)]));
+        let embeddings = scrape.value("hlorank_embedding_cache_bytes", &[]);
+        (graphs[0].max(graphs[1]) + embeddings) as usize
     }
 
     pub(crate) fn aim(&self) -> Aim {

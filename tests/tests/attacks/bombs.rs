@@ -1,60 +1,82 @@
-//! Small messages that a decoder would turn into gigabytes.
+//! Messages that are small until they are decompressed, or that are short but claim a length.
 
-use std::time::Duration;
+use std::{
+    io::{self, Read as _},
+    time::Duration,
+};
 
-use hlorank_tests::attackers::{Bomb, Shape, bombs, slow_bombs};
+use hlorank_tests::{
+    attackers::{Attacker, RANK, messages::{framed, gzip}, slow_bombs},
+    peak_bytes, reset_peak,
+};
+use prost::bytes::Bytes;
+use tonic::Code;
+use tonic_types::StatusExt as _;
 
 use crate::attacked::{Attacked, until_calls};
 
-/// Size of a bomb once it is decompressed: the default of `--max-message-bytes`.
-const BYTES: usize = (64 << 20) - 1024;
+/// Size of a bomb once it is decompressed: the default of `--max-message-bytes`, and many times that.
+const BYTES: u64 = (64 << 20) - 1024;
+const BOMB_BYTES: u64 = 512 << 20;
 
-/// Pause of an attacker after each answer.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Allowance for the allocator and for buffers of connections.
+const SLACK_BYTES: usize = 24 << 20;
 
-/// Number of attackers who send compressed bombs, and memory that their bombs may take together.
-const ATTACKERS: usize = 2;
-const COMPRESSED_BYTES: usize = ATTACKERS * BYTES + (64 << 20);
-
-/// Memory that a bomb of [`BYTES`] may take that is not compressed: four times its size.
-const PLAIN_BYTES: usize = 4 * BYTES;
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn small_messages_that_decompress_to_empty_elements_take_little_memory() {
-    let attacked = Attacked::start(&[]).await;
-    let sent: Vec<Bomb> = Shape::ALL.map(|shape| Bomb::gzip(shape, BYTES)).into();
-    let calls = 2 * sent.len() as u64;
-    let attack = || bombs(&attacked.aim(), ATTACKERS, sent, PAUSE);
-    let outcome = attacked
-        .endures("gzip", attack, async |attack| {
-            until_calls(attack, calls).await;
-        })
-        .await;
-    assert!(outcome.bytes < COMPRESSED_BYTES, "{outcome:?}");
-}
+const WINDOW_BYTES: u32 = 64 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_sender_of_small_messages_delays_nobody() {
     let attacked = Attacked::start(&[]).await;
-    let bomb = Bomb::gzip(Shape::EmptyTiles, BYTES);
+    let bomb = framed(&gzip(io::repeat(0).take(BYTES)), true);
     let attack = || slow_bombs(&attacked.aim().from_addresses(2), 2, bomb, 4 << 10);
     attacked
-        .endures("slow gzip", attack, async |attack| {
+        .endures("slow bombs", attack, async |attack| {
             until_calls(attack, 6).await;
         })
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_messages_of_empty_elements_take_four_times_their_size() {
+async fn messages_that_grow_are_refused_long_before_the_limit() {
     let attacked = Attacked::start(&[]).await;
-    for shape in [Shape::EmptyTiles, Shape::EmptyNodes, Shape::SmallBounds] {
-        let sent = vec![Bomb::plain(shape, BYTES)];
-        let attack = || bombs(&attacked.aim(), 1, sent, PAUSE);
-        let name = format!("plain {shape:?}");
-        let outcome = attacked
-            .endures(&name, attack, async |attack| until_calls(attack, 3).await)
-            .await;
-        assert!(outcome.bytes < PLAIN_BYTES, "{name}: {outcome:?}");
+    let attacker = Attacker::alone(attacked.aim().target());
+    let message = framed(&gzip(io::repeat(0).take(BOMB_BYTES)), true);
+    reset_peak(attacked.server.id());
+    let before = attacked.server.resident_bytes();
+    for _ in 0..4 {
+        let mut client = attacker.client(WINDOW_BYTES).await.unwrap();
+        let refused = client.call(RANK, "gzip", message.clone()).await.unwrap();
+        let info = refused.get_details_error_info().unwrap();
+        let found = (refused.code(), info.reason.as_str());
+        assert_eq!(found, (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+        assert_eq!(info.metadata["limit"], "--max-compression-ratio");
     }
+    let took = peak_bytes(attacked.server.id()).saturating_sub(before);
+    println!("{} KiB for {} MiB", took >> 10, BOMB_BYTES >> 20);
+    assert!(took < SLACK_BYTES, "{took} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lengths_that_are_claimed_take_no_memory() {
+    let attacked = Attacked::start(&[]).await;
+    let attacker = Attacker::alone(attacked.aim().target());
+    let mut client = attacker.client(WINDOW_BYTES).await.unwrap();
+    let before = attacked.server.resident_bytes();
+    let mut begun = Vec::new();
+    for _ in 0..64 {
+        let (response, mut body) = client.begin(RANK, "identity").await.unwrap();
+        // The maximum length of a message, and its first bytes.
+        let head = [&[0][..], &(64_u32 << 20).to_be_bytes(), &[0; 100]].concat();
+        body.send_data(Bytes::from(head), false).unwrap();
+        begun.push((response, body));
+    }
+    attacked
+        .until("the calls have arrived", |scrape| {
+            scrape.value("hlorank_call_bytes", &[]) >= 64.0 * 100.0
+        })
+        .await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let took = attacked.server.resident_bytes().saturating_sub(before);
+    println!("64 claims of 64 MiB took {} KiB", took >> 10);
+    assert!(took < SLACK_BYTES, "{took} bytes");
 }

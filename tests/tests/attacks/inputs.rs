@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hlorank_tests::attackers::{
-    Attacker, RANK, STAGES, Stage, bombs, huge_graphs,
+    Attacker, RANK, huge_graphs,
     messages::{self, framed},
 };
 use tonic::Code;
@@ -48,16 +48,4 @@ async fn huge_numbers_are_the_fault_of_the_client() {
         errors.len(),
         errors[0]
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_worst_request_of_each_stage_leaves_time_to_small_calls() {
-    const OFTEN: Duration = Duration::from_millis(5);
-    for Stage { name, requests } in STAGES {
-        let attacked = Attacked::start(&["--workers=1"]).await;
-        let attack = || bombs(&attacked.aim(), 2, requests(), OFTEN);
-        attacked
-            .endures(name, attack, async |attack| until_calls(attack, 2).await)
-            .await;
-    }
 }

@@ -138,8 +138,18 @@ impl NodeFeatureBatch {
 
     /// The `[nodes, columns]` values of a configuration.
     pub fn values(&self, config: usize) -> impl Iterator<Item = f32> {
-        let numbers = self.numbers(config).iter();
-        numbers.flat_map(|&number| self.row(number)).copied()
+        self.node_rows(config).flatten().copied()
+    }
+
+    /// The row of each node in a configuration.
+    pub fn node_rows(&self, config: usize) -> impl Iterator<Item = &[f32]> {
+        self.numbers(config).iter().map(|&number| self.row(number))
+    }
+
+    /// Bytes that the batch takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.rows) + size_of_val(&*self.numbers)
     }
 
     fn row(&self, number: u32) -> &[f32] {

@@ -7,11 +7,7 @@ const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 
 /// Layouts of three tensors whose time is a sum over tensors, and whose score is half right.
 fn layout(number: u32) -> Point {
-    let orders = vec![
-        u64::from(number % 3),
-        u64::from(number / 3 % 3),
-        u64::from(number / 9 % 3),
-    ];
+    let orders = [number % 3, number / 3 % 3, number / 9 % 3].into();
     let score = f64::from(number % 3) * 2.0 + f64::from(number % 5);
     Point {
         score,
@@ -36,7 +32,7 @@ fn measured(number: u32) -> Measurement {
 }
 
 fn tile(number: u32) -> Point {
-    let bounds = vec![f64::from(number % 4), f64::from(number / 4), 0.0];
+    let bounds = [f64::from(number % 4), f64::from(number / 4), 0.0].into();
     Point {
         score: f64::from(number % 6),
         bounds,
@@ -97,7 +93,7 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
     let unit = PRIOR.spread / PRIOR.slope;
     let sum = variances[0] * (one.score - mean) * (other.score - mean) / (unit * unit);
     if all[0].bounds.is_empty() {
-        let tensors = one.orders.iter().zip(&other.orders).zip(&variances[1..]);
+        let tensors = one.orders.iter().zip(&*other.orders).zip(&variances[1..]);
         return sum
             + tensors
                 .map(|((one, other), variance)| if one == other { *variance } else { 0.0 })
@@ -106,7 +102,7 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
     let squares = one
         .bounds
         .iter()
-        .zip(&other.bounds)
+        .zip(&*other.bounds)
         .map(|(one, other)| ((one - other) / 3.5).powi(2));
     let volume = (one.bounds.iter().sum::<f64>() - other.bounds.iter().sum::<f64>()) / 3.5;
     let distance = (squares.sum::<f64>() + 0.75 * volume * volume).sqrt();
@@ -278,7 +274,7 @@ fn what_is_far_from_every_measurement_is_less_certain() {
     let adapted =
         AdaptedModel::of(PRIOR, Measurements::of((0..9).map(measured).collect())).unwrap();
     let unseen = Point {
-        orders: vec![7, 8, 9],
+        orders: [7, 8, 9].into(),
         ..layout(0)
     };
     assert!(adapted.predict(&unseen).deviation > adapted.predict(&layout(0)).deviation);
@@ -287,9 +283,7 @@ fn what_is_far_from_every_measurement_is_less_certain() {
 #[test]
 fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
     let layout = |number: u32| {
-        let orders = [number % 9, number / 9 % 9, number / 81]
-            .map(u64::from)
-            .to_vec();
+        let orders = [number % 9, number / 9 % 9, number / 81].into();
         Point {
             score: f64::from(number % 5),
             orders,
@@ -363,16 +357,14 @@ proptest! {
 fn parameters(number: u32) -> Point {
     let [width, height] = [number % 6, number / 6 % 6].map(|exponent| f64::from(1 << exponent));
     Point {
-        columns: vec![width, height, f64::from(number / 36)],
+        columns: NodeColumns::of_values(&[width, height, f64::from(number / 36)]),
         ..Point::default()
     }
 }
 
 /// Fast where the product of the sizes is 128, and with the switch.
 fn seconds_of(parameters: &Point) -> f64 {
-    let [width, height, switch] = parameters.columns[..] else {
-        panic!("three parameters")
-    };
+    let [width, height, switch] = [0, 1, 2].map(|place| parameters.feature(place));
     let off = libm::log2(width * height) - 7.0;
     1e-3 * libm::exp(0.1 * off * off - 0.2 * switch)
 }

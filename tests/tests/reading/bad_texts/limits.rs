@@ -109,6 +109,41 @@ fn elements_of_tuples_are_read_so_deep() {
     assert!(message.contains("more than 64 deep"), "{message}");
 }
 
+#[test]
+fn shapes_that_follow_from_others_are_as_short_as_written_ones() {
+    let array = format!("%a = f32[{}] parameter(0)", vec!["1"; 65].join(","));
+    match refused(&text(&[&array, "%n = negate(%a)"])) {
+        GraphError::Text {
+            source: TextError::ListTooLong { limit },
+            ..
+        } => assert_eq!(limit, 64),
+        other => panic!("{other}"),
+    }
+    let limits = Limits {
+        edges: 8,
+        ..Limits::default()
+    };
+    let copies = |count: usize| {
+        let copies: Vec<String> = (0..count)
+            .map(|copy| format!("%c{copy} = copy(%t)"))
+            .collect();
+        let tuple = ["%t = (f32[], f32[], f32[]) parameter(0)"].into_iter();
+        text(
+            &tuple
+                .chain(copies.iter().map(String::as_str))
+                .collect::<Vec<_>>(),
+        )
+    };
+    // Each has an operand, and three elements that are not written.
+    assert_eq!(read_within(&copies(2), &limits), Ok(3));
+    let edges = GraphError::TooMany {
+        what: "edges",
+        kind: LimitKind::Edges,
+        limit: 8,
+    };
+    assert_eq!(read_within(&copies(3), &limits), Err(edges));
+}
+
 const HOSTILE_BYTES: usize = 16 << 20;
 /// Much longer than a rejection takes, and much shorter than work that grows faster than the text would take.
 const PATIENCE: Duration = Duration::from_mins(1);

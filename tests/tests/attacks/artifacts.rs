@@ -11,8 +11,10 @@ use hlorank_client::{
     Client, Connection,
     v1::{ModelRejection, ModelState},
 };
-use hlorank_tests::{Artifacts, SMALL_TILE_MODEL, ServerProcess, peak_bytes};
+use hlorank_tests::{Artifacts, SMALL_TILE_MODEL, peak_bytes};
 use zip::{ZipWriter, write::SimpleFileOptions};
+
+use crate::attacked::Attacked;
 
 const MODEL: &str = SMALL_TILE_MODEL;
 
@@ -94,7 +96,8 @@ async fn files_that_are_too_large_are_rejected_before_they_take_memory() {
         }),
     ];
     let artifacts = Artifacts::copy();
-    let server = ServerProcess::start(&[&artifacts.flag()]);
+    let attacked = Attacked::start(&[&artifacts.flag()]).await;
+    let server = &attacked.server;
     let client = Client::connect(&server.endpoint, Connection::default())
         .await
         .unwrap();

@@ -1,11 +1,10 @@
-//! A stream takes memory for its scores, not for its configurations. This test has its own binary because it measures
-//! its process.
+//! A stream takes memory for its scores, not for its configurations.
 
-use std::process;
-
-use hlorank_client::{GraphHandle, StreamRequest};
+use hlorank_client::{Client, Connection, GraphHandle, StreamRequest};
 use hlorank_graph::{Configurations, Limits, Task, TileBatch, TileConfiguration};
-use hlorank_tests::{TestServer, module::two_dots, resident_bytes};
+use hlorank_tests::module::two_dots;
+
+use crate::attacked::Attacked;
 
 const BATCH_CONFIGS: usize = 50_000;
 const BATCHES: usize = 100;
@@ -30,8 +29,11 @@ fn tiles() -> Configurations {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
-    let server = TestServer::start().await;
-    let client = server.client().await;
+    let attacked = Attacked::start(&[]).await;
+    let connection = Connection::default();
+    let client = Client::connect(attacked.endpoint(), connection)
+        .await
+        .unwrap();
     let (graph, batch) = (
         GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]),
         tiles(),
@@ -49,8 +51,8 @@ async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
         );
         match number {
             // By then every buffer has reached its largest size.
-            0..10 => first = resident_bytes(process::id()),
-            _ => most = most.max(resident_bytes(process::id())),
+            0..10 => first = attacked.server.resident_bytes(),
+            _ => most = most.max(attacked.server.resident_bytes()),
         }
     }
     let score_bytes = BATCHES * BATCH_CONFIGS * size_of::<f32>();

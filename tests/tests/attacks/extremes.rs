@@ -1,0 +1,510 @@
+//! The largest calls that the limits allow, in few bytes: a few rows stand for many, a list of zeros for many configurations, and a
+//! short line of text for a long one.
+
+use hlorank_proto::v1::{
+    Adapt, ConfigBatch, DeltaFusionConfigs, DeltaLayoutConfigs, FeatureGraph, FusionConfig,
+    FusionConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable,
+    NodeFeatureConfigs, PackedFusionConfigs, PackedLayoutConfigs, PackedTileConfigs,
+    ParameterConfig, ParameterConfigs, PutGraphRequest, RankConfigsRequest, RankConfigsStart,
+    RankConfigsStreamRequest, ReportMeasurementsRequest, SuggestConfigsRequest, SuggestionSource,
+    Task, TileConfig, TileConfigs, config_batch::Configs, graph::Source,
+    rank_configs_stream_request::Part,
+};
+use hlorank_tests::{
+    attackers::messages::{chain_text, fused_chain},
+    graph_of, graph_of_text,
+    module::{operation, single},
+};
+use prost::Message as _;
+
+use crate::cases::{Call, Case};
+
+/// A form of configurations, and how it is made large.
+struct Form {
+    /// Its field in a batch.
+    field: &'static str,
+    /// A graph that it belongs to; another number is another graph.
+    graph: fn(u32) -> Graph,
+    /// This many configurations. They differ if that takes few bytes.
+    batch: fn(usize) -> Configs,
+    /// What suggestions are chosen from.
+    source: SuggestionSource,
+}
+
+/// Configurable nodes with which the most configurations have the most entries.
+const SLOTS: usize = 134;
+
+/// The default of `--max-configs`, and of `--max-config-entries`.
+const CONFIGS: usize = 500_000;
+const ENTRIES: usize = 64 << 20;
+
+/// Maximum numbers of measurements of a call and of a report.
+const LEARNED: usize = 2_000;
+const REPORTED: usize = 10_000;
+
+/// Distinct rows of nodes, two of which make a configuration: their pairs are more than a call learns from.
+const ROWS: usize = 45;
+
+const FORMS: [Form; 10] = [
+    Form {
+        field: "layout_configs",
+        graph: layout_graph,
+        batch: |count| {
+            Configs::LayoutConfigs(LayoutConfigs {
+                configs: vec![LayoutConfig::default(); count],
+            })
+        },
+        source: SuggestionSource::Batch,
+    },
+    Form {
+        field: "packed_layout_configs",
+        graph: layout_graph,
+        batch: |count| {
+            let count = count.min(CONFIGS / 8);
+            Configs::PackedLayoutConfigs(PackedLayoutConfigs {
+                config_count: number(count),
+                tables: vec![table(); SLOTS],
+                indices: (0..count * SLOTS).map(|at| u8::from(at % 7 == 0)).collect(),
+            })
+        },
+        source: SuggestionSource::Nodes,
+    },
+    Form {
+        field: "delta_layout_configs",
+        graph: layout_graph,
+        batch: |count| {
+            Configs::DeltaLayoutConfigs(DeltaLayoutConfigs {
+                tables: vec![table(); SLOTS],
+                base: vec![0; SLOTS],
+                change_counts: vec![1; count],
+                change_slots: (0..count).map(|config| number(config % SLOTS)).collect(),
+                change_entries: vec![1; count],
+            })
+        },
+        source: SuggestionSource::Segments,
+    },
+    Form {
+        field: "tile_configs",
+        graph: kernel,
+        batch: |count| {
+            Configs::TileConfigs(TileConfigs {
+                configs: vec![TileConfig::default(); count],
+            })
+        },
+        source: SuggestionSource::Batch,
+    },
+    Form {
+        field: "packed_tile_configs",
+        graph: kernel,
+        batch: |count| {
+            let bounds = (0..count).flat_map(|config| [config / 1000 + 1, config % 1000 + 1]);
+            let bounds = bounds.flat_map(|bound| number(bound).to_le_bytes());
+            Configs::PackedTileConfigs(PackedTileConfigs {
+                config_count: number(count),
+                output_bound_count: 2,
+                bounds: bounds.collect::<Vec<u8>>().into(),
+                ..PackedTileConfigs::default()
+            })
+        },
+        source: SuggestionSource::Batch,
+    },
+    Form {
+        field: "fusion_configs",
+        graph: program,
+        batch: |count| {
+            Configs::FusionConfigs(FusionConfigs {
+                configs: vec![FusionConfig::default(); count],
+            })
+        },
+        source: SuggestionSource::Batch,
+    },
+    Form {
+        field: "packed_fusion_configs",
+        graph: program,
+        batch: |count| {
+            Configs::PackedFusionConfigs(PackedFusionConfigs {
+                config_count: number(count),
+                fused: vec![0; count * SLOTS.div_ceil(8)].into(),
+            })
+        },
+        source: SuggestionSource::Batch,
+    },
+    Form {
+        field: "delta_fusion_configs",
+        graph: program,
+        batch: |count| {
+            // All are one configuration, except for what is measured.
+            let changes = if count > REPORTED { 0 } else { 1 };
+            Configs::DeltaFusionConfigs(DeltaFusionConfigs {
+                base: vec![0; SLOTS.div_ceil(8)].into(),
+                change_counts: vec![changes; count],
+                change_slots: (0..count * changes as usize)
+                    .map(|config| number(config % SLOTS))
+                    .collect(),
+            })
+        },
+        source: SuggestionSource::Batch,
+    },
+    Form {
+        field: "node_feature_configs",
+        graph: |number| space(2, columns_of(CONFIGS), number),
+        batch: |count| rows(count, columns_of(CONFIGS)),
+        source: SuggestionSource::Batch,
+    },
+    Form {
+        field: "parameter_configs",
+        graph: |number| space(1, 1, number),
+        batch: |count| {
+            let value = |config: usize| ParameterConfig {
+                values: vec![(config % 1000) as f32],
+            };
+            Configs::ParameterConfigs(ParameterConfigs {
+                configs: (0..count).map(value).collect(),
+            })
+        },
+        source: SuggestionSource::Batch,
+    },
+];
+
+/// The fields of all forms.
+pub(crate) fn fields() -> Vec<&'static str> {
+    FORMS.iter().map(|form| form.field).collect()
+}
+
+/// Every form in every call, and graphs that are long in few bytes.
+pub(crate) fn extremes() -> Vec<Case> {
+    let of_forms = FORMS.iter().flat_map(|form| {
+        let case = |call, messages: fn(&Form, u32) -> Vec<Vec<u8>>| {
+            Case::new(form.field, call, move |number| messages(form, number))
+        };
+        [
+            case(Call::Rank, |form, number| vec![rank(form, number)]),
+            case(Call::Suggest, |form, number| vec![suggest(form, number)]),
+            case(Call::RankStream, stream),
+            case(Call::Report, |form, number| vec![report(form, number)]),
+            // What was reported, to its own target and to another.
+            case(Call::Rank, |form, number| {
+                vec![use_stored(form, number, "board")]
+            }),
+            case(Call::Rank, |form, number| {
+                vec![use_stored(form, number, "another board")]
+            }),
+        ]
+    });
+    let wide = [
+        Case::new("2,000 measured of many columns", Call::Rank, |number| {
+            vec![rank_many_columns(number)]
+        }),
+        Case::new("2,000 reported of many columns", Call::Report, |number| {
+            vec![report_many_columns(number)]
+        }),
+        Case::new("what was reported of many columns", Call::Rank, |number| {
+            vec![use_many_columns(number)]
+        }),
+    ];
+    let graphs = GRAPHS.into_iter().map(|(name, graph)| {
+        Case::new(name, Call::PutGraph, move |number| {
+            let graph = Some(graph(number));
+            vec![PutGraphRequest { graph }.encode_to_vec()]
+        })
+    });
+    let fused = Case::new("a chain that 10,000 nodes read", Call::Rank, |_| {
+        vec![fused_chain(400, 10_000, 60)]
+    });
+    of_forms.chain(wide).chain(graphs).chain([fused]).collect()
+}
+
+/// Graphs that are long, or few bytes that stand for long ones.
+const GRAPHS: [(&str, fn(u32) -> Graph); 7] = [
+    ("an array of many dimensions without shapes", |number| {
+        let dimensions = vec!["1"; 60_000].join(",");
+        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
+        text(
+            Task::Tile,
+            number,
+            [first].into_iter().chain(chain("negate", 4_000)),
+        )
+    }),
+    ("a tuple of many elements without shapes", |number| {
+        let elements = vec!["f32[]"; 60_000].join(", ");
+        let first = format!("  p0 = ({elements}) parameter(0)\n");
+        text(
+            Task::Tile,
+            number,
+            [first].into_iter().chain(chain("copy", 4_000)),
+        )
+    }),
+    ("many arrays without shapes", |number| {
+        let dimensions = vec!["1"; 64].join(",");
+        let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
+        text(
+            Task::Tile,
+            number,
+            [first].into_iter().chain(chain("negate", 99_000)),
+        )
+    }),
+    ("many nodes", |number| {
+        let first = "  p0 = f32[8] parameter(0)\n".to_owned();
+        let line = |node: usize| {
+            let dimensions = if node.is_multiple_of(2) { "8" } else { "2,4" };
+            format!("  p{node} = f32[{dimensions}] reshape(p{})\n", node - 1)
+        };
+        text(
+            Task::Layout,
+            number,
+            [first].into_iter().chain((1..90_000).map(line)),
+        )
+    }),
+    ("many computations", |number| {
+        let computation = |at| format!("c{at} {{ p = f32[] parameter(0) }}\n");
+        let all: String = (0..49_000).map(computation).collect();
+        let entry = "ENTRY e { p = f32[] parameter(0) }\n";
+        of_task(
+            Task::Tile,
+            graph_of_text(format!("HloModule m{number}\n{all}{entry}")),
+        )
+    }),
+    ("features of many nodes", |number| {
+        const NODES: usize = 100_000;
+        let mut opcodes = vec![1; NODES];
+        opcodes[number as usize % NODES] = 2;
+        let features = GraphFeatures {
+            node_opcode: opcodes.into(),
+            node_feat: vec![0; NODES * hlorank_graph::FEATURES * size_of::<f32>()].into(),
+            edge_index: (1..1_000).chain(0..999).collect(),
+            ..GraphFeatures::default()
+        };
+        of_task(Task::Tile, graph_of(Source::Features(features)))
+    }),
+    ("columns with long names", |number| {
+        let names = |column| format!("{column:0128}");
+        space_of(1, (0..65_536).map(names).collect(), number)
+    }),
+];
+
+fn chain(opcode: &str, length: usize) -> impl Iterator<Item = String> {
+    (1..=length).map(move |node| format!("  p{node} = {opcode}(p{})\n", node - 1))
+}
+
+fn text(task: Task, number: u32, lines: impl Iterator<Item = String>) -> Graph {
+    let lines: String = lines.collect();
+    let text = format!("HloModule m{number}\n\nENTRY e {{\n{lines}}}\n");
+    of_task(task, graph_of_text(text))
+}
+
+fn of_task(task: Task, graph: Graph) -> Graph {
+    Graph {
+        task: task.into(),
+        ..graph
+    }
+}
+
+/// A graph of nodes whose layouts are chosen.
+fn layout_graph(number: u32) -> Graph {
+    let dots = (2..).take(SLOTS).map(|id| operation("dot", id, &[1, 1]));
+    let mut first = operation("parameter", 1, &[]);
+    if let Some(shape) = &mut first.shape {
+        shape.dimensions = vec![8, 8 + i64::from(number)];
+    }
+    let module = single([first].into_iter().chain(dots).collect());
+    of_task(Task::Layout, graph_of(Source::HloModule(module.into())))
+}
+
+fn kernel(number: u32) -> Graph {
+    let line = format!("  p0 = f32[640,{}] parameter(0)\n", 480 + number);
+    text(
+        Task::Tile,
+        0,
+        [line, "  p1 = f32[8] custom-call(p0)\n".to_owned()].into_iter(),
+    )
+}
+
+fn program(number: u32) -> Graph {
+    let text = chain_text(SLOTS, 1).replace("f32[8]", &format!("f32[{}]", 8 + number));
+    of_task(Task::Fusion, graph_of_text(text))
+}
+
+/// A graph of a feature set that it describes.
+fn space(nodes: u32, columns: usize, number: u32) -> Graph {
+    let names = (0..columns).map(|column| format!("c{column}")).collect();
+    space_of(nodes, names, number)
+}
+
+fn space_of(nodes: u32, config_columns: Vec<String>, number: u32) -> Graph {
+    let size = (number as f32).to_le_bytes();
+    let source = Source::FeatureGraph(FeatureGraph {
+        feature_set: "space".to_owned(),
+        nodes,
+        node_features: size.repeat(nodes as usize).into(),
+        node_columns: vec!["size".to_owned()],
+        config_columns,
+        ..FeatureGraph::default()
+    });
+    of_task(Task::FeatureSet, graph_of(source))
+}
+
+/// The most columns that this many configurations of two nodes may have.
+fn columns_of(configs: usize) -> usize {
+    ENTRIES / 2 / configs
+}
+
+/// Configurations of two nodes, as pairs of a few rows. Many are all equal.
+fn rows(count: usize, columns: usize) -> Configs {
+    let table = (0..ROWS).flat_map(|row| vec![row as f32; columns]);
+    let pair = |config: usize| match count {
+        CONFIGS => [0, 0],
+        _ => [config % ROWS, config / ROWS % ROWS],
+    };
+    let indices = (0..count).flat_map(pair).map(number);
+    Configs::NodeFeatureConfigs(NodeFeatureConfigs {
+        config_count: number(count),
+        rows: table.flat_map(f32::to_le_bytes).collect::<Vec<u8>>().into(),
+        row_indices: indices
+            .flat_map(u32::to_le_bytes)
+            .collect::<Vec<u8>>()
+            .into(),
+        column_count: number(columns),
+        ..NodeFeatureConfigs::default()
+    })
+}
+
+fn table() -> LayoutTable {
+    // The default, and both orders of two dimensions.
+    LayoutTable {
+        entries: vec![0, 0, 0, 9, 0, 0, 15, 9, 0],
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).expect("a small number")
+}
+
+fn batch(configs: Configs) -> Option<ConfigBatch> {
+    Some(ConfigBatch {
+        configs: Some(configs),
+    })
+}
+
+fn seconds(count: usize) -> Vec<f64> {
+    let time = |config: usize| 1e-3 + 1e-6 * (config % 97) as f64;
+    (0..count).map(time).collect()
+}
+
+fn adapt(number: u32, configs: Configs, count: usize) -> Option<Adapt> {
+    Some(Adapt {
+        target: format!("board {number}"),
+        batch: batch(configs),
+        seconds: seconds(count),
+        ..Adapt::default()
+    })
+}
+
+fn rank(form: &Form, number: u32) -> Vec<u8> {
+    RankConfigsRequest {
+        graph: Some((form.graph)(number)),
+        batch: batch((form.batch)(CONFIGS)),
+        top_k: 10,
+        adapt: adapt(number, (form.batch)(LEARNED), LEARNED),
+        assess_confidence: true,
+        ..RankConfigsRequest::default()
+    }
+    .encode_to_vec()
+}
+
+fn suggest(form: &Form, number: u32) -> Vec<u8> {
+    SuggestConfigsRequest {
+        graph: Some((form.graph)(number)),
+        batch: batch((form.batch)(CONFIGS)),
+        adapt: adapt(number, (form.batch)(LEARNED), LEARNED),
+        count: 64,
+        pending: (0..256).collect(),
+        source: form.source.into(),
+        ..SuggestConfigsRequest::default()
+    }
+    .encode_to_vec()
+}
+
+fn stream(form: &Form, number: u32) -> Vec<Vec<u8>> {
+    let start = RankConfigsStart {
+        graph: Some((form.graph)(number)),
+        adapt: adapt(number, (form.batch)(LEARNED), LEARNED),
+        top_k: 10,
+        ..RankConfigsStart::default()
+    };
+    let part = |part| RankConfigsStreamRequest { part: Some(part) }.encode_to_vec();
+    let batch = ConfigBatch {
+        configs: Some((form.batch)(CONFIGS)),
+    };
+    vec![part(Part::Start(start)), part(Part::Batch(batch))]
+}
+
+fn report(form: &Form, number: u32) -> Vec<u8> {
+    ReportMeasurementsRequest {
+        graph: Some((form.graph)(0)),
+        target: "board".to_owned(),
+        batch: batch((form.batch)(REPORTED)),
+        seconds: seconds(REPORTED)
+            .into_iter()
+            .map(|time| time + 1e-9 * f64::from(number))
+            .collect(),
+        ..ReportMeasurementsRequest::default()
+    }
+    .encode_to_vec()
+}
+
+fn use_stored(form: &Form, number: u32, target: &str) -> Vec<u8> {
+    let adapt = Adapt {
+        target: target.to_owned(),
+        use_stored: true,
+        all_other_targets: true,
+        ..adapt(number, (form.batch)(16), 16).unwrap_or_default()
+    };
+    RankConfigsRequest {
+        graph: Some((form.graph)(0)),
+        batch: batch((form.batch)(1_000)),
+        adapt: Some(adapt),
+        explain_top: 10,
+        ..RankConfigsRequest::default()
+    }
+    .encode_to_vec()
+}
+
+fn rank_many_columns(number: u32) -> Vec<u8> {
+    let columns = columns_of(LEARNED);
+    RankConfigsRequest {
+        graph: Some(space(2, columns, number)),
+        batch: batch(rows(LEARNED, columns)),
+        adapt: adapt(number, rows(LEARNED, columns), LEARNED),
+        ..RankConfigsRequest::default()
+    }
+    .encode_to_vec()
+}
+
+fn report_many_columns(number: u32) -> Vec<u8> {
+    let columns = columns_of(LEARNED);
+    ReportMeasurementsRequest {
+        graph: Some(space(2, columns, 0)),
+        target: format!("board {}", number % 20),
+        batch: batch(rows(LEARNED, columns)),
+        seconds: seconds(LEARNED),
+        ..ReportMeasurementsRequest::default()
+    }
+    .encode_to_vec()
+}
+
+fn use_many_columns(number: u32) -> Vec<u8> {
+    let columns = columns_of(LEARNED);
+    let adapt = Adapt {
+        target: "board 0".to_owned(),
+        use_stored: true,
+        all_other_targets: true,
+        ..adapt(number, rows(16, columns), 16).unwrap_or_default()
+    };
+    RankConfigsRequest {
+        graph: Some(space(2, columns, 0)),
+        batch: batch(rows(1_000, columns)),
+        adapt: Some(adapt),
+        ..RankConfigsRequest::default()
+    }
+    .encode_to_vec()
+}
