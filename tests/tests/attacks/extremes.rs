@@ -31,6 +31,41 @@ struct Form {
     source: SuggestionSource,
 }
 
+/// How large the calls are.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Configurations of a call, measured ones of it, and those of a report.
+    configs: usize,
+    learned: usize,
+    reported: usize,
+    /// Columns of measured configurations of two nodes.
+    columns: usize,
+    /// Nodes of a graph.
+    nodes: usize,
+    /// Whether combinations are searched, which takes thousands of runs.
+    searches: bool,
+}
+
+/// As large as the limits allow by default.
+pub(crate) const LARGEST: Sizes = Sizes {
+    configs: CONFIGS,
+    learned: LEARNED,
+    reported: REPORTED,
+    columns: ENTRIES / 2 / LEARNED,
+    nodes: 90_000,
+    searches: true,
+};
+
+/// So large that a debug build answers at once.
+pub(crate) const BRIEF: Sizes = Sizes {
+    configs: CONFIGS / 256,
+    learned: LEARNED / 32,
+    reported: REPORTED / 32,
+    columns: ENTRIES / 2 / LEARNED / 8,
+    nodes: 9_000,
+    searches: false,
+};
+
 /// Configurable nodes with which the most configurations have the most entries.
 const SLOTS: usize = 134;
 
@@ -134,7 +169,7 @@ const FORMS: [Form; 10] = [
         graph: program,
         batch: |count| {
             // All are one configuration, except for what is measured.
-            let changes = if count > REPORTED { 0 } else { 1 };
+            let changes = u32::from(count <= LEARNED);
             Configs::DeltaFusionConfigs(DeltaFusionConfigs {
                 base: vec![0; SLOTS.div_ceil(8)].into(),
                 change_counts: vec![changes; count],
@@ -147,8 +182,8 @@ const FORMS: [Form; 10] = [
     },
     Form {
         field: "node_feature_configs",
-        graph: |number| space(2, columns_of(CONFIGS), number),
-        batch: |count| rows(count, columns_of(CONFIGS)),
+        graph: |number| space(2, ENTRIES / 2 / CONFIGS, number),
+        batch: |count| rows(count, ENTRIES / 2 / CONFIGS),
         source: SuggestionSource::Batch,
     },
     Form {
@@ -172,39 +207,40 @@ pub(crate) fn fields() -> Vec<&'static str> {
 }
 
 /// Every form in every call, and graphs that are long in few bytes.
-pub(crate) fn extremes() -> Vec<Case> {
+pub(crate) fn extremes(sizes: Sizes) -> Vec<Case> {
     let of_forms = FORMS.iter().flat_map(|form| {
-        let case = |call, messages: fn(&Form, u32) -> Vec<Vec<u8>>| {
-            Case::new(form.field, call, move |number| messages(form, number))
+        let case = |call, messages: fn(&Form, Sizes, u32) -> Vec<Vec<u8>>| {
+            Case::new(form.field, call, move |number| {
+                messages(form, sizes, number)
+            })
         };
         [
-            case(Call::Rank, |form, number| vec![rank(form, number)]),
-            case(Call::Suggest, |form, number| vec![suggest(form, number)]),
+            case(Call::Rank, rank),
+            case(Call::Suggest, suggest),
             case(Call::RankStream, stream),
-            case(Call::Report, |form, number| vec![report(form, number)]),
+            case(Call::Report, report),
             // What was reported, to its own target and to another.
-            case(Call::Rank, |form, number| {
-                vec![use_stored(form, number, "board")]
+            case(Call::Rank, |form, _, number| {
+                use_stored(form, number, "board")
             }),
-            case(Call::Rank, |form, number| {
-                vec![use_stored(form, number, "another board")]
+            case(Call::Rank, |form, _, number| {
+                use_stored(form, number, "other")
             }),
         ]
     });
-    let wide = [
-        Case::new("2,000 measured of many columns", Call::Rank, |number| {
-            vec![rank_many_columns(number)]
-        }),
-        Case::new("2,000 reported of many columns", Call::Report, |number| {
-            vec![report_many_columns(number)]
-        }),
-        Case::new("what was reported of many columns", Call::Rank, |number| {
-            vec![use_many_columns(number)]
-        }),
+    let wide: [(&str, Call, fn(usize, u32) -> Vec<u8>); 3] = [
+        ("many columns", Call::Rank, rank_many_columns),
+        ("many columns", Call::Report, report_many_columns),
+        ("many stored columns", Call::Rank, use_many_columns),
     ];
+    let wide = wide.into_iter().map(|(name, call, message)| {
+        Case::new(name, call, move |number| {
+            vec![message(sizes.columns, number)]
+        })
+    });
     let graphs = GRAPHS.into_iter().map(|(name, graph)| {
         Case::new(name, Call::PutGraph, move |number| {
-            let graph = Some(graph(number));
+            let graph = Some(graph(sizes.nodes, number));
             vec![PutGraphRequest { graph }.encode_to_vec()]
         })
     });
@@ -214,9 +250,28 @@ pub(crate) fn extremes() -> Vec<Case> {
     of_forms.chain(wide).chain(graphs).chain([fused]).collect()
 }
 
+/// As many equal configurations as the limits allow, of which one is suggested.
+pub(crate) fn equal_candidates() -> Vec<Case> {
+    let forms = FORMS.iter();
+    let forms =
+        forms.filter(|form| ["delta_fusion_configs", "node_feature_configs"].contains(&form.field));
+    let case = |form: &'static Form| {
+        Case::new(form.field, Call::Suggest, move |number| {
+            let request = SuggestConfigsRequest {
+                graph: Some((form.graph)(number)),
+                batch: batch((form.batch)(CONFIGS)),
+                count: 8,
+                ..SuggestConfigsRequest::default()
+            };
+            vec![request.encode_to_vec()]
+        })
+    };
+    forms.map(case).collect()
+}
+
 /// Graphs that are long, or few bytes that stand for long ones.
-const GRAPHS: [(&str, fn(u32) -> Graph); 7] = [
-    ("an array of many dimensions without shapes", |number| {
+const GRAPHS: [(&str, fn(usize, u32) -> Graph); 7] = [
+    ("an array of many dimensions without shapes", |_, number| {
         let dimensions = vec!["1"; 60_000].join(",");
         let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
         text(
@@ -225,7 +280,7 @@ const GRAPHS: [(&str, fn(u32) -> Graph); 7] = [
             [first].into_iter().chain(chain("negate", 4_000)),
         )
     }),
-    ("a tuple of many elements without shapes", |number| {
+    ("a tuple of many elements without shapes", |_, number| {
         let elements = vec!["f32[]"; 60_000].join(", ");
         let first = format!("  p0 = ({elements}) parameter(0)\n");
         text(
@@ -234,16 +289,16 @@ const GRAPHS: [(&str, fn(u32) -> Graph); 7] = [
             [first].into_iter().chain(chain("copy", 4_000)),
         )
     }),
-    ("many arrays without shapes", |number| {
+    ("many arrays without shapes", |nodes, number| {
         let dimensions = vec!["1"; 64].join(",");
         let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
         text(
             Task::Tile,
             number,
-            [first].into_iter().chain(chain("negate", 99_000)),
+            [first].into_iter().chain(chain("negate", nodes)),
         )
     }),
-    ("many nodes", |number| {
+    ("many nodes", |nodes, number| {
         let first = "  p0 = f32[8] parameter(0)\n".to_owned();
         let line = |node: usize| {
             let dimensions = if node.is_multiple_of(2) { "8" } else { "2,4" };
@@ -252,31 +307,30 @@ const GRAPHS: [(&str, fn(u32) -> Graph); 7] = [
         text(
             Task::Layout,
             number,
-            [first].into_iter().chain((1..90_000).map(line)),
+            [first].into_iter().chain((1..nodes).map(line)),
         )
     }),
-    ("many computations", |number| {
+    ("many computations", |nodes, number| {
         let computation = |at| format!("c{at} {{ p = f32[] parameter(0) }}\n");
-        let all: String = (0..49_000).map(computation).collect();
+        let all: String = (0..nodes / 2).map(computation).collect();
         let entry = "ENTRY e { p = f32[] parameter(0) }\n";
         of_task(
             Task::Tile,
             graph_of_text(format!("HloModule m{number}\n{all}{entry}")),
         )
     }),
-    ("features of many nodes", |number| {
-        const NODES: usize = 100_000;
-        let mut opcodes = vec![1; NODES];
-        opcodes[number as usize % NODES] = 2;
+    ("features of many nodes", |nodes, number| {
+        let mut opcodes = vec![1; nodes];
+        opcodes[number as usize % nodes] = 2;
         let features = GraphFeatures {
             node_opcode: opcodes.into(),
-            node_feat: vec![0; NODES * hlorank_graph::FEATURES * size_of::<f32>()].into(),
+            node_feat: vec![0; nodes * hlorank_graph::FEATURES * size_of::<f32>()].into(),
             edge_index: (1..1_000).chain(0..999).collect(),
             ..GraphFeatures::default()
         };
         of_task(Task::Tile, graph_of(Source::Features(features)))
     }),
-    ("columns with long names", |number| {
+    ("columns with long names", |_, number| {
         let names = |column| format!("{column:0128}");
         space_of(1, (0..65_536).map(names).collect(), number)
     }),
@@ -343,17 +397,12 @@ fn space_of(nodes: u32, config_columns: Vec<String>, number: u32) -> Graph {
     of_task(Task::FeatureSet, graph_of(source))
 }
 
-/// The most columns that this many configurations of two nodes may have.
-fn columns_of(configs: usize) -> usize {
-    ENTRIES / 2 / configs
-}
-
 /// Configurations of two nodes, as pairs of a few rows. Many are all equal.
 fn rows(count: usize, columns: usize) -> Configs {
     let table = (0..ROWS).flat_map(|row| vec![row as f32; columns]);
     let pair = |config: usize| match count {
-        CONFIGS => [0, 0],
-        _ => [config % ROWS, config / ROWS % ROWS],
+        ..=LEARNED => [config % ROWS, config / ROWS % ROWS],
+        _ => [0, 0],
     };
     let indices = (0..count).flat_map(pair).map(number);
     Configs::NodeFeatureConfigs(NodeFeatureConfigs {
@@ -399,78 +448,80 @@ fn adapt(number: u32, configs: Configs, count: usize) -> Option<Adapt> {
     })
 }
 
-fn rank(form: &Form, number: u32) -> Vec<u8> {
-    RankConfigsRequest {
+fn rank(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
+    let request = RankConfigsRequest {
         graph: Some((form.graph)(number)),
-        batch: batch((form.batch)(CONFIGS)),
+        batch: batch((form.batch)(sizes.configs)),
         top_k: 10,
-        adapt: adapt(number, (form.batch)(LEARNED), LEARNED),
+        adapt: adapt(number, (form.batch)(sizes.learned), sizes.learned),
         assess_confidence: true,
         ..RankConfigsRequest::default()
-    }
-    .encode_to_vec()
+    };
+    vec![request.encode_to_vec()]
 }
 
-fn suggest(form: &Form, number: u32) -> Vec<u8> {
-    SuggestConfigsRequest {
+fn suggest(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
+    let request = SuggestConfigsRequest {
         graph: Some((form.graph)(number)),
-        batch: batch((form.batch)(CONFIGS)),
-        adapt: adapt(number, (form.batch)(LEARNED), LEARNED),
+        batch: batch((form.batch)(sizes.configs)),
+        adapt: adapt(number, (form.batch)(sizes.learned), sizes.learned),
         count: 64,
         pending: (0..256).collect(),
-        source: form.source.into(),
+        source: if sizes.searches {
+            form.source.into()
+        } else {
+            SuggestionSource::Batch.into()
+        },
         ..SuggestConfigsRequest::default()
-    }
-    .encode_to_vec()
+    };
+    vec![request.encode_to_vec()]
 }
 
-fn stream(form: &Form, number: u32) -> Vec<Vec<u8>> {
+fn stream(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
     let start = RankConfigsStart {
         graph: Some((form.graph)(number)),
-        adapt: adapt(number, (form.batch)(LEARNED), LEARNED),
+        adapt: adapt(number, (form.batch)(sizes.learned), sizes.learned),
         top_k: 10,
         ..RankConfigsStart::default()
     };
     let part = |part| RankConfigsStreamRequest { part: Some(part) }.encode_to_vec();
     let batch = ConfigBatch {
-        configs: Some((form.batch)(CONFIGS)),
+        configs: Some((form.batch)(sizes.configs)),
     };
     vec![part(Part::Start(start)), part(Part::Batch(batch))]
 }
 
-fn report(form: &Form, number: u32) -> Vec<u8> {
-    ReportMeasurementsRequest {
+fn report(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
+    let request = ReportMeasurementsRequest {
         graph: Some((form.graph)(0)),
         target: "board".to_owned(),
-        batch: batch((form.batch)(REPORTED)),
-        seconds: seconds(REPORTED)
+        batch: batch((form.batch)(sizes.reported)),
+        seconds: seconds(sizes.reported)
             .into_iter()
             .map(|time| time + 1e-9 * f64::from(number))
             .collect(),
         ..ReportMeasurementsRequest::default()
-    }
-    .encode_to_vec()
+    };
+    vec![request.encode_to_vec()]
 }
 
-fn use_stored(form: &Form, number: u32, target: &str) -> Vec<u8> {
+fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {
     let adapt = Adapt {
         target: target.to_owned(),
         use_stored: true,
         all_other_targets: true,
         ..adapt(number, (form.batch)(16), 16).unwrap_or_default()
     };
-    RankConfigsRequest {
+    let request = RankConfigsRequest {
         graph: Some((form.graph)(0)),
         batch: batch((form.batch)(1_000)),
         adapt: Some(adapt),
-        explain_top: 10,
         ..RankConfigsRequest::default()
-    }
-    .encode_to_vec()
+    };
+    vec![request.encode_to_vec()]
 }
 
-fn rank_many_columns(number: u32) -> Vec<u8> {
-    let columns = columns_of(LEARNED);
+fn rank_many_columns(columns: usize, number: u32) -> Vec<u8> {
     RankConfigsRequest {
         graph: Some(space(2, columns, number)),
         batch: batch(rows(LEARNED, columns)),
@@ -480,8 +531,7 @@ fn rank_many_columns(number: u32) -> Vec<u8> {
     .encode_to_vec()
 }
 
-fn report_many_columns(number: u32) -> Vec<u8> {
-    let columns = columns_of(LEARNED);
+fn report_many_columns(columns: usize, number: u32) -> Vec<u8> {
     ReportMeasurementsRequest {
         graph: Some(space(2, columns, 0)),
         target: format!("board {}", number % 20),
@@ -492,8 +542,7 @@ fn report_many_columns(number: u32) -> Vec<u8> {
     .encode_to_vec()
 }
 
-fn use_many_columns(number: u32) -> Vec<u8> {
-    let columns = columns_of(LEARNED);
+fn use_many_columns(columns: usize, number: u32) -> Vec<u8> {
     let adapt = Adapt {
         target: "board 0".to_owned(),
         use_stored: true,

@@ -12,7 +12,7 @@ use hlorank_tests::{
 use crate::{
     attacked::Attacked,
     cases::{Case, assert_reason},
-    extremes::{extremes, fields},
+    extremes::{BRIEF, LARGEST, equal_candidates, extremes, fields},
     fields::{MESSAGE_BYTES, field_cases, forms},
 };
 
@@ -22,6 +22,9 @@ const RESIDENT_BYTES: usize = PROCESS_BYTES / 3 * 2;
 
 /// What the message of a field may take alone: four times its size, and what the transport and the allocator take.
 const FIELD_BYTES: usize = 4 * MESSAGE_BYTES + (32 << 20);
+
+/// What the most equal configurations may take: a few numbers each.
+const EQUAL_BYTES: usize = 96 << 20;
 
 /// Number of calls in a row if the walk is brief.
 const SHORT_ROW: u32 = 20;
@@ -89,13 +92,18 @@ impl Walk {
         self.calls += count;
     }
 
-    /// Makes the calls of a case: alone, and at once. Returns how many bytes it takes alone.
-    async fn take(&mut self, case: &Case) -> usize {
+    /// Makes one call of a case. Returns how many bytes it takes.
+    async fn alone(&mut self, case: &Case) -> usize {
         reset_peak(self.attacked.server.id());
         let resident = self.attacked.server.resident_bytes();
-        let began = Instant::now();
         self.at_once(case, 1).await;
-        let alone = peak_bytes(self.attacked.server.id()).saturating_sub(resident);
+        self.look(&case.name).saturating_sub(resident)
+    }
+
+    /// Makes the calls of a case: alone, and at once. Returns how many bytes it takes alone.
+    async fn take(&mut self, case: &Case) -> usize {
+        let began = Instant::now();
+        let alone = self.alone(case).await;
         self.at_once(case, AT_ONCE).await;
         let peak = self.look(&case.name);
         println!(
@@ -184,13 +192,17 @@ async fn every_field_of_every_call_is_answered_or_refused_with_its_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_calls_in_few_bytes_fit_the_process() {
-    let (row, _) = row();
+    let (row, is_brief) = row();
     let folder = tempfile::tempdir().unwrap();
     let measurements = folder.path().join("measurements");
     let mut walk = Walk::start(&[&format!("--measurements={}", measurements.display())]).await;
     // Small calls have their turn meanwhile, and their share of memory.
     let bystander = Bystander::start(walk.attacked.endpoint(), PAUSE).await;
-    let cases = extremes();
+    for case in equal_candidates() {
+        let alone = walk.alone(&case).await;
+        assert!(alone <= EQUAL_BYTES, "{}: {alone} bytes", case.name);
+    }
+    let cases = extremes(if is_brief { BRIEF } else { LARGEST });
     for case in &cases {
         walk.take(case).await;
         walk.until_given_back().await;
