@@ -6,7 +6,11 @@ use std::{
 };
 
 use hlorank_tests::{
-    attackers::{Attacker, RANK, messages::{framed, gzip}, slow_bombs},
+    attackers::{
+        Attacker, RANK,
+        messages::{framed, gzip},
+        slow_bombs,
+    },
     peak_bytes, reset_peak,
 };
 use prost::bytes::Bytes;

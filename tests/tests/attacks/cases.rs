@@ -1,6 +1,9 @@
 //! Calls that a server has to survive.
 
-use hlorank_tests::attackers::{Broken, Client, messages::{framed, gzip}};
+use hlorank_tests::attackers::{
+    Broken, Client,
+    messages::{framed, gzip},
+};
 use prost::bytes::Bytes;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -73,9 +76,7 @@ const RATIO: usize = 500;
 const RATIO_FROM: usize = 4 << 20;
 
 fn encoded(messages: &[Vec<u8>]) -> (&'static str, Bytes) {
-    let compressed = messages
-        .iter()
-        .map(|message| gzip(message.as_slice()));
+    let compressed = messages.iter().map(|message| gzip(message.as_slice()));
     let compressed: Vec<Vec<u8>> = compressed.collect();
     let is_accepted = |(message, compressed): (&Vec<u8>, &Vec<u8>)| {
         message.len() <= RATIO_FROM || message.len() <= RATIO * compressed.len()
