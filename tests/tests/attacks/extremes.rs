@@ -454,7 +454,6 @@ fn rank(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
         batch: batch((form.batch)(sizes.configs)),
         top_k: 10,
         adapt: adapt(number, (form.batch)(sizes.learned), sizes.learned),
-        assess_confidence: true,
         ..RankConfigsRequest::default()
     };
     vec![request.encode_to_vec()]
