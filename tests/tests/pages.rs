@@ -10,7 +10,14 @@ use std::{
 use hlorank_tests::repository;
 
 /// Folders that hold no pages of ours.
-const SKIPPED: [&str; 5] = ["target", ".git", ".venv", ".pytest_cache", "node_modules"];
+const SKIPPED: [&str; 6] = [
+    "target",
+    ".git",
+    ".github",
+    ".venv",
+    ".pytest_cache",
+    "node_modules",
+];
 
 #[test]
 fn the_index_lists_every_page() {

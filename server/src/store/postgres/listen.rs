@@ -6,7 +6,10 @@ use tokio::{
 };
 use tokio_postgres::Client;
 
-use super::link::{Database, LinkError, within};
+use super::{
+    link::Database,
+    link_error::{LinkError, within},
+};
 use crate::store::{Subject, changes::Changes};
 
 /// Name of what servers notify each other by.

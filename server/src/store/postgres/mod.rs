@@ -5,6 +5,7 @@
 //! opened again if it was lost.
 
 mod link;
+mod link_error;
 mod listen;
 mod read;
 mod schema;
@@ -15,7 +16,8 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use self::{
-    link::{Database, Link, LinkError, within},
+    link::{Database, Link},
+    link_error::{LinkError, within},
     listen::listen,
     schema::Totals,
 };

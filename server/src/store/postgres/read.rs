@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use hlorank_graph::{Digest, Task};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{Shared, link::within};
+use super::{Shared, link_error::within};
 use crate::store::{
     Chosen, KeptGraph, Measurement, Page, Reporter, StoreError, Subject, Whose,
     graph::Kind,

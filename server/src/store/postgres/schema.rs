@@ -1,6 +1,6 @@
 use tokio_postgres::{Client, Error, Row, Transaction};
 
-use super::link::{LinkError, within};
+use super::link_error::{LinkError, within};
 
 /// How much the database holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

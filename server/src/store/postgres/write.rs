@@ -4,7 +4,7 @@ use tokio_postgres::{Client, Error, Transaction, types::ToSql};
 
 use super::{
     Shared,
-    link::within,
+    link_error::within,
     listen::{CHANNEL, note_of},
     read::{name_of, number},
     schema::Totals,
