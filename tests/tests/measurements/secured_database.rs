@@ -15,7 +15,7 @@ use super::{
 fn command(database: &str, authorities: &Path) -> std::process::Command {
     let mut command = program("hlorank-server");
     command
-        .env("HLORANK_DEFAULT_TILE_MODEL", TILE_MODEL)
+        .env("HLORANK_DEFAULT_MODELS", format!("tile={TILE_MODEL}"))
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
         .env("ORT_DISABLE_TELEMETRY", "1");
     command.env("HLORANK_MEASUREMENTS", database);

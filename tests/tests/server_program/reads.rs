@@ -14,7 +14,7 @@ fn start(artifacts: &Artifacts) -> ServerProcess {
     server
         .args([&artifacts.flag(), "--log=info,hlorank_server=trace"])
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
-        .env("HLORANK_DEFAULT_TILE_MODEL", TILE_MODEL);
+        .env("HLORANK_DEFAULT_MODELS", format!("tile={TILE_MODEL}"));
     ServerProcess::run(server)
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn program(flags: &[&str]) -> Command {
         .args(flags)
         .env("HLORANK_ONNXRUNTIME", onnxruntime())
         .env("HLORANK_MODELS", hlorank_tests::models())
-        .env("HLORANK_DEFAULT_TILE_MODEL", MODEL);
+        .env("HLORANK_DEFAULT_MODELS", format!("tile={MODEL}"));
     program
 }
 
