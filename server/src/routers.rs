@@ -145,8 +145,8 @@ impl<H: Health> Routers<'_, H> {
             tokens: self.credentials.token_check(),
             proxies: self.credentials.trusted_proxies(),
         };
-        let router = routes.prepare().into_axum_router();
-        router
+        let services = routes.prepare().into_axum_router();
+        services
             .layer(from_fn_with_state(admission, admit))
             .layer(from_fn_with_state(checks, check_caller))
             .layer(from_fn(explain))

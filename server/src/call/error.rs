@@ -113,7 +113,7 @@ impl CallError {
     pub(crate) fn limit(&self) -> Option<Limit> {
         let of = |setting, found, allowed| Some(Limit::of(setting, found, allowed));
         match self {
-            Self::GraphBytes { found, limit, .. } => {
+            Self::GraphBytes { found, limit, .. } | Self::StreamTooLong { found, limit, .. } => {
                 of("--max-message-bytes", Some(*found), *limit)
             }
             Self::Graph(error) => graph_limit(error),
@@ -122,9 +122,6 @@ impl CallError {
                 Some(Limit::fixed(Some(*found), *limit))
             }
             Self::Store(error) => store_limit(error),
-            Self::StreamTooLong { found, limit, .. } => {
-                of("--max-message-bytes", Some(*found), *limit)
-            }
             Self::Engine(error) => engine_limit(error),
             _ => None,
         }

@@ -621,12 +621,13 @@ async fn configurations_that_were_measured_often_leave_room_for_the_others() {
     for count in [20, 100, 2_000] {
         let read = drawn(&store, &subject, &Whose::Everyone, count).await;
         assert_eq!(read.len(), count);
-        let configs: std::collections::BTreeMap<u32, usize> =
-            read.iter()
-                .fold(Default::default(), |mut all, (config, _)| {
-                    *all.entry(*config).or_default() += 1;
-                    all
-                });
+        let configs: std::collections::BTreeMap<u32, usize> = read.iter().fold(
+            std::collections::BTreeMap::default(),
+            |mut all, (config, _)| {
+                *all.entry(*config).or_default() += 1;
+                all
+            },
+        );
         assert_eq!(configs.len(), 20, "{count} of all configurations");
         // The rest is shared by the eight that have more.
         let often: Vec<usize> = configs.range(..8).map(|(_, number)| *number).collect();

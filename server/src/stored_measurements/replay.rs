@@ -49,11 +49,11 @@ impl StoredMeasurements {
         let graph = self.kept_or_cached(kept, subject.graph).await?;
         let memory = self.engine.memory();
         let mut held = vec![memory.hold(graph.bytes())?];
-        let hold = |bytes| {
+        let take = |bytes| {
             held.push(memory.hold(bytes)?);
             Ok(())
         };
-        let measurements = self.draw(subject, &graph, whose, count, hold).await?;
+        let measurements = self.draw(subject, &graph, whose, count, take).await?;
         let first = whose.first().cloned();
         let list = move |_| MeasuredList::of(graph, measurements, first.as_ref(), held);
         self.pool().run(Class::Bulk, list).await?.value

@@ -64,6 +64,11 @@ impl Attacked {
     }
 
     /// Bytes in the caches of the server. A graph that both halves of its cache have is held once.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of bytes"
+    )]
     pub(crate) async fn cached_bytes(&self) -> usize {
         let scrape = self.scrape().await;
         let graphs = ["hash", "source"]

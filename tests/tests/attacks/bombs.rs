@@ -43,12 +43,12 @@ async fn a_slow_sender_of_small_messages_delays_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_grow_are_refused_long_before_the_limit() {
     let attacked = Attacked::start(&[]).await;
-    let attacker = Attacker::alone(attacked.aim().target());
+    let stranger = Attacker::alone(attacked.aim().target());
     let message = framed(&gzip(io::repeat(0).take(BOMB_BYTES)), true);
     reset_peak(attacked.server.id());
     let before = attacked.server.resident_bytes();
     for _ in 0..4 {
-        let mut client = attacker.client(WINDOW_BYTES).await.unwrap();
+        let mut client = stranger.client(WINDOW_BYTES).await.unwrap();
         let refused = client.call(RANK, "gzip", message.clone()).await.unwrap();
         let info = refused.get_details_error_info().unwrap();
         let found = (refused.code(), info.reason.as_str());
@@ -63,8 +63,8 @@ async fn messages_that_grow_are_refused_long_before_the_limit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lengths_that_are_claimed_take_no_memory() {
     let attacked = Attacked::start(&[]).await;
-    let attacker = Attacker::alone(attacked.aim().target());
-    let mut client = attacker.client(WINDOW_BYTES).await.unwrap();
+    let stranger = Attacker::alone(attacked.aim().target());
+    let mut client = stranger.client(WINDOW_BYTES).await.unwrap();
     let before = attacked.server.resident_bytes();
     let mut begun = Vec::new();
     for _ in 0..64 {

@@ -228,7 +228,7 @@ pub(crate) fn extremes(sizes: Sizes) -> Vec<Case> {
             }),
         ]
     });
-    let wide: [(&str, Call, fn(usize, u32) -> Vec<u8>); 3] = [
+    let wide: [(&str, Call, SizedMessage); 3] = [
         ("many columns", Call::Rank, rank_many_columns),
         ("many columns", Call::Report, report_many_columns),
         ("many stored columns", Call::Rank, use_many_columns),
@@ -259,7 +259,7 @@ pub(crate) fn equal_candidates() -> Vec<Case> {
         Case::new(form.field, Call::Suggest, move |number| {
             let request = SuggestConfigsRequest {
                 graph: Some((form.graph)(number)),
-                batch: batch((form.batch)(CONFIGS)),
+                batch: Some(batch((form.batch)(CONFIGS))),
                 count: 8,
                 ..SuggestConfigsRequest::default()
             };
@@ -269,8 +269,14 @@ pub(crate) fn equal_candidates() -> Vec<Case> {
     forms.map(case).collect()
 }
 
+/// Makes a message of a size with a number.
+type SizedMessage = fn(usize, u32) -> Vec<u8>;
+
+/// Makes a graph of a size with a number.
+type SizedGraph = fn(usize, u32) -> Graph;
+
 /// Graphs that are long, or few bytes that stand for long ones.
-const GRAPHS: [(&str, fn(usize, u32) -> Graph); 7] = [
+const GRAPHS: [(&str, SizedGraph); 7] = [
     ("an array of many dimensions without shapes", |_, number| {
         let dimensions = vec!["1"; 60_000].join(",");
         let first = format!("  p0 = f32[{dimensions}] parameter(0)\n");
@@ -428,10 +434,10 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).expect("a small number")
 }
 
-fn batch(configs: Configs) -> Option<ConfigBatch> {
-    Some(ConfigBatch {
+fn batch(configs: Configs) -> ConfigBatch {
+    ConfigBatch {
         configs: Some(configs),
-    })
+    }
 }
 
 fn seconds(count: usize) -> Vec<f64> {
@@ -439,21 +445,21 @@ fn seconds(count: usize) -> Vec<f64> {
     (0..count).map(time).collect()
 }
 
-fn adapt(number: u32, configs: Configs, count: usize) -> Option<Adapt> {
-    Some(Adapt {
+fn adapt(number: u32, configs: Configs, count: usize) -> Adapt {
+    Adapt {
         target: format!("board {number}"),
-        batch: batch(configs),
+        batch: Some(batch(configs)),
         seconds: seconds(count),
         ..Adapt::default()
-    })
+    }
 }
 
 fn rank(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
     let request = RankConfigsRequest {
         graph: Some((form.graph)(number)),
-        batch: batch((form.batch)(sizes.configs)),
+        batch: Some(batch((form.batch)(sizes.configs))),
         top_k: 10,
-        adapt: adapt(number, (form.batch)(sizes.learned), sizes.learned),
+        adapt: Some(adapt(number, (form.batch)(sizes.learned), sizes.learned)),
         ..RankConfigsRequest::default()
     };
     vec![request.encode_to_vec()]
@@ -462,8 +468,8 @@ fn rank(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
 fn suggest(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
     let request = SuggestConfigsRequest {
         graph: Some((form.graph)(number)),
-        batch: batch((form.batch)(sizes.configs)),
-        adapt: adapt(number, (form.batch)(sizes.learned), sizes.learned),
+        batch: Some(batch((form.batch)(sizes.configs))),
+        adapt: Some(adapt(number, (form.batch)(sizes.learned), sizes.learned)),
         count: 64,
         pending: (0..256).collect(),
         source: if sizes.searches {
@@ -479,7 +485,7 @@ fn suggest(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
 fn stream(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
     let start = RankConfigsStart {
         graph: Some((form.graph)(number)),
-        adapt: adapt(number, (form.batch)(sizes.learned), sizes.learned),
+        adapt: Some(adapt(number, (form.batch)(sizes.learned), sizes.learned)),
         top_k: 10,
         ..RankConfigsStart::default()
     };
@@ -494,7 +500,7 @@ fn report(form: &Form, sizes: Sizes, number: u32) -> Vec<Vec<u8>> {
     let request = ReportMeasurementsRequest {
         graph: Some((form.graph)(0)),
         target: "board".to_owned(),
-        batch: batch((form.batch)(sizes.reported)),
+        batch: Some(batch((form.batch)(sizes.reported))),
         seconds: seconds(sizes.reported)
             .into_iter()
             .map(|time| time + 1e-9 * f64::from(number))
@@ -509,11 +515,11 @@ fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {
         target: target.to_owned(),
         use_stored: true,
         all_other_targets: true,
-        ..adapt(number, (form.batch)(16), 16).unwrap_or_default()
+        ..adapt(number, (form.batch)(16), 16)
     };
     let request = RankConfigsRequest {
         graph: Some((form.graph)(0)),
-        batch: batch((form.batch)(1_000)),
+        batch: Some(batch((form.batch)(1_000))),
         adapt: Some(adapt),
         ..RankConfigsRequest::default()
     };
@@ -523,8 +529,8 @@ fn use_stored(form: &Form, number: u32, target: &str) -> Vec<Vec<u8>> {
 fn rank_many_columns(columns: usize, number: u32) -> Vec<u8> {
     RankConfigsRequest {
         graph: Some(space(2, columns, number)),
-        batch: batch(rows(LEARNED, columns)),
-        adapt: adapt(number, rows(LEARNED, columns), LEARNED),
+        batch: Some(batch(rows(LEARNED, columns))),
+        adapt: Some(adapt(number, rows(LEARNED, columns), LEARNED)),
         ..RankConfigsRequest::default()
     }
     .encode_to_vec()
@@ -534,7 +540,7 @@ fn report_many_columns(columns: usize, number: u32) -> Vec<u8> {
     ReportMeasurementsRequest {
         graph: Some(space(2, columns, 0)),
         target: format!("board {}", number % 20),
-        batch: batch(rows(LEARNED, columns)),
+        batch: Some(batch(rows(LEARNED, columns))),
         seconds: seconds(LEARNED),
         ..ReportMeasurementsRequest::default()
     }
@@ -546,11 +552,11 @@ fn use_many_columns(columns: usize, number: u32) -> Vec<u8> {
         target: "board 0".to_owned(),
         use_stored: true,
         all_other_targets: true,
-        ..adapt(number, rows(16, columns), 16).unwrap_or_default()
+        ..adapt(number, rows(16, columns), 16)
     };
     RankConfigsRequest {
         graph: Some(space(2, columns, 0)),
-        batch: batch(rows(1_000, columns)),
+        batch: Some(batch(rows(1_000, columns))),
         adapt: Some(adapt),
         ..RankConfigsRequest::default()
     }

@@ -41,7 +41,7 @@ pub(crate) fn field_cases(is_brief: bool) -> Vec<Case> {
 fn paths(message: &MessageDescriptor, around: &[FieldDescriptor]) -> Vec<Path> {
     let mut all = Vec::new();
     for field in message.fields() {
-        let path = [around, &[field.clone()]].concat();
+        let path = [around, std::slice::from_ref(&field)].concat();
         // A message in itself says nothing new.
         if let Kind::Message(inner) = field.kind()
             && !around.iter().any(|outer| outer.kind() == field.kind())

@@ -171,7 +171,7 @@ async fn a_database_draws_what_a_file_draws() {
     let (_file, of_file) = start(folder.path(), &["--replay-share=0"]).await;
     let (_server, of_database) = start_with(&database, &["--replay-share=0"]).await;
     let kernel = &Kernel::all()[0];
-    let often: Vec<usize> = vec![0, 1, 2].repeat(1_000);
+    let often: Vec<usize> = [0, 1, 2].repeat(1_000);
     let measured = |seconds: &dyn Fn(usize, f64) -> f64, chosen: &[usize]| {
         let time = |(number, &tile): (usize, &usize)| Measured::Time {
             seconds: seconds(number, kernel.seconds[tile]),

@@ -487,7 +487,7 @@ async fn reporters_that_agree_differ_by_nothing() {
         .iter()
         .map(|each| (&*each.reporter, each.measured_configs, each.shared_configs))
         .collect();
-    let [all, some] = [all.len() as u32, evens(list).len() as u32];
+    let [all, some] = [all.len(), evens(list).len()].map(|count| u32::try_from(count).unwrap());
     assert_eq!(
         found,
         [("ann", all, some), ("bob", some, some), ("eve", 1, 1)]

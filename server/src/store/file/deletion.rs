@@ -57,12 +57,15 @@ pub(super) fn delete_some(
     })
 }
 
+/// A key of a table.
+type Key = Vec<u8>;
+
 /// Returns the first of the chosen keys after a key, and the key after which there may be more.
 fn chosen_keys(
     tables: &Tables<'_>,
     chosen: &Chosen,
     after: Option<&[u8]>,
-) -> Result<(Vec<Vec<u8>>, Option<Vec<u8>>), redb::Error> {
+) -> Result<(Vec<Key>, Option<Key>), redb::Error> {
     let mut keys = Vec::new();
     let prefix = chosen.prefix();
     let start = after.map_or(Bound::Included(prefix.as_slice()), Bound::Excluded);
