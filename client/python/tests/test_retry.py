@@ -133,7 +133,8 @@ def test_an_unavailable_server_is_asked_again_as_long_as_the_caller_gave(retries
             client.list_models()
         spent = time.monotonic() - begin
     assert len(server.calls) == 2 if retries else len(server.calls) > 4
-    # The last pause would have been longer than the rest of the time. A busy machine takes a while to notice the end.
+    # The last pause would have been longer than the rest of the time.
+    # A busy machine takes a while to notice the end.
     assert spent < 5 and (retries or spent > 4 - 1.5)
 
 
