@@ -2,7 +2,7 @@
 //!
 //! Each kind of configuration is one folder here (`tile`, `layout`, `fusion`, `feature_set`) and implements the same
 //! interface: [`Batch`] holds its configurations, `ReadBatch` reads them, `wire` has their forms, and [`RowFinder`] finds their
-//! distinct rows. To add a kind, write its folder, and add it to `kinds`, to `form`, and to [`Task`](crate::Task).
+//! distinct rows. To add a kind, write its folder, and add it to `kinds`, to `encoded_form`, and to [`Task`](crate::Task).
 
 mod batch;
 mod checks;
