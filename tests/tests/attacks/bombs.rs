@@ -41,23 +41,35 @@ async fn a_slow_sender_of_small_messages_delays_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_that_grow_are_refused_long_before_the_limit() {
+async fn messages_that_grow_are_refused() {
     let attacked = Attacked::start(&[]).await;
-    let stranger = Attacker::alone(attacked.aim().target());
-    let message = framed(&gzip(io::repeat(0).take(BOMB_BYTES)), true);
-    reset_peak(attacked.server.id());
-    let before = attacked.server.resident_bytes();
-    for _ in 0..4 {
-        let mut client = stranger.client(WINDOW_BYTES).await.unwrap();
-        let refused = client.call(RANK, "gzip", message.clone()).await.unwrap();
-        let info = refused.get_details_error_info().unwrap();
-        let found = (refused.code(), info.reason.as_str());
-        assert_eq!(found, (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
-        assert_eq!(info.metadata["allowed"], "500", "{refused}");
+    let attacker = Attacker::alone(attacked.aim().target());
+    // A long one reaches the limit of its size first, one of that size the limit of its ratio.
+    let allowed = [
+        (
+            BOMB_BYTES,
+            Some("--max-message-bytes"),
+            usize::try_from(BYTES).unwrap(),
+        ),
+        (BYTES, None, 0),
+    ];
+    for (bytes, limit, allowed) in allowed {
+        let message = framed(&gzip(io::repeat(0).take(bytes)), true);
+        reset_peak(attacked.server.id());
+        let before = attacked.server.resident_bytes();
+        for _ in 0..4 {
+            let mut client = attacker.client(WINDOW_BYTES).await.unwrap();
+            let refused = client.call(RANK, "gzip", message.clone()).await.unwrap();
+            let info = refused.get_details_error_info().unwrap();
+            let found = (refused.code(), info.reason.as_str());
+            assert_eq!(found, (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+            let found = info.metadata.get("limit").map(String::as_str);
+            assert_eq!(found, limit, "no setting raises the limit of a ratio");
+        }
+        let took = peak_bytes(attacked.server.id()).saturating_sub(before);
+        println!("{} KiB for {} MiB", took >> 10, bytes >> 20);
+        assert!(took < allowed + SLACK_BYTES, "{limit:?}: {took} bytes");
     }
-    let took = peak_bytes(attacked.server.id()).saturating_sub(before);
-    println!("{} KiB for {} MiB", took >> 10, BOMB_BYTES >> 20);
-    assert!(took < SLACK_BYTES, "{took} bytes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

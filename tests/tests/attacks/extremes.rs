@@ -238,16 +238,26 @@ pub(crate) fn extremes(sizes: Sizes) -> Vec<Case> {
             vec![message(sizes.columns, number)]
         })
     });
-    let graphs = GRAPHS.into_iter().map(|(name, graph)| {
-        Case::new(name, Call::PutGraph, move |number| {
-            let graph = Some(graph(sizes.nodes, number));
-            vec![PutGraphRequest { graph }.encode_to_vec()]
-        })
-    });
+    let graphs = put_graphs(sizes.nodes);
     let fused = Case::new("a chain that 10,000 nodes read", Call::Rank, |_| {
         vec![fused_chain(400, 10_000, 60)]
     });
     of_forms.chain(wide).chain(graphs).chain([fused]).collect()
+}
+
+fn put_graphs(nodes: usize) -> impl Iterator<Item = Case> {
+    GRAPHS.into_iter().map(move |(name, graph)| {
+        Case::new(name, Call::PutGraph, move |number| {
+            let graph = Some(graph(nodes, number));
+            vec![PutGraphRequest { graph }.encode_to_vec()]
+        })
+    })
+}
+
+/// Graphs that are kept, of a size at which each takes some megabytes.
+pub(crate) fn graph_cases() -> Vec<Case> {
+    let is_kept = |case: &Case| case.name.contains("nodes") || case.name.contains("names");
+    put_graphs(BRIEF.nodes).filter(is_kept).collect()
 }
 
 /// As many equal configurations as the limits allow, of which one is suggested.

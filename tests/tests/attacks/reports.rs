@@ -41,7 +41,7 @@ async fn a_client_that_fills_the_store_leaves_room_for_others() {
     };
     let attack = || {
         let elsewhere = attacked.aim().from_addresses(1);
-        false_reports(&elsewhere, 2, "a full board", 500, Duration::from_millis(5))
+        false_reports(&elsewhere, 2, "a full board", 100, Duration::from_millis(5))
     };
     let is_full = async |attack: &_| {
         attacked
