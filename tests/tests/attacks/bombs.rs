@@ -43,7 +43,7 @@ async fn a_slow_sender_of_small_messages_delays_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_grow_are_refused() {
     let attacked = Attacked::start(&[]).await;
-    let attacker = Attacker::alone(attacked.aim().target());
+    let stranger = Attacker::alone(attacked.aim().target());
     // A long one reaches the limit of its size first, one of that size the limit of its ratio.
     let allowed = [
         (
@@ -58,7 +58,7 @@ async fn messages_that_grow_are_refused() {
         reset_peak(attacked.server.id());
         let before = attacked.server.resident_bytes();
         for _ in 0..4 {
-            let mut client = attacker.client(WINDOW_BYTES).await.unwrap();
+            let mut client = stranger.client(WINDOW_BYTES).await.unwrap();
             let refused = client.call(RANK, "gzip", message.clone()).await.unwrap();
             let info = refused.get_details_error_info().unwrap();
             let found = (refused.code(), info.reason.as_str());

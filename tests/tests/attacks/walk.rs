@@ -230,11 +230,11 @@ async fn the_largest_calls_in_few_bytes_fit_the_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gauge_of_the_graph_cache_agrees_with_the_process() {
     let attacked = Attacked::confined(PROCESS_BYTES, &[]).await;
-    let attacker = Attacker::alone(attacked.aim().target());
+    let stranger = Attacker::alone(attacked.aim().target());
     let mut before = 0;
     for graphs in graph_cases() {
         for number in 0..AT_ONCE {
-            let client = attacker.client(WINDOW_BYTES).await.unwrap();
+            let client = stranger.client(WINDOW_BYTES).await.unwrap();
             assert_reason(&graphs.name, &graphs.call(client, number).await);
             // What the first graphs of a kind take beside the cache is taken once.
             if before == 0 {
