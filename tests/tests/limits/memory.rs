@@ -14,8 +14,11 @@ use crate::{
 };
 
 /// Limit of the server. One client may hold three quarters of the seven eighths that are not reserved for small calls.
-const LIMIT: usize = 152_381;
-const SHARE: usize = 100_000;
+const LIMIT: usize = 1_523_810;
+const SHARE: usize = 1_000_000;
+
+/// Bytes that reading a graph of at most four nodes takes.
+const READ: usize = 4 * 2_560;
 
 /// Bytes before a message: the compression flag and the length.
 const PREFIX: usize = 5;
@@ -28,7 +31,7 @@ fn past() -> Past {
 }
 
 async fn server() -> TestServer {
-    TestServer::start_with(&[&format!("--max-call-bytes={LIMIT}")]).await
+    TestServer::start_with(&[&format!("--max-call-bytes={LIMIT}"), "--max-nodes=4"]).await
 }
 
 async fn held(server: &TestServer) -> f64 {
@@ -60,17 +63,17 @@ async fn bytes_that_calls_hold() {
     let server = server().await;
     let mut service = server.cost_model().await;
     service
-        .put_graph(put_graph(SHARE - PREFIX))
+        .put_graph(put_graph(SHARE - READ - PREFIX))
         .await
         .expect("it is at the limit");
     let refused = service
-        .put_graph(put_graph(SHARE - PREFIX + 1))
+        .put_graph(put_graph(SHARE - READ - PREFIX + 1))
         .await
         .unwrap_err();
     past().check(&refused);
     until_held(&server, 0.0).await;
     service
-        .put_graph(put_graph(SHARE - PREFIX))
+        .put_graph(put_graph(SHARE - READ - PREFIX))
         .await
         .expect("what was refused holds nothing");
 }
@@ -78,7 +81,7 @@ async fn bytes_that_calls_hold() {
 /// Starts a call that has sent this number of bytes of a longer message.
 fn begin(channel: &Channel, bytes: usize) -> OpenCall {
     let mut message = vec![0];
-    message.extend(1_000_000_u32.to_be_bytes());
+    message.extend(10_000_000_u32.to_be_bytes());
     message.resize(bytes, 0);
     let call = OpenCall::open(channel, "/hlorank.v1.CostModelService/PutGraph");
     call.send(message);
@@ -89,16 +92,16 @@ fn begin(channel: &Channel, bytes: usize) -> OpenCall {
 async fn messages_that_do_not_end() {
     let server = server().await;
     let channel = server.channel().await;
-    let begun: Vec<_> = (0..9).map(|_| begin(&channel, 10_000)).collect();
-    until_held(&server, 90_000.0).await;
-    past().check(&begin(&channel, 10_001).ended().await);
-    until_held(&server, 90_000.0).await;
-    let last = begin(&channel, 10_000);
-    until_held(&server, 100_000.0).await;
+    let begun: Vec<_> = (0..9).map(|_| begin(&channel, 100_000)).collect();
+    until_held(&server, 900_000.0).await;
+    past().check(&begin(&channel, 100_001).ended().await);
+    until_held(&server, 900_000.0).await;
+    let last = begin(&channel, 100_000);
+    until_held(&server, 1_000_000.0).await;
     past()
         .refuses(
             server.cost_model().await,
-            rank_request(kernel(), tiles(1_000)),
+            rank_request(kernel(), tiles(10_000)),
         )
         .await;
     let mut small = server.cost_model().await;
@@ -125,7 +128,7 @@ async fn batches_that_grow() {
     let past = past()
         .refuses(
             server.cost_model().await,
-            rank_request(kernel(), tiles(2_000)),
+            rank_request(kernel(), tiles(20_000)),
         )
         .await;
     assert!(past.contains("fewer configurations"), "{past}");
