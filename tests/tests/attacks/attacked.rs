@@ -35,7 +35,8 @@ pub(crate) struct Outcome {
     pub(crate) bytes: usize,
 }
 
-pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
+/// Attacks are measured one after the other.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 impl Attacked {
     pub(crate) async fn start(flags: &[&str]) -> Self {

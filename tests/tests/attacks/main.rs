@@ -15,7 +15,6 @@ mod floods;
 mod inputs;
 mod places;
 mod reports;
-mod runs;
 mod streams;
 mod unread;
 mod walk;

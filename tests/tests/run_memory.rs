@@ -1,4 +1,5 @@
-//! The memory of a run of a whole-graph model is estimated for any graph, and returned after a large run.
+//! The memory of a run of a whole-graph model is estimated for any graph, and returned after a large run. One test, because it
+//! measures the process.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,8 +17,6 @@ use hlorank_server::{
 use hlorank_tests::{
     fixture, models, onnxruntime, peak_bytes, repository, reset_peak, resident_bytes,
 };
-
-use crate::attacked::TURN;
 
 /// What a process needs beside the run: threads, tables of ONNX Runtime, and pages that are touched for the first time.
 const BESIDE: usize = 24 << 20;
@@ -165,8 +164,6 @@ fn columns(folder: &Path) -> [usize; 2] {
 
 #[test]
 fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
-    // The test measures its own process, in which other tests wait.
-    let _turn = TURN.blocking_lock();
     let mut checked = 0;
     for folder in folders() {
         let model = match load(&folder).loaded().clone() {
