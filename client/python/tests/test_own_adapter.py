@@ -28,7 +28,7 @@ def milliseconds(candidate):
 
 
 def tune(strategy, trials):
-    """The tuner: it measures what it is told to, and returns the candidates in order."""
+    """The tuner: measures the chosen candidates, and returns all of them in order."""
     measured = []
     for _ in range(trials):
         measured.append(strategy.ask())

@@ -221,7 +221,7 @@ fn unknown(bytes: &[u8]) -> Found {
     found(name, GENERAL)
 }
 
-/// Number of bytes by which text is told from other data.
+/// Number of first bytes that decide whether a file is text.
 const TEXT_START: usize = 4096;
 
 /// Returns the text of UTF-8, with or without a byte order mark, or of UTF-16. Bytes that are no text become `�`.

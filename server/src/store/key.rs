@@ -124,7 +124,7 @@ impl Chosen {
         }
     }
 
-    /// Of these, those of a reporter, if one is given.
+    /// Only the measurements of this reporter; those of all if it is `None`.
     #[must_use]
     pub fn by(self, reporter: Option<Reporter>) -> Self {
         Self { reporter, ..self }

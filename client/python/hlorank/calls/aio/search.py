@@ -51,7 +51,7 @@ class AsyncSpaceSearch:
         )
         self._pending: dict[int, None] = {}
         """Suggestions that were not reported yet, in the order made."""
-        # A second thread must not get what the first one is about to be told.
+        # Two threads must not get the same suggestion.
         self._suggesting = AsyncLock()
 
     @property
@@ -116,7 +116,7 @@ class AsyncSpaceSearch:
             raise ArgumentError("a measurement has either seconds or a failure")
         place = self.space.number(configuration)
         result = Result(0.0 if seconds is None else number(seconds, "seconds"), failure, repeats)
-        # Added first, so that a search knows what its server could not be told.
+        # Added first: the search knows it even if no report reaches the server.
         error = await self._experience.add([place], [result])
         self._pending.pop(place, None)
         # A server without a store is no error: what was measured is sent with every call.
