@@ -1,0 +1,7 @@
+//! Files and modules are read into graphs, in one canonical form, and modules are cut into kernels.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "how a test fails")]
+
+mod array_files;
+mod canonical_form;
+mod fusion;
+mod recognized;

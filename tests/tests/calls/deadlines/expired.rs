@@ -1,0 +1,138 @@
+use std::time::{Duration, Instant};
+
+use hlorank_tests::{
+    MANY_TILES, TestServer, graph_by_hash, grid_tiles, kernel_of, packed_tiles, stream_batch,
+    stream_start,
+};
+use tonic_types::StatusExt as _;
+
+use crate::deadlines::request::{MODEL, assert_refused, count, of_tiles, put, put_kernel, within};
+
+/// Less time than [`MANY_TILES`] take.
+const ALLOWED: Duration = Duration::from_millis(300);
+
+/// Enough time for a stream to start, but less than [`MANY_TILES`] take.
+const STREAMED: Duration = Duration::from_secs(2);
+
+/// Maximum wait for an immediate answer on a busy machine, less than [`MANY_TILES`] take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn a_call_that_is_no_stream_expires_with_a_reason() {
+    let server = TestServer::start().await;
+    let hash = put(&server, &kernel_of(40)).await;
+    let started = Instant::now();
+    let expired = server
+        .patient()
+        .rank_configs(within(ALLOWED, of_tiles(hash, MANY_TILES)))
+        .await
+        .unwrap_err();
+    let took = started.elapsed();
+    assert_refused(&expired, "DEADLINE_EXCEEDED");
+    assert!(expired.message().contains("300ms"), "{expired}");
+    assert!((ALLOWED.mul_f64(0.9)..PATIENCE).contains(&took), "{took:?}");
+    let scrape = server.scrape().await;
+    assert_eq!(
+        count(
+            &scrape,
+            "hlorank_requests_total",
+            ("code", "DEADLINE_EXCEEDED")
+        ),
+        1.0
+    );
+    assert_eq!(
+        count(&scrape, "hlorank_requests_total", ("code", "CANCELLED")),
+        0.0
+    );
+    assert_eq!(
+        count(
+            &scrape,
+            "hlorank_errors_total",
+            ("reason", "DEADLINE_EXCEEDED")
+        ),
+        1.0
+    );
+    assert_eq!(
+        count(&scrape, "hlorank_configs_total", ("model", MODEL)),
+        0.0,
+        "nothing counts as scored"
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_has_begun_expires_with_a_reason_and_its_work_stops() {
+    let server = TestServer::start().await;
+    let graph = graph_by_hash(put(&server, &kernel_of(40)).await.0.to_vec());
+    let messages = [
+        stream_start(graph),
+        stream_batch(packed_tiles(&grid_tiles(MANY_TILES))),
+    ];
+    let messages = within(STREAMED, tokio_stream::iter(messages));
+    let mut answers = server
+        .patient()
+        .rank_configs_stream(messages)
+        .await
+        .unwrap()
+        .into_inner();
+    assert!(
+        answers.message().await.unwrap().is_some(),
+        "the stream has started"
+    );
+    let expired = answers.message().await.unwrap_err();
+    assert_eq!(
+        expired.get_error_details().error_info().unwrap().reason,
+        "DEADLINE_EXCEEDED",
+        "{expired}"
+    );
+    // If the work had continued, all rows would be in the cache by then.
+    server.until_idle().await;
+    let rows = server
+        .scrape()
+        .await
+        .value("hlorank_embedding_cache_entries", &[]);
+    assert!(
+        0.0 < rows && rows < MANY_TILES as f64,
+        "{rows} of {MANY_TILES} rows were evaluated"
+    );
+}
+
+#[tokio::test]
+async fn a_call_without_any_time_is_refused_and_begins_nothing() {
+    let server = TestServer::start().await;
+    let hash = put(&server, &kernel_of(40)).await;
+    let mut service = server.patient();
+    for _ in 0..20 {
+        let ranked = service
+            .rank_configs(within(Duration::ZERO, of_tiles(hash, 10)))
+            .await;
+        assert_refused(&ranked.unwrap_err(), "DEADLINE_EXCEEDED");
+        assert_refused(
+            &service
+                .put_graph(within(Duration::ZERO, put_kernel(7)))
+                .await
+                .unwrap_err(),
+            "DEADLINE_EXCEEDED",
+        );
+    }
+    let scrape = server.scrape().await;
+    assert_eq!(
+        count(&scrape, "hlorank_rows_evaluated_total", ("model", MODEL)),
+        0.0
+    );
+    assert_eq!(
+        count(
+            &scrape,
+            "hlorank_embedding_cache_requests_total",
+            ("result", "miss")
+        ),
+        0.0
+    );
+    assert_eq!(
+        count(&scrape, "hlorank_graph_cache_entries", ("index", "source")),
+        1.0
+    );
+    service
+        .rank_configs(within(Duration::from_secs(30), of_tiles(hash, 10)))
+        .await
+        .unwrap();
+}

@@ -1,0 +1,78 @@
+//! A call that cannot be completed in time is rejected before it is started, once the server knows how long work takes.
+
+use std::time::{Duration, Instant};
+
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
+use hlorank_graph::Configurations;
+use hlorank_tests::{MANY_TILES, TestServer, grid_tiles, kernel_of};
+use tonic::Code;
+
+use crate::deadlines::request::{MODEL, assert_refused, count, of_tiles, put, within};
+
+/// Enough time for many small calls, but less than [`MANY_TILES`] take.
+const ALLOWED: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn a_call_that_takes_longer_than_it_may_is_refused_at_once() {
+    let server = TestServer::start().await;
+    let hash = put(&server, &kernel_of(40)).await;
+    let mut service = server.patient();
+    let unknown = service
+        .rank_configs(within(ALLOWED, of_tiles(hash, MANY_TILES)))
+        .await
+        .unwrap_err();
+    assert_refused(&unknown, "DEADLINE_EXCEEDED");
+
+    let before = server.scrape().await;
+    let started = Instant::now();
+    let refused = service
+        .rank_configs(within(ALLOWED, of_tiles(hash, MANY_TILES)))
+        .await
+        .unwrap_err();
+    let took = started.elapsed();
+    assert_refused(&refused, "DEADLINE_TOO_SHORT");
+    assert!(refused.message().contains("takes about"), "{refused}");
+    assert!(took < ALLOWED, "{took:?}");
+    let after = server.scrape().await;
+    assert_eq!(
+        count(
+            &after,
+            "hlorank_errors_total",
+            ("reason", "DEADLINE_TOO_SHORT")
+        ),
+        1.0
+    );
+    let scored = |scrape| count(scrape, "hlorank_configs_total", ("model", MODEL));
+    assert_eq!(scored(&before), scored(&after), "nothing was scored");
+
+    service
+        .rank_configs(within(ALLOWED, of_tiles(hash, 10)))
+        .await
+        .expect("there is time for a few");
+}
+
+#[tokio::test]
+async fn the_client_library_tells_the_estimate() {
+    let server = TestServer::start().await;
+    let client = Client::connect(server.endpoint(), Connection::default())
+        .await
+        .unwrap();
+    let (graph, large) = (
+        GraphHandle::features(&kernel_of(40)),
+        Configurations::Tile(grid_tiles(MANY_TILES)),
+    );
+    client.put_graph(&graph).await.unwrap();
+    let request = RankRequest::new(&graph, &large).timeout(ALLOWED);
+    let late = client.rank(&request).await.unwrap_err();
+    assert!(
+        late.to_string().contains("did not answer within 2s"),
+        "{late}"
+    );
+    let refused = client.rank(&request).await.unwrap_err();
+    assert_eq!(refused.code(), Some(Code::DeadlineExceeded));
+    assert_eq!(
+        refused.refusal().unwrap().reason(),
+        Some("DEADLINE_TOO_SHORT"),
+        "{refused}"
+    );
+}

@@ -1,0 +1,8 @@
+//! Calls with JSON over HTTP, for clients without gRPC, by curl.
+
+mod answers;
+mod curl;
+mod description;
+mod headers;
+mod refusals;
+mod secured;

@@ -1,0 +1,19 @@
+//! Calls of running servers, and what comes of them: one program, so that the server is linked once.
+
+mod adaptation;
+mod answers;
+mod bad_input;
+mod client;
+mod deadlines;
+mod discovery;
+mod feature_set;
+mod fusion;
+mod json_calls;
+mod limits;
+mod measurements;
+mod metrics;
+mod model_life;
+mod naive_reference;
+mod streaming;
+mod suggest;
+mod suggest_combinations;

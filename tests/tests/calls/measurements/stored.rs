@@ -1,0 +1,306 @@
+//! Reported measurements are kept once, and adapt later calls as sent ones do.
+
+use std::time::Instant;
+
+use hlorank_client::{
+    Adapt, Client, Configurations, GraphHandle, Limits, Measured, RankRequest, Ranking,
+    StreamRequest, SuggestRequest, TileBatch, TileConfiguration,
+};
+use hlorank_graph::{MeasuredGraph, Task};
+use hlorank_proto::v1::MeasurementFailure;
+use hlorank_tests::{configurations, measured_graphs, part, resident_bytes};
+
+use crate::measurements::{TARGET, bits, folder, start};
+
+pub(crate) fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
+    let times = &graph.measurements.as_ref().unwrap().run_times;
+    chosen
+        .iter()
+        .map(|&config| Measured::Time {
+            seconds: times[config] as f64 * 1e-9,
+            repeats: 1,
+        })
+        .collect()
+}
+
+pub(crate) fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
+    Adapt::new(TARGET).measured(
+        &part(configurations(graph), chosen.to_vec()),
+        &outcomes(graph, chosen),
+    )
+}
+
+fn stored() -> Adapt {
+    Adapt::new(TARGET).use_stored()
+}
+
+/// Every third of the first configurations.
+pub(crate) fn some(graph: &MeasuredGraph) -> Vec<usize> {
+    (0..configurations(graph).len())
+        .step_by(3)
+        .take(10)
+        .collect()
+}
+
+pub(crate) async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> Ranking {
+    let handle = GraphHandle::of(graph);
+    let request = RankRequest::new(&handle, configurations(graph))
+        .with_scores()
+        .adapt(adapt);
+    client
+        .rank(&request)
+        .await
+        .unwrap_or_else(|error| panic!("{}: {error}", graph.name))
+}
+
+pub(crate) fn reasons(ranking: &Ranking) -> Vec<&str> {
+    ranking
+        .warnings
+        .iter()
+        .map(|warning| warning.reason.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn stored_measurements_adapt_as_sent_ones_do() {
+    let folder = folder();
+    let (_server, client) = start(folder.path(), &[]).await;
+    for graph in measured_graphs() {
+        let (handle, chosen) = (GraphHandle::of(&graph), some(&graph));
+        let sent = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let reported = client
+            .report_measurements(&handle, &adapt(&graph, &chosen))
+            .await
+            .unwrap();
+        let all = u32::try_from(chosen.len()).unwrap();
+        assert_eq!(
+            (reported.accepted, reported.known),
+            (all, 0),
+            "{}",
+            graph.name
+        );
+        let kept = rank(&client, &graph, Some(stored())).await;
+        assert_eq!(bits(&kept), bits(&sent), "{}", graph.name);
+        let (kept_on, sent_on) = (
+            kept.adaptation.as_ref().unwrap(),
+            sent.adaptation.as_ref().unwrap(),
+        );
+        assert_eq!(
+            (kept_on.stored_measurements, sent_on.stored_measurements),
+            (all, 0)
+        );
+        assert_eq!(kept_on.measured_configs, sent_on.measured_configs);
+
+        let both = rank(&client, &graph, Some(adapt(&graph, &chosen).use_stored())).await;
+        assert_eq!(
+            bits(&both),
+            bits(&sent),
+            "a measurement that was sent too counts once"
+        );
+        assert_eq!(both.adaptation.unwrap().stored_measurements, 0);
+        let half = rank(
+            &client,
+            &graph,
+            Some(adapt(&graph, &chosen[..2]).use_stored()),
+        )
+        .await;
+        assert_eq!(
+            (bits(&half), half.adaptation.unwrap().stored_measurements),
+            (bits(&sent), all - 2)
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_order_of_reports_and_a_restart_give_equal_bits() {
+    let (forth_folder, back_folder) = (folder(), folder());
+    let (server, forth) = start(forth_folder.path(), &[]).await;
+    let (_other, back) = start(back_folder.path(), &[]).await;
+    let graphs = measured_graphs();
+    for graph in &graphs {
+        let (handle, other, chosen) = (GraphHandle::of(graph), GraphHandle::of(graph), some(graph));
+        for half in chosen.chunks(5) {
+            forth
+                .report_measurements(&handle, &adapt(graph, half))
+                .await
+                .unwrap();
+        }
+        for &one in chosen.iter().rev() {
+            // Twice, as a client that repeats a call does.
+            back.report_measurements(&other, &adapt(graph, &[one]))
+                .await
+                .unwrap();
+            back.report_measurements(&other, &adapt(graph, &[one]))
+                .await
+                .unwrap();
+        }
+    }
+    // Kernels of one structure teach about each other, so rankings are compared once all are reported.
+    let mut expected = Vec::new();
+    for graph in &graphs {
+        let ranking = rank(&forth, graph, Some(stored())).await;
+        assert!(ranking.adaptation.as_ref().unwrap().adapted);
+        assert_eq!(
+            bits(&rank(&back, graph, Some(stored())).await),
+            bits(&ranking),
+            "{}",
+            graph.name
+        );
+        expected.push(bits(&ranking));
+    }
+    server.stop().await;
+    let (_server, client) = start(forth_folder.path(), &[]).await;
+    for (graph, expected) in graphs.iter().zip(expected) {
+        assert_eq!(
+            bits(&rank(&client, graph, Some(stored())).await),
+            expected,
+            "{}",
+            graph.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn targets_are_never_mixed() {
+    let folder = folder();
+    let (_server, client) = start(folder.path(), &[]).await;
+    let graph = measured_graphs().remove(0);
+    client
+        .report_measurements(&GraphHandle::of(&graph), &adapt(&graph, &some(&graph)))
+        .await
+        .unwrap();
+    let today = rank(&client, &graph, None).await;
+    let other = rank(
+        &client,
+        &graph,
+        Some(Adapt::new("another board").use_stored()),
+    )
+    .await;
+    assert_eq!(other.scores, today.scores);
+    assert_eq!(other.adaptation.unwrap().stored_measurements, 0);
+}
+
+#[tokio::test]
+async fn streams_and_suggestions_use_stored_measurements() {
+    let folder = folder();
+    let (_server, client) = start(folder.path(), &[]).await;
+    for graph in measured_graphs() {
+        let (handle, chosen) = (GraphHandle::of(&graph), some(&graph));
+        let sent = adapt(&graph, &chosen);
+        client.report_measurements(&handle, &sent).await.unwrap();
+        let at_once = rank(&client, &graph, Some(sent.clone())).await;
+        let request = StreamRequest::new(&handle).adapt(Some(stored()));
+        let mut stream = client.rank_stream(&request).await.unwrap();
+        stream.send(configurations(&graph)).await.unwrap();
+        let ranking = stream.finish().await.unwrap();
+        assert_eq!(
+            (&ranking.best, &ranking.log_sd),
+            (&at_once.best, &at_once.log_sd),
+            "{}",
+            graph.name
+        );
+
+        let suggest = async |adapt: &Adapt| {
+            let request = SuggestRequest::new(&handle, configurations(&graph))
+                .adapt(Some(adapt))
+                .count(8);
+            client.suggest(&request).await.unwrap().suggestions
+        };
+        let suggested = suggest(&stored()).await;
+        assert_eq!(suggested, suggest(&sent).await);
+        assert!(
+            suggested.iter().all(|each| !chosen.contains(&each.config)),
+            "{}",
+            graph.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn failures_are_kept_and_ranked_last() {
+    let folder = folder();
+    let (_server, client) = start(folder.path(), &[]).await;
+    for graph in measured_graphs() {
+        let (handle, chosen) = (GraphHandle::of(&graph), some(&graph));
+        let mut measured = outcomes(&graph, &chosen);
+        measured[0] = Measured::Failed(MeasurementFailure::Timeout);
+        let all =
+            Adapt::new(TARGET).measured(&part(configurations(&graph), chosen.clone()), &measured);
+        client.report_measurements(&handle, &all).await.unwrap();
+        let ranking = rank(&client, &graph, Some(stored())).await;
+        assert_eq!(ranking.scores[chosen[0]], f32::MAX, "{}", graph.name);
+    }
+}
+
+/// Distinct tiles, by number.
+fn tiles(numbers: impl Iterator<Item = usize>) -> Configurations {
+    let mut tiles = TileBatch::default();
+    for number in numbers {
+        let number = i64::try_from(number).unwrap();
+        let output_bounds = [
+            1 + number % 100,
+            1 + number / 100 % 100,
+            1 + number / 10_000,
+        ];
+        let tile = TileConfiguration {
+            kernel_bounds: &[],
+            output_bounds: &output_bounds,
+            input_bounds: &[],
+        };
+        tiles.push(tile, &Limits::default()).unwrap();
+    }
+    Configurations::Tile(tiles)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_thousand_measurements_of_a_graph_take_bounded_memory_and_time() {
+    const ALL: usize = 100_000;
+    const AT_ONCE: usize = 2_500;
+    let folder = folder();
+    let (server, client) = start(folder.path(), &[]).await;
+    let graph = measured_graphs()
+        .into_iter()
+        .find(|graph| graph.graph.task() == Task::Tile)
+        .unwrap();
+    let handle = GraphHandle::of(&graph);
+    rank(&client, &graph, None).await;
+    let (before, started) = (resident_bytes(std::process::id()), Instant::now());
+    for first in (0..ALL).step_by(AT_ONCE) {
+        let numbers = || first..first + AT_ONCE;
+        let time = |number: usize| 1e-3 + (number as f64).sin().abs() * 1e-3;
+        let measured: Vec<_> = numbers()
+            .map(|each| Measured::Time {
+                seconds: time(each),
+                repeats: 1,
+            })
+            .collect();
+        let adapt = Adapt::new(TARGET).measured(&tiles(numbers()), &measured);
+        let reported = client.report_measurements(&handle, &adapt).await.unwrap();
+        assert_eq!(reported.accepted as usize, AT_ONCE);
+    }
+    let (took, grown) = (
+        started.elapsed(),
+        resident_bytes(std::process::id()).saturating_sub(before),
+    );
+    println!("{ALL} measurements took {took:?} and {} MiB", grown >> 20);
+    assert!(took.as_secs() < 60, "{took:?}");
+    assert!(grown < 256 << 20, "{} MiB", grown >> 20);
+    assert_eq!(
+        server.scrape().await.value("hlorank_measurements", &[]),
+        ALL as f64
+    );
+
+    let started = Instant::now();
+    let ranking = rank(&client, &graph, Some(stored())).await;
+    println!("ranking with them took {:?}", started.elapsed());
+    let adaptation = ranking.adaptation.as_ref().unwrap();
+    assert_eq!(
+        (adaptation.stored_measurements, adaptation.measured_configs),
+        (2_000, 2_000)
+    );
+    assert!(adaptation.adapted);
+    assert_eq!(
+        bits(&rank(&client, &graph, Some(stored())).await),
+        bits(&ranking)
+    );
+}

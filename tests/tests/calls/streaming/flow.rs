@@ -1,0 +1,67 @@
+//! The server soon stops reading from a client that takes no scores, and other calls are not delayed.
+
+use std::time::Duration;
+
+use hlorank_proto::v1::cost_model_service_client::CostModelServiceClient;
+use hlorank_tests::{TestServer, rank_request, stream_batch};
+use tokio::time::timeout;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::streaming::call::{Stream, kernel, scores, tiles, wide_tiles};
+
+/// Configurations of a batch of 1 MiB, whose scores are 64 KiB.
+const BATCH_CONFIGS: usize = 16_384;
+
+/// Maximum number of batches that the windows of server (8 MiB) and client and the buffers between them hold.
+const ROOM: usize = 20;
+
+/// Opens a channel with a window of 64 KiB for answers.
+async fn narrow_channel(server: &TestServer) -> Channel {
+    let endpoint = Endpoint::from_shared(server.endpoint().to_owned()).unwrap();
+    endpoint
+        .initial_stream_window_size(65_535)
+        .connect()
+        .await
+        .unwrap()
+}
+
+/// Sends batches until the server accepts no more, and returns how many it accepted.
+async fn fill(stream: &Stream) -> usize {
+    let full_batch = stream_batch(wide_tiles(BATCH_CONFIGS, 16));
+    for sent in 0..=ROOM {
+        let sending = stream.messages.send(full_batch.clone());
+        if timeout(Duration::from_secs(3), sending).await.is_err() {
+            return sent;
+        }
+    }
+    panic!("the server took {ROOM} batches, and nobody took their scores");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_takes_no_scores_is_not_read_until_it_does() {
+    let server = TestServer::start().await;
+    let mut stream = Stream::started(narrow_channel(&server).await, kernel()).await;
+    let sent = fill(&stream).await;
+    assert!(sent > 2, "{sent} batches");
+    for number in 0..sent {
+        let scores = scores(stream.next().await.unwrap().unwrap());
+        assert_eq!(scores.len(), BATCH_CONFIGS, "batch {number}");
+    }
+    stream.messages.send(stream_batch(tiles(1))).await.unwrap();
+    assert_eq!(stream.finish().await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_stands_still_holds_back_no_other_call_of_its_connection() {
+    let server = TestServer::start().await;
+    let channel = narrow_channel(&server).await;
+    let stream = Stream::started(channel.clone(), kernel()).await;
+    fill(&stream).await;
+    let request = rank_request(kernel(), wide_tiles(BATCH_CONFIGS, 16));
+    let mut service = CostModelServiceClient::new(channel);
+    let call = timeout(Duration::from_secs(20), service.rank_configs(request)).await;
+    assert_eq!(
+        call.unwrap().unwrap().into_inner().ranking.len(),
+        BATCH_CONFIGS
+    );
+}

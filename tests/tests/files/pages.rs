@@ -1,0 +1,111 @@
+//! The pages of the repository: the index lists each of them, and their links lead to what is there.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use hlorank_tests::repository;
+
+/// Folders that hold no pages of ours.
+const SKIPPED: [&str; 6] = [
+    "target",
+    ".git",
+    ".github",
+    ".venv",
+    ".pytest_cache",
+    "node_modules",
+];
+
+#[test]
+fn the_index_lists_every_page() {
+    let index = repository("docs/README.md").canonicalize().unwrap();
+    let listed: BTreeSet<PathBuf> = links(&index)
+        .into_iter()
+        .map(|(_, target)| target)
+        .collect();
+    let missing: Vec<PathBuf> = pages()
+        .into_iter()
+        .filter(|page| *page != index && !listed.contains(page))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/README.md does not list {missing:?}"
+    );
+}
+
+#[test]
+fn links_lead_to_files_and_headings_that_are_there() {
+    for page in pages() {
+        for (link, target) in links(&page) {
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            if let Some((_, heading)) = link.split_once('#') {
+                assert!(
+                    headings(&target).contains(heading),
+                    "{}: {link} has no heading",
+                    page.display()
+                );
+            }
+        }
+    }
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut folders = vec![repository(".").canonicalize().unwrap()];
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+            if entry.file_type().unwrap().is_dir() && !SKIPPED.contains(&&*name) {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// Every relative link of a page outside code blocks, with the path that it leads to.
+fn links(page: &Path) -> Vec<(String, PathBuf)> {
+    let text = fs::read_to_string(page).unwrap();
+    let prose: String = text.split("```").step_by(2).collect();
+    let targets = prose
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    let relative =
+        targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace));
+    relative
+        .map(|link| (link.to_owned(), target(page, link)))
+        .collect()
+}
+
+fn target(page: &Path, link: &str) -> PathBuf {
+    match link.split('#').next().unwrap() {
+        "" => page.to_owned(),
+        file => {
+            let path = page.parent().unwrap().join(file);
+            path.canonicalize().unwrap_or(path)
+        }
+    }
+}
+
+/// The anchors of a page's headings, as GitHub and GitLab name them.
+fn headings(page: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(page).unwrap();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| anchor(line.trim_start_matches('#').trim()))
+        .collect()
+}
+
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
+}

@@ -1,0 +1,65 @@
+//! `hlorank completions` and `hlorank man`: scripts for shells, and manual pages.
+
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+use crate::command_line::command_line::CommandLine;
+
+fn script(shell: &str) -> String {
+    CommandLine::without_server().text(&["completions", shell])
+}
+
+/// Runs a script, and returns `None` if the shell is not installed.
+fn run(shell: &str, arguments: &[&str]) -> Option<Output> {
+    Command::new(shell).args(arguments).output().ok()
+}
+
+#[test]
+fn each_shell_has_a_script() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        for word in ["hlorank", "rollback", "endpoint"] {
+            assert!(script(shell).contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    const COMPLETE: &str = r#"
+        COMP_WORDS=(hlorank "${@:2}") COMP_CWORD=$(($# - 1))
+        eval "$1"; _hlorank hlorank "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[*]}""#;
+    let script = script("bash");
+    for (words, completion) in [
+        (&["mod"][..], "models"),
+        (&["graph", "ins"], "inspect"),
+        (&["rank", "--gra"], "--graph"),
+        (&["rank", "--task", "t"], "tile"),
+    ] {
+        let arguments = [&["-ec", COMPLETE, "bash", &script][..], words].concat();
+        let Some(output) = run("bash", &arguments) else {
+            return eprintln!("skipped: no bash");
+        };
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim_end(),
+            completion,
+            "{words:?}: {output:?}"
+        );
+    }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("share/man/man1");
+    CommandLine::without_server().text(&["man", folder.to_str().unwrap()]);
+    for (page, text) in [
+        ("hlorank", "rank"),
+        ("hlorank-rank", "HLORANK_ENDPOINT"),
+        ("hlorank-models-pin", "pin"),
+    ] {
+        let page = fs::read_to_string(folder.join(format!("{page}.1"))).unwrap();
+        assert!(page.contains(".TH ") && page.contains(text), "{page}");
+    }
+}

@@ -1,0 +1,91 @@
+//! With ten times more graphs and rows than the caches hold, they stay within their limits, and answers do not depend
+//! on their content.
+
+use std::process;
+
+use hlorank_client::{Client, GraphHandle};
+use hlorank_tests::{Scrape, TestServer, resident_bytes, varying};
+
+use crate::under_load::requests::{alone, bits, connect, rank};
+
+/// Number of kernels. Each is ranked twice, the second time after everything was evicted.
+const QUESTIONS: usize = 64;
+
+const SMALL: [&str; 2] = [
+    "--graph-cache-bytes=1400000",
+    "--embedding-cache-bytes=200000",
+];
+
+/// Allowance for the allocator.
+const SLACK_BYTES: usize = 16 << 20;
+
+/// Name of a cache, and its labels.
+type CacheName = (&'static str, &'static [(&'static str, &'static str)]);
+
+const CACHES: [CacheName; 3] = [
+    ("hlorank_graph_cache", &[("index", "source")]),
+    ("hlorank_graph_cache", &[("index", "hash")]),
+    ("hlorank_embedding_cache", &[]),
+];
+
+fn bytes(scrape: &Scrape, (name, labels): CacheName) -> f64 {
+    scrape.value(&format!("{name}_bytes"), labels)
+}
+
+fn most_bytes(scrape: &Scrape, (name, labels): CacheName) -> f64 {
+    scrape.value(&format!("{name}_max_bytes"), labels)
+}
+
+fn assert_within_bytes(scrape: &Scrape) {
+    for cache in CACHES {
+        let (held, limit) = (bytes(scrape, cache), most_bytes(scrape, cache));
+        assert!(held <= limit, "{cache:?} holds {held} bytes of {limit}");
+    }
+}
+
+async fn ask(client: &Client, number: usize) -> Vec<u32> {
+    let (graph, configurations) = varying(number);
+    bits(&rank(client, &GraphHandle::features(&graph), &configurations).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caches_stay_within_their_bytes_and_answers_are_right() {
+    let _alone = alone().await;
+    let large = TestServer::start().await;
+    let client = connect(&large).await;
+    let mut expected = Vec::new();
+    for number in 0..QUESTIONS {
+        expected.push(ask(&client, number).await);
+    }
+    let needed = large.scrape().await;
+    drop((client, large));
+
+    let small = TestServer::start_with(&SMALL).await;
+    let client = connect(&small).await;
+    let mut most = [0; 2];
+    for most in &mut most {
+        for (number, expected) in expected.iter().enumerate() {
+            assert_eq!(&ask(&client, number).await, expected, "question {number}");
+            *most = resident_bytes(process::id()).max(*most);
+            if number % 8 == 0 {
+                assert_within_bytes(&small.scrape().await);
+            }
+        }
+    }
+    let [warm, most] = most;
+    println!(
+        "{} MiB in the first round, {} MiB in the second",
+        warm >> 20,
+        most >> 20
+    );
+    assert!(most < warm + SLACK_BYTES, "from {warm} to {most} bytes");
+    let scrape = small.scrape().await;
+    for cache in CACHES {
+        let (all, limit) = (bytes(&needed, cache), most_bytes(&scrape, cache));
+        println!("{cache:?}: {all} bytes went through {limit}");
+        assert!(
+            all >= 10.0 * limit,
+            "{cache:?}: only {all} bytes went through {limit}"
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! A failed run of ONNX Runtime fails the call that caused it and no other.
+
+use futures::future::join_all;
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::Configurations;
+use hlorank_tests::{
+    Artifacts, RankRequestBuilder as _, SMALL_TILE_MODEL, TestServer, packed_tiles, tiles,
+};
+use tonic::{Code, Request};
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use tonic_types::StatusExt as _;
+
+use crate::under_load::requests::{alone, bits, kernels, of_tiles};
+
+const MODEL: &str = SMALL_TILE_MODEL;
+
+/// Above the features of golden cases, below the product of [`TOO_LARGE`].
+const LIMIT: f32 = 1e15;
+const TOO_LARGE: [i64; 2] = [1 << 30, 1 << 30];
+
+const ROUNDS: i64 = 20;
+
+/// Returns rows that are new in every round. The row `last` makes the run fail, if it is given.
+fn batch(round: i64, last: Option<[i64; 2]>) -> Configurations {
+    let mut outputs = vec![[round, 1], [round, 2], [round, 3]];
+    outputs.extend(last);
+    Configurations::Tile(tiles(&outputs))
+}
+
+async fn rank(
+    client: &Client,
+    graph: &GraphHandle,
+    tiles: &Configurations,
+) -> Result<Ranking, ClientError> {
+    client
+        .rank(
+            &RankRequest::new(graph, tiles)
+                .model(Some(MODEL.parse().unwrap()))
+                .with_scores(),
+        )
+        .await
+}
+
+fn assert_failed(ranked: Result<Ranking, ClientError>) {
+    let error = ranked.unwrap_err();
+    let refusal = error.refusal().unwrap();
+    assert_eq!(
+        (refusal.code(), refusal.reason()),
+        (Code::Internal, Some("MODEL_FAILED")),
+        "{error}"
+    );
+    assert!(refusal.message().contains("encoder.onnx failed"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_beside_one_that_fails_have_their_answers() {
+    let _alone = alone().await;
+    let models = Artifacts::copy();
+    models.fail_above(MODEL, LIMIT);
+    // Without a cache, every call evaluates its rows.
+    let server =
+        TestServer::start_with(&[&models.flag(), "--workers=1", "--embedding-cache-bytes=0"]).await;
+    let (client, graphs) = (server.client().await, kernels(6));
+    for graph in &graphs {
+        client.put_graph(graph).await.unwrap();
+    }
+    let count = async |name: &str, label| server.scrape().await.value(name, &[label]);
+    assert_eq!(
+        count("hlorank_model_failed_runs_total", ("model", MODEL)).await,
+        0.0,
+        "golden cases are met"
+    );
+
+    let mut found = Vec::new();
+    for round in 1..=ROUNDS {
+        let (fails, beside) = (batch(round, Some(TOO_LARGE)), batch(round, None));
+        let beside = graphs.iter().map(|graph| rank(&client, graph, &beside));
+        let (failed, beside) = tokio::join!(rank(&client, &graphs[0], &fails), join_all(beside));
+        assert_failed(failed);
+        found.extend(beside.into_iter().map(|ranked| bits(&ranked.unwrap())));
+    }
+    let runs = count("hlorank_model_failed_runs_total", ("model", MODEL)).await;
+    assert!(
+        runs > ROUNDS as f64,
+        "{runs} runs failed: no call was in one block with others"
+    );
+    assert_eq!(
+        count("hlorank_errors_total", ("reason", "MODEL_FAILED")).await,
+        ROUNDS as f64
+    );
+    assert_eq!(
+        server
+            .scrape()
+            .await
+            .value("hlorank_worker_panics_total", &[]),
+        0.0
+    );
+
+    let mut expected = Vec::new();
+    for round in 1..=ROUNDS {
+        for graph in &graphs {
+            expected.push(bits(
+                &rank(&client, graph, &batch(round, None)).await.unwrap(),
+            ));
+        }
+    }
+    assert_eq!(found, expected, "as without the calls that failed");
+    let asked = HealthClient::new(server.channel().await)
+        .check(HealthCheckRequest::default())
+        .await;
+    assert_eq!(asked.unwrap().into_inner().status(), ServingStatus::Serving);
+}
+
+#[tokio::test]
+async fn rows_that_failed_are_not_kept() {
+    let _alone = alone().await;
+    let models = Artifacts::copy();
+    models.fail_above(MODEL, LIMIT);
+    let server = TestServer::start_with(&[&models.flag()]).await;
+    let (client, graph) = (server.client().await, kernels(1).remove(0));
+    for runs in 1..=3 {
+        assert_failed(rank(&client, &graph, &batch(1, Some(TOO_LARGE))).await);
+        let failed = server
+            .scrape()
+            .await
+            .value("hlorank_model_failed_runs_total", &[("model", MODEL)]);
+        assert_eq!(
+            failed,
+            f64::from(runs),
+            "a lone call is to blame for all of its block"
+        );
+    }
+    rank(&client, &graph, &batch(1, None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failed_call_tells_its_id() {
+    let _alone = alone().await;
+    let models = Artifacts::copy();
+    models.fail_above(MODEL, LIMIT);
+    let server = TestServer::start_with(&[&models.flag()]).await;
+    let hash = server
+        .client()
+        .await
+        .put_graph(&kernels(1)[0])
+        .await
+        .unwrap()
+        .hash;
+    let message = of_tiles(hash, 1)
+        .with_model(MODEL)
+        .with_configs(packed_tiles(&tiles(&[TOO_LARGE])));
+    let mut request = Request::new(message);
+    request
+        .metadata_mut()
+        .insert("x-request-id", "tune-17".parse().unwrap());
+    let failed = server
+        .cost_model()
+        .await
+        .rank_configs(request)
+        .await
+        .unwrap_err();
+    let details = failed.get_error_details();
+    assert_eq!(failed.code(), Code::Internal, "{failed}");
+    assert_eq!(details.error_info().unwrap().reason, "MODEL_FAILED");
+    assert_eq!(details.request_info().unwrap().request_id, "tune-17");
+}

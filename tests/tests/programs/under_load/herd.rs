@@ -1,0 +1,69 @@
+//! Work that many clients need at the same time is done once.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures::future::join_all;
+use hlorank_client::GraphHandle;
+use hlorank_graph::Configurations;
+use hlorank_tests::{Figure, Target, TestServer, block_graph, layouts};
+use tokio::sync::Barrier;
+
+use crate::under_load::requests::{alone, bits, connect, rank};
+
+const CLIENTS: usize = 256;
+const BLOCKS: usize = 60;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_clients_with_one_cold_graph_have_it_read_once() {
+    let _alone = alone().await;
+    let server = TestServer::start().await;
+    let blocks: Vec<usize> = (0..BLOCKS).collect();
+    let graph = block_graph(&[26, 34, 2, 80], &[8, 16, 3, 128, 7, 64, 1], &blocks);
+    let choices: Vec<Vec<usize>> = (0..8)
+        .map(|config| vec![config, config / 3, config % 7])
+        .collect();
+    let layouts = Arc::new(Configurations::Layout(layouts(
+        graph.configurable().len(),
+        &choices,
+    )));
+    let start = Arc::new(Barrier::new(CLIENTS));
+    let mut asked = Vec::new();
+    for _ in 0..CLIENTS {
+        let (client, graph) = (connect(&server).await, GraphHandle::features(&graph));
+        let (layouts, start) = (Arc::clone(&layouts), Arc::clone(&start));
+        asked.push(tokio::spawn(async move {
+            start.wait().await;
+            bits(&rank(&client, &graph, &layouts).await)
+        }));
+    }
+    let answers: BTreeSet<Vec<u32>> = join_all(asked)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(answers.len(), 1, "different answers");
+    let scrape = server.scrape().await;
+    let featurized = scrape.value(
+        "hlorank_stage_duration_seconds_count",
+        &[("stage", "featurize")],
+    );
+    assert_eq!(featurized, 1.0);
+    let model = [("model", "layout-xla-cpu")];
+    let evaluated = scrape.value("hlorank_rows_evaluated_total", &model);
+    assert_eq!(
+        evaluated,
+        scrape.value("hlorank_embedding_cache_entries", &[]),
+        "each row was evaluated once"
+    );
+    Figure {
+        name: "herd_featurizations".to_owned(),
+        value: featurized,
+        unit: "featurizations",
+        target: Target::AtMost(1.0),
+        how: format!(
+            "of one cold graph of {} nodes that {CLIENTS} clients ask about at once",
+            5 * BLOCKS
+        ),
+    }
+    .write();
+}

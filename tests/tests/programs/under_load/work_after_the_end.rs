@@ -1,0 +1,134 @@
+//! Little is evaluated for a call after it has ended.
+
+use std::time::Duration;
+
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, Digest};
+use hlorank_tests::{Figure, Scrape, Target, TestServer};
+use tonic::Request;
+use tonic_types::StatusExt as _;
+
+use crate::under_load::requests::{
+    alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles,
+};
+
+/// Largest number of nodes whose rows are evaluated one by one: a block takes longer than reading the counter of rows.
+const NODES: usize = 500;
+
+/// Rows in a block of such kernels, the least that is evaluated at a time. The other kernels have as many nodes, or
+/// half as many: 1,024.
+const CHUNK_ROWS: f64 = 4.0;
+
+/// Many more tiles than are evaluated meanwhile.
+const TILES: i64 = 4_000;
+
+/// Time for several chunks.
+const ALLOWED: Duration = Duration::from_millis(300);
+
+/// Number of calls of each kind.
+const CALLS: usize = 5;
+
+/// A server with one worker, so that chunks are evaluated one after the other. The server does not know yet how long
+/// work takes, so it starts work that it cannot complete in time.
+struct Fixture {
+    server: TestServer,
+    client: Client,
+    tiles: Configurations,
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let server = TestServer::start_with(&["--workers=1"]).await;
+        let endless = Connection {
+            timeout: None,
+            ..Connection::default()
+        };
+        Self {
+            client: connect_with(&server, endless).await,
+            server,
+            tiles: tiles(TILES),
+        }
+    }
+
+    /// Returns the number of chunks that were evaluated after the server saw that the client had cancelled its call.
+    async fn after_cancel(&self, graph: &GraphHandle) -> f64 {
+        let request = RankRequest::new(graph, &self.tiles).top(1);
+        let call = self.client.rank(&request);
+        let cancelled = async {
+            let before = rows_evaluated(&self.server).await;
+            self.server
+                .until_metrics(|scrape| {
+                    scrape.value("hlorank_embedding_cache_entries", &[]) > before + 2.0 * CHUNK_ROWS
+                })
+                .await;
+        };
+        tokio::select! {
+            ended = call => panic!("it was over before it could be cancelled: {:?}", ended.map(drop)),
+            () = cancelled => {}
+        }
+        let is_seen = |scrape: &Scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0;
+        let seen = self.server.until_metrics(is_seen).await;
+        let at_the_end = seen.value("hlorank_embedding_cache_entries", &[]);
+        self.chunks_since(at_the_end).await
+    }
+
+    /// Returns the number of chunks that were evaluated after the call expired.
+    async fn after_deadline(&self, hash: Digest) -> f64 {
+        let mut request = Request::new(of_tiles(hash, TILES));
+        request.set_timeout(ALLOWED);
+        let expired = self
+            .server
+            .patient()
+            .rank_configs(request)
+            .await
+            .unwrap_err();
+        let at_the_end = rows_evaluated(&self.server).await;
+        assert_eq!(
+            expired.get_error_details().error_info().unwrap().reason,
+            "DEADLINE_EXCEEDED",
+            "{expired}"
+        );
+        self.chunks_since(at_the_end).await
+    }
+
+    async fn chunks_since(&self, rows: f64) -> f64 {
+        self.server.until_idle().await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        (rows_evaluated(&self.server).await - rows) / CHUNK_ROWS
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_most_a_chunk_is_evaluated_for_a_call_that_has_ended() {
+    let _alone = alone().await;
+    let graphs = kernels_of(NODES, 2);
+    let mut chunks = [Vec::new(), Vec::new()];
+    for _ in 0..CALLS {
+        let fixture = Fixture::start().await;
+        for graph in &graphs {
+            fixture.client.put_graph(graph).await.unwrap();
+        }
+        chunks[0].push(fixture.after_deadline(graphs[0].hash().unwrap()).await);
+        chunks[1].push(fixture.after_cancel(&graphs[1]).await);
+    }
+    for (name, mut chunks) in ["work_after_deadline", "work_after_cancel"]
+        .into_iter()
+        .zip(chunks)
+    {
+        chunks.sort_by(f64::total_cmp);
+        // The machine may pause between reading the counter and the end of a call, so the best attempt counts.
+        assert!(chunks[0] <= 1.0, "{name}: {chunks:?}");
+        Figure {
+            name: name.to_owned(),
+            value: chunks[chunks.len() / 2],
+            unit: "chunks",
+            target: Target::AtMost(1.0),
+            how: format!(
+                "median of {CALLS} calls for one worker: rows that were evaluated after their end, by {CHUNK_ROWS} of \
+                 {NODES} nodes; the most was {}",
+                chunks[chunks.len() - 1]
+            ),
+        }
+        .write();
+    }
+}
