@@ -1,13 +1,11 @@
 //! Duration of a call over loopback: cold (the graph is sent and read), with the graph cached, and with the embeddings
 //! of its rows cached too.
 
-use std::{fs, hint::black_box, path::PathBuf, time::Duration};
+use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{GraphSource, MeasuredGraph};
-use hlorank_tests::{TestServer, configurations, fixture, read_graphs, shared};
-use tokio::runtime::Runtime;
+use hlorank_graph::GraphSource;
+use hlorank_tests::prelude::*;
 
 /// Returns the first measured graph of each task, and TpuGraphs' AlexNet if it is available.
 fn measured_graphs() -> Vec<MeasuredGraph> {

@@ -1,21 +1,6 @@
 //! Client time of a call beside the server's time, in Rust and in Python, with 1,000 packed layouts.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    time::{Duration, Instant},
-};
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_graph::{
-    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
-};
-use hlorank_tests::{
-    Figure, ServerProcess, Target, configurations, fixture, part, read_graphs, repository, shared,
-    times,
-};
-use serde_json::Value;
-use tokio::runtime::Runtime;
+use hlorank_tests::prelude::*;
 
 const CONFIGS: usize = 1_000;
 const CALLS: usize = 300;

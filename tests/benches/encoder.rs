@@ -1,9 +1,9 @@
 //! Rows per second of the repository's encoders on one thread, by padded size and block size. The sizes in manifests
 //! and the engine's block size are chosen by these numbers.
 
-use hlorank_graph::{ConfigInput, ConfigValues, Element, FEATURES, Scope, Task};
+use hlorank_graph::{ConfigInput, ConfigValues, Element, Scope};
 use hlorank_server::{compute::Worker, model::EncoderInput};
-use hlorank_tests::{load_model, times};
+use hlorank_tests::prelude::*;
 
 /// Sizes of a block, in nodes.
 const BLOCKS: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];

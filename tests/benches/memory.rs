@@ -1,9 +1,7 @@
 //! Memory of the server over requests of varying shapes. Caches are small, so that they are full before the measurement
 //! starts.
 
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_tests::{Figure, ServerProcess, Target, varying};
-use tokio::runtime::Runtime;
+use hlorank_tests::prelude::*;
 
 const REQUESTS: usize = 10_000;
 const WARM_UP: usize = 2_500;

@@ -1,17 +1,8 @@
 //! Three times as many requests as the server can handle, with room for few at a time: it handles as many as without
 //! the others, as fast, and rejects the rest immediately. Ratios are of one run.
 
-use std::time::Duration;
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, chain_kernel, grid_tiles};
-use tokio::{
-    runtime::Runtime,
-    task::JoinSet,
-    time::{Instant, sleep_until},
-};
-use tonic::Code;
+use hlorank_tests::prelude::*;
+use tokio::time::{Instant, sleep_until};
 
 /// Tiles of a step of a search, about twenty milliseconds of a worker.
 const TILES: i64 = 200;

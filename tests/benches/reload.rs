@@ -1,14 +1,7 @@
 //! Cost of a reload: latency of concurrent calls, memory, and the time until a new version serves.
 
-use std::time::Duration;
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest, v1::ModelState};
-use hlorank_graph::Configurations;
-use hlorank_tests::{
-    Answer, Artifacts, Figure, Load, Question, Scrape, ServerProcess, TILE_MODEL, Target,
-    call_times, grid_tiles, http_get, kernel_of,
-};
-use tokio::{runtime::Runtime, time::Instant};
+use hlorank_tests::prelude::*;
+use tokio::time::Instant;
 
 const MODEL: &str = TILE_MODEL;
 const RELOADS: u64 = 100;

@@ -16,6 +16,7 @@ mod naive;
 mod npz;
 pub mod onnx;
 mod postgres;
+pub mod prelude;
 mod process;
 mod program;
 mod programs;

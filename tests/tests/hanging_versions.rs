@@ -1,18 +1,8 @@
 //! Versions that hang while they are loaded, or on some inputs after that, delay no other model for long. These tests are a
 //! program of their own, because a run that cannot be stopped uses a processor until its process ends.
 
-use std::{fs, time::Duration};
-
-use hlorank_client::{ClientError, GraphHandle, RankRequest, Ranking, v1::ModelState};
-use hlorank_graph::Configurations;
-use hlorank_tests::{
-    Artifacts, SMALL_TILE_MODEL, Scrape, http_get, kernel_of,
-    onnx::{loop_above, stall_above, stall_session},
-    tiles,
-};
-use tonic::Code;
-
-use hlorank_tests::subject::{MODEL, Subject};
+use hlorank_tests::onnx::{loop_above, stall_above, stall_session};
+use hlorank_tests::prelude::*;
 
 /// Another model.
 const OTHER: &str = SMALL_TILE_MODEL;

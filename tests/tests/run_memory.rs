@@ -1,12 +1,9 @@
 //! The memory of a run of a whole-graph model is estimated for any graph, and returned after a large run. One test, because it
 //! measures the process.
 
-use std::{
-    path::{Path, PathBuf},
-    process,
-};
+use std::process;
 
-use hlorank_graph::{ConfigInput, ConfigValues, Element, FEATURES, Limits, Scope};
+use hlorank_graph::{ConfigInput, ConfigValues, Element, Scope};
 use hlorank_server::{
     compute::Worker,
     model::{
@@ -14,9 +11,7 @@ use hlorank_server::{
     },
     runtime::Runtime,
 };
-use hlorank_tests::{
-    fixture, models, onnxruntime, peak_bytes, repository, reset_peak, resident_bytes,
-};
+use hlorank_tests::prelude::*;
 
 /// What a process needs beside the run: threads, tables of ONNX Runtime, and pages that are touched for the first time.
 const BESIDE: usize = 24 << 20;

@@ -6,21 +6,13 @@ mod pools;
 mod reports;
 mod spaces;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::env;
 
-use fastrand::Rng;
 use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, SuggestRequest, SuggestionSource,
+    SuggestionSource,
     quality::{Outcome, PairCounts},
 };
-use hlorank_graph::MeasuredGraph;
-use hlorank_tests::{
-    Figure, Target, TestServer, call_times, configurations, fixture, part, read_graphs, shared,
-};
-use tokio::runtime::Runtime;
+use hlorank_tests::prelude::*;
 
 /// Numbers of measurements, of which a graph gets those that leave enough configurations to rank.
 const COUNTS: [usize; 8] = [3, 5, 10, 20, 50, 100, 300, 1_000];

@@ -1,9 +1,6 @@
 //! What stored measurements of kernels of one structure are worth for a kernel of it that was not measured.
 
-use fastrand::Rng;
-use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest};
-use hlorank_graph::MeasuredGraph;
-use hlorank_tests::{Figure, Target, TestServer, call_times, configurations, fixture, read_graphs};
+use hlorank_tests::prelude::*;
 
 use super::{CALLS, adapt, adapt_on, distinct, drawn, mean, rank, run_time, tau};
 

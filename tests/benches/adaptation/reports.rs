@@ -1,11 +1,8 @@
 //! A million measurements of one kernel: how long their reports take, and a call that learns from them.
 
-use std::{ops::Range, time::Instant};
+use std::ops::Range;
 
-use hlorank_client::{
-    Adapt, Configurations, GraphHandle, Limits, Measured, RankRequest, TileBatch, TileConfiguration,
-};
-use hlorank_tests::{Figure, Target, TestServer, call_times, kernel_of};
+use hlorank_tests::prelude::*;
 
 use super::CALLS;
 

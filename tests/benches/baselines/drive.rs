@@ -1,20 +1,12 @@
 //! A closed loop of clients that send prepared request bodies.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use prost::bytes::{Buf as _, BufMut as _, Bytes};
-use tokio::task::JoinSet;
+use hlorank_tests::prelude::*;
+use prost::bytes::{Buf as _, BufMut as _};
 use tonic::{
-    Request, Status,
     client::Grpc,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    transport::Channel,
 };
 
 use crate::wire::Wire;

@@ -11,15 +11,12 @@ mod v2;
 mod wire;
 mod workload;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use hlorank_tests::repository;
-use tokio::{
-    runtime::Runtime,
-    signal::{
-        ctrl_c,
-        unix::{SignalKind, signal},
-    },
+use hlorank_tests::prelude::*;
+use tokio::signal::{
+    ctrl_c,
+    unix::{SignalKind, signal},
 };
 
 use crate::{

@@ -1,13 +1,6 @@
 //! A process of a system: started, watched and stopped.
 
-use std::{
-    fs::{self, File},
-    path::PathBuf,
-    process::{Child, Command},
-    time::{Duration, Instant},
-};
-
-use hlorank_tests::repository;
+use hlorank_tests::prelude::*;
 
 /// Maximum time until a system is ready.
 pub(crate) const START: Duration = Duration::from_mins(1);

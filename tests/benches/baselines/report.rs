@@ -1,8 +1,6 @@
 //! The table, and the figures.
 
-use std::time::Duration;
-
-use hlorank_tests::{Figure, Target};
+use hlorank_tests::prelude::*;
 
 use crate::{drive::Load, system::System, workload::Workload};
 

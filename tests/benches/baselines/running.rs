@@ -1,14 +1,6 @@
 //! A running system and its clients.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
-
-use hlorank_client::{Client, Connection, GraphHandle};
-use hlorank_proto::v1::config_batch::Configs;
-use prost::bytes::Bytes;
-use tonic::transport::{Channel, Endpoint};
+use hlorank_tests::prelude::*;
 
 use crate::{
     drive::call,

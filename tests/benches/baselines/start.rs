@@ -1,13 +1,8 @@
 //! Starts each system: its processes, and the ports that the clients are spread over.
 
-use std::{
-    fs,
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::net::TcpListener;
 
-use hlorank_tests::{models, program, repository};
+use hlorank_tests::prelude::*;
 
 use crate::{process::Process, system::Mode, wire::MODEL};
 

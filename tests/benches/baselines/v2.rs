@@ -1,7 +1,7 @@
 //! The needed messages of the V2 inference protocol (`inference.GRPCInferenceService/ModelInfer`), with its field
 //! numbers.
 
-use prost::{Message, bytes::Bytes};
+use hlorank_tests::prelude::*;
 
 /// Inference request.
 #[derive(Clone, PartialEq, Message)]

@@ -1,12 +1,6 @@
 //! Requests in both protocols, and the scores of their answers.
 
-use hlorank_graph::Digest;
-use hlorank_proto::v1::{
-    PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse,
-    config_batch::Configs,
-};
-use hlorank_tests::{TILE_MODEL, graph_by_hash, model_named, rank_request};
-use prost::{Message as _, bytes::Bytes};
+use hlorank_tests::prelude::*;
 use tonic::codegen::http::uri::PathAndQuery;
 
 use crate::v2::{ModelInferRequest, ModelInferResponse, Tensor};

@@ -1,13 +1,7 @@
 //! Workloads: new configurations of measured graphs, drawn from seeds so that every system gets the same.
 
-use std::{fs, path::Path};
-
-use fastrand::Rng;
-use hlorank_graph::{
-    Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGraph, Pad, TileBatch,
-};
-use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, config_batch::Configs};
-use hlorank_tests::{fixture, read_graphs, shared};
+use hlorank_graph::FeatureFile;
+use hlorank_tests::prelude::*;
 
 /// A graph, and how its configurations are drawn.
 pub(crate) struct Workload {

@@ -1,9 +1,7 @@
 //! What a configuration costs with every model that ships or serves a test, whatever its architecture.
 
-use fastrand::Rng;
-use hlorank_client::{Client, GraphHandle, RankRequest, v1::Model};
-use hlorank_graph::{Configurations, LayoutEntry, MeasuredGraph, Task};
-use hlorank_tests::{Artifacts, TestServer, call_times, fixture, grid_tiles, kernel_of};
+use hlorank_client::v1::Model;
+use hlorank_tests::prelude::*;
 
 use crate::{
     search::children,

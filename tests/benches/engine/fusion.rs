@@ -1,13 +1,5 @@
-use std::{thread, time::Instant};
-
-use fastrand::Rng;
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, FusionBatch, SegmentedGraph, Task};
 use hlorank_server::compute::Worker;
-use hlorank_tests::{
-    Figure, Target, TestServer, call_times, fusion_neighbours, load_model, program_graph,
-    program_module, random_fusions, score_naively,
-};
+use hlorank_tests::prelude::*;
 
 /// A program of 164 slots.
 const PROGRAM: &str = "transformer_encoder";

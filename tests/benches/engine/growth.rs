@@ -1,12 +1,5 @@
-use std::{fs, time::Instant};
-
-use fastrand::Rng;
-use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{
-    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, SegmentedGraph, Task,
-};
 use hlorank_proto::v1::ConfigurableNode;
-use hlorank_tests::{TestServer, fixture, shared};
+use hlorank_tests::prelude::*;
 
 use crate::{
     naive::Naive,

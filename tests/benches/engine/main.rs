@@ -14,7 +14,7 @@ mod subjects;
 mod tiles;
 mod turns;
 
-use tokio::runtime::Runtime;
+use hlorank_tests::prelude::*;
 
 /// Benchmarks, of which arguments select some by name.
 const PARTS: [&str; 10] = [

@@ -1,10 +1,5 @@
-use std::sync::Arc;
-
-use fastrand::Rng;
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph, Task};
 use hlorank_server::{compute::Worker, model::Model};
-use hlorank_tests::{Figure, Target, TestServer, call_times, load_model, score_naively};
+use hlorank_tests::prelude::*;
 
 use crate::subjects::{alexnet, measured_layouts, random_layouts};
 

@@ -1,7 +1,4 @@
-use fastrand::Rng;
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, SegmentedGraph};
-use hlorank_tests::{Figure, Target, TestServer};
+use hlorank_tests::prelude::*;
 
 use crate::subjects::{alexnet, measured_layouts, recombined_layouts};
 

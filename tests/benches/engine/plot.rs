@@ -1,8 +1,8 @@
 //! Curves and bars as SVG files in `target/figures`.
 
-use std::{error::Error, fs, path::PathBuf};
+use std::error::Error;
 
-use hlorank_tests::repository;
+use hlorank_tests::prelude::*;
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (820, 420);

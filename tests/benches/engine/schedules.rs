@@ -1,9 +1,4 @@
-use std::time::Instant;
-
-use fastrand::Rng;
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, FeatureGraph, GoldenCase, Limits, NodeFeatureBatch};
-use hlorank_tests::{Artifacts, Figure, Target, TestServer, call_times, golden_cases};
+use hlorank_tests::prelude::*;
 
 /// Model of the schedules of Halide's autoscheduler.
 const MODEL: &str = "halide-adams2019";

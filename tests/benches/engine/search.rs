@@ -1,9 +1,4 @@
-use std::time::Instant;
-
-use fastrand::Rng;
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
-use hlorank_tests::{Figure, Target, TestServer, fixture};
+use hlorank_tests::prelude::*;
 
 use crate::subjects::{alexnet, measured_layouts, read, unlimited};
 

@@ -1,6 +1,4 @@
-use hlorank_client::{GraphHandle, RankRequest, Ranking};
-use hlorank_graph::Configurations;
-use hlorank_tests::{TestServer, configurations, fixture};
+use hlorank_tests::prelude::*;
 
 use crate::{
     plot::{Bar, bars},

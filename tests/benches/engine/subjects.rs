@@ -1,13 +1,6 @@
 //! Measured graphs, and random configurations of them.
 
-use std::path::Path;
-
-use fastrand::Rng;
-use hlorank_graph::{
-    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
-    SegmentedGraph,
-};
-use hlorank_tests::{configurations, fixture, read_graphs, shared};
+use hlorank_tests::prelude::*;
 
 /// Returns `TpuGraphs`' AlexNet, for which the targets were set, if it is available.
 pub(crate) fn alexnet() -> Option<MeasuredGraph> {

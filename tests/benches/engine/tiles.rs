@@ -1,6 +1,4 @@
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, call_times, grid_tiles, kernel_of};
+use hlorank_tests::prelude::*;
 
 const MODEL: &str = "tile-iree-cpu";
 const CALLS: usize = 9;

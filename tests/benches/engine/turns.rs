@@ -1,6 +1,4 @@
-use hlorank_client::{Client, GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, call_times, grid_tiles, kernel_of};
+use hlorank_tests::prelude::*;
 
 const CALLS: usize = 2000;
 const SMALL: i64 = 10;

@@ -2,16 +2,12 @@
 //! take memory.
 
 use std::{
-    fs::{self, File},
-    io::{self, Cursor, Read as _, Write as _},
-    path::Path,
+    io,
+    io::{Cursor, Read as _, Write as _},
 };
 
-use hlorank_client::{
-    Client, Connection,
-    v1::{ModelRejection, ModelState},
-};
-use hlorank_tests::{Artifacts, SMALL_TILE_MODEL, peak_bytes};
+use hlorank_client::v1::ModelRejection;
+use hlorank_tests::prelude::*;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use crate::attacked::Attacked;

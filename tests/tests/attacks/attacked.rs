@@ -1,19 +1,8 @@
 //! A server process that is attacked, and how it is afterwards.
 
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
-
-use hlorank_tests::{
-    Scrape, ServerProcess,
-    attackers::{Aim, Attack, Bystander},
-    http_get, peak_bytes, program, reset_peak,
-};
-use tokio::{
-    sync::{Mutex, MutexGuard},
-    time::sleep,
-};
+use hlorank_tests::attackers::{Aim, Attack, Bystander};
+use hlorank_tests::prelude::*;
+use tokio::sync::{Mutex, MutexGuard};
 
 /// Pause between two calls of the well-behaved client.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -1,21 +1,13 @@
 //! Messages that are small until they are decompressed, or that are short but claim a length.
 
-use std::{
-    io::{self, Read as _},
-    time::Duration,
-};
+use std::{io, io::Read as _};
 
-use hlorank_tests::{
-    attackers::{
-        Attacker, RANK,
-        messages::{framed, gzip},
-        slow_bombs,
-    },
-    peak_bytes, reset_peak,
+use hlorank_tests::attackers::{
+    Attacker, RANK,
+    messages::{framed, gzip},
+    slow_bombs,
 };
-use prost::bytes::Bytes;
-use tonic::Code;
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use crate::attacked::{Attacked, until_calls};
 

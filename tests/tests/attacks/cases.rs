@@ -4,9 +4,7 @@ use hlorank_tests::attackers::{
     Broken, Client,
     messages::{framed, gzip},
 };
-use prost::bytes::Bytes;
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 /// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

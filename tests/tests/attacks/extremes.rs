@@ -2,20 +2,11 @@
 //! short line of text for a long one.
 
 use hlorank_proto::v1::{
-    Adapt, ConfigBatch, DeltaFusionConfigs, DeltaLayoutConfigs, FeatureGraph, FusionConfig,
-    FusionConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable,
-    NodeFeatureConfigs, PackedFusionConfigs, PackedLayoutConfigs, PackedTileConfigs,
-    ParameterConfig, ParameterConfigs, PutGraphRequest, RankConfigsRequest, RankConfigsStart,
-    RankConfigsStreamRequest, ReportMeasurementsRequest, SuggestConfigsRequest, SuggestionSource,
-    Task, TileConfig, TileConfigs, config_batch::Configs, graph::Source,
-    rank_configs_stream_request::Part,
+    Adapt, DeltaFusionConfigs, FeatureGraph, FusionConfig, FusionConfigs, PackedFusionConfigs,
+    ParameterConfig, ParameterConfigs, SuggestionSource, Task, rank_configs_stream_request::Part,
 };
-use hlorank_tests::{
-    attackers::messages::{chain_text, fused_chain},
-    graph_of, graph_of_text,
-    module::{operation, single},
-};
-use prost::Message as _;
+use hlorank_tests::attackers::messages::{chain_text, fused_chain};
+use hlorank_tests::prelude::*;
 
 use crate::cases::{Call, Case};
 

@@ -1,8 +1,7 @@
 //! Every field of every call, as the descriptors of the protos list them, with values as large or as many as a message holds.
 
-use std::collections::BTreeSet;
-
 use hlorank_proto::{FILE_DESCRIPTOR_SET, methods::METHODS};
+use hlorank_tests::prelude::*;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 

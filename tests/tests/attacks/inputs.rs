@@ -1,12 +1,7 @@
 //! Input of a client that no computation fits.
 
-use std::time::Duration;
-
-use hlorank_tests::attackers::{
-    Attacker, RANK, huge_graphs,
-    messages::{self, framed},
-};
-use tonic::Code;
+use hlorank_tests::attackers::{Attacker, RANK, huge_graphs, messages, messages::framed};
+use hlorank_tests::prelude::*;
 
 use crate::attacked::{Attacked, until_calls};
 

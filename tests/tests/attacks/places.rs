@@ -1,12 +1,11 @@
 //! Calls and connections that take a place and do not move. The calls come from the address of the well-behaved client, as
 //! behind one proxy, and the connections from others: those of one address make room for each other.
 
-use std::time::Duration;
-
 use hlorank_tests::attackers::{
     RANK, RANK_STREAM, deaf_connections, health_watches, idle_connections, silent_calls,
     silent_connections, slow_calls,
 };
+use hlorank_tests::prelude::*;
 
 use crate::attacked::{Attacked, until_bytes, until_calls, until_connections};
 

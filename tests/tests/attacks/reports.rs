@@ -1,16 +1,8 @@
 //! Clients that report what they never measured: neither the store nor the rankings of others are theirs.
 
-use std::time::Duration;
-
-use hlorank_proto::v1::{
-    Adapt, RankConfigsRequest, cost_model_service_client::CostModelServiceClient,
-};
-use hlorank_tests::{
-    RankRequestBuilder as _,
-    attackers::{REPORTED_KERNEL, false_reports, report_of},
-    graph_of_text, grid_tiles, kernel_graph, packed_tiles, rank_request,
-};
-use tempfile::TempDir;
+use hlorank_proto::v1::Adapt;
+use hlorank_tests::attackers::{REPORTED_KERNEL, false_reports, report_of};
+use hlorank_tests::prelude::*;
 
 use crate::attacked::{Attacked, until_calls};
 

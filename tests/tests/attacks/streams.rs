@@ -1,8 +1,6 @@
 //! A stream takes memory for its scores, not for its configurations.
 
-use hlorank_client::{Client, Connection, GraphHandle, StreamRequest};
-use hlorank_graph::{Configurations, Limits, Task, TileBatch, TileConfiguration};
-use hlorank_tests::module::two_dots;
+use hlorank_tests::prelude::*;
 
 use crate::attacked::Attacked;
 

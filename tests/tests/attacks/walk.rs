@@ -1,13 +1,9 @@
 //! A server in a process of 3 GiB survives every field of every call, and the largest calls that the limits allow: alone, eight at
 //! once, and many in a row with something new in each. `ATTACK_ROW` is the number in a row, for a walk at length.
 
-use std::time::{Duration, Instant};
-
 use futures::future::join_all;
-use hlorank_tests::{
-    attackers::{Attacker, Bystander},
-    peak_bytes, reset_peak,
-};
+use hlorank_tests::attackers::{Attacker, Bystander};
+use hlorank_tests::prelude::*;
 
 use crate::{
     attacked::Attacked,

@@ -1,9 +1,6 @@
 //! A server learns from measured run times that a call brings with it.
 
-use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, StreamRequest};
-use hlorank_graph::{MeasuredGraph, Task};
-use hlorank_proto::v1::MeasurementFailure;
-use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part};
+use hlorank_tests::prelude::*;
 
 /// What came of measuring these configurations of a graph.
 fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {

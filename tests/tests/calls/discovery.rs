@@ -1,20 +1,12 @@
 //! What grpcurl, a load balancer and a client see of a server: reflection, health, models.
 
-use std::collections::HashSet;
-
-use hlorank_proto::v1::{GetModelRequest, ListModelsRequest, Task};
-use hlorank_tests::{TILE_MODEL, TestServer};
-use prost::Message as _;
+use hlorank_proto::v1::Task;
+use hlorank_tests::prelude::*;
 use prost_types::FileDescriptorProto;
-use tonic::Code;
-use tonic_health::pb::{
-    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-};
 use tonic_reflection::pb::v1::{
     ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
 };
-use tonic_types::StatusExt as _;
 
 const SERVICES: [&str; 2] = ["hlorank.v1.CostModelService", "hlorank.v1.ModelService"];
 

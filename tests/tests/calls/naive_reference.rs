@@ -1,21 +1,15 @@
 //! Scores equal those of the naive evaluation, whatever is shared, cached, batched or interleaved.
 
-use std::{num::NonZeroUsize, sync::Arc};
-
 use futures::future::join_all;
-use hlorank_graph::{Configurations, MAX_SEGMENT_NODES, SegmentedGraph, Task};
+use hlorank_graph::MAX_SEGMENT_NODES;
 use hlorank_server::{
     compute::{ComputePool, Worker},
     engine::{CacheBytes, Engine, Terms, rank},
     metrics::Metrics,
     model::Model,
 };
-use hlorank_tests::{
-    Artifacts, TILE_MODEL, block_graph, chain_kernel, fusion_neighbours, grid_tiles, layouts,
-    load_model, onnxruntime, program_graph, random_fusions, score_naively, tiles,
-};
+use hlorank_tests::prelude::*;
 use proptest::{collection::vec, prelude::*};
-use tokio::runtime::Runtime;
 
 const WORKERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 

@@ -1,12 +1,7 @@
 //! A server proposes what to measure next.
 
-use hlorank_client::{
-    Adapt, Client, ClientError, GraphHandle, Measured, RankRequest, SuggestRequest,
-    SuggestionReason, Suggestions,
-};
-use hlorank_graph::{MeasuredGraph, Task};
-use hlorank_proto::v1::MeasurementFailure;
-use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part};
+use hlorank_client::{SuggestionReason, Suggestions};
+use hlorank_tests::prelude::*;
 
 /// Seconds of each configuration.
 fn times(graph: &MeasuredGraph) -> Vec<f64> {

@@ -1,13 +1,7 @@
 //! A server searches the combinations of what segments or nodes have.
 
-use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest, SuggestRequest, SuggestionReason,
-    SuggestionSource, Suggestions,
-};
-use hlorank_graph::{
-    Configurations, LayoutBatch, LayoutBatchBuilder, Limits, MeasuredGraph, SegmentedGraph, Task,
-};
-use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part};
+use hlorank_client::{SuggestionReason, SuggestionSource, Suggestions};
+use hlorank_tests::prelude::*;
 
 const SOURCES: [SuggestionSource; 2] = [SuggestionSource::Segments, SuggestionSource::Nodes];
 

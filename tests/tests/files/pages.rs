@@ -1,12 +1,6 @@
 //! The pages of the repository: the index lists each of them, and their links lead to what is there.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
-
-use hlorank_tests::repository;
+use hlorank_tests::prelude::*;
 
 /// Folders that hold no pages of ours.
 const SKIPPED: [&str; 6] = [

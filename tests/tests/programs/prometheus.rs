@@ -1,19 +1,7 @@
 //! The rules, alerts and dashboard of `deploy` are valid according to promtool, and to a real Prometheus that scrapes a
 //! server under load.
 
-use std::{
-    fs,
-    process::Command,
-    time::{Duration, Instant},
-};
-
-use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, StreamRequest};
-use hlorank_graph::{Configurations, MeasuredGraph};
-use hlorank_tests::{
-    Prometheus, TILE_MODEL, TestServer, configurations, grid_tiles, kernel_of, measured_graphs,
-    prometheus, repository,
-};
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 /// Maximum time until every expression has data.
 const PATIENCE: Duration = Duration::from_mins(1);

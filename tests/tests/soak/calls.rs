@@ -1,16 +1,10 @@
 //! Calls at a fixed rate, whose answers are compared with the first ones.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::OnceLock;
 
-use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{Question, configurations, grid_tiles, kernel_of, measured_graphs, varying};
+use hlorank_tests::prelude::*;
 use tokio::{
     sync::{mpsc, watch},
-    task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval},
 };
 

@@ -1,15 +1,9 @@
 //! Clients that are killed while they make calls.
 
-use std::{
-    env,
-    process::{Child, Command},
-    time::Duration,
-};
+use std::env;
 
-use fastrand::Rng;
-use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, StreamRequest};
-use hlorank_tests::varying;
-use tokio::{runtime::Runtime, sync::watch};
+use hlorank_tests::prelude::*;
+use tokio::sync::watch;
 
 use crate::connect;
 

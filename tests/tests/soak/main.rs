@@ -15,11 +15,10 @@ mod plot;
 mod record;
 mod server;
 
-use std::{env, time::Duration};
+use std::env;
 
-use hlorank_client::{Client, Connection};
-use hlorank_tests::{Artifacts, Figure, Scrape, ServerProcess, Target, http_get};
-use tokio::{runtime::Runtime, sync::watch, time::Instant};
+use hlorank_tests::prelude::*;
+use tokio::{sync::watch, time::Instant};
 
 use self::{calls::Calls, clients::Clients, plan::Plan, record::Record};
 

@@ -1,4 +1,6 @@
-use std::{env, time::Duration};
+use std::env;
+
+use hlorank_tests::prelude::*;
 
 /// Duration and rates of a soak.
 #[derive(Debug)]

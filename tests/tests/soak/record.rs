@@ -1,8 +1,8 @@
 //! Samples over time.
 
-use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
+use std::fmt::Write as _;
 
-use hlorank_tests::repository;
+use hlorank_tests::prelude::*;
 
 use crate::calls::Answer;
 

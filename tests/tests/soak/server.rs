@@ -1,13 +1,11 @@
 //! The server and new versions of its models.
 
-use std::{env, fs, process::Command, time::Duration};
+use std::env;
 
 use clap::Parser as _;
-use hlorank_client::{Client, v1::ModelState};
 use hlorank_server::settings::Settings;
-use hlorank_tests::{Artifacts, ServerProcess, TILE_MODEL, onnxruntime};
+use hlorank_tests::prelude::*;
 use tokio::{
-    runtime::Runtime,
     signal::unix::{SignalKind, signal},
     sync::watch,
     time::Instant,

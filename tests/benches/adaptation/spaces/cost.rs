@@ -1,10 +1,6 @@
 //! What calls about a space cost that learn from measurements.
 
-use std::time::Instant;
-
-use fastrand::Rng;
-use hlorank_proto::v1::{RankConfigsRequest, SuggestConfigsRequest};
-use hlorank_tests::{Figure, Target, rank_request};
+use hlorank_tests::prelude::*;
 
 use super::{
     search::adapt,

@@ -8,10 +8,9 @@ mod site;
 mod space;
 mod table;
 
-use std::{env, fs};
+use std::env;
 
-use hlorank_tests::{Figure, Target, repository, shared};
-
+use hlorank_tests::prelude::*;
 use regret::{Regrets, STEPS};
 use search::Search;
 use site::{Site, Sources};

@@ -1,12 +1,7 @@
 //! A search that measures what the server suggests, one configuration at a time.
 
-use fastrand::Rng;
-use hlorank_proto::v1::{
-    Adapt, SuggestConfigsRequest, config_batch::Configs,
-    cost_model_service_client::CostModelServiceClient,
-};
-use hlorank_tests::config_batch;
-use tonic::transport::Channel;
+use hlorank_proto::v1::Adapt;
+use hlorank_tests::prelude::*;
 
 use super::{
     site::{Sources, outcomes},

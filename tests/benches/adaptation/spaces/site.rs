@@ -2,14 +2,8 @@
 
 use std::fmt;
 
-use fastrand::Rng;
-use hlorank_proto::v1::{
-    Adapt, MeasurementFailure, ReportMeasurementsRequest,
-    cost_model_service_client::CostModelServiceClient,
-};
-use hlorank_tests::{TestServer, config_batch};
-use tempfile::TempDir;
-use tonic::transport::Channel;
+use hlorank_proto::v1::Adapt;
+use hlorank_tests::prelude::*;
 
 use super::space::Space;
 

@@ -1,11 +1,7 @@
 //! The measured lists: `KERNEL.GPU.npz`.
 
-use std::{fs, path::Path};
-
-use hlorank_proto::v1::{
-    FeatureGraph, Graph, NodeFeatureConfigs, config_batch::Configs, graph::Source,
-};
-use hlorank_tests::{Arrays, graph_of};
+use hlorank_proto::v1::FeatureGraph;
+use hlorank_tests::prelude::*;
 
 /// All valid configurations of a kernel, measured on one GPU.
 pub(super) struct Space {

@@ -1,10 +1,7 @@
 //! The server returns the scores that the exporter of an artifact recorded.
 
-use std::{fs, path::Path};
-
-use hlorank_client::{GraphHandle, ModelReference, RankRequest};
-use hlorank_graph::{Configurations, GoldenCase, LayoutBatchBuilder, LayoutEntry, Limits, Task};
-use hlorank_tests::{Arrays, Artifacts, TestServer, golden_cases};
+use hlorank_client::ModelReference;
+use hlorank_tests::prelude::*;
 
 #[tokio::test]
 async fn golden_cases_are_reproduced() {

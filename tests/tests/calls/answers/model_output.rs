@@ -1,9 +1,6 @@
 //! A score that is not finite fails its call and no other, so no ranking contains NaN.
 
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{Artifacts, SMALL_TILE_MODEL, TestServer, chain_kernel, grid_tiles};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 #[tokio::test]
 async fn a_score_that_is_not_finite_fails_the_call() {

@@ -1,14 +1,9 @@
 //! The same request has the same answer, bit for bit, whatever else the server does.
 
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::{join, join_all};
-use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, MeasuredGraph};
-use hlorank_tests::{Figure, Target, TestServer, configurations, fixture, part, read_graphs};
+use hlorank_tests::prelude::*;
 
 /// Requests per graph, by all clients together.
 const REQUESTS: usize = 1000;

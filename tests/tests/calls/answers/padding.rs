@@ -1,23 +1,17 @@
 //! A model that was trained on features padded with −1 gets them, or the call fails with the reason.
 
-use std::{fs::File, io::Cursor, num::NonZeroUsize, path::Path, sync::Arc};
+use std::io::Cursor;
 
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{
-    Configurations, FeatureFile, Graph, GraphArrays, Limits, MeasuredGraph, Pad, SegmentedGraph,
-};
+use hlorank_graph::{FeatureFile, Graph, GraphArrays};
 use hlorank_server::{
     compute::ComputePool,
     engine::{Engine, Terms},
     model::Model,
     runtime::Runtime,
 };
-use hlorank_tests::{
-    Artifacts, TILE_MODEL, TestServer, configurations, fixture, onnxruntime, read_graphs,
-};
+use hlorank_tests::prelude::*;
 use npyz::{WriteOptions, WriterBuilder as _};
 use tempfile::NamedTempFile;
-use tonic::Code;
 use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 /// One tile model of each kind.

@@ -1,13 +1,7 @@
 //! Real graphs with real configurations are ranked, in every form in which they can be sent.
 
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, LayoutBatch};
-use hlorank_proto::v1::{Graph, RankConfigsResponse, config_batch::Configs};
 use hlorank_server::engine::rank;
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, configurations, forms, graph_by_hash, measured_graphs,
-    part, rank_request, read_graphs, shared,
-};
+use hlorank_tests::prelude::*;
 
 async fn scores(
     server: &TestServer,

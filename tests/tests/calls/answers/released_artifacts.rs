@@ -1,13 +1,8 @@
 //! A server loads the artifacts of the last release, and checks their golden cases, as it does those of today.
 
-use std::{
-    fs,
-    io::{Write as _, stderr},
-    process::Command,
-};
+use std::io::{Write as _, stderr};
 
-use hlorank_proto::v1::ModelState;
-use hlorank_tests::{TestServer, repository};
+use hlorank_tests::prelude::*;
 
 /// Returns what git prints, if it succeeds.
 fn git(arguments: &[&str]) -> Option<Vec<u8>> {

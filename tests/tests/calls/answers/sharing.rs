@@ -1,9 +1,6 @@
 //! Every distinct row is evaluated once: within a call, across calls, across graphs, and by concurrent calls.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
-
 use futures::future::join_all;
-use hlorank_graph::{Configurations, FusionBatch, HloModule, Limits, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
     engine::{CacheBytes, Engine, Terms},
@@ -11,8 +8,7 @@ use hlorank_server::{
     model::Model,
     outcome::{Evaluation, Reuse},
 };
-use hlorank_tests::{block_graph, layouts, load_model};
-use tokio::time::timeout;
+use hlorank_tests::prelude::*;
 
 const WORKERS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 const OPCODES: [u8; 4] = [26, 34, 2, 80];

@@ -1,12 +1,7 @@
 //! Scores may depend on a whole batch: it is cut into even chunks, or ordered in several ways whose scores are averaged.
 
-use std::time::{Duration, Instant};
-
-use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::GoldenCase;
 use hlorank_server::model::Permutations;
-use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, part};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 /// Model that cuts batches into even chunks of at most five configurations.
 const EVEN: &str = "layout-even-chunks";

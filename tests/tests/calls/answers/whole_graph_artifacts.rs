@@ -1,14 +1,11 @@
 //! Artifacts of whole-graph models load beside the others, or are rejected with the reason.
 
-use std::{fs, path::Path};
-
-use hlorank_proto::v1::{GetModelRequest, Model as ModelMessage};
+use hlorank_proto::v1::Model as ModelMessage;
 use hlorank_server::{
     model::{ArtifactError, Model},
     runtime::Runtime,
 };
-use hlorank_tests::{Artifacts, TILE_MODEL, TestServer, onnxruntime};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 async fn get(server: &TestServer, name: &str) -> Result<ModelMessage, tonic::Status> {
     let request = GetModelRequest {

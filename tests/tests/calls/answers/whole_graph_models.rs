@@ -1,23 +1,14 @@
 //! Whole-graph models score in chunks of their own size, and share work only if scores do not depend on their chunk.
 //! Some take only the nodes that pruning keeps.
 
-use std::{num::NonZeroUsize, sync::Arc};
-
-use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{
-    Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, SegmentedGraph, Task, prune,
-};
+use hlorank_graph::{Graph, GraphArrays, prune};
 use hlorank_server::{
     compute::ComputePool,
     engine::{Engine, EngineError, Terms},
     model::Model,
     runtime::Runtime,
 };
-use hlorank_tests::{
-    Artifacts, TestServer, chain_kernel, fixture, golden_cases, grid_tiles, layouts, onnxruntime,
-    part, tiles,
-};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 /// Model whose scores depend on the other configurations of the chunk.
 const CROSS_CONFIGURATION: &str = "layout-cross-configuration";

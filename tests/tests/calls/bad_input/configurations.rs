@@ -1,11 +1,6 @@
 //! Invalid configurations.
 
-use hlorank_proto::v1::{
-    LayoutConfigs, LayoutTable, RankConfigsRequest, TileConfig, TileConfigs, config_batch::Configs,
-};
-use hlorank_tests::{TestServer, graph_of_module, kernel_graph, module::two_dots, rank_request};
-use tonic::Code;
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use crate::bad_input::request::{
     delta, invalid, node, packed, readable, refuse_all, tables, with_configs,

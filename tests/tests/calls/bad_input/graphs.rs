@@ -1,10 +1,6 @@
 //! Invalid graphs, and unusual graphs.
 
-use hlorank_proto::v1::{Graph, GraphFeatures};
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, graph_of_text,
-    module::{computation, instruction, module, operation, single, two_dots},
-};
+use hlorank_tests::prelude::*;
 
 use crate::bad_input::request::{
     features, graph_of_features, invalid, node, readable, refuse_all, with_graph, with_module,

@@ -1,7 +1,7 @@
 //! Measurements that cannot be.
 
-use hlorank_proto::v1::{Adapt, RankConfigsRequest};
-use hlorank_tests::{TestServer, config_batch};
+use hlorank_proto::v1::Adapt;
+use hlorank_tests::prelude::*;
 
 use crate::bad_input::request::{
     invalid, node, packed, readable, refuse_all, sound, tables, tiles,

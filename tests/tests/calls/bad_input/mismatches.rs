@@ -1,13 +1,6 @@
 //! Parts of a request that do not fit together.
 
-use hlorank_proto::v1::{
-    ConfigBatch, Graph, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse,
-};
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, graph_by_hash, graph_of_module, kernel_graph,
-    module::two_dots,
-};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 use crate::bad_input::request::{
     Refusal, check, invalid, refuse, refuse_all, sound, tiles, with_graph, with_model,

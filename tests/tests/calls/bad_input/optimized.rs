@@ -1,10 +1,8 @@
 //! Modules after optimization have a warning, which no module has that a tuner should send.
 
-use std::fs;
-
-use hlorank_graph::{GraphFile, Limits, Task, is_made_by_optimization};
-use hlorank_proto::v1::{Graph, PutGraphRequest, Task as WireTask};
-use hlorank_tests::{TestServer, fixture, graph_of_module, graph_of_text};
+use hlorank_graph::is_made_by_optimization;
+use hlorank_proto::v1::Task as WireTask;
+use hlorank_tests::prelude::*;
 
 const WARNING: &str = "OPTIMIZED_MODULE";
 

@@ -1,15 +1,6 @@
 //! Requests that are valid except for one thing, and the expected rejections.
 
-use hlorank_proto::v1::{
-    DeltaLayoutConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable,
-    ModelSelector, NodeLayout, PackedLayoutConfigs, RankConfigsRequest, TensorLayout, TileConfig,
-    TileConfigs, config_batch::Configs, graph::Source,
-};
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, graph_of, graph_of_module, module::two_dots, rank_request,
-};
-use tonic::{Code, Status};
-use tonic_types::StatusExt;
+use hlorank_tests::prelude::*;
 
 /// Expected rejection.
 pub(crate) struct Refusal {

@@ -1,10 +1,6 @@
 //! No call takes longer than its deadline allows.
 
-use std::time::{Duration, Instant};
-
-use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
-use hlorank_tests::{MANY_TILES, TestServer, kernel_of};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 use crate::client::{
     replica::{calls, tiles},

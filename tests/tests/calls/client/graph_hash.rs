@@ -1,11 +1,7 @@
 //! A graph is sent once, then by hash, and again if the server has lost it.
 
-use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, GraphSource, MeasuredGraph, Task};
-use hlorank_proto::v1::config_batch::Configs;
-use hlorank_tests::{TestServer, configurations, graph_by_hash, measured_graphs, rank_request};
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use hlorank_graph::GraphSource;
+use hlorank_tests::prelude::*;
 
 use crate::client::unanswering::NO_SERVER;
 

@@ -1,11 +1,10 @@
 //! An answer that violates the wire contract is an error that names the server, whatever is wrong with it.
 
-use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
 use hlorank_proto::v1::{
-    BatchScores, PutGraphResponse, RankConfigsResponse, RankConfigsStarted,
-    RankConfigsStreamResponse, ReuseCounts, StreamRanking, rank_configs_stream_response::Part,
+    BatchScores, PutGraphResponse, RankConfigsStarted, ReuseCounts, StreamRanking,
+    rank_configs_stream_response::Part,
 };
-use hlorank_tests::{AnsweringServer, Answers, kernel_of, valid_ranking};
+use hlorank_tests::prelude::*;
 
 use crate::client::replica::tiles;
 

@@ -1,14 +1,7 @@
 //! A server that can be killed and restarted at the same address.
 
-use std::time::Duration;
-
-use hlorank_client::GraphHandle;
-use hlorank_graph::Configurations;
-use hlorank_tests::{Scrape, TestServer, grid_tiles, kernel_of};
-use tokio::{
-    runtime::Runtime,
-    task::{JoinError, spawn_blocking},
-};
+use hlorank_tests::prelude::*;
+use tokio::task::{JoinError, spawn_blocking};
 
 /// Server with its own runtime, which stops abruptly when the server is killed.
 pub(crate) struct Replica {

@@ -1,9 +1,6 @@
 //! Every graph has its own replica. Another one takes its calls while that replica does not answer.
 
-use std::time::{Duration, Instant};
-
-use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
-use hlorank_tests::{Load, Question, kernel_of};
+use hlorank_tests::prelude::*;
 
 use crate::client::{
     replica::{Replica, graphs, tiles},

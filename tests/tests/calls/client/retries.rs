@@ -1,10 +1,6 @@
 //! A call is retried only if a retry may help.
 
-use std::time::{Duration, Instant};
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest, StreamRequest};
-use hlorank_tests::{Scrape, TestServer, kernel_of};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 use crate::client::replica::{Replica, calls, tiles};
 

@@ -1,9 +1,9 @@
 //! Addresses that do not answer.
 
+use hlorank_tests::prelude::*;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    task::JoinHandle,
-    time::{Duration, timeout},
+    time::Duration,
 };
 
 /// Address without a listener, where connections are refused.

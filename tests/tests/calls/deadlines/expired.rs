@@ -1,10 +1,4 @@
-use std::time::{Duration, Instant};
-
-use hlorank_tests::{
-    MANY_TILES, TestServer, graph_by_hash, grid_tiles, kernel_of, packed_tiles, stream_batch,
-    stream_start,
-};
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use crate::deadlines::request::{MODEL, assert_refused, count, of_tiles, put, put_kernel, within};
 

@@ -1,12 +1,7 @@
 //! A run of a whole-graph model may take long. It ends when its call does, and work that expires while it waits for the
 //! run is not started.
 
-use std::time::{Duration, Instant};
-
-use hlorank_graph::Digest;
-use hlorank_tests::{Artifacts, RankRequestBuilder as _, Scrape, TestServer, kernel_of};
-use tokio::task::JoinHandle;
-use tonic::Status;
+use hlorank_tests::prelude::*;
 
 use crate::deadlines::request::{assert_refused, count, of_tiles, put, put_kernel, within};
 

@@ -1,18 +1,8 @@
 //! If a request allows it, the first configurations are ranked when there is not enough time for all.
 
-use std::{
-    fmt::Display,
-    time::{Duration, Instant},
-};
+use std::fmt::Display;
 
-use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest};
-use hlorank_graph::{Configurations, Digest};
-use hlorank_proto::v1::{RankConfigsRequest, RankConfigsResponse};
-use hlorank_tests::{
-    Artifacts, MANY_TILES, RankRequestBuilder as _, TILE_MODEL, TestServer, fixture, golden_cases,
-    grid_tiles, kernel_of, part,
-};
-use tonic::Status;
+use hlorank_tests::prelude::*;
 
 use crate::deadlines::request::{assert_refused, of_tiles, put, within};
 

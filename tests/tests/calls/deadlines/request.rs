@@ -1,16 +1,7 @@
 //! Calls with a deadline that only the server enforces.
 
-use std::time::Duration;
-
-use hlorank_client::GraphHandle;
-use hlorank_graph::{Digest, FEATURES, Graph};
-use hlorank_proto::v1::{GraphFeatures, PutGraphRequest, RankConfigsRequest, graph::Source};
-use hlorank_tests::{
-    Scrape, TILE_MODEL, TestServer, graph_by_hash, graph_of, grid_tiles, kernel_graph,
-    packed_tiles, rank_request,
-};
-use tonic::{Code, Request, Status};
-use tonic_types::StatusExt as _;
+use hlorank_graph::Graph;
+use hlorank_tests::prelude::*;
 
 /// Default model of tiles.
 pub(crate) const MODEL: &str = TILE_MODEL;

@@ -1,11 +1,6 @@
 //! A call that cannot be completed in time is rejected before it is started, once the server knows how long work takes.
 
-use std::time::{Duration, Instant};
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{MANY_TILES, TestServer, grid_tiles, kernel_of};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 use crate::deadlines::request::{MODEL, assert_refused, count, of_tiles, put, within};
 

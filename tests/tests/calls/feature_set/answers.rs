@@ -1,16 +1,13 @@
 use fastrand::Rng;
-use hlorank_client::{Configurations, GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::{Graph, NodeFeatureBatch};
-use hlorank_proto::v1::PutGraphRequest;
-use hlorank_tests::{Loops, RankRequestBuilder as _, forms, graph_by_hash, graph_of, rank_request};
+use hlorank_graph::Graph;
+use hlorank_tests::prelude::*;
 use proptest::{
     collection::vec,
     prelude::*,
     test_runner::{Config, TestRunner},
 };
-use tokio::runtime::Runtime;
 
-use super::*;
+use super::{Subject, assert_near};
 
 /// The graph as a message.
 fn message(graph: &FeatureGraph) -> hlorank_proto::v1::Graph {

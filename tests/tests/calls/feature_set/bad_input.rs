@@ -1,16 +1,7 @@
-use hlorank_client::Configurations;
-use hlorank_graph::{Limits, TileBatch};
-use hlorank_proto::v1::{
-    FeatureGraph, Graph, NodeFeatureConfigs, RankConfigsRequest, SuggestConfigsRequest,
-    SuggestionSource, Task, config_batch::Configs, graph::Source,
-};
-use hlorank_tests::{
-    config_batch, graph_of, graph_of_module, module::two_dots, packed_tiles, rank_request, tiles,
-};
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use hlorank_proto::v1::{FeatureGraph, SuggestionSource, Task};
+use hlorank_tests::prelude::*;
 
-use super::*;
+use super::Subject;
 
 /// Two nodes with an edge.
 fn graph() -> FeatureGraph {

@@ -1,16 +1,8 @@
-use std::collections::BTreeSet;
+use hlorank_client::v1::ScoreUnit;
+use hlorank_graph::{FeatureFile, FileKind};
+use hlorank_tests::prelude::*;
 
-use fastrand::Rng;
-use hlorank_client::{
-    Adapt, Configurations, GraphHandle, Measured, MeasurementsOf, RankRequest, SuggestRequest,
-    v1::ScoreUnit,
-};
-use hlorank_graph::{
-    FeatureFile, FeatureGraph, FileKind, GraphFile, Limits, NodeFeatureBatch, Pad, Task,
-};
-use hlorank_tests::Loops;
-
-use super::*;
+use super::{Subject, assert_near};
 
 const TARGET: &str = "a board";
 

@@ -6,9 +6,7 @@ mod measured;
 mod selection;
 mod without_model;
 
-use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, FeatureGraph, NodeFeatureBatch};
-use hlorank_tests::{Artifacts, FeatureSetModel, TestServer};
+use hlorank_tests::prelude::*;
 
 /// A server with a model of the feature set `loops` beside those of the repository.
 struct Subject {

@@ -1,12 +1,7 @@
-use fastrand::Rng;
-use hlorank_client::Configurations;
-use hlorank_graph::{FeatureGraph, Limits};
-use hlorank_proto::v1::{self, GetModelRequest, ListModelsRequest, ModelState, RankConfigsRequest};
-use hlorank_tests::{Loops, RankRequestBuilder as _, TILE_MODEL, graph_of, http_get, rank_request};
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use hlorank_proto::v1;
+use hlorank_tests::prelude::*;
 
-use super::*;
+use super::{Subject, assert_near};
 
 fn request(set: &str, columns: usize) -> RankConfigsRequest {
     let values = vec![1.0; 2 * columns];

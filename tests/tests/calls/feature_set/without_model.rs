@@ -1,12 +1,10 @@
 //! A server without models answers from measurements alone, of its target and of others.
 
-use hlorank_proto::v1::{
-    self, Adapt, ConfigBatch, Evidence, FeatureGraph, Graph, ParameterConfig, ParameterConfigs,
-    RankConfigsRequest, RankConfigsResponse, ReportMeasurementsRequest, SourceRefusal,
-    SuggestConfigsRequest, config_batch::Configs, graph::Source,
+use hlorank_proto::{
+    v1,
+    v1::{Adapt, Evidence, FeatureGraph, ParameterConfig, ParameterConfigs, SourceRefusal},
 };
-use hlorank_tests::{TestServer, http_get};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 /// The sizes and the switch of a space of 72 configurations.
 fn values(number: u16) -> Vec<f32> {

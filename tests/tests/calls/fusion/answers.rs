@@ -1,13 +1,7 @@
-use std::collections::HashMap;
-
-use fastrand::Rng;
-use hlorank_client::{Adapt, Measured, RankRequest, StreamRequest, SuggestRequest, v1::ScoreUnit};
-use hlorank_graph::{Configurations, FusionBatch, KernelLimits, Limits};
-use hlorank_proto::v1::{ConfigBatch, Graph as GraphMessage, RankConfigsRequest};
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, forms, fusion_neighbours, graph_of_module, program_graph,
-    program_module, random_fusions, rank_request,
-};
+use hlorank_client::v1::ScoreUnit;
+use hlorank_graph::KernelLimits;
+use hlorank_proto::v1::Graph as GraphMessage;
+use hlorank_tests::prelude::*;
 
 use crate::fusion::Subject;
 

@@ -1,13 +1,7 @@
 use hlorank_proto::v1::{
-    DeltaFusionConfigs, FusionConfig, FusionConfigs, Graph, GraphFeatures, PackedFusionConfigs,
-    RankConfigsRequest, Task, config_batch::Configs, graph::Source,
+    DeltaFusionConfigs, FusionConfig, FusionConfigs, PackedFusionConfigs, Task,
 };
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, graph_of, graph_of_module, graph_of_text, packed_tiles,
-    rank_request,
-};
-use tonic::Code;
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 /// Two slots, 1 and 2: a fusible chain whose end is the result.
 const CHAIN: &str = "p = f32[8,4] parameter(0)

@@ -4,9 +4,8 @@ mod answers;
 mod bad_input;
 mod reports;
 
-use hlorank_client::{Client, GraphHandle, Ranking};
-use hlorank_graph::{Configurations, FusionBatch, Graph, Task};
-use hlorank_tests::{TestServer, program_graph, program_module};
+use hlorank_graph::Graph;
+use hlorank_tests::prelude::*;
 
 /// A program, and a server that ranks its fusions.
 struct Subject {

@@ -1,13 +1,7 @@
 //! Measured fusions are kept, whether a report has the program or its hash.
 
-use fastrand::Rng;
-use hlorank_graph::{Configurations, Task};
-use hlorank_proto::v1::{
-    self, GetMeasuredGraphRequest, Graph, PutGraphRequest, ReportMeasurementsRequest, graph::Source,
-};
-use hlorank_tests::{
-    TestServer, config_batch, graph_by_hash, program_graph, program_module, random_fusions,
-};
+use hlorank_proto::{v1, v1::GetMeasuredGraphRequest};
+use hlorank_tests::prelude::*;
 
 #[tokio::test]
 async fn a_report_by_hash_keeps_the_program_that_another_call_sent() {

@@ -1,8 +1,5 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{HLO_FIXTURES, TILE_MODEL, TestServer, fixture, grid_tiles, kernel_of};
-use serde_json::json;
+use hlorank_tests::prelude::*;
 
 use crate::json_calls::curl::{call, call_with};
 

@@ -1,11 +1,8 @@
 //! Calls by curl.
 
-use std::{
-    io::Write as _,
-    process::{Command, Stdio},
-};
+use std::io::Write as _;
 
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 /// What the server answered.
 pub(crate) struct Answered {

@@ -1,5 +1,4 @@
-use hlorank_tests::{TestServer, http_get};
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 use crate::json_calls::curl::call;
 

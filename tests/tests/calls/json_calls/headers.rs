@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
-use hlorank_tests::TestServer;
+use hlorank_tests::prelude::*;
 
 use crate::json_calls::curl::{Answered, call, call_with};
 

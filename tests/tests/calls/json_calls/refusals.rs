@@ -1,7 +1,6 @@
-use std::{io::Write as _, net::TcpStream, time::Duration};
+use std::{io::Write as _, net::TcpStream};
 
-use hlorank_tests::TestServer;
-use serde_json::{Value, json};
+use hlorank_tests::prelude::*;
 
 use crate::json_calls::curl::{Answered, call, call_with};
 

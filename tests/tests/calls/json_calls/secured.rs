@@ -1,4 +1,4 @@
-use hlorank_tests::security::{Authority, Files, over_tls, token_line};
+use hlorank_tests::prelude::*;
 
 use crate::json_calls::curl::{call, call_with};
 

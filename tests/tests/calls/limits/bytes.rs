@@ -1,14 +1,7 @@
 //! Limits of the bytes of a request, as sent and as decompressed, and of its headers.
 
-use hlorank_proto::v1::{
-    LayoutConfig, LayoutConfigs, ListModelsRequest, RankConfigsRequest, RankConfigsResponse,
-    config_batch::Configs, cost_model_service_client::CostModelServiceClient, graph::Source,
-    model_service_client::ModelServiceClient,
-};
-use hlorank_tests::{TestServer, graph_of, rank_request};
-use prost::Message as _;
-use tonic::{Code, Request, Status, codec::CompressionEncoding::Gzip, transport::Channel};
-use tonic_types::StatusExt;
+use hlorank_tests::prelude::*;
+use tonic::codec::CompressionEncoding::Gzip;
 
 use crate::limits::request::{layouts_of, text};
 

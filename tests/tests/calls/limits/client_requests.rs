@@ -1,17 +1,7 @@
 //! Limit of the requests in progress per client.
 
-use std::time::Duration;
-
-use hlorank_client::{
-    Client, ClientError, Connection, GraphHandle, RankRequest, RankStream, StreamRequest, Token,
-};
-use hlorank_graph::Configurations;
-use hlorank_tests::{
-    TestServer, grid_tiles, kernel_of, rank_request,
-    security::{Files, token_line},
-    stream_start,
-};
-use tonic::{Code, Request, Status};
+use hlorank_client::{RankStream, Token};
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     request::{kernel, tiles},

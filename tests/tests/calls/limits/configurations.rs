@@ -1,13 +1,6 @@
 //! Limits of the configurations of a batch and of their parts.
 
-use hlorank_proto::v1::{
-    DeltaLayoutConfigs, Graph, LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout,
-    PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, TensorLayout, TileConfig,
-    TileConfigs, config_batch::Configs, graph::Source,
-};
-use hlorank_tests::{TestServer, graph_of, rank_request};
-use tonic::Code;
-use tonic_types::StatusExt;
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     request::{features, kernel, layout_graph, tiles, wide_tiles},

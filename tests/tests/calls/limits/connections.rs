@@ -1,18 +1,9 @@
 //! Limits of connections, and of the calls of one connection.
 
-use std::time::{Duration, Instant};
-
 use futures::channel::mpsc::{UnboundedSender, unbounded};
-use hlorank_proto::v1::{
-    ListModelsRequest, RankConfigsStreamRequest, RankConfigsStreamResponse,
-    cost_model_service_client::CostModelServiceClient, model_service_client::ModelServiceClient,
-};
-use hlorank_tests::{Scrape, TestServer, stream_batch, stream_start};
-use tokio::{net::TcpSocket, time::timeout};
-use tonic::{
-    Status, Streaming,
-    transport::{Channel, Endpoint},
-};
+use hlorank_tests::prelude::*;
+use tokio::net::TcpSocket;
+use tonic::Streaming;
 
 use crate::limits::request::{kernel, tiles};
 

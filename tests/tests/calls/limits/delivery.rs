@@ -1,15 +1,10 @@
 //! Limits of the time that messages take, and of their form.
 
-use std::{
-    io::Write as _,
-    time::{Duration, Instant},
-};
+use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
-use hlorank_proto::v1::{Adapt, ListModelsRequest, RankConfigsRequest};
-use hlorank_tests::{TestServer, rank_request, stream_start};
-use tonic::{Code, Status, transport::Channel};
-use tonic_types::StatusExt as _;
+use hlorank_proto::v1::Adapt;
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     open_call::{OpenCall, framed},

@@ -1,10 +1,5 @@
-use std::time::Duration;
-
-use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::{Configurations, prune};
-use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, grid_tiles, kernel_of};
-use tokio::task::JoinHandle;
-use tonic::Code;
+use hlorank_graph::prune;
+use hlorank_tests::prelude::*;
 
 /// Tiles that keep a worker busy for seconds.
 const LARGE: i64 = 45_000;

@@ -1,11 +1,6 @@
 //! Limits of the nodes, edges and bytes of a graph.
 
-use hlorank_proto::{v1::graph::Source, xla::HloComputationProto};
-use hlorank_tests::{
-    graph_of,
-    module::{computation, instruction, module, operation, single, two_dots},
-    rank_request,
-};
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     request::{features, layouts_of, text},

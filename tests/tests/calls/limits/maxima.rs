@@ -1,12 +1,7 @@
 //! Every documented maximum that one message can reach is accepted in one message: no limit makes another unreachable.
 
-use std::path::Path;
-
-use hlorank_proto::v1::{
-    Adapt, ReportMeasurementsRequest, cost_model_service_client::CostModelServiceClient,
-};
-use hlorank_tests::{TestServer, config_batch, rank_request};
-use prost::Message as _;
+use hlorank_proto::v1::Adapt;
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     open_call::{OpenCall, framed},

@@ -1,11 +1,6 @@
 //! Limit of the bytes that all calls hold together.
 
-use std::time::Duration;
-
-use hlorank_proto::v1::PutGraphRequest;
-use hlorank_tests::{TestServer, graph_of_text, kernel_graph, rank_request};
-use prost::Message as _;
-use tonic::{Code, transport::Channel};
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     open_call::OpenCall,

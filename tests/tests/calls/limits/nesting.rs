@@ -1,25 +1,12 @@
 //! Limits of the depth and the length of the parts of a module.
 
-use hlorank_proto::{
-    v1::{RankConfigsRequest, RankConfigsResponse, graph::Source},
-    xla::HloInstructionProto,
-};
-use hlorank_tests::{
-    graph_of,
-    module::{instruction, operation, single, two_dots},
-    rank_request,
-};
+use hlorank_tests::prelude::*;
 use prost::{
-    Message as _,
     bytes::BufMut,
     encoding::{WireType, encode_key},
 };
-use tonic::{
-    Code, Status,
-    codec::{Codec, EncodeBuf, Encoder},
-};
+use tonic::codec::{Codec, EncodeBuf, Encoder};
 use tonic_prost::ProstCodec;
-use tonic_types::StatusExt;
 
 use crate::limits::{
     request::{layout_graph, layouts_of, text},

@@ -4,11 +4,10 @@ use futures::{
     StreamExt as _,
     channel::mpsc::{UnboundedSender, unbounded},
 };
+use hlorank_tests::prelude::*;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use prost::{Message, bytes::Bytes};
-use tokio::task::JoinHandle;
-use tonic::{Status, body::Body, transport::Channel};
+use tonic::body::Body;
 use tower::ServiceExt as _;
 
 /// Call whose headers were sent. Dropping it cancels the call.

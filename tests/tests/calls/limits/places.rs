@@ -1,10 +1,6 @@
 //! Calls whose message does not arrive take no place of others.
 
-use std::time::Duration;
-
-use hlorank_tests::{TestServer, rank_request};
-use tonic::Code;
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     open_call::{OpenCall, framed},

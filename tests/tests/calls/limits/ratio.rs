@@ -2,9 +2,7 @@
 
 use std::io::Write as _;
 
-use hlorank_proto::v1::{RankConfigsRequest, config_batch::Configs};
-use hlorank_tests::{config_batch, configurations, forms, measured_graphs, part};
-use prost::Message as _;
+use hlorank_tests::prelude::*;
 
 /// The limit.
 const MAX_RATIO: usize = 500;

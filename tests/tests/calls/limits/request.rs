@@ -1,10 +1,6 @@
 //! Graphs and configurations of a chosen size.
 
-use hlorank_proto::v1::{
-    Graph, GraphFeatures, LayoutConfig, LayoutConfigs, NodeLayout, TensorLayout,
-    config_batch::Configs,
-};
-use hlorank_tests::{graph_of_module, kernel_graph, module::two_dots, repeated_tiles};
+use hlorank_tests::prelude::*;
 
 /// Returns two layouts of one node: the compiler's, and another.
 pub(crate) fn layouts_of(node: u32) -> Configs {

@@ -1,11 +1,6 @@
 //! Limit of the requests in progress, including streams.
 
-use std::time::Duration;
-
-use hlorank_client::{ClientError, GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{TestServer, grid_tiles, kernel_of, rank_request};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     request::{kernel, tiles},

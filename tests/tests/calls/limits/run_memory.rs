@@ -1,9 +1,7 @@
 //! A graph whose runs would take too much memory is refused before anything is queued.
 
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, FeatureGraph, Limits, NodeFeatureBatch};
 use hlorank_server::{model::Model, runtime::Runtime};
-use hlorank_tests::{Artifacts, TestServer, onnxruntime, repository};
+use hlorank_tests::prelude::*;
 
 const HALIDE: &str = "halide-adams2019";
 

@@ -1,11 +1,6 @@
 //! Assertions that a request is accepted or rejected.
 
-use std::collections::HashMap;
-
-use hlorank_proto::v1::{RankConfigsRequest, cost_model_service_client::CostModelServiceClient};
-use hlorank_tests::TestServer;
-use tonic::{Code, Status, transport::Channel};
-use tonic_types::StatusExt;
+use hlorank_tests::prelude::*;
 
 /// A server with the tested limits, and one that accepts more.
 pub(crate) struct Servers {

@@ -1,13 +1,9 @@
 //! Limits of the configurations and bytes of a stream.
 
 use hlorank_proto::v1::{
-    ConfigBatch, RankConfigsStart, RankConfigsStreamRequest, config_batch::Configs,
     rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
 };
-use hlorank_tests::TestServer;
-use prost::Message as _;
-use tonic::{Code, Status};
-use tonic_types::StatusExt;
+use hlorank_tests::prelude::*;
 
 use crate::limits::{
     request::{kernel, tiles, wide_tiles},

@@ -1,9 +1,6 @@
 //! Health watches and reflection streams are limited apart from requests.
 
-use hlorank_tests::{TestServer, rank_request};
-use tonic::Code;
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use crate::limits::request::{kernel, tiles};
 

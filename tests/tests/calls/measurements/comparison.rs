@@ -1,9 +1,7 @@
 //! Two versions are compared on kept measurements.
 
-use hlorank_client::v1::{CompareModelsRequest, ModelSelector, Verdict};
-use hlorank_tests::{SMALL_TILE_MODEL, TILE_MODEL};
-use tonic::Code;
-use tonic_types::StatusExt as _;
+use hlorank_client::v1::{CompareModelsRequest, Verdict};
+use hlorank_tests::prelude::*;
 
 use super::*;
 

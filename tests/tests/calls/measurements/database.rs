@@ -1,7 +1,6 @@
 //! Servers share measurements in a PostgreSQL database, and rank without it while it is away.
 
-use hlorank_client::{ClientError, MeasurementsOf, Ranking};
-use hlorank_tests::Postgres;
+use hlorank_tests::prelude::*;
 
 use super::*;
 

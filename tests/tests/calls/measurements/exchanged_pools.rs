@@ -1,7 +1,7 @@
 //! Servers that exchange measurements of kernels of one structure pool them alike.
 
-use hlorank_client::{SuggestRequest, v1};
-use hlorank_tests::tiles;
+use hlorank_client::v1;
+use hlorank_tests::prelude::*;
 
 use super::{
     exported::{hlorank, path},

@@ -1,11 +1,6 @@
 //! `hlorank measurements export` and `import`: what a server keeps goes to files, and from there to another server.
 
-use std::path::Path;
-
-use hlorank_client::{MeasurementsOf, v1::MeasurementFailure};
-use hlorank_graph::{GraphFile, Limits};
-use hlorank_tests::program;
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 use super::*;
 

@@ -1,8 +1,6 @@
 //! Reported measurements are listed, page by page, until they are deleted.
 
-use hlorank_client::{GraphHandle, Limits, Measured, MeasurementsOf};
-use hlorank_proto::v1::ListMeasurementsRequest;
-use hlorank_tests::{configurations, measured_graphs};
+use hlorank_tests::prelude::*;
 
 use super::stored::{adapt, outcomes};
 use crate::measurements::{TARGET, folder, start};

@@ -1,9 +1,7 @@
 //! Reported measurements are replayed through the versions in use, and show how well each ranks.
 
-use std::time::{Duration, Instant};
-
-use hlorank_client::{Client, v1::LiveQuality};
-use hlorank_tests::{Artifacts, TILE_MODEL, program_graph, program_module, random_fusions};
+use hlorank_client::v1::LiveQuality;
+use hlorank_tests::prelude::*;
 
 use super::*;
 

@@ -12,15 +12,8 @@ mod reporters;
 mod secured_database;
 mod stored;
 
-use std::path::Path;
-
-use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking,
-    quality::{Outcome, PairCounts},
-};
-use hlorank_graph::{Configurations, MeasuredGraph, Task};
-use hlorank_tests::{TestServer, configurations, measured_graphs, part};
-use tempfile::TempDir;
+use hlorank_client::quality::{Outcome, PairCounts};
+use hlorank_tests::prelude::*;
 
 const TARGET: &str = "a board";
 

@@ -1,13 +1,9 @@
 //! Stored measurements of kernels of one structure teach about a kernel that was never measured.
 
-use hlorank_client::{
-    Adapt, Client, Configurations, GraphHandle, Limits, Measured, RankRequest, Ranking,
-    SuggestRequest, TileBatch, TileConfiguration,
-    quality::{Outcome, PairCounts},
-};
-use hlorank_graph::{Graph, Task};
-use hlorank_proto::v1::{self, PoolRefusal, graph::Source};
-use hlorank_tests::measured_graphs;
+use hlorank_client::quality::{Outcome, PairCounts};
+use hlorank_graph::Graph;
+use hlorank_proto::{v1, v1::PoolRefusal};
+use hlorank_tests::prelude::*;
 
 use crate::measurements::{TARGET, folder, start};
 

@@ -1,15 +1,7 @@
 //! Reports, lists and deletions that are impossible, or that a server cannot keep, are refused.
 
-use hlorank_client::{
-    Client, Configurations, GraphHandle, Limits, MeasurementsOf, TileBatch, TileConfiguration,
-};
-use hlorank_graph::{Digest, Task};
-use hlorank_proto::v1::{
-    DeleteMeasurementsRequest, ListMeasurementsRequest, ReportMeasurementsRequest,
-};
-use hlorank_tests::{TestServer, config_batch, graph_by_hash, measured_graphs};
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use hlorank_proto::v1::DeleteMeasurementsRequest;
+use hlorank_tests::prelude::*;
 
 use super::stored::{adapt, rank, reasons, some};
 use crate::measurements::{TARGET, bits, folder, start};

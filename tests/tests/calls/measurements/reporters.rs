@@ -1,13 +1,9 @@
 //! Who reported a measurement is kept, shown and used: what a client measured itself comes before what others say of it.
 
-use super::*;
-use std::collections::BTreeSet;
+use hlorank_client::{Deletion, v1::Reporter};
+use hlorank_tests::prelude::*;
 
-use hlorank_client::{Connection, Deletion, MeasurementsOf, Ranking, v1::Reporter};
-use hlorank_tests::{
-    fixture, read_graphs,
-    security::{Files, token_line},
-};
+use super::*;
 
 /// A server whose tokens are those of two clients and an operator.
 struct Team {

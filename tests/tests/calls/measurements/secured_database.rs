@@ -1,10 +1,6 @@
 //! A PostgreSQL database over TLS, whose certificate the server checks.
 
-use hlorank_client::Connection;
-use hlorank_tests::{
-    Postgres, ServerProcess, TILE_MODEL, onnxruntime, program,
-    security::{Authority, Files},
-};
+use hlorank_tests::prelude::*;
 
 use super::{
     database::{adapt, rank, reason},

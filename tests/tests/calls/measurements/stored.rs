@@ -1,14 +1,6 @@
 //! Reported measurements are kept once, and adapt later calls as sent ones do.
 
-use std::time::Instant;
-
-use hlorank_client::{
-    Adapt, Client, Configurations, GraphHandle, Limits, Measured, RankRequest, Ranking,
-    StreamRequest, SuggestRequest, TileBatch, TileConfiguration,
-};
-use hlorank_graph::{MeasuredGraph, Task};
-use hlorank_proto::v1::MeasurementFailure;
-use hlorank_tests::{configurations, measured_graphs, part, resident_bytes};
+use hlorank_tests::prelude::*;
 
 use crate::measurements::{TARGET, bits, folder, start};
 

@@ -1,8 +1,6 @@
 //! The graph cache and the embedding cache.
 
-use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{Scrape, TestServer, grid_tiles, kernel_of, tiles};
+use hlorank_tests::prelude::*;
 
 fn graph_requests(scrape: &Scrape, index: &str) -> [f64; 2] {
     let value = |result| {

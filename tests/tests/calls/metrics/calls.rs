@@ -1,15 +1,6 @@
 //! Calls are counted by method, model, code and reason.
 
-use std::time::Duration;
-
-use hlorank_client::{Client, GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::Configurations;
-use hlorank_proto::v1::{RankConfigsRequest, RankConfigsStreamRequest};
-use hlorank_tests::{
-    Artifacts, MANY_TILES, SMALL_TILE_MODEL, Scrape, TILE_MODEL, TestServer, chain_kernel,
-    grid_tiles, kernel_of,
-};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 const MODEL: &str = TILE_MODEL;
 const REQUESTS: &str = "hlorank_requests_total";

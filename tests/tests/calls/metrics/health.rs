@@ -1,9 +1,6 @@
 //! Health and readiness over HTTP.
 
-use std::time::Duration;
-
-use hlorank_client::{GraphHandle, StreamRequest};
-use hlorank_tests::{TestServer, http_get, kernel_of};
+use hlorank_tests::prelude::*;
 
 #[tokio::test]
 async fn a_server_is_healthy_and_ready() {

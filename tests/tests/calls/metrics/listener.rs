@@ -1,6 +1,6 @@
 //! Clients that hold connections to the metrics listener.
 
-use hlorank_tests::{Scrape, TestServer, http_get};
+use hlorank_tests::prelude::*;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,

@@ -1,16 +1,9 @@
 //! The content of `/metrics` before any traffic.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    io::Write as _,
-    process::{Command, Stdio},
-};
+use std::io::Write as _;
 
 use hlorank_proto::methods::METHODS;
-use hlorank_tests::{
-    Artifacts, SMALL_TILE_MODEL, Sample, TILE_MODEL, TestServer, http_get, prometheus, repository,
-};
+use hlorank_tests::prelude::*;
 
 /// Metrics that are not zero before traffic, except those of the process and the models.
 const SET_AT_START: [&str; 7] = [

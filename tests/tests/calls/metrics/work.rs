@@ -1,11 +1,7 @@
 //! Configurations, rows and stages are counted.
 
-use hlorank_client::{GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::Configurations;
 use hlorank_proto::v1::ReuseCounts;
-use hlorank_tests::{
-    Scrape, TILE_MODEL, TestServer, configurations, fixture, kernel_of, read_graphs, tiles,
-};
+use hlorank_tests::prelude::*;
 
 const MODEL: &str = TILE_MODEL;
 

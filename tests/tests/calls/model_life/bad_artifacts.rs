@@ -1,23 +1,11 @@
 //! Each kind of invalid artifact is rejected with its own reason, and the old version continues to serve.
 
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-};
+use std::os::unix::fs::symlink;
 
-use hlorank_client::v1::ModelState;
-use hlorank_graph::Digest;
 use hlorank_proto::onnx::{GraphProto, StringStringEntryProto, TensorProto};
-use hlorank_tests::{
-    Artifacts, SMALL_TILE_MODEL, fixture,
-    onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite_row},
-    repository,
-};
-use prost::Message as _;
+use hlorank_tests::onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite_row};
+use hlorank_tests::prelude::*;
 use sha2::{Digest as _, Sha256};
-
-use hlorank_tests::subject::{MODEL, Subject, rankings};
 
 /// An invalid version, and the reason of its rejection.
 type Bad = (&'static str, &'static str, Box<dyn Fn(&Artifacts, &Path)>);

@@ -1,8 +1,6 @@
 //! A canary serves a part of the graphs, always the same ones.
 
-use std::{collections::BTreeMap, fs};
-
-use hlorank_tests::subject::{MODEL, Subject};
+use hlorank_tests::prelude::*;
 
 /// Number of distinct kernels.
 const GRAPHS: u8 = 40;

@@ -1,10 +1,6 @@
 //! Metrics of the versions of a model.
 
-use std::fs;
-
-use hlorank_client::v1::ModelState;
-
-use hlorank_tests::subject::{MODEL, Subject};
+use hlorank_tests::prelude::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_show_states_loads_and_the_reasons_of_rejections() {

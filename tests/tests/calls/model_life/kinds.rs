@@ -1,16 +1,6 @@
 //! A segment model and a whole-graph model of one task replace each other.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
-
-use hlorank_client::v1::ModelState;
-use hlorank_tests::{Artifacts, fixture};
-use serde_json::Value;
-
-use hlorank_tests::subject::{MODEL, Subject, rankings};
+use hlorank_tests::prelude::*;
 
 /// Number of calls beside the load before the next change.
 const ANSWERS: usize = 10;

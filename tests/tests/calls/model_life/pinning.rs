@@ -1,12 +1,6 @@
 //! The version that an operator chose serves, now and after a restart.
 
-use std::{fs, time::Duration};
-
-use hlorank_client::v1::ModelState;
-use hlorank_tests::TestServer;
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
-
-use hlorank_tests::subject::{MODEL, Subject, rankings};
+use hlorank_tests::prelude::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pinned_version_survives_newer_ones_and_a_restart() {

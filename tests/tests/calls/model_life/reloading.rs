@@ -1,11 +1,9 @@
 //! New versions take over without a failed call.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::symlink};
+use std::os::unix::fs::symlink;
 
-use hlorank_client::{ModelVersion, StreamRequest, v1::ModelState};
-use hlorank_tests::{Artifacts, Question, TestServer};
-
-use hlorank_tests::subject::{MODEL, Subject, rankings};
+use hlorank_client::ModelVersion;
+use hlorank_tests::prelude::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_fails_over_a_hundred_reloads() {

@@ -1,10 +1,6 @@
 //! Versions whose folders are removed.
 
-use std::fs;
-
-use hlorank_client::{RankRequest, v1::ModelState};
-
-use hlorank_tests::subject::{MODEL, Subject, question};
+use hlorank_tests::prelude::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_serving_version_outlives_its_folder() {

@@ -1,12 +1,7 @@
 //! Several servers on one folder change its policies at the same time, and no acknowledged change is lost.
 
-use std::{collections::BTreeMap, fs};
-
 use futures::future::join_all;
-use hlorank_tests::{Artifacts, TestServer};
-use serde_json::Value;
-
-use hlorank_tests::subject::MODEL;
+use hlorank_tests::prelude::*;
 
 const SERVERS: usize = 3;
 const MODELS_PER_SERVER: usize = 5;

@@ -1,16 +1,8 @@
 //! With keys, a version serves only if one of them has signed it.
 
-use std::{fs, path::Path};
-
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use hlorank_client::v1::ModelState;
-use hlorank_graph::Digest;
-use hlorank_tests::{
-    Artifacts,
-    subject::{MODEL, Subject},
-};
+use hlorank_tests::prelude::*;
 use rcgen::{KeyPair, SigningKey as _};
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";

@@ -1,15 +1,8 @@
 //! A call says what its configurations are for, and the model that was trained for it answers. No model answers for another
 //! compiler without a warning, and what is unlike the training data is not trusted.
 
-use hlorank_client::{Adapt, Client, GraphHandle, ModelReference, RankRequest, Ranking};
-use hlorank_graph::MeasuredGraph;
-use hlorank_proto::v1::{
-    ListModelsRequest, ModelSelector, RankConfigsRequest, config_batch::Configs,
-};
-use hlorank_tests::{
-    TILE_MODEL, TestServer, config_batch, configurations, fixture, graph_of_text, kernel_graph,
-    read_graphs, repeated_tiles, repository,
-};
+use hlorank_client::ModelReference;
+use hlorank_tests::prelude::*;
 
 /// The default for tiles, which was trained for IREE; [`TILE_MODEL`] for XLA.
 const IREE_MODEL: &str = "tile-iree-cpu";

@@ -1,19 +1,11 @@
 //! Streams that are sent message by message, including ones that the client library would not send.
 
-use hlorank_graph::{Configurations, EncodedBatch, Limits};
-use hlorank_proto::v1::{
-    Graph, RankConfigsStreamRequest, RankConfigsStreamResponse, Task, config_batch::Configs,
-    cost_model_service_client::CostModelServiceClient,
-    rank_configs_stream_response::Part as Answer,
-};
-use hlorank_tests::{
-    TestServer, graph_of_module, kernel_graph,
-    module::{single, two_dots},
-    repeated_tiles, stream_start,
-};
+use hlorank_graph::EncodedBatch;
+use hlorank_proto::v1::{Task, rank_configs_stream_response::Part as Answer};
+use hlorank_tests::prelude::*;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Status, Streaming, transport::Channel};
+use tonic::Streaming;
 
 /// Open stream.
 pub(crate) struct Stream {

@@ -1,10 +1,7 @@
 //! A stream counts as a request in progress until it ends, in whatever way it ends.
 
-use std::time::{Duration, Instant};
-
-use hlorank_client::{ClientError, GraphHandle, RankStream, StreamRequest};
-use hlorank_graph::{Configurations, Task};
-use hlorank_tests::{TestServer, grid_tiles, module::two_dots, stream_batch};
+use hlorank_client::RankStream;
+use hlorank_tests::prelude::*;
 
 use crate::streaming::call::{Stream, kernel, tile_batch, tiles};
 

@@ -1,11 +1,6 @@
 //! The server soon stops reading from a client that takes no scores, and other calls are not delayed.
 
-use std::time::Duration;
-
-use hlorank_proto::v1::cost_model_service_client::CostModelServiceClient;
-use hlorank_tests::{TestServer, rank_request, stream_batch};
-use tokio::time::timeout;
-use tonic::transport::{Channel, Endpoint};
+use hlorank_tests::prelude::*;
 
 use crate::streaming::call::{Stream, kernel, scores, tiles, wide_tiles};
 

@@ -1,16 +1,12 @@
 //! Messages in the wrong order and batches that do not match the graph end the stream with an error that says where.
 
 use hlorank_proto::v1::{
-    ConfigBatch, Graph, LayoutConfig, LayoutConfigs, NodeLayout, PackedTileConfigs,
-    RankConfigsStart, RankConfigsStreamRequest, RankConfigsStreamResponse, config_batch::Configs,
     rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
 };
+use hlorank_tests::prelude::*;
 use hlorank_tests::{
-    TestServer, graph_by_hash, model_named, stream_batch as batch, stream_start as start,
-    stream_start_with as start_with,
+    stream_batch as batch, stream_start as start, stream_start_with as start_with,
 };
-use tonic::{Code, Status};
-use tonic_types::StatusExt;
 
 use crate::streaming::call::{Stream, empty_graph, exchange, kernel, layouts_graph, tiles};
 

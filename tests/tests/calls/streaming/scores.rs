@@ -2,18 +2,9 @@
 
 use std::ops::Range;
 
-use hlorank_client::{
-    Client, ClientError, Connection, GraphHandle, RankRequest, Ranking, StreamRequest,
-};
-use hlorank_graph::{Configurations, MeasuredGraph, Task};
-use hlorank_proto::v1::{
-    ModelSelector, RankConfigsStart, StreamRanking, rank_configs_stream_response::Part as Answer,
-};
+use hlorank_proto::v1::{StreamRanking, rank_configs_stream_response::Part as Answer};
 use hlorank_server::engine::rank;
-use hlorank_tests::{
-    TestServer, configurations, forms, graph_by_hash, measured_graphs, module::two_dots, part,
-    stream_batch, stream_start, stream_start_with,
-};
+use hlorank_tests::prelude::*;
 
 use crate::streaming::call::{Stream, exchange, kernel, scores, tile_batch, tiles};
 

@@ -1,12 +1,7 @@
 //! A stream of many small batches fails no other call of its connection.
 
-use hlorank_tests::{
-    TestServer,
-    attackers::{Attacker, send_small_batches},
-    graph_by_hash,
-};
-use prost::bytes::Bytes;
-use tonic::Code;
+use hlorank_tests::attackers::{Attacker, send_small_batches};
+use hlorank_tests::prelude::*;
 
 use crate::streaming::call::kernel;
 

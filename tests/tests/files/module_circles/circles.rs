@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use hlorank_tests::prelude::*;
 
 use crate::module_circles::dependencies::Use;
 

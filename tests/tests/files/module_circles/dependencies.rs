@@ -1,7 +1,4 @@
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use hlorank_tests::prelude::*;
 
 use crate::module_circles::modules::{Module, Names, modules};
 

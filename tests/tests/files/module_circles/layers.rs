@@ -1,6 +1,6 @@
 //! The layers of a crate, as `ARCHITECTURE.md` lists them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use hlorank_tests::prelude::*;
 
 use crate::module_circles::dependencies::Use;
 

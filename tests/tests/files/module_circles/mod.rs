@@ -9,11 +9,9 @@ mod dependencies;
 mod layers;
 mod modules;
 
-use std::fs;
-
 use circles::{Circle, file_circles, folder_circles};
 use dependencies::{Use, uses};
-use hlorank_tests::repository;
+use hlorank_tests::prelude::*;
 use layers::Layers;
 
 const CRATES: [&str; 8] = [

@@ -1,13 +1,5 @@
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    fs,
-    path::{Path, PathBuf},
-};
-
-use syn::{
-    Item, ItemUse, Macro, MetaList, UseTree,
-    visit::{self, Visit},
-};
+use hlorank_tests::prelude::*;
+use syn::{Item, ItemUse, Macro, MetaList, UseTree, visit, visit::Visit};
 
 /// Segments of a path, such as `crate`, `engine`, `Engine`.
 pub(crate) type Names = Vec<String>;

@@ -1,24 +1,10 @@
 //! Invalid and hostile modules are rejected with an error that says what is wrong and where, and nothing panics.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    time::{Duration, Instant},
-};
-
-use hlorank_graph::{Graph, GraphError, HloModule, LimitKind, Limits, ModuleFault, Task};
-use hlorank_proto::xla::{
-    HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, ShapeProto, TupleElement,
-};
-use hlorank_tests::{
-    fixture,
-    module::{computation, instruction, module, single, use_module},
-};
+use hlorank_graph::{Graph, LimitKind, ModuleFault};
+use hlorank_proto::xla::{HloProto, ShapeProto, TupleElement};
+use hlorank_tests::prelude::*;
 use proptest::prelude::*;
-use prost::{
-    Message as _,
-    encoding::{DecodeContext, decode_key, encode_varint, skip_field},
-};
+use prost::encoding::{DecodeContext, decode_key, encode_varint, skip_field};
 
 /// Returns an instruction that calls a computation.
 fn call(id: i64, computation: i64) -> HloInstructionProto {

@@ -1,17 +1,8 @@
 //! HLO text yields the same graph as the protobuf of the module, value for value.
 
-use std::{collections::HashMap, fs, path::Path, time::Instant};
-
-use hlorank_client::{GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::{
-    Configurations, FEATURES, Graph, HloModule, LayoutBatchBuilder, LayoutEntry, Limits, Task,
-};
-use hlorank_proto::{
-    v1::ConfigurableNode,
-    xla::{HloComputationProto, HloModuleProto},
-};
-use hlorank_tests::{HLO_FIXTURES, TestServer, fixture, texts};
-use prost::Message as _;
+use hlorank_graph::Graph;
+use hlorank_proto::v1::ConfigurableNode;
+use hlorank_tests::prelude::*;
 
 /// A module as text and as protobuf.
 struct Pair {

@@ -1,15 +1,7 @@
 //! Modules whose features or edges would be wrong are refused, and what XLA accepts is accepted.
 
-use std::fs;
-
-use hlorank_graph::{GraphError, HloModule, Limits};
-use hlorank_proto::xla::{DotDimensionNumbers, HloInstructionProto, HloModuleProto};
-use hlorank_tests::{
-    HLO_FIXTURES, fixture,
-    module::{operation, single},
-    modules,
-};
-use prost::Message as _;
+use hlorank_proto::xla::DotDimensionNumbers;
+use hlorank_tests::prelude::*;
 
 /// Instructions that an entry computation has before the one that is tested.
 const BEFORE: &str = "

@@ -1,11 +1,8 @@
 //! Files of measured configurations are read completely, or rejected with the place of the error.
 
-use std::fs;
-
-use hlorank_graph::{FileError, GraphFile, Limits, Task};
+use hlorank_graph::FileError;
 use hlorank_proto::tpu_graphs::ModuleTuningData;
-use hlorank_tests::fixture;
-use prost::Message as _;
+use hlorank_tests::prelude::*;
 
 fn read(bytes: &[u8]) -> Result<GraphFile, FileError> {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -1,9 +1,7 @@
 //! The featurizer yields the same values as `TpuGraphs`' own extractor for the same module.
 
-use std::{fs, path::Path};
-
-use hlorank_graph::{FEATURES, Graph, HloModule, Limits, Pad, Task};
-use hlorank_tests::{Arrays, HLO_FIXTURES, fixture, modules, shared};
+use hlorank_graph::Graph;
+use hlorank_tests::prelude::*;
 
 #[test]
 fn our_modules_give_the_reference_features() {

@@ -1,16 +1,8 @@
 //! `TpuGraphs`' own files have the published numbers when they are read (spec §10). They are not part of the
 //! repository.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::Path,
-};
-
-use hlorank_graph::{
-    Configurations, FEATURES, Graph, GraphFile, LayoutBatch, Limits, MeasuredGraph, SegmentedGraph,
-    Task,
-};
-use hlorank_tests::shared;
+use hlorank_graph::Graph;
+use hlorank_tests::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 /// First 16 hexadecimal digits of SHA-256 over little-endian bytes: kernel, features (f32), sorted edges (i64),

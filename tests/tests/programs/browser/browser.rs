@@ -1,15 +1,12 @@
 //! A headless Chromium, by the protocol of its developer tools over a pipe.
 
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, Command, Stdio},
+    io::{BufRead as _, Write as _},
+    process::ChildStdin,
     sync::mpsc::{Receiver, channel},
-    thread,
-    time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use hlorank_tests::prelude::*;
 
 /// Names of the program.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];

@@ -1,9 +1,7 @@
 //! How a page looks: at every width and in both colour schemes.
 
-use std::fs;
-
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use hlorank_tests::repository;
+use hlorank_tests::prelude::*;
 
 use crate::browser::browser::Browser;
 

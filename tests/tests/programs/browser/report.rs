@@ -1,11 +1,6 @@
 //! The page that `hlorank report --html` prints.
 
-use std::fs;
-
-use hlorank_proto::xla::HloModuleProto;
-use hlorank_tests::{TestServer, fixture, program};
-use prost::Message as _;
-use tempfile::TempDir;
+use hlorank_tests::prelude::*;
 
 use crate::browser::browser::Browser;
 

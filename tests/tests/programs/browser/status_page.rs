@@ -5,9 +5,7 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
-use hlorank_client::{Client, GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{TILE_MODEL, TestServer, grid_tiles, kernel_of};
+use hlorank_tests::prelude::*;
 
 use crate::browser::browser::Browser;
 

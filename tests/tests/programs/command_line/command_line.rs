@@ -1,15 +1,6 @@
 //! Runs `hlorank`.
 
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Command, Output},
-};
-
-use hlorank_graph::{GraphFile, Limits, MeasuredGraph, Task};
-use hlorank_tests::{TestServer, program};
-use serde_json::Value;
-use tempfile::TempDir;
+use hlorank_tests::prelude::*;
 
 /// Address without a server.
 pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";

@@ -1,9 +1,6 @@
 //! `hlorank completions` and `hlorank man`: scripts for shells, and manual pages.
 
-use std::{
-    fs,
-    process::{Command, Output},
-};
+use hlorank_tests::prelude::*;
 
 use crate::command_line::command_line::CommandLine;
 

@@ -1,12 +1,7 @@
 //! `hlorank eval`: rankings compared with measured run times.
 
-use hlorank_client::{
-    Client, GraphHandle, RankRequest,
-    quality::{Outcome, PairCounts, top_slowdown},
-};
-use hlorank_graph::MeasuredGraph;
-use hlorank_tests::{HLO_FIXTURES, TestServer, fixture};
-use serde_json::Value;
+use hlorank_client::quality::{Outcome, PairCounts, top_slowdown};
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{
     command_line::CommandLine,

@@ -1,11 +1,8 @@
 //! Commands that fail say why, and their exit code says who can fix it.
 
-use std::{fs::File, net::TcpListener, thread};
+use std::net::TcpListener;
 
-use hlorank_client::{GraphHandle, StreamRequest};
-use hlorank_proto::v1::RankConfigsResponse;
-use hlorank_tests::{AnsweringServer, Answers, TestServer, valid_ranking};
-use serde_json::{Value, json};
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{
     command_line::{CommandLine, NO_SERVER, SHORT},

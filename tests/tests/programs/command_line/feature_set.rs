@@ -1,8 +1,7 @@
 //! Files of a feature set on the command line.
 
-use fastrand::Rng;
-use hlorank_graph::{FeatureFile, Graph, Pad};
-use hlorank_tests::{Artifacts, FeatureSetModel, Loops, TestServer};
+use hlorank_graph::{FeatureFile, Graph};
+use hlorank_tests::prelude::*;
 
 use crate::command_line::command_line::CommandLine;
 

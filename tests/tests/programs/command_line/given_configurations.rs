@@ -1,7 +1,6 @@
 //! `hlorank rank --configs`: configurations of a JSON file.
 
-use hlorank_tests::{HLO_FIXTURES, TestServer, fixture};
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile};
 

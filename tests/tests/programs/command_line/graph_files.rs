@@ -1,9 +1,7 @@
 //! `hlorank graph`: files of graphs, read without a server.
 
-use hlorank_client::GraphHandle;
-use hlorank_graph::{FeatureSet, MeasuredGraph, Pad};
-use hlorank_tests::{HLO_FIXTURES, TestServer, fixture};
-use serde_json::Value;
+use hlorank_graph::FeatureSet;
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{
     command_line::CommandLine,

@@ -1,9 +1,7 @@
 //! Files of measured graphs of the repository. Their content may change, so tests compare with what they hold.
 
-use std::{fs, path::PathBuf};
-
-use hlorank_graph::{FileKind, GraphFile, Limits, MeasuredGraph, Measurements, Task};
-use hlorank_tests::fixture;
+use hlorank_graph::{FileKind, Measurements};
+use hlorank_tests::prelude::*;
 
 /// A file and its content.
 pub(crate) struct MeasuredFile {

@@ -1,9 +1,6 @@
 //! `hlorank models`: what a server has loaded.
 
-use std::fs;
-
-use hlorank_tests::{Artifacts, TILE_MODEL, TestServer, models};
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{command_line::CommandLine, table::rows};
 

@@ -1,9 +1,8 @@
 //! `hlorank graph features --out` replaces files, and nothing else.
 
-use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
+use std::os::unix::fs::symlink;
 
-use hlorank_graph::Task;
-use tempfile::TempDir;
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile};
 

@@ -1,8 +1,6 @@
 //! `hlorank rank`: rankings beside measured run times.
 
-use hlorank_graph::MeasuredGraph;
-use hlorank_tests::{TestServer, fixture};
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{
     command_line::CommandLine,

@@ -1,7 +1,6 @@
 //! `hlorank report`: a ranking and what parts of configurations do to the score, as text, JSON and a page.
 
-use hlorank_tests::{TILE_MODEL, TestServer, fixture};
-use serde_json::{Value, json};
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile, table::rows};
 

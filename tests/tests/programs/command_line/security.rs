@@ -1,11 +1,6 @@
 //! Commands over TLS and with tokens.
 
-use std::path::Path;
-
-use hlorank_tests::{
-    Artifacts, TILE_MODEL, TestServer,
-    security::{Authority, Files, over_tls, token_line},
-};
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{
     command_line::{CommandLine, NO_SERVER, SHORT},

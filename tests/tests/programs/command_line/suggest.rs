@@ -1,7 +1,6 @@
 //! `hlorank suggest`, and `hlorank rank --measured`.
 
-use hlorank_tests::{HLO_FIXTURES, TestServer, fixture};
-use serde_json::{Value, json};
+use hlorank_tests::prelude::*;
 
 use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile};
 

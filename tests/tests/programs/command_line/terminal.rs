@@ -1,9 +1,9 @@
 //! Output on a terminal that a pipe does not get: a progress bar and colours.
 #![cfg(target_os = "linux")]
 
-use std::{fs::File, io::Read as _, process::Command, thread};
+use std::io::Read as _;
 
-use hlorank_tests::TestServer;
+use hlorank_tests::prelude::*;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
 use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile};

@@ -1,21 +1,10 @@
 //! The client library over TLS and with tokens.
 
-use std::{
-    error::Error,
-    iter::successors,
-    time::{Duration, Instant},
-};
+use std::{error::Error, iter::successors};
 
-use hlorank_client::{
-    AdminClient, Client, ClientError, Connection, GraphHandle, Identity, RankRequest, StreamRequest,
-};
-use hlorank_graph::Configurations;
-use hlorank_tests::{
-    Artifacts, TestServer, grid_tiles, kernel_of,
-    security::{Authority, Files, Pair, over_tls, token_line},
-};
+use hlorank_client::{AdminClient, Identity};
+use hlorank_tests::prelude::*;
 use tokio::net::TcpListener;
-use tonic::Code;
 
 const ADMIN: &str = "--admin-listen=127.0.0.1:0";
 

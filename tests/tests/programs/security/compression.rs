@@ -1,12 +1,6 @@
 //! Compressed messages.
 
-use hlorank_proto::v1::{
-    RankConfigsRequest, TileConfig, TileConfigs, config_batch::Configs,
-    cost_model_service_client::CostModelServiceClient,
-};
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, graph_of_module, module::two_dots, rank_request,
-};
+use hlorank_tests::prelude::*;
 use tonic::codec::CompressionEncoding::Gzip;
 
 fn request() -> RankConfigsRequest {

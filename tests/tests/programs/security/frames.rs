@@ -1,12 +1,9 @@
 //! Clients that send frames of HTTP/2 which no well-behaved client sends.
 
-use std::time::Duration;
-
-use hlorank_tests::{ServerProcess, TestServer};
+use hlorank_tests::prelude::*;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::timeout,
 };
 
 use crate::security::secured::list_models;

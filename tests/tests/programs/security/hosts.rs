@@ -3,16 +3,9 @@
 use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    time::Duration,
 };
 
-use hlorank_proto::v1::{ListModelsRequest, model_service_client::ModelServiceClient};
-use hlorank_tests::{
-    TestServer,
-    security::{Files, token_line},
-};
-use tonic::{Code, Status, transport::Endpoint};
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 const ADMIN: &str = "--admin-listen=127.0.0.1:0";
 const EVIL: &str = "evil.example:7070";

@@ -1,11 +1,9 @@
 //! Requests over HTTP/2 that are no calls.
 
-use hlorank_tests::TestServer;
+use hlorank_tests::prelude::*;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use prost::{Message as _, bytes::Bytes};
-use tonic::Status;
 
 const METHOD: &str = "hlorank.v1.ModelService/ListModels";
 

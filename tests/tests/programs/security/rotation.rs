@@ -1,16 +1,11 @@
 //! Certificates and tokens change while calls are made.
 
 use std::{
-    fs,
     os::unix::fs::symlink,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use hlorank_tests::security::{Authority, Files, Pair};
+use hlorank_tests::prelude::*;
 
 use crate::security::secured::{connect, list_models, reloads, trusting};
 

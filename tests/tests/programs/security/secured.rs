@@ -1,14 +1,7 @@
 //! Clients of a server with certificates and tokens.
 
-use hlorank_proto::v1::{ListModelsRequest, model_service_client::ModelServiceClient};
-use hlorank_tests::{
-    Scrape,
-    security::{Authority, over_tls},
-};
-use tonic::{
-    Status,
-    transport::{Channel, ClientTlsConfig, Endpoint, Error},
-};
+use hlorank_tests::prelude::*;
+use tonic::transport::{ClientTlsConfig, Error};
 
 /// Returns a TLS configuration for a server on loopback whose certificate these authorities issued.
 pub(crate) fn trusting(authorities: &[&Authority]) -> ClientTlsConfig {

@@ -1,16 +1,10 @@
 //! Clients that send nothing.
 
-use std::time::{Duration, Instant};
-
 use futures::{StreamExt, stream};
-use hlorank_tests::{
-    TestServer,
-    security::{Authority, Files},
-};
+use hlorank_tests::prelude::*;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::timeout,
 };
 
 use crate::security::secured::connections;

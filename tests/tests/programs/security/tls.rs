@@ -1,10 +1,6 @@
 //! TLS, and mutual TLS.
 
-use hlorank_tests::{
-    TestServer, http_get,
-    security::{Authority, Files},
-};
-use tonic::Code;
+use hlorank_tests::prelude::*;
 
 use crate::security::secured::{connect, connections, list_models, trusting};
 

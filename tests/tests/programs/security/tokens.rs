@@ -1,24 +1,12 @@
 //! Bearer tokens and their scopes.
 
-use hlorank_proto::v1::{
-    RankConfigsRequest, ReloadRequest, cost_model_service_client::CostModelServiceClient,
-    model_admin_service_client::ModelAdminServiceClient,
-};
-use hlorank_tests::{
-    TestServer,
-    security::{Files, token_line as line},
-};
-use tonic::{
-    Code, Request, Status,
-    metadata::{Ascii, MetadataValue},
-    transport::Channel,
-};
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use hlorank_tests::prelude::*;
+use hlorank_tests::security::token_line as line;
+use tonic::metadata::{Ascii, MetadataValue};
 use tonic_reflection::pb::v1::{
     ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
     server_reflection_request::MessageRequest,
 };
-use tonic_types::StatusExt;
 
 use crate::security::secured::{list_models, reloads};
 

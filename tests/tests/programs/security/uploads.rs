@@ -3,14 +3,10 @@
 use std::{
     io::{Read as _, Write as _},
     net::{Shutdown, TcpStream},
-    time::Duration,
 };
 
-use hlorank_tests::{
-    Scrape, TestServer,
-    attackers::{Attacker, RANK, RANK_STREAM},
-};
-use prost::bytes::Bytes;
+use hlorank_tests::attackers::{Attacker, RANK, RANK_STREAM};
+use hlorank_tests::prelude::*;
 
 /// The beginning of a message of 100 bytes.
 const BEGUN: &[u8] = &[0, 0, 0, 0, 100, 10];

@@ -1,13 +1,6 @@
 //! A batch is read and checked once, whatever a call does with it. The server logs each time that it reads one.
 
-use fastrand::Rng;
-use hlorank_client::{Adapt, Client, Connection, GraphHandle, Measured, RankRequest};
-use hlorank_graph::{Configurations, Task};
-use hlorank_tests::{
-    Artifacts, ServerProcess, TILE_MODEL, configurations, measured_graphs, onnxruntime, part,
-    program, program_graph, program_module, random_fusions,
-};
-use serde_json::Value;
+use hlorank_tests::prelude::*;
 
 fn start(artifacts: &Artifacts) -> ServerProcess {
     let mut server = program("hlorank-server");

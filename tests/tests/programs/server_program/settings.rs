@@ -1,10 +1,8 @@
 //! A setting that cannot be read is an error that names it, its value, what is expected, and the variable that it came from.
 
-use std::process::{Command, Output};
-
 use clap::CommandFactory as _;
 use hlorank_server::settings::Settings;
-use hlorank_tests::program;
+use hlorank_tests::prelude::*;
 
 /// Settings that take any text: paths, and names of models.
 const TEXTS: [&str; 8] = [

@@ -1,14 +1,8 @@
 //! The program says what to run if something is missing, and stops on SIGTERM.
 
-use std::{
-    io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::BufRead;
 
-use hlorank_tests::{onnxruntime, program, repository};
+use hlorank_tests::prelude::*;
 
 /// Maximum wait for background work on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -3,8 +3,7 @@
 
 use std::process;
 
-use hlorank_client::{Client, GraphHandle};
-use hlorank_tests::{Scrape, TestServer, resident_bytes, varying};
+use hlorank_tests::prelude::*;
 
 use crate::under_load::requests::{alone, bits, connect, rank};
 

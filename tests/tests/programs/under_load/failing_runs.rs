@@ -1,16 +1,7 @@
 //! A failed run of ONNX Runtime fails the call that caused it and no other.
 
 use futures::future::join_all;
-use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::Configurations;
-use hlorank_tests::{
-    Artifacts, RankRequestBuilder as _, SMALL_TILE_MODEL, TestServer, packed_tiles, tiles,
-};
-use tonic::{Code, Request};
-use tonic_health::pb::{
-    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-};
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use crate::under_load::requests::{alone, bits, kernels, of_tiles};
 

@@ -1,11 +1,7 @@
 //! Work that many clients need at the same time is done once.
 
-use std::{collections::BTreeSet, sync::Arc};
-
 use futures::future::join_all;
-use hlorank_client::GraphHandle;
-use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, block_graph, layouts};
+use hlorank_tests::prelude::*;
 use tokio::sync::Barrier;
 
 use crate::under_load::requests::{alone, bits, connect, rank};

@@ -1,14 +1,12 @@
 //! Clients disappear suddenly in the middle of calls and streams: their work stops, their requests end, and other
 //! clients notice nothing.
 
-use std::{future::pending, sync::Arc, thread, time::Duration};
+use std::future::pending;
 
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest, StreamRequest};
-use hlorank_proto::v1::cost_model_service_client::CostModelServiceClient;
-use hlorank_tests::TestServer;
+use hlorank_tests::prelude::*;
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpStream, runtime::Runtime, sync::oneshot};
-use tonic::transport::{Channel, Uri};
+use tokio::{net::TcpStream, sync::oneshot};
+use tonic::transport::Uri;
 use tower::service_fn;
 
 use crate::under_load::requests::{

@@ -1,11 +1,7 @@
 //! Nothing remains of cancelled calls, however many are cancelled at once.
 
-use std::{sync::Arc, time::Duration};
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::TestServer;
-use tokio::{task::JoinSet, time::Instant};
+use hlorank_tests::prelude::*;
+use tokio::time::Instant;
 
 use crate::under_load::requests::{
     alone, bits, connect, connect_with, kernels, rank, rows_evaluated, tiles,

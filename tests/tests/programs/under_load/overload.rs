@@ -1,13 +1,10 @@
 //! With ten times as many calls as the server can handle, it continues to work and rejects the rest in time.
 
-use std::{collections::HashMap, process, sync::Arc, time::Duration};
+use std::process;
 
 use futures::future::join_all;
-use hlorank_client::{Client, ClientError, Connection, GraphHandle};
-use hlorank_graph::{Configurations, Digest};
-use hlorank_tests::{Answer, Load, Question, TestServer, resident_bytes};
-use tokio::time::{Instant, sleep, timeout};
-use tonic::Code;
+use hlorank_tests::prelude::*;
+use tokio::time::Instant;
 
 use crate::under_load::requests::{
     PATIENCE, alone, bits, connect, connect_with, kernels, rank, tiles,

@@ -1,14 +1,6 @@
 //! Requests of the tests, and the metrics that they check.
 
-use std::{sync::Arc, time::Duration};
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, Digest};
-use hlorank_proto::v1::RankConfigsRequest;
-use hlorank_tests::{
-    RankRequestBuilder as _, TestServer, chain_kernel, graph_by_hash, grid_tiles, packed_tiles,
-    rank_request,
-};
+use hlorank_tests::prelude::*;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Number of nodes of the kernels.

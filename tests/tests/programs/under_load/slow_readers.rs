@@ -1,19 +1,11 @@
 //! Clients request large answers and do not read them: others are served meanwhile, and memory is bounded.
 
-use std::{process, time::Duration};
+use std::process;
 
-use hlorank_client::{Client, Connection};
-use hlorank_graph::Digest;
-use hlorank_proto::v1::RankConfigsRequest;
-use hlorank_tests::{
-    TestServer, resident_bytes,
-    security::{Files, token_line},
-};
+use hlorank_tests::prelude::*;
 use http_body_util::Full;
-use prost::{Message as _, bytes::Bytes};
-use tokio::time::{Instant, timeout};
-use tonic::{Code, Status, body::Body, transport::Channel};
-use tonic_types::StatusExt as _;
+use tokio::time::Instant;
+use tonic::body::Body;
 use tower::{Service as _, ServiceExt as _};
 
 use crate::under_load::requests::{

@@ -1,12 +1,6 @@
 //! Little is evaluated for a call after it has ended.
 
-use std::time::Duration;
-
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, Digest};
-use hlorank_tests::{Figure, Scrape, Target, TestServer};
-use tonic::Request;
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use crate::under_load::requests::{
     alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles,

@@ -1,20 +1,13 @@
 //! A panic in a worker fails the call whose rows caused it and no other, and the worker is replaced.
 
-use std::{
-    num::NonZeroUsize,
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
 use futures::future::join_all;
-use hlorank_graph::{Configurations, Digest, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{Class, ComputePool},
     engine::{CacheBytes, Engine, EngineError, Terms},
     metrics::Metrics,
     model::Model,
 };
-use hlorank_tests::{Scrape, chain_kernel, grid_tiles, load_model};
+use hlorank_tests::prelude::*;
 use tokio::sync::oneshot;
 
 use crate::under_load::requests::alone;

@@ -1,12 +1,8 @@
 //! A call with any deadline has a proper answer, and a call without any time left costs nothing.
 
 use futures::{StreamExt as _, stream};
-use hlorank_client::{Client, GraphHandle};
-use hlorank_graph::Digest;
-use hlorank_proto::v1::RankConfigsResponse;
-use hlorank_tests::{TestServer, kernel_of};
-use tonic::{Code, Request, Response, Status};
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
+use tonic::Response;
 
 use crate::under_load::requests::{alone, bits, of_tiles, rank, tiles};
 

@@ -1,11 +1,9 @@
 //! A text is as long, as deep and as wide as the limits allow.
 
-use std::{
-    iter::repeat_n,
-    time::{Duration, Instant},
-};
+use std::iter::repeat_n;
 
-use hlorank_graph::{GraphError, LimitKind, Limits, TextError};
+use hlorank_graph::{LimitKind, TextError};
+use hlorank_tests::prelude::*;
 
 use super::{PARAMETER, read_within, refused, text};
 

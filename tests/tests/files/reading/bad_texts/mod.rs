@@ -4,7 +4,7 @@ mod limits;
 mod mutated;
 mod syntax;
 
-use hlorank_graph::{GraphError, HloModule, Limits};
+use hlorank_tests::prelude::*;
 
 /// Returns a text whose entry computation has these lines, from line 4 on.
 fn text(lines: &[&str]) -> String {

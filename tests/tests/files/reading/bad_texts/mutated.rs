@@ -1,9 +1,6 @@
 //! Whatever is cut from a text or changed in it, nothing panics.
 
-use std::fs;
-
-use hlorank_graph::{GraphError, HloModule, Limits};
-use hlorank_tests::{HLO_FIXTURES, fixture, module::use_module};
+use hlorank_tests::prelude::*;
 use proptest::{prelude::*, sample::Index};
 
 use super::{PARAMETER, read_within, text};

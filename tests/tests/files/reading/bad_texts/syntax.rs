@@ -1,6 +1,7 @@
 //! What is wrong in a text is named with its line and column.
 
-use hlorank_graph::{GraphError, HloModule, LimitKind, Limits, Task};
+use hlorank_graph::LimitKind;
+use hlorank_tests::prelude::*;
 
 use super::{PARAMETER, read_within, refuse, refused, text};
 

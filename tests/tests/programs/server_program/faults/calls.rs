@@ -1,24 +1,10 @@
 //! A server process, and calls of it.
 
-use std::{
-    fmt::Write as _,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::fmt::Write as _;
 
-use hlorank_client::Client;
-use hlorank_proto::v1::{
-    Graph, ModelState, RankConfigsRequest, RankConfigsStreamRequest, config_batch::Configs,
-    cost_model_service_client::CostModelServiceClient,
-    model_admin_service_client::ModelAdminServiceClient,
-    rank_configs_stream_response::Part as AnswerPart,
-};
-use hlorank_tests::{
-    RankRequestBuilder as _, Scrape, ServerProcess, TILE_MODEL, graph_of_text, grid_tiles,
-    http_get, kernel_graph, onnxruntime, packed_tiles, rank_request, stream_batch, stream_start,
-};
+use hlorank_proto::v1::rank_configs_stream_response::Part as AnswerPart;
+use hlorank_tests::prelude::*;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
-use tonic::{Request, Status, transport::Channel};
 
 pub(crate) const MODEL: &str = TILE_MODEL;
 

@@ -1,16 +1,6 @@
 //! The wall clock jumps: printed times jump with it, and nothing else is affected.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::{Duration, Instant},
-};
-
-use hlorank_client::{Client, Connection};
-use hlorank_tests::{Artifacts, ServerProcess, patient};
-use serde_json::Value;
-use tonic::{Code, Request};
+use hlorank_tests::prelude::*;
 
 use super::calls::{MODEL, Question, ask_as, bits, cost_model, program, skipped, until_serving};
 

@@ -1,13 +1,9 @@
 //! The server runs out of file descriptors for connections and files.
 
-use std::{fs, net::TcpStream};
+use std::net::TcpStream;
 
-use hlorank_client::{Client, Connection};
-use hlorank_proto::v1::ReloadRequest;
-use hlorank_tests::{Artifacts, ServerProcess};
+use hlorank_tests::prelude::*;
 use rustix::process::Resource;
-use tonic::Code;
-use tonic_types::StatusExt as _;
 
 use super::calls::{MODEL, Question, admin, ask, cost_model, limit, start, until_serving};
 

@@ -1,19 +1,9 @@
 //! After SIGTERM, accepted calls are answered, new ones are rejected, and no client delays the exit.
 
-use std::{
-    collections::BTreeSet,
-    error::Error as _,
-    io::ErrorKind,
-    time::{Duration, Instant},
-};
+use std::{error::Error as _, io::ErrorKind};
 
-use hlorank_tests::{Figure, ServerProcess, Stopped, TILE_MODEL, Target, http_get};
-use serde_json::Value;
-use tokio::{net::TcpStream, task::JoinSet};
-use tonic::{Code, Status};
-use tonic_health::pb::{
-    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-};
+use hlorank_tests::prelude::*;
+use tokio::net::TcpStream;
 
 use super::{
     calls::{

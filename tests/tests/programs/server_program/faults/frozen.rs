@@ -2,8 +2,7 @@
 
 use std::{io::Write as _, net::TcpStream};
 
-use hlorank_tests::ServerProcess;
-use prost::Message;
+use hlorank_tests::prelude::*;
 
 use super::calls::Question;
 

@@ -1,19 +1,13 @@
 //! Files that cannot be written are not left half written, and calls continue.
 
 use std::{
-    collections::BTreeSet,
     ffi::OsString,
-    fs,
     io::{ErrorKind, Write as _},
-    path::Path,
-    process::{Command, Stdio},
 };
 
 use hlorank_proto::v1::PinRequest;
-use hlorank_tests::{Artifacts, ServerProcess, models};
+use hlorank_tests::prelude::*;
 use rustix::process::Resource;
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
 
 use super::calls::{MODEL, Question, admin, ask, cost_model, limit, program, skipped, start};
 

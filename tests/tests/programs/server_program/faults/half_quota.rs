@@ -1,24 +1,10 @@
 //! The server has half a processor, as in a container with a quota: it runs for a while and is stopped for the same
 //! time.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hlorank_tests::{ServerProcess, patient};
+use hlorank_tests::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::task::JoinSet;
-use tonic::{Code, Request};
-use tonic_health::pb::{
-    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-};
-use tonic_types::StatusExt as _;
 
 use super::calls::{Question, ask, bits, channel, cost_model, pid, start};
 

@@ -1,15 +1,9 @@
 //! Calls and the server continue if standard error cannot be written.
 
-use std::{
-    fs::{self, File},
-    io::{BufRead as _, BufReader},
-    process::{Child, Stdio},
-};
+use std::io::BufRead as _;
 
-use hlorank_tests::repository;
+use hlorank_tests::prelude::*;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
-use serde_json::Value;
-use tokio::time::sleep;
 
 use super::calls::{PATIENCE, Question, ask, channel, program, until};
 

@@ -1,25 +1,9 @@
 //! Measurements that were acknowledged are kept, whatever ends the server, and a file that is unusable is reported.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
-
-use hlorank_proto::v1::{
-    Adapt, Graph, ListMeasurementsRequest, RankConfigsRequest, RankConfigsResponse,
-    ReportMeasurementsRequest, Warning, cost_model_service_client::CostModelServiceClient,
-};
-use hlorank_tests::{
-    RankRequestBuilder as _, TILE_MODEL, config_batch, graph_of_text, grid_tiles, kernel_graph,
-    packed_tiles, rank_request,
-};
+use hlorank_proto::v1::{Adapt, Warning};
+use hlorank_tests::prelude::*;
 use rustix::process::Resource;
-use tempfile::TempDir;
 use tokio::sync::mpsc;
-use tonic::{Code, Status, transport::Channel};
-use tonic_types::StatusExt as _;
 
 use super::calls::{PATIENCE, cost_model, limit, program, start};
 

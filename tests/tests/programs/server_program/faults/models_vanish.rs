@@ -1,12 +1,6 @@
 //! The whole model folder disappears, as if it were unmounted, and comes back.
 
-use std::fs;
-
-use hlorank_client::{Client, Connection};
-use hlorank_proto::v1::ReloadRequest;
-use hlorank_tests::Artifacts;
-use tonic::Code;
-use tonic_types::StatusExt as _;
+use hlorank_tests::prelude::*;
 
 use super::calls::{MODEL, Question, admin, ask, cost_model, start, until_serving};
 

@@ -1,6 +1,8 @@
 //! An address that another process uses is reported before anything is loaded.
 
-use std::{net::TcpListener, time::Instant};
+use std::net::TcpListener;
+
+use hlorank_tests::prelude::*;
 
 use super::calls::{PATIENCE, program};
 

@@ -1,14 +1,9 @@
 //! Signals that end the server while it is busy: a second SIGTERM or SIGINT, one before it serves, and one without time
 //! to drain. None of them crashes it. Two in a row are one.
 
-use std::{
-    os::unix::process::ExitStatusExt as _,
-    process::{Child, Stdio},
-    time::{Duration, Instant},
-};
+use std::os::unix::process::ExitStatusExt as _;
 
-use hlorank_tests::ServerProcess;
-
+use hlorank_tests::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{

@@ -1,19 +1,8 @@
 //! Every call that has ended has a log line, or a sampled part of the calls have.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader},
-    process::{Child, Stdio},
-    time::Duration,
-};
+use std::io::BufRead as _;
 
-use hlorank_proto::v1::{
-    GetModelRequest, ListModelsRequest, cost_model_service_client::CostModelServiceClient,
-    model_service_client::ModelServiceClient,
-};
-use hlorank_tests::repository;
-use serde_json::Value;
-use tonic::transport::Channel;
+use hlorank_tests::prelude::*;
 
 use super::calls::{
     KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, start, streamed,

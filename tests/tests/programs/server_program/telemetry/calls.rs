@@ -1,21 +1,7 @@
 //! A server process, and calls with custom headers.
 
-use std::process::Command;
-
-use hlorank_proto::v1::{
-    Graph, PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest,
-    cost_model_service_client::CostModelServiceClient, model_service_client::ModelServiceClient,
-};
-use hlorank_tests::{
-    ServerProcess, TILE_MODEL, graph_of_text, grid_tiles, kernel_graph, onnxruntime, packed_tiles,
-    rank_request, stream_batch, stream_start,
-};
-use serde_json::Value;
-use tonic::{
-    Request,
-    metadata::{AsciiMetadataKey, AsciiMetadataValue},
-    transport::Channel,
-};
+use hlorank_tests::prelude::*;
+use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
 
 /// Kernel of two nodes.
 pub(crate) const KERNEL: &str = "HloModule kernel\n\nENTRY %entry {\n  %input = f32[16,8] parameter(0)\n  \

@@ -1,12 +1,8 @@
 //! A collector of spans that speaks OTLP over gRPC.
 
-use std::{
-    collections::HashMap,
-    future::pending,
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::{future::pending, sync::Mutex};
 
+use hlorank_tests::prelude::*;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::{
         ExportTraceServiceRequest, ExportTraceServiceResponse,
@@ -15,10 +11,10 @@ use opentelemetry_proto::tonic::{
     common::v1::{KeyValue, any_value},
     trace::v1::{ResourceSpans, Span},
 };
-use tokio::{net::TcpListener, runtime::Runtime};
+use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{
-    Request, Response, Status,
+    Response,
     transport::{Identity, Server, ServerTlsConfig},
 };
 

@@ -1,12 +1,8 @@
 //! The log contains nothing that clients send except the ids of calls.
 
-use hlorank_proto::v1::{
-    GetModelRequest, Graph, ModelSelector, PinRequest, PutGraphRequest, RankConfigsRequest,
-    graph::Source, model_admin_service_client::ModelAdminServiceClient,
-};
-use hlorank_proto::xla::HloInstructionProto;
-use hlorank_tests::module::{operation, single};
-use tonic::{Code, Request, client::Grpc, transport::Channel};
+use hlorank_proto::v1::PinRequest;
+use hlorank_tests::prelude::*;
+use tonic::client::Grpc;
 use tonic_prost::ProstCodec;
 
 use super::calls::{

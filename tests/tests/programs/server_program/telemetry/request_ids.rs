@@ -1,9 +1,7 @@
 //! A call has an id in its answer, in each of its log lines, and in the details of its error.
 
-use hlorank_proto::v1::ListModelsRequest;
-use hlorank_tests::Artifacts;
-use tonic::{Code, Status, metadata::MetadataMap};
-use tonic_types::StatusExt;
+use hlorank_tests::prelude::*;
+use tonic::metadata::MetadataMap;
 
 use super::calls::{
     KERNEL, MODEL, channel, cost_model, is_access, models, ranking, start, streamed, with,

@@ -1,9 +1,6 @@
 //! Spans are sent over TLS to a collector that the server trusts, and the variables of OpenTelemetry name it.
 
-use std::{fs, process::Command};
-
-use hlorank_proto::v1::ListModelsRequest;
-use hlorank_tests::{ServerProcess, security::Authority};
+use hlorank_tests::prelude::*;
 
 use super::{
     calls::{models, program},

@@ -1,12 +1,6 @@
 //! Spans reach a collector with their parent, name and attributes, and never delay a call.
 
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
-
-use hlorank_proto::v1::ListModelsRequest;
-use hlorank_tests::ServerProcess;
+use hlorank_tests::prelude::*;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use super::{
