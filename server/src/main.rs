@@ -22,17 +22,17 @@ use tokio::{
 
 use self::stop_signals::StopSignals;
 
-/// Builds of ONNX Runtime report their use over the network and keep a device id in the home folder, unless this variable
-/// is set when they are loaded. The setting in their interface has no effect on Linux (1.31.1).
-const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
-
-/// Thresholds of glibc: it returns a block of more than 4 MiB to the system as soon as it is freed, and the free end of a heap if
-/// that is larger than 8 MiB.
+/// Variables that are set before the program starts, unless the environment has another value.
 ///
-/// By default, glibc raises these thresholds up to 32 and 64 MiB. It then keeps the blocks of an unloaded model for later
-/// models, which fit into them worse and worse. Lower thresholds make large calls slow: every block of such a call comes from the
-/// system, which clears it first.
-const MALLOC: [(&str, &str); 2] = [
+/// Builds of ONNX Runtime report their use over the network and keep a device id in the home folder, unless the first one is
+/// set when they are loaded. The setting in their interface has no effect on Linux (1.31.1).
+///
+/// The others are thresholds of glibc: it returns a block of more than 4 MiB to the system as soon as it is freed, and the free
+/// end of a heap if that is larger than 8 MiB. By default, glibc raises these thresholds up to 32 and 64 MiB. It then keeps the
+/// blocks of an unloaded model or of a large call for later ones, which fit into them worse and worse, in an arena of each thread.
+/// Lower thresholds make large calls slow: every block of such a call comes from the system, which clears it first.
+const VARIABLES: [(&str, &str); 3] = [
+    ("ORT_DISABLE_TELEMETRY", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "4194304"),
     ("MALLOC_TRIM_THRESHOLD_", "8388608"),
 ];
@@ -43,10 +43,12 @@ const FAILED: i32 = 1;
 
 fn main() {
     let settings = Settings::of_process();
-    if env::var_os(NO_TELEMETRY).is_none() {
-        let error = start_with_variables();
+    let mut missing = VARIABLES.to_vec();
+    missing.retain(|(name, _)| env::var_os(name).is_none());
+    if !missing.is_empty() {
+        let error = start_with(&missing);
         print_error(format_args!(
-            "cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"
+            "cannot start again with {missing:?}, so ONNX Runtime may report its use, or freed memory is kept: {error}"
         ));
     }
     let code = run_until_stopped(settings).unwrap_or_else(|error| {
@@ -62,21 +64,17 @@ fn print_error(message: impl Display) {
     let _ = writeln!(io::stderr(), "hlorank-server: {message}");
 }
 
-/// Starts this program again with the variables set, because setting a variable in a running program is not sound.
+/// Starts this program again with variables, because setting a variable in a running program is not sound.
 /// Returns only if that fails.
-fn start_with_variables() -> io::Error {
+fn start_with(variables: &[(&str, &str)]) -> io::Error {
     let program = match env::current_exe() {
         Ok(program) => program,
         Err(error) => return error,
     };
-    let mut again = Command::new(program);
-    again.args(env::args_os().skip(1)).env(NO_TELEMETRY, "1");
-    again.envs(
-        MALLOC
-            .into_iter()
-            .filter(|(name, _)| env::var_os(name).is_none()),
-    );
-    again.exec()
+    Command::new(program)
+        .args(env::args_os().skip(1))
+        .envs(variables.iter().copied())
+        .exec()
 }
 
 /// Runs the server and returns the exit code.
