@@ -1,5 +1,6 @@
 """A real server for the tests that need one; the tests of the tuner use this module, too."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -58,6 +59,24 @@ def run_empty_server(folder: Path) -> Iterator[Server]:
     flags = (f"--models={folder}", f"--measurements={folder / 'measurements'}")
     with run_process(*flags) as server:
         yield server
+
+
+TOKEN = "a token of this test"
+
+
+@contextmanager
+def run_secured_server(folder: Path) -> Iterator[str]:
+    """A server over TLS that asks for a token; ``tls.crt`` of the folder is its own authority."""
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    command += ["-keyout", folder / "tls.key", "-out", folder / "tls.crt"]
+    subprocess.run(command, check=True, capture_output=True)
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    (folder / "tokens").write_text(f"tests read sha256:{digest}\n")
+    files = {"tls-certificate": "tls.crt", "tls-key": "tls.key", "tokens": "tokens"}
+    with run_server(*(f"--{flag}={folder / name}" for flag, name in files.items())) as address:
+        yield address
 
 
 @contextmanager

@@ -1,45 +1,30 @@
 """TLS, and tokens."""
 
 import asyncio
-import hashlib
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
 import pytest
-from servers import run_server
+from servers import TOKEN, run_secured_server
 
 from hlorank import AsyncClient, Client, RefusedError, UnavailableError
-
-TOKEN = "a token of this test"
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a certificate for loopback that is its own authority, and a file of tokens."""
-    folder = tmp_path_factory.mktemp("authority")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    command += ["-keyout", folder / "tls.key", "-out", folder / "tls.crt"]
-    subprocess.run(command, check=True, capture_output=True)
-    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-    (folder / "tokens").write_text(f"tests read sha256:{digest}\n")
-    return folder
+    """A folder with the certificate of the server."""
+    return tmp_path_factory.mktemp("authority")
 
 
 @pytest.fixture(scope="module")
 def secured(authority: Path) -> Iterator[str]:
-    """The address of a server over TLS that asks for a token."""
-    files = {"certificate": authority / "tls.crt", "key": authority / "tls.key"}
-    flags = [f"--tls-{name}={file}" for name, file in files.items()]
-    with run_server(*flags, f"--tokens={authority / 'tokens'}") as address:
+    with run_secured_server(authority) as address:
         yield address
 
 
 @pytest.fixture
-def credentials(authority: Path) -> grpc.ChannelCredentials:
+def credentials(secured: str, authority: Path) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials((authority / "tls.crt").read_bytes())
 
 

@@ -7,10 +7,9 @@ every measurement, and ``report``, which needs matplotlib, writes a page.
 
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import RESULTS_FILE, JournalError
-from hlorank_tune.outcome import Outcome
 from hlorank_tune.run import Measurement, Run, read_run
 from hlorank_tune.server import ServerError
-from hlorank_tune.subject import InOrder, Settings, Strategy, Subject
+from hlorank_tune.subject import InOrder, Outcome, Settings, Strategy, Subject
 from hlorank_tune.tuning import search, side_by_side
 
 __all__ = [

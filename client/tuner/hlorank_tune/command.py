@@ -1,27 +1,44 @@
-"""The command ``hlorank-tune``."""
+"""The command ``hlorank-tune``, and the compilers that it knows."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hlorank import HlorankError
-from hlorank_tune import values
+from hlorank import Client, HlorankError
+from hlorank_tune import server, values
 from hlorank_tune.compiler import Compiler
-from hlorank_tune.compilers import COMPILERS, command_of
 from hlorank_tune.measure.atomic_files import file_name
-from hlorank_tune.subject import Settings
+
+COMPILERS = {
+    "xla": "hlorank_tune.xla.command",
+    "iree": "hlorank_tune.iree.command",
+}
+"""Modules by name of the compiler. Each has, and imports nothing large to have it:
+
+* ``SUMMARY``, a sentence without a full stop, and ``FILE``, which says what is tuned
+* ``MEASUREMENTS``, how many candidates are measured by default
+* ``EXAMPLES``, commands with what they do
+* ``EXTRA``, what ``pip install hlorank-tune`` needs in addition, such as ``[iree]`` needs
+* ``add_options(parser)``, which adds the options that other compilers lack
+* ``compiler_of(given)``, which returns the ``Compiler`` of the arguments, and ``settings_of(given,
+  settings)``, which returns the settings with those of these options
+"""
 
 _CODES = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
 The same command continues a stopped search.
 """
-_EXAMPLE_OF_REPORT = "report tuned/a tuned/b", "compare searches in one plot"
-_OF_A_MODEL = ("model", "target")
+
+
+def command_of(name: str) -> ModuleType:
+    """Returns the module of a compiler."""
+    return import_module(COMPILERS[name])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,109 +47,102 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = commands.parse_args(arguments)
     if given.command is None:
         commands.error(f"name what to tune for: {', '.join(COMPILERS)}; or report")
-    if problem := _does_not_apply(given):
-        commands.error(problem)
+    is_report = given.command == "report"
+    for name in () if is_report or not given.without_model else ("model", "target"):
+        if getattr(given, name):
+            commands.error(f"--{name} does not apply with --without-model, which asks no server")
     try:
-        return _report(given) if given.command == "report" else _tune(given)
+        return _report(given) if is_report else _tune(given)
     except (HlorankError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
-        print(
-            f"error: {error}; install it with pip install 'hlorank-tune{_extra(given)}'",
-            file=sys.stderr,
-        )
+        extra = "" if is_report else command_of(given.command).EXTRA
+        install = f"install it with pip install 'hlorank-tune{extra}'"
+        print(f"error: {error}; {install}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped; the same command continues the search", file=sys.stderr)
         return 130
 
 
-def _extra(given: argparse.Namespace) -> str:
-    return "" if given.command == "report" else command_of(given.command).EXTRA
-
-
-def _does_not_apply(given: argparse.Namespace) -> str:
-    """Names an option that would be ignored; empty if there is none."""
-    if given.command == "report" or not given.without_model:
-        return ""
-    for name in _OF_A_MODEL:
-        if getattr(given, name, None):
-            return f"--{name} does not apply with --without-model, which asks no server"
-    return ""
-
-
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands."""
+    examples = [example for name in COMPILERS for example in command_of(name).EXAMPLES]
+    examples.append(("report tuned/a tuned/b", "compare searches in one plot"))
+    lines = [f"  hlorank-tune {what:<38}  {result}" for what, result in examples]
     every = argparse.ArgumentParser(
         prog="hlorank-tune",
         description="Finds faster configurations of a program: a hlorank server ranks candidates, "
         "and the best are measured beside the program as it is.",
-        epilog=_epilog(),
+        epilog="\n".join([_CODES, "examples:", *lines]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = every.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in COMPILERS:
         command = command_of(name)
-        summary = command.SUMMARY
-        one = commands.add_parser(name, help=summary, description=f"{summary}.")
+        one = commands.add_parser(name, help=command.SUMMARY, description=f"{command.SUMMARY}.")
         one.add_argument("file", metavar="FILE", help=command.FILE)
-        _add_endpoint(one)
-        _add_limits(one, command.MEASUREMENTS)
-        _add_folders(one)
+        _add_server(one)
+        _add_search(one, command.MEASUREMENTS)
         command.add_options(one)
     summary = "writes one report about the results of several searches"
     report = commands.add_parser("report", help=summary, description=f"{summary}.")
-    report.add_argument("folders", type=_path, nargs="+", metavar="FOLDER", help="of results")
+    report.add_argument("folders", type=values.path, nargs="+", metavar="FOLDER", help="of results")
     report.add_argument(
-        "--out", type=_path, metavar="FOLDER", help="of the report (default: the first folder)"
+        "--out",
+        type=values.path,
+        metavar="FOLDER",
+        help="of the report (default: the first folder)",
     )
     return every
 
 
-def _epilog() -> str:
-    """Returns the exit codes, and examples of every command."""
-    examples = [example for name in COMPILERS for example in command_of(name).EXAMPLES]
-    examples.append(_EXAMPLE_OF_REPORT)
-    lines = [f"  hlorank-tune {what:<38}  {result}" for what, result in examples]
-    return "\n".join([_CODES, "examples:", *lines])
-
-
-def _add_folders(one: argparse.ArgumentParser) -> None:
-    one.add_argument(
-        "--out",
-        type=_path,
-        metavar="FOLDER",
-        help="folder of the results; a stopped search continues from it (default: tuned/NAME)",
-    )
-    one.add_argument(
-        "--replay",
-        type=_path,
-        metavar="FOLDER",
-        help="measure the winner of this folder again, beside the program as it is",
-    )
-
-
-def _add_endpoint(one: argparse.ArgumentParser) -> None:
-    one.add_argument(
+def _add_server(one: argparse.ArgumentParser) -> None:
+    """Adds the options of the server, which are those of the program ``hlorank``."""
+    add = one.add_argument
+    add(
         "--endpoint",
         type=values.address,
         default=os.environ.get("HLORANK_ENDPOINT") or "127.0.0.1:7070",
         metavar="ADDRESS",
         help="address of the hlorank server (HLORANK_ENDPOINT; default: %(default)s)",
     )
-    one.add_argument(
+    add(
+        "--ca",
+        type=values.path,
+        default=os.environ.get("HLORANK_CA"),
+        metavar="FILE",
+        help="certificate authorities to trust at https://, in PEM (HLORANK_CA; default: those of "
+        "the system)",
+    )
+    add(
+        "--certificate",
+        type=values.two_paths,
+        default=os.environ.get("HLORANK_CERTIFICATE"),
+        metavar="CERTIFICATE,KEY",
+        help="certificate and its key for servers that require one, in PEM (HLORANK_CERTIFICATE)",
+    )
+    add(
+        "--token-file",
+        type=values.path,
+        default=os.environ.get("HLORANK_TOKEN_FILE"),
+        metavar="FILE",
+        help="file with the token to send with every call (HLORANK_TOKEN_FILE; default: the token "
+        "in HLORANK_TOKEN)",
+    )
+    add(
         "--model",
         type=values.model,
         metavar="NAME[@VERSION]",
         help="model that ranks (default: that of the compiler, or of the server)",
     )
-    one.add_argument(
+    add(
         "--without-model",
         action="store_true",
         help="search without a server, by measurements alone",
     )
-    one.add_argument(
+    add(
         "--target",
         type=values.target,
         metavar="NAME",
@@ -142,72 +152,81 @@ def _add_endpoint(one: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_limits(one: argparse.ArgumentParser, measurements: str) -> None:
-    one.add_argument(
+def _add_search(one: argparse.ArgumentParser, measurements: str) -> None:
+    add = one.add_argument
+    add(
         "--measurements",
         type=values.count,
         metavar="N",
         help=f"maximum number of measured candidates (default: {measurements})",
     )
-    one.add_argument(
+    add(
         "--minutes",
         type=values.minutes,
         metavar="M",
         help="maximum duration in minutes, or with a unit such as 90s or 1.5h, with confirmation",
     )
-    one.add_argument(
+    add(
         "--top-k",
         type=values.count,
         metavar="K",
         help="candidates that a round measures: the best that the model ranked",
     )
-    one.add_argument(
-        "--seed",
-        type=values.natural,
-        default=0,
-        help="seed of random choices (default: %(default)s)",
+    add("--seed", type=values.natural, default=0, help="of random choices (default: %(default)s)")
+    add(
+        "--out",
+        type=values.path,
+        metavar="FOLDER",
+        help="folder of the results; a stopped search continues from it (default: tuned/NAME)",
+    )
+    add(
+        "--replay",
+        type=values.path,
+        metavar="FOLDER",
+        help="measure the winner of this folder again, beside the program as it is",
     )
 
 
-def _path(text: str) -> Path:
-    return Path(values.path_text(text))
+def _client(given: argparse.Namespace) -> Client:
+    import grpc
+
+    credentials = None
+    if given.endpoint.lower().startswith("https://"):
+        files = [given.ca, *reversed(given.certificate or (None, None))]
+        contents = [None if file is None else file.read_bytes() for file in files]
+        credentials = grpc.ssl_channel_credentials(*contents)
+    # The file comes first: a flag of this call says more than a variable of the whole shell.
+    token = given.token_file and given.token_file.read_text(encoding="utf-8")
+    token = token or os.environ.get("HLORANK_TOKEN") or None
+    return server.Client(given.endpoint, credentials=credentials, token=token)
 
 
 def _tune(given: argparse.Namespace) -> int:
     command = command_of(given.command)
-    compiler = command.compiler_of(given)
+    compiler: Compiler[Any] = command.compiler_of(given)
     if given.replay:
         return _replay(compiler, given.replay)
-    return _search(compiler, _settings(given, command, compiler), given)
-
-
-def _settings(given: argparse.Namespace, command: ModuleType, compiler: Compiler[Any]) -> Settings:
-    default = compiler.settings()
-    return command.settings_of(
-        given,
-        replace(
-            default,
-            measurements=given.measurements or default.measurements,
-            seconds=None if given.minutes is None else 60 * given.minutes,
-            top_k=given.top_k or default.top_k,
-            seed=given.seed,
-        ),
-    )
-
-
-def _search(compiler: Compiler[Any], settings: Settings, given: argparse.Namespace) -> int:
     from rich.console import Console
 
     from hlorank_tune.live import LiveTable
     from hlorank_tune.report import write_report
     from hlorank_tune.tuning import search
 
+    default = compiler.settings()
+    common = replace(
+        default,
+        measurements=given.measurements or default.measurements,
+        seconds=None if given.minutes is None else 60 * given.minutes,
+        top_k=given.top_k or default.top_k,
+        seed=given.seed,
+    )
+    settings = command.settings_of(given, common)
     out = given.out or Path("tuned") / file_name(compiler.program)
     console = Console()
     with LiveTable(console, settings.measurements, version=compiler.version()) as live:
         run = search(
             compiler,
-            None if given.without_model else given.endpoint,
+            None if given.without_model else _client(given),
             out,
             settings,
             model=given.model,
@@ -233,8 +252,7 @@ def _replay(compiler: Compiler[Any], folder: Path) -> int:
     from hlorank_tune.run import duration
     from hlorank_tune.tuning import side_by_side
 
-    outcomes = side_by_side(compiler, {"winner": folder})
-    for name, outcome in outcomes.items():
+    for name, outcome in side_by_side(compiler, {"winner": folder}).items():
         words = [f"{name:<8}", f"{duration(outcome.nanoseconds):>9}", f"{outcome.ratio:.3f}"]
         works = outcome.nanoseconds is not None
         print("  ".join(words if works else [words[0], outcome.status, outcome.message]))

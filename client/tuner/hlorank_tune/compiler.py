@@ -1,7 +1,7 @@
 """What a compiler provides so that programs are tuned for it.
 
 A compiler is a folder with a subclass of ``Compiler``, and a module ``command`` that makes one of
-the arguments of the command line; ``hlorank_tune.compilers`` names that module in one line.
+the arguments of the command line; ``hlorank_tune.command`` names that module in one line.
 """
 
 from abc import ABC, abstractmethod
@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from hlorank_tune.measure import rounds
-from hlorank_tune.outcome import Outcome
-from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Measurement, Run
-from hlorank_tune.subject import Settings, Subject
+from hlorank_tune.server import Predictor
+from hlorank_tune.subject import Outcome, Settings, Subject
 
 C = TypeVar("C")
 
@@ -123,7 +122,9 @@ class Compiler(ABC, Generic[C]):
         """
         raise NotImplementedError
 
-    def explained(self, run: Run, predictor: Predictor) -> dict[str, Any] | None:
+    def explained(
+        self, run: Run, guide: Callable[[Subject[Any]], Predictor[Any]]
+    ) -> dict[str, Any] | None:
         """Returns what a model says of the winner, as a row of the journal; None for nothing."""
         return None
 

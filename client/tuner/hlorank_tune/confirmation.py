@@ -8,10 +8,9 @@ from typing import Any
 
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.outcome import Outcome
 from hlorank_tune.progress import Progress
 from hlorank_tune.run import PARTS, Measurement
-from hlorank_tune.subject import Subject
+from hlorank_tune.subject import Outcome, Subject
 
 CONFIRMED = 3
 """Number of the fastest candidates that are measured again, longer, with the program itself."""
@@ -129,7 +128,10 @@ class Confirmation:
         if not run.of():
             combined = list(self._compiler.combined(run, self._progress.phase))
             self._progress.leave_alone(self._compiler.left_alone())
-            self._measure_combined(combined)
+            if combined:
+                outcomes = self._measuring.confirm(whole, combined, "confirming: ")
+                for candidate, outcome in zip(combined, outcomes, strict=True):
+                    self._progress.add(whole, candidate, outcome)
         finalists = self._finalists()
         if len(finalists) > 1:
             # Parts that are spread over time tell drift of the machine from a gain.
@@ -138,29 +140,21 @@ class Confirmation:
                 not run.parts or self._measuring.budget.left() > took
             ):
                 begin = self._measuring.budget.spent()
-                self._confirm_part(whole, finalists)
+                part = f"confirming, part {len(run.parts) + 1} of {PARTS}: "
+                candidates = [whole.read(measurement.candidate) for measurement in finalists]
+                outcomes = self._measuring.confirm(whole, candidates, part)
+                confirmed = [
+                    {"candidate": measurement.candidate, **asdict(outcome)}
+                    for measurement, outcome in zip(finalists, outcomes, strict=True)
+                ]
+                self._progress.write({"confirmed": confirmed})
                 took = self._measuring.budget.spent() - begin
-        self._choose()
-        self._progress.phase("")
-
-    def _measure_combined(self, combined: list[Any]) -> None:
-        """Measures the whole program without and with what was found of its parts."""
-        if not combined:
-            return
-        whole = self._compiler.whole
-        outcomes = self._measuring.confirm(whole, combined, "confirming: ")
-        for candidate, outcome in zip(combined, outcomes, strict=True):
-            self._progress.add(whole, candidate, outcome)
-
-    def _choose(self) -> None:
-        """Writes the winner, which is the reference if there is no other candidate."""
-        run = self._progress.run
         measured = {m.number if m.candidate else 0: m.outcome for m in run.of()}
         best, noise = winner(run.confirmed or measured)
-        candidate = run.measurements[best].candidate if best else {}
-        row = {"best": candidate, "noise": noise}
+        row = {"best": run.measurements[best].candidate if best else {}, "noise": noise}
         reason = "" if best else self._compiler.reason()
         self._progress.write(row | ({"reason": reason} if reason else {}))
+        self._progress.phase("")
 
     def _finalists(self) -> list[Measurement]:
         """Returns the reference, the default, and the fastest candidates."""
@@ -171,16 +165,6 @@ class Confirmation:
         default = [m for m in working if m.candidate == run.default]
         chosen = {m.number: m for m in [*run.of()[:1], *default, *working[:CONFIRMED]]}
         return list(chosen.values())
-
-    def _confirm_part(self, whole: Subject[Any], finalists: Sequence[Measurement]) -> None:
-        part = f"confirming, part {len(self._progress.run.parts) + 1} of {PARTS}: "
-        candidates = [whole.read(measurement.candidate) for measurement in finalists]
-        outcomes = self._measuring.confirm(whole, candidates, part)
-        confirmed = [
-            {"candidate": measurement.candidate, **asdict(outcome)}
-            for measurement, outcome in zip(finalists, outcomes, strict=True)
-        ]
-        self._progress.write({"confirmed": confirmed})
 
 
 def winner(confirmed: dict[int, Outcome]) -> tuple[int, float]:

@@ -1,6 +1,5 @@
 """The progress display of a search."""
 
-from collections.abc import Callable
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Self
@@ -19,34 +18,7 @@ TEXT = "message"
 
 
 SECONDS = 0.5
-"""How often the function is called, which disturbs no measurement: those run in processes."""
-
-
-class Heartbeat:
-    """Calls a function from a thread, from ``start`` to ``stop``.
-
-    The function is called with ``lock`` held, as is everything that changes what it reads.
-    """
-
-    def __init__(self, beat: Callable[[], None]):
-        self._beat = beat
-        self.lock = Lock()
-        self._end = Event()
-        self._thread = Thread(target=self._repeat, daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends the thread, and waits for it."""
-        self._end.set()
-        self._thread.join()
-
-    def _repeat(self) -> None:
-        while not self._end.wait(SECONDS):
-            with self.lock:
-                self._beat()
+"""How often the table is redrawn, which disturbs no measurement: those run in processes."""
 
 
 class LiveTable:
@@ -71,56 +43,56 @@ class LiveTable:
         self._begin = self._last = monotonic()
         self._printed = 0
         self._run: Run | None = None
-        self._heartbeat = Heartbeat(self._beat)
+        self._lock = Lock()
+        self._end = Event()
+        self._thread = Thread(target=self._repeat, daemon=True)
 
     def __call__(self, run: Run) -> None:
         """Shows the state of a run."""
-        with self._heartbeat.lock:
+        with self._lock:
             self._run = run
             if self._version:
                 self._print(f"what is found is for {self._version}")
                 self._version = ""
-            if len(run.measurements) > self._printed or not run.phase:
-                self._show(run)
-
-    def _show(self, run: Run) -> None:
-        if self._live is not None:
-            self._live.update(self._table(run), refresh=True)
-        else:
-            for measurement in run.measurements[self._printed :]:
-                self._print("  ".join(cells(run, measurement)).rstrip())
-        self._printed = len(run.measurements)
+            if self._live is None:
+                for measurement in run.measurements[self._printed :]:
+                    self._print("  ".join(cells(run, measurement)).rstrip())
+            elif len(run.measurements) > self._printed or not run.phase:
+                self._live.update(self._table(run), refresh=True)
+            self._printed = len(run.measurements)
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         self._last = monotonic()
 
-    def _beat(self) -> None:
-        phase = self._run.phase if self._run is not None else "starting"
-        if self._live is not None and self._run is not None:
-            self._live.update(self._table(self._run), refresh=True)
-        elif self._live is None and monotonic() - self._last >= self._quiet:
-            self._print(f"{'...':>6}  {phase} ({monotonic() - self._begin:.0f} s)")
+    def _repeat(self) -> None:
+        while not self._end.wait(SECONDS):
+            with self._lock:
+                phase = self._run.phase if self._run is not None else "starting"
+                if self._live is not None and self._run is not None:
+                    self._live.update(self._table(self._run), refresh=True)
+                elif self._live is None and monotonic() - self._last >= self._quiet:
+                    self._print(f"{'...':>6}  {phase} ({monotonic() - self._begin:.0f} s)")
 
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
-        self._heartbeat.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._heartbeat.stop()
+        self._end.set()
+        self._thread.join()
         if self._live is not None:
             self._live.stop()
-
-    def _total(self, run: Run) -> int:
-        return self._budget * max(1, len(run.subjects))
 
     def _table(self, run: Run) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         table.title = Text(headline(run))
-        columns = columns_of(run)
-        for name in columns:
+        # Times are compared to the reference.
+        part = ["part"] if run.subjects else []
+        columns = ["number", "", "time", run.reference, "ratio", score_name(run), "elapsed"]
+        for name in [*columns, *part, TEXT]:
             # Only messages are truncated.
             justify = "left" if name in ("", "part", TEXT) else "right"
             table.add_column(name, justify=justify, no_wrap=name != TEXT)
@@ -130,17 +102,12 @@ class LiveTable:
             style = style if np.isfinite(measurement.outcome.ratio) else "yellow"
             texts = [Text(c, no_wrap=True, overflow="ellipsis") for c in cells(run, measurement)]
             table.add_row(*texts, style=style)
+        total = self._budget * max(1, len(run.subjects))
         frame = Table.grid()
         frame.add_row(table)
-        frame.add_row(ProgressBar(self._total(run), len(run.measurements), width=60))
+        frame.add_row(ProgressBar(total, len(run.measurements), width=60))
         frame.add_row(Text(f"{run.phase} ({monotonic() - self._begin:.0f} s)" if run.phase else ""))
         return frame
-
-
-def columns_of(run: Run) -> list[str]:
-    """Returns the names of the cells; times are compared to the reference."""
-    part = ["part"] if run.subjects else []
-    return ["number", "", "time", run.reference, "ratio", score_name(run), "elapsed", *part, TEXT]
 
 
 def score_name(run: Run) -> str:

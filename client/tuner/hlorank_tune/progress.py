@@ -4,31 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
-from hlorank_tune.outcome import Outcome
 from hlorank_tune.run import Listener, Measurement, Run
-from hlorank_tune.subject import Settings, Subject
-
-
-def begun(
-    compiler: Compiler[Any], settings: Settings, journal: Journal, listener: Listener
-) -> "Progress":
-    """Returns the state in which a search begins, or continues.
-
-    Raises:
-        JournalError: if a row of the journal belongs to something else.
-    """
-    run = Run(
-        compiler.program,
-        compiler.task,
-        settings.strategy,
-        settings.with_model,
-        compiler.reference,
-        compiler.whole.written(compiler.whole.default),
-        compiler.default_name,
-    )
-    return Progress(run, journal, listener)
+from hlorank_tune.subject import Outcome, Subject
 
 
 class Progress:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hlorank_tune.journal import RESULTS_FILE, JournalError, read_rows
-from hlorank_tune.outcome import Outcome
+from hlorank_tune.subject import Outcome
 
 PARTS = 3
 """Parts of the confirmation, each of which measures the same programs again."""
@@ -81,7 +81,18 @@ class Run:
         """Adds a row of the results file."""
         self.seconds = row.get("seconds", self.seconds)
         if "candidate" in row:
-            self.measurements.append(_measurement(len(self.measurements), row))
+            # A compiler with several subjects writes the last two; the others have one, once.
+            measurement = Measurement(
+                len(self.measurements),
+                row["candidate"],
+                _outcome(row),
+                row.get("score"),
+                row["seconds"],
+                row.get("unit"),
+                row.get("subject", ""),
+                row.get("calls", 1),
+            )
+            self.measurements.append(measurement)
         elif "predictions" in row:
             self.predictions += row["predictions"]
             self.errors += [row["error"]] if "error" in row else []
@@ -134,7 +145,11 @@ class Run:
         of several parts is that of their times, each as often as the program runs it.
         """
         parts = self.subjects or [""]
-        weights = {part: self._weight(part) for part in parts}
+        weights = {}
+        for part in parts:
+            # The time that the program spends in a part with the reference.
+            times = [m.calls * m.outcome.reference for m in self.of(part) if m.outcome.reference]
+            weights[part] = float(times[0]) if times else 1.0
         total = sum(weights.values()) or 1.0
         best = dict.fromkeys(parts, 1.0)
         curve = [1.0]
@@ -145,27 +160,22 @@ class Run:
                 curve.append(sum(weights[p] / total * best[p] for p in parts))
         return np.array(curve)
 
-    def _weight(self, part: str) -> float:
-        """Returns the time that the program spends in a part with the reference."""
-        times = [m.calls * m.outcome.reference for m in self.of(part) if m.outcome.reference]
-        return float(times[0]) if times else 1.0
-
     @property
     def confirmed(self) -> dict[int, Outcome]:
         """The minima of all parts of the confirmation, by number."""
         reference = min(
             (o.reference for p in self.parts for o in p.values() if o.reference), default=0
         )
-        return {number: self._minimum(number, reference) for p in self.parts[:1] for number in p}
-
-    def _minimum(self, number: int, reference: int) -> Outcome:
-        outcomes = [part[number] for part in self.parts]
-        failed = [outcome for outcome in outcomes if not np.isfinite(outcome.ratio)]
-        if failed:
-            return failed[0]
-        noise = float(np.median([outcome.noise or 0.0 for outcome in outcomes]))
-        fastest = min(outcomes, key=lambda outcome: outcome.nanoseconds)
-        return replace(fastest, reference=reference, noise=noise)
+        minima: dict[int, Outcome] = {}
+        for number in self.parts[0] if self.parts else ():
+            outcomes = [part[number] for part in self.parts]
+            failed = [outcome for outcome in outcomes if not np.isfinite(outcome.ratio)]
+            noise = float(np.median([outcome.noise or 0.0 for outcome in outcomes]))
+            fastest = min(outcomes, key=lambda outcome: outcome.nanoseconds or 0)
+            minima[number] = (
+                failed[0] if failed else replace(fastest, reference=reference, noise=noise)
+            )
+        return minima
 
     @property
     def default_outcome(self) -> Outcome | None:
@@ -214,16 +224,12 @@ class Run:
         if not np.isfinite(working[0].outcome.ratio):
             fastest = duration(working[0].outcome.nanoseconds)
             return f"the fastest candidate takes {fastest} {spent}; {self.reference} does not work"
-        based = f"noise {self.noise:.1%}{self._shortened()}"
+        based = f"noise {self.noise:.1%}"
+        if len(self.parts) not in (0, PARTS):
+            based += f", measured again {len(self.parts)} of {PARTS} times for lack of time"
         if not self.best:
             return f"nothing is faster than {self.reference} {spent} ({based})"
         return f"{1 / self.final_ratio:.2f} times as fast as {self.reference} {spent} ({based})"
-
-    def _shortened(self) -> str:
-        """Says that the confirmation has fewer parts than usual; empty if it has all."""
-        if len(self.parts) in (0, PARTS):
-            return ""
-        return f", measured again {len(self.parts)} of {PARTS} times for lack of time"
 
     @property
     def winner(self) -> Measurement | None:
@@ -260,10 +266,10 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
     rows = read_rows(folder / RESULTS_FILE)
     try:
         head = next(rows)["run"]
-        run = Run(**{name: head[name] for name in ("program", "task", "strategy", "with_model")})
-        for name in ("reference", "default", "default_name"):
-            # Results of earlier versions may lack them.
-            setattr(run, name, head.get(name, getattr(run, name)))
+        described = ("program", "task", "strategy", "with_model")
+        run = Run(
+            **{name: head[name] for name in (*described, "reference", "default", "default_name")}
+        )
         for row in rows:
             run.add(row)
     except (StopIteration, KeyError, TypeError) as error:
@@ -271,19 +277,8 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
     return head, run
 
 
-def _measurement(number: int, row: dict[str, Any]) -> Measurement:
-    # A compiler with several subjects writes these; the others have one, which runs once.
-    part = {"subject": row.get("subject", ""), "calls": row.get("calls", 1)}
-    score = {"score": row.get("score"), "unit": row.get("unit")}
-    return Measurement(
-        number, row["candidate"], _outcome(row), seconds=row["seconds"], **score, **part
-    )
-
-
 def _outcome(row: dict[str, Any]) -> Outcome:
-    # Results of earlier versions do not say whose failure it is.
-    known = {"failure": None} | row
-    return Outcome(**{f.name: known[f.name] for f in fields(Outcome)})
+    return Outcome(**{f.name: row[f.name] for f in fields(Outcome)})
 
 
 def duration(nanoseconds: float | None) -> str:

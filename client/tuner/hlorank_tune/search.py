@@ -9,11 +9,11 @@ import numpy as np
 from hlorank import HlorankError
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.confirmation import Budget, Confirmation, Measuring
-from hlorank_tune.outcome import Outcome
-from hlorank_tune.predictor import Chosen, Predictor
+from hlorank_tune.journal import Journal
 from hlorank_tune.progress import Progress
-from hlorank_tune.run import Run
-from hlorank_tune.subject import Settings, Strategy, Subject
+from hlorank_tune.run import Listener, Run
+from hlorank_tune.server import Chosen, Predictor
+from hlorank_tune.subject import Outcome, Settings, Strategy, Subject
 
 Guide = Callable[[Subject[Any]], Predictor[Any]]
 """Returns the predictor of a subject."""
@@ -36,16 +36,30 @@ class Search:
         compiler: Compiler[Any],
         guide: Guide | None,
         settings: Settings,
-        progress: Progress,
+        journal: Journal,
+        listener: Listener = lambda _: None,
         clock: Callable[[], float] = monotonic,
     ):
-        """Without ``guide``, the search is by measurements alone."""
+        """Without ``guide``, the search is by measurements alone.
+
+        Raises:
+            JournalError: if a row of the journal belongs to something else.
+        """
+        run = Run(
+            compiler.program,
+            compiler.task,
+            settings.strategy,
+            settings.with_model,
+            compiler.reference,
+            compiler.whole.written(compiler.whole.default),
+            compiler.default_name,
+        )
         self._compiler = compiler
         self._guide = guide
         self._settings = settings
         self._random = np.random.default_rng(settings.seed)
-        self._progress = progress
-        self._budget = Budget(settings.seconds, progress.spent, clock)
+        self._progress = Progress(run, journal, listener)
+        self._budget = Budget(settings.seconds, self._progress.spent, clock)
         self._progress.clock = self._budget.spent
         self._measuring = Measuring(compiler, self._progress, self._budget)
         self._known: dict[tuple[str, Any], Outcome] = {}
@@ -84,10 +98,20 @@ class Search:
     def _search(self) -> None:
         subjects = list(self._compiler.subjects(self._progress.phase))
         for subject in subjects:
-            self._remember(subject)
+            # What was measured before the search was stopped.
+            for measurement in self._progress.run.of(subject.name):
+                candidate = self._progress.read(subject, measurement)
+                self._known[self._key(subject, candidate)] = measurement.outcome
         self._begin(subjects)
         for subject in subjects:
-            self._measure_first(subject, is_first=subject is subjects[0])
+            first = [subject.reference, subject.default]
+            predictor = self._predictor(subject)
+            if predictor is not None and self._left(subject) > len(first):
+                # The fastest candidate of earlier searches.
+                first += list(predictor.earlier())
+            # The time may be over, but without the program itself there is no result.
+            if subject is subjects[0] or self._left(subject):
+                self._measure(subject, self._new(subject, first))
         subjects = self._worthwhile(subjects)
         self._rounds(subjects)
         for predictor in filter(None, map(self._predictor, subjects)):
@@ -107,29 +131,17 @@ class Search:
                     read = [subject.read(measurement.candidate) for measurement in measured]
                     self._predictor(subject).learn(read, [m.outcome for m in measured])
 
-    def _measure_first(self, subject: Subject[Any], is_first: bool) -> None:
-        """Measures the reference and the default, and the fastest candidate of earlier searches."""
-        first = [subject.reference, subject.default]
-        predictor = self._predictor(subject)
-        if predictor is not None and self._left(subject) > len(first):
-            first += list(predictor.earlier())
-        # The time may be over, but without the program itself there is no result.
-        if is_first or self._left(subject):
-            self._measure(subject, self._new(subject, first))
-
     def _worthwhile(self, subjects: list[Subject[Any]]) -> list[Subject[Any]]:
         """Returns the subjects by the time that they take; the others are left alone."""
-        times = {subject.name: self._time(subject) for subject in subjects}
+        times: dict[str, float] = {}
+        for subject in subjects:
+            first = [m.outcome.reference for m in self._progress.run.of(subject.name)]
+            times[subject.name] = subject.calls * float(next(filter(None, first), 0))
         least = _SMALL * sum(times.values())
         small = {name: "too short to matter" for name, time in times.items() if time < least}
         self._progress.leave_alone(small)
         kept = [subject for subject in subjects if subject.name not in small]
         return sorted(kept, key=lambda subject: -times[subject.name])
-
-    def _time(self, subject: Subject[Any]) -> float:
-        """Returns the time that the program spends in a subject; 0 if it is not known."""
-        first = [m.outcome.reference for m in self._progress.run.of(subject.name)]
-        return subject.calls * float(next(filter(None, first), 0))
 
     def _rounds(self, subjects: Sequence[Subject[Any]]) -> None:
         """Measures in rounds over all subjects, so that a time limit stops them alike."""
@@ -156,7 +168,9 @@ class Search:
         strategy = self._strategies.get(subject.name)
         if strategy is None:
             steps = self._settings.measurements // _MEASURED_AT_ONCE
-            strategy = self._strategy(subject, _MEASURED_AT_ONCE, steps, [subject.reference])
+            strategy = subject.strategy(
+                self._settings, self._random, _MEASURED_AT_ONCE, steps, [subject.reference]
+            )
             self._strategies[subject.name] = strategy
         for _ in range(_FRUITLESS_STEPS):
             asked = strategy.ask()
@@ -186,7 +200,12 @@ class Search:
         count = min(self._settings.top_k, self._left(subject))
         batch_size = subject.predicted_at_once
         steps = -(-self._settings.predictions // batch_size)
-        strategy = self._strategy(subject, batch_size, steps, self._start(subject))
+        fastest = self._progress.run.fastest(subject.name)[:_KEPT]
+        read = [subject.read(measurement.candidate) for measurement in fastest]
+        start = {subject.key(candidate): candidate for candidate in [subject.reference, *read]}
+        strategy = subject.strategy(
+            self._settings, self._random, batch_size, steps, list(start.values())
+        )
         found: list[Any] = []
         batch: Sequence[Any] = ()
         asked = 0
@@ -195,53 +214,28 @@ class Search:
                 batch = strategy.ask()
                 if not len(batch):
                     break
-                self._predicting(subject, asked)
-                scores = predictor.scores(batch, self._patience())
+                of = f" of {subject.name}" if subject.name else ""
+                done = f"{asked:,} of {self._settings.predictions:,} done"
+                self._progress.phase(f"predicting{of}: {done}")
+                scores = predictor.scores(batch, max(1.0, self._budget.for_search()))
                 strategy.update(batch, scores)
                 asked += len(batch)
                 # An infinite score means that the model has no prediction.
                 found += [c for c, score in zip(batch, scores, strict=True) if np.isfinite(score)]
-            chosen = predictor.choose(self._new(subject, found), count, self._patience())
+            seconds = max(1.0, self._budget.for_search())
+            chosen = predictor.choose(self._new(subject, found), count, seconds)
         except HlorankError as error:
             self._note({"predictions": asked, "error": str(error)}, begin)
             # Continues with the candidates that the model should have scored.
-            new = self._unguided(subject, batch, strategy)[:count]
-            return Chosen(new, [None] * len(new), None)
+            new = self._new(subject, batch)
+            for _ in range(_FRUITLESS_STEPS):
+                if new or not len(batch):
+                    break
+                batch = strategy.ask()
+                new = self._new(subject, batch)
+            return Chosen(new[:count], [None] * len(new[:count]), None)
         self._note({"predictions": asked}, begin)
         return chosen
-
-    def _predicting(self, subject: Subject[Any], asked: int) -> None:
-        of = f" of {subject.name}" if subject.name else ""
-        done = f"{asked:,} of {self._settings.predictions:,} done"
-        self._progress.phase(f"predicting{of}: {done}")
-
-    def _patience(self) -> float:
-        """Returns how many seconds a call may take."""
-        return max(1.0, self._budget.for_search())
-
-    def _unguided(
-        self, subject: Subject[Any], batch: Sequence[Any], strategy: Strategy[Any]
-    ) -> list[Any]:
-        """Returns the new candidates of this batch, or of a later one if it has none."""
-        new = self._new(subject, batch)
-        for _ in range(_FRUITLESS_STEPS):
-            if new or not len(batch):
-                break
-            batch = strategy.ask()
-            new = self._new(subject, batch)
-        return new
-
-    def _strategy(
-        self, subject: Subject[Any], batch: int, steps: int, start: list[Any]
-    ) -> Strategy[Any]:
-        return subject.strategy(self._settings, self._random, batch, steps, start)
-
-    def _start(self, subject: Subject[Any]) -> list[Any]:
-        """Returns the reference and the fastest measured candidates."""
-        fastest = self._progress.run.fastest(subject.name)[:_KEPT]
-        read = [subject.read(measurement.candidate) for measurement in fastest]
-        start = {subject.key(candidate): candidate for candidate in [subject.reference, *read]}
-        return list(start.values())
 
     def _new(self, subject: Subject[Any], candidates: Sequence[Any]) -> list[Any]:
         """Returns the distinct candidates that were not measured yet."""
@@ -250,12 +244,6 @@ class Search:
 
     def _key(self, subject: Subject[Any], candidate: Any) -> tuple[str, Any]:
         return subject.name, subject.key(candidate)
-
-    def _remember(self, subject: Subject[Any]) -> None:
-        """Takes what was measured before the search was stopped."""
-        for measurement in self._progress.run.of(subject.name):
-            candidate = self._progress.read(subject, measurement)
-            self._known[self._key(subject, candidate)] = measurement.outcome
 
     def _predictor(self, subject: Subject[Any]) -> Predictor[Any] | None:
         is_ranked = self._guide is not None and subject.graph is not None

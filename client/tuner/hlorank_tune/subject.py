@@ -1,4 +1,4 @@
-"""What is tuned by itself, and how its candidates are proposed."""
+"""What is tuned by itself, how its candidates are proposed, and what becomes of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
@@ -8,6 +8,47 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from hlorank import Configurations, Graph
+
+MEASURED = "measured"
+SLOW = "slow"
+"""Measured by a single run, which took much longer than the reference."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one candidate."""
+
+    status: str
+    """``measured``, ``slow``, ``lowering failed``, ``compile failed``, ``run failed``,
+    ``wrong result``, ``not checked``, ``timed out`` or ``crashed``"""
+    nanoseconds: float | None = None
+    reference: float | None = None
+    """Nanoseconds of the reference, measured in the same rounds."""
+    noise: float | None = None
+    """Relative difference between two passes of the batch."""
+    message: str = ""
+    failure: str | None = None
+    """What a server keeps of it, one of ``hlorank.FAILURES``; None if the candidate works, or
+    if it is not certain that the candidate failed and not the harness"""
+
+    @property
+    def ratio(self) -> float:
+        """Run time divided by the reference's; infinite if one of them does not work."""
+        return self.nanoseconds / self.reference if self.nanoseconds and self.reference else np.inf
+
+
+_STATUS = {
+    "compile": "compile failed",
+    "crash": "crashed",
+    "timeout": "timed out",
+    "wrong_result": "wrong result",
+    None: "run failed",
+}
+
+
+def failed(message: str, failure: str | None, reference: float | None = None) -> Outcome:
+    """Returns the outcome of a candidate that failed, with the status of its kind of failure."""
+    return Outcome(_STATUS[failure], None, reference, None, message, failure)
 
 
 @dataclass(frozen=True)

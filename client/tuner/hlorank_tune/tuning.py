@@ -1,7 +1,7 @@
 """Tunes a program in one call."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
@@ -12,13 +12,10 @@ from hlorank.answers.models import model_reference
 from hlorank_tune.compiler import Compiler
 from hlorank_tune.journal import Journal, JournalError
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.outcome import Outcome
-from hlorank_tune.predictor import Predictors, Server
-from hlorank_tune.progress import begun
 from hlorank_tune.run import Listener, Run, read_run
 from hlorank_tune.search import Search
-from hlorank_tune.server import connect, processor
-from hlorank_tune.subject import Settings
+from hlorank_tune.server import Predictors, Server, connected, processor
+from hlorank_tune.subject import Outcome, Settings
 
 
 def search(
@@ -61,35 +58,22 @@ def search(
     with (
         closing(Journal(folder, head)) as journal,
         compiler,
-        _connected(server) as client,
+        connected(server) as client,
     ):
         # Only now, when the folder is known to be ours and a server answers, processes may start.
         compiler.open(folder)
         kept = Kept(target or compiler.target())
         guide = Predictors(Server(client, kept, model, settings.seed)) if client else None
-        progress = begun(compiler, settings, journal, listener)
-        searching = Search(compiler, guide, settings, progress)
+        searching = Search(compiler, guide, settings, journal, listener)
         run = searching.run() if measure else searching.run_unmeasured()
         run.kept = str(kept)
         if guide and run.best is not None and run.kernels is None:
-            _explain(compiler, guide, run, journal)
+            row = compiler.explained(run, guide)
+            if row is not None:
+                journal.write(row)
+                run.add(row)
         compiler.write(run, folder)
     return run
-
-
-def _explain(compiler: Compiler[Any], guide: Predictors, run: Run, journal: Journal) -> None:
-    """Writes what the model says of the winner."""
-    if compiler.whole.graph is None:
-        return
-    row = compiler.explained(run, guide(compiler.whole))
-    if row is not None:
-        journal.write(row)
-        run.add(row)
-
-
-def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:
-    """Connects to a server; a client that the caller passed stays open."""
-    return connect(server) if isinstance(server, str) else nullcontext(server)
 
 
 def describe(compiler: Compiler[Any], settings: Settings, model: str | None) -> dict[str, Any]:

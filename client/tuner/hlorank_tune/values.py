@@ -6,6 +6,7 @@ What cannot be read is an error that names the flag, the value and what is expec
 import argparse
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from hlorank import ArgumentError
@@ -64,11 +65,19 @@ def target(text: str) -> str:
     return text
 
 
-def path_text(text: str) -> str:
+def path(text: str) -> Path:
     """Reads a path, which is not empty."""
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError(f"'{text}' is not a path")
-    return text
+    return Path(text)
+
+
+def two_paths(text: str) -> tuple[Path, Path]:
+    """Reads the file of a certificate, a comma, and that of its key."""
+    certificate, comma, key = text.partition(",")
+    if not comma:
+        raise argparse.ArgumentTypeError(f"'{text}' is not two paths with a comma between them")
+    return path(certificate), path(key)
 
 
 def _checked(read: Callable[[], T]) -> T:

@@ -5,12 +5,10 @@ from functools import cache
 
 import jax
 import numpy as np
-from tiled_kernel import TiledKernel
 
 from hlorank import Client
 from hlorank_tune import Settings, server
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.measure.schema import Tile
 from hlorank_tune.xla import FusionProgram, Program
 from hlorank_tune.xla.compiler import XlaCompiler
 
@@ -22,7 +20,9 @@ def hurry(monkeypatch):
     """Searches measure in haste, and ask a server that is gone once."""
     for name in ("search", "confirm"):
         monkeypatch.setattr(XlaCompiler, name, HASTE)
-    monkeypatch.setattr(server, "Client", lambda address: Client(address, retries=0))
+    monkeypatch.setattr(
+        server, "Client", lambda address, **more: Client(address, retries=0, **more)
+    )
 
 
 def short(strategy="genetic", **changes):
@@ -51,21 +51,6 @@ def convnet():
 def product():
     """A single dot, with few layouts to choose."""
     return Program.from_function(lambda x, y: x @ y, *_arrays((6, 8), (8, 5)), name="product")
-
-
-@cache
-def rows():
-    """A sum over rows that runs in tiles of rows."""
-
-    def tiled(tile):
-        def run(matrix):
-            parts = matrix.reshape(-1, tile.output[0], 32)
-            return jax.lax.map(lambda part: part.sum(1), parts).reshape(64)
-
-        return run
-
-    tiles = [Tile((count,), (32,)) for count in (64, 32, 16, 8, 4, 2, 1)]
-    return TiledKernel("rows", lambda matrix: matrix.sum(1), tiled, _arrays((64, 32)), tiles)
 
 
 def _arrays(*shapes):

@@ -13,7 +13,7 @@ pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from programs import hurry
-from servers import DATA
+from servers import DATA, TOKEN, run_secured_server
 
 from hlorank_tune.command import main
 from hlorank_tune.journal import RESULTS_FILE
@@ -105,6 +105,24 @@ def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(scri
     assert not Path("out/worker.log").exists() and not Path("out/report.md").exists()
     again = ("xla", f"{script}:matmul", "--measurements=2", "--out=out", "--without-model")
     assert run(capsys, *again)[0] == 0, "what failed left nothing that is in the way"
+
+
+def test_a_server_with_tokens_and_tls_is_asked_as_hlorank_asks_it(
+    script, capsys, tmp_path, monkeypatch
+):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    search = ("xla", f"{script}:matmul", "--measurements=2", "--predictions=64")
+    with run_secured_server(tmp_path) as address:
+        server = ("--endpoint", f"https://{address}", "--ca", tmp_path / "tls.crt")
+        code, _, err = run(capsys, *search, *server, "--out=none")
+        assert code == 1 and "TOKEN_MISSING" in err
+        assert run(capsys, *search, *server, "--token-file=token", "--out=file")[0] == 0
+        monkeypatch.setenv("HLORANK_TOKEN", TOKEN)
+        monkeypatch.setenv("HLORANK_CA", str(tmp_path / "tls.crt"))
+        assert run(capsys, *search, *server[:2], "--out=variables")[0] == 0
+    assert read_run(Path("variables"))[1].predictions == 64
+    code, _, err = run(capsys, *search, *server[:2], "--ca=missing.pem")
+    assert code == 1 and "missing.pem" in err
 
 
 def test_a_module_is_named_as_python_names_it(script, monkeypatch):

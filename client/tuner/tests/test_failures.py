@@ -7,8 +7,8 @@ import pytest
 
 from hlorank import Experience, Graph, Kept, Result, Tiles
 from hlorank_tune.measure.workers import Worker, WorkerError
-from hlorank_tune.outcome import Outcome
-from hlorank_tune.predictor import _result_of
+from hlorank_tune.server import _result_of
+from hlorank_tune.subject import Outcome
 from hlorank_tune.xla.worker import _is_of_compiler
 
 DYING = """

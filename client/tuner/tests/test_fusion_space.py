@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from hlorank_tune.measure.fusion.builder import Builder
 from hlorank_tune.measure.fusion.graph import FusionGraph
-from hlorank_tune.measure.fusion.kernels import configuration
-from hlorank_tune.measure.fusion.limits import DEFAULT, offender
+from hlorank_tune.measure.fusion.kernels import DEFAULT, configuration, offender
+from hlorank_tune.measure.fusion.write import Builder
 from hlorank_tune.measure.schema import ShapeProto
-from hlorank_tune.xla.fusion_space import FusionAnnealing, FusionSpace
+from hlorank_tune.xla.fusions import FusionAnnealing, FusionSpace
 
 FLOATS = ShapeProto(element_type=11, dimensions=[4, 8])
 BATCH, STEPS = 64, 15

@@ -23,9 +23,13 @@ from hlorank import Client, HlorankError
 from hlorank_tune import Outcome, ServerError
 from hlorank_tune.command import main
 from hlorank_tune.measure import execute
-from hlorank_tune.measure.fusion import saved
-from hlorank_tune.measure.fusion.compilation import Compilation, OtherKernelsError
-from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
+from hlorank_tune.measure.fusion import compilation as saved
+from hlorank_tune.measure.fusion.compilation import (
+    CHOSEN_FUSION,
+    DEFAULT,
+    Compilation,
+    OtherKernelsError,
+)
 from hlorank_tune.measure.results import largest_difference
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.schema import HloModuleProto
@@ -152,15 +156,15 @@ def other_results():
     other = Program.from_function(
         lambda image, scale: (image + 1, image.sum(1)), *smoothing().arguments
     )
-    return Compilation(other.module.SerializeToString(), DEFAULT).to_bytes()
+    return Compilation(other.module.SerializeToString(), DEFAULT)
 
 
 @pytest.mark.parametrize(
     ("program", "status", "words"),
     [
         (other_results, "wrong result", "of the largest value"),
-        (lambda: Compilation(ABORTS, "").to_bytes(), "crashed", "Check failed"),
-        (lambda: Compilation(b"\xff", DEFAULT).to_bytes(), "compile failed", ""),
+        (lambda: Compilation(ABORTS, ""), "crashed", "Check failed"),
+        (lambda: Compilation(b"\xff", DEFAULT), "compile failed", ""),
     ],
 )
 def test_a_candidate_that_fails_is_a_row_and_nothing_else_is_lost(
@@ -183,12 +187,12 @@ def test_a_candidate_that_fails_is_a_row_and_nothing_else_is_lost(
 
 
 def test_a_compiler_that_makes_other_kernels_is_noticed(problem, monkeypatch):
-    compilation = Compilation.from_bytes(problem.program(problem.default))
+    compilation = problem.program(problem.default)
     executable = compilation.executable(execute.on_device(problem.arguments))
     assert "fusion" in {
         i.opcode for c in executable.optimized().computations for i in c.instructions
     }
-    other = Compilation.from_bytes(problem.program(problem.space.random(_random(), 1)[0]))
+    other = problem.program(problem.space.random(_random(), 1)[0])
     found = other.executable(()).optimized()
     monkeypatch.setattr(execute.Executable, "optimized", lambda self: found)
     with pytest.raises(OtherKernelsError, match="missing fusions"):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from hlorank_tune.xla import hardware as own
-from hlorank_tune.xla.executing import ModuleCompiler
 from hlorank_tune.xla.hardware import Hardware, HardwareError, Timeouts
 from hlorank_tune.xla.worker import Setting
 
@@ -21,15 +20,20 @@ from programs import HASTE  # noqa: E402
 from servers import DATA  # noqa: E402
 
 from hlorank_tune.measure.constrain import configurable_nodes, constrained  # noqa: E402
-from hlorank_tune.measure.lower import flat_arguments, lower  # noqa: E402
+from hlorank_tune.measure.execute import flat_arguments, lower  # noqa: E402
+from hlorank_tune.measure.fusion.compilation import Compilation  # noqa: E402
 from hlorank_tune.measure.schema import HloModuleProto  # noqa: E402
 
 ARGUMENTS = [np.arange(48, dtype=np.float32).reshape(6, 8) / 48, np.ones((8, 5), np.float32)]
 HURRY = Timeouts(start=60, compile=20, run=2)
 
 
+def compilation(module):
+    return Compilation(module.SerializeToString(), "")
+
+
 def module(function, *arguments):
-    return lower("program", function, arguments or ARGUMENTS).SerializeToString()
+    return compilation(lower("program", function, arguments or ARGUMENTS))
 
 
 def spin(x, y):
@@ -48,14 +52,14 @@ HANGS = module(spin)
 
 def unknown_call():
     """What XLA refuses to compile."""
-    edited = HloModuleProto.FromString(GOOD)
+    edited = HloModuleProto.FromString(GOOD.module)
     dot = next(i for i in edited.computations[0].instructions if i.opcode == "dot")
     dot.opcode, dot.custom_call_target = "custom-call", "no_such_function"
-    return edited.SerializeToString()
+    return compilation(edited)
 
 
 def setting(reference=GOOD, arguments=ARGUMENTS):
-    return Setting(ModuleCompiler, reference, arguments, tolerance=1e-3, slow=1e9)
+    return Setting(reference, arguments, tolerance=1e-3, slow=1e9)
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +82,10 @@ def test_programs_that_do_the_same_are_measured_beside_the_default(machine):
 
 
 def test_a_constrained_program_is_right_in_any_layout(machine):
-    parsed = HloModuleProto.FromString(GOOD)
+    parsed = HloModuleProto.FromString(GOOD.module)
     nodes = configurable_nodes(parsed)
     entries = [((0, 1), (0, 1), (1, 0)), ((1, 0), (), (0, 1)), ((), (), ())]
-    modules = [constrained(parsed, nodes, [entry]).SerializeToString() for entry in entries]
+    modules = [compilation(constrained(parsed, nodes, [entry])) for entry in entries]
     assert statuses(machine.measure(modules, HASTE)) == ["measured"] * 3
 
 
@@ -89,7 +93,7 @@ def test_a_constrained_program_is_right_in_any_layout(machine):
     ("bad", "status", "words"),
     [
         (unknown_call(), "compile failed", "custom-call"),
-        (b"\xff", "compile failed", ""),
+        (Compilation(b"\xff", ""), "compile failed", ""),
         (OTHER, "wrong result", "differ by"),
         (OTHER_SHAPE, "wrong result", "(5, 6)"),
         (MORE, "wrong result", "(6, 8)"),
@@ -112,7 +116,8 @@ def test_of_a_batch_the_one_that_fails_is_told_and_the_others_are_measured(
 
 def test_a_program_that_makes_xla_abort_is_told_and_the_others_are_measured(machine):
     # Compiled again, a module after optimization breaks what XLA takes for granted.
-    aborts = (DATA / "hlo/cnn_train.cpu_after_opt.hlo_module.pb").read_bytes()
+    content = (DATA / "hlo/cnn_train.cpu_after_opt.hlo_module.pb").read_bytes()
+    aborts = Compilation(content, "")
     outcomes = machine.measure([GOOD, aborts, SAME], HASTE)
     assert statuses(outcomes) == ["measured", "crashed", "measured"]
     assert outcomes[1].message.startswith("Aborted: ") and "Check failed" in outcomes[1].message
@@ -125,7 +130,7 @@ def test_a_program_that_hangs_is_ended_and_the_others_are_measured(machine):
 
 
 def test_a_program_that_is_much_slower_is_not_measured_in_rounds(tmp_path):
-    slow = Setting(ModuleCompiler, GOOD, ARGUMENTS, tolerance=1e-3, slow=1e-9)
+    slow = Setting(GOOD, ARGUMENTS, tolerance=1e-3, slow=1e-9)
     with Hardware(slow, tmp_path / "log", HURRY) as hardware:
         own, other = hardware.measure([GOOD, SAME], HASTE)
     assert other.status == "slow" and np.isfinite(other.ratio)

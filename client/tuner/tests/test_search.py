@@ -12,17 +12,15 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed")
 
 import jax
-from programs import convnet, hurry, product, rows, short
+from programs import convnet, hurry, product, short
 from servers import run_server
-from tiled_kernel import TileCompiler, TileProblem, tune_tiles
 
 from hlorank import Client, HlorankError
 from hlorank_tune import JournalError, ServerError
 from hlorank_tune.journal import RESULTS_FILE
-from hlorank_tune.measure.schema import HloModuleProto, Tile
-from hlorank_tune.predictor import Predictor
+from hlorank_tune.measure.schema import HloModuleProto
 from hlorank_tune.run import read_run
-from hlorank_tune.tuning import winning_candidate
+from hlorank_tune.server import Predictor
 from hlorank_tune.xla import HardwareError, Program, executable, replay, tune
 from hlorank_tune.xla.hardware import Hardware
 from hlorank_tune.xla.layouts import LayoutProblem
@@ -92,40 +90,9 @@ def test_layouts_are_searched_by_measuring_alone(tmp_path, strategy):
     assert (run.with_model, run.predictions, run.errors) == (False, 0, [])
 
 
-def test_tiles_are_searched_with_the_model(server, tmp_path):
-    run = tune_tiles(rows(), server, tmp_path, short("exhaustive", measurements=5))
-    assert_ended(run, tmp_path, 5)
-    assert candidates(run)[:2] == [{}, {"kernel_bounds": [32], "output_bounds": [64]}]
-    assert run.default == candidates(run)[1] and run.default_outcome.reference > 0
-    assert run.predictions == 2 * 7
-    scores = [m.score for m in run.measurements[2:4]]
-    assert scores == sorted(scores)
-
-
-@pytest.mark.parametrize("with_model", [True, False])
-def test_where_more_is_asked_than_there_is_everything_is_tried_once(server, tmp_path, with_model):
-    address = server if with_model else None
-    run = tune_tiles(rows(), address, tmp_path, short("exhaustive", measurements=50))
-    assert_ended(run, tmp_path, 8)
-
-
 def test_a_small_space_ends_a_search(tmp_path):
     run = tune(product(), None, tmp_path, short("random", measurements=200))
     assert_ended(run, tmp_path, 27)
-
-
-def test_tiles_that_are_given_twice_are_one(tmp_path):
-    twice = [Tile((np.int64(64),), [32]), *rows().tiles, *rows().tiles]
-    run = tune_tiles(
-        replace(rows(), tiles=twice), None, tmp_path, short("exhaustive", measurements=50)
-    )
-    assert_ended(run, tmp_path, 8)
-
-
-def test_without_a_server_the_tiles_are_all_tried_in_the_end(tmp_path):
-    many = replace(rows(), tiles=[Tile((64,), (32 + i,)) for i in range(70)])
-    run = tune_tiles(many, None, tmp_path, short("exhaustive", measurements=71, top_k=23))
-    assert_ended(run, tmp_path, 71)
 
 
 @pytest.mark.parametrize("seconds", [0, 1e-9])
@@ -152,14 +119,9 @@ def test_no_measurements_are_the_default(tmp_path):
     assert_ended(tune(convnet(), None, tmp_path, short(measurements=0)), tmp_path, 1)
 
 
-@pytest.mark.parametrize("task", ["layout", "tile"])
-def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(tmp_path, task):
-    search = (
-        (tune, convnet(), "genetic") if task == "layout" else (tune_tiles, rows(), "exhaustive")
-    )
-    call, subject, strategy = search
+def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(tmp_path):
     with pytest.raises(ServerError, match=r"127\.0\.0\.1:1.*start a server.*--without-model"):
-        call(subject, NOWHERE, tmp_path, short(strategy))
+        tune(convnet(), NOWHERE, tmp_path, short())
     assert len(lines(tmp_path)) == 1 and not (tmp_path / "worker.log").exists()
 
 
@@ -221,39 +183,15 @@ def test_a_server_that_lost_the_graph_is_told_it_again(tmp_path):
     assert run.errors == [] and run.predictions == 3 * 128
 
 
-def test_tiles_that_cannot_be_lowered_are_rows(tmp_path):
-    def tiled(tile):
-        if tile.output[0] == 8:
-            raise ValueError("eight is no number\nof rows")
-        return rows().tiled(tile)
-
-    run = tune_tiles(
-        replace(rows(), tiled=tiled), None, tmp_path, short("exhaustive", measurements=8)
-    )
-    assert_ended(run, tmp_path, 8)
-    failed = [m for m in run.measurements if m.outcome.status == "lowering failed"]
-    assert [m.candidate["output_bounds"] for m in failed] == [[8]]
-    assert failed[0].outcome.message == "eight is no number"
-
-
-def test_a_default_tile_that_cannot_be_lowered_is_a_row(tmp_path):
-    broken = replace(rows(), tiles=[Tile((7,), (32,)), *rows().tiles])
-    run = tune_tiles(broken, None, tmp_path, short("exhaustive", measurements=4))
-    assert_ended(run, tmp_path, 4)
-    assert run.measurements[1].outcome.status == "lowering failed"
-
-
 def test_a_function_that_does_not_run_is_an_error(tmp_path):
     with pytest.raises(HardwareError, match="does not run as it is"):
         tune(replace(product(), arguments=product().arguments[:1]), None, tmp_path, short())
 
 
-def test_a_program_without_layouts_or_tiles_says_so(tmp_path):
+def test_a_program_without_layouts_says_so(tmp_path):
     sine = Program.from_function(jax.numpy.sin, np.ones(4, np.float32), name="sine")
     with pytest.raises(HlorankError, match="'sine' has no configurable layouts"):
         tune(sine, None, tmp_path)
-    with pytest.raises(HlorankError, match="'rows' has no tiles"):
-        tune_tiles(replace(rows(), tiles=[]), None, tmp_path, None)
 
 
 def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
@@ -344,13 +282,6 @@ def test_a_winner_is_measured_again_and_run(tmp_path):
     assert run.best is not None
 
 
-def test_a_tile_that_won_is_run(tmp_path):
-    tune_tiles(rows(), None, tmp_path, short("exhaustive"))
-    compiler = TileCompiler(rows())
-    (result,) = compiler.executable(winning_candidate(compiler, tmp_path))()
-    np.testing.assert_allclose(result, rows().arguments[0].sum(1), rtol=1e-4)
-
-
 def test_a_winner_of_another_program_or_of_none_is_refused(tmp_path):
     tune(convnet(), None, tmp_path, short(measurements=1))
     with pytest.raises(JournalError, match="of another program, 'convnet'"):
@@ -361,30 +292,37 @@ def test_a_winner_of_another_program_or_of_none_is_refused(tmp_path):
         executable(convnet(), tmp_path)
 
 
-@pytest.mark.parametrize("subject", [convnet, product, rows])
-def test_a_candidate_is_read_as_it_was_written(subject):
-    problem = (LayoutProblem if isinstance(subject(), Program) else TileProblem)(subject())
-    space = problem.space
-    everything = subject is rows and [space.default, *space.everything()]
-    every = everything or space.random(np.random.default_rng(0), 50)
-    for candidate in every:
+@pytest.mark.parametrize("program", [convnet, product])
+def test_a_candidate_is_read_as_it_was_written(program):
+    problem = LayoutProblem(program())
+    for candidate in problem.space.random(np.random.default_rng(0), 50):
         written = json.loads(json.dumps(problem.written(candidate)))
         assert (problem.read(written) == candidate).all()
 
 
-IDENTITIES = """
+IDENTITY = """
 import sys
 sys.path.insert(0, {here!r})
-from programs import convnet, rows
+from programs import convnet
 from hlorank_tune.xla.layouts import LayoutProblem
-from tiled_kernel import TileProblem
-print(TileProblem(rows()).identity(), LayoutProblem(convnet()).identity())
+print(LayoutProblem(convnet()).identity())
 """
 
 
 def test_a_program_is_the_same_one_in_every_process():
-    problems = [LayoutProblem(convnet()), TileProblem(rows()), TileProblem(rows())]
-    layouts, tiles, again = (problem.identity() for problem in problems)
-    script = IDENTITIES.format(here=os.path.dirname(__file__))
+    script = IDENTITY.format(here=os.path.dirname(__file__))
     told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
-    assert told.stdout.decode().split() == [tiles, layouts] and again == tiles
+    assert told.stdout.decode().strip() == LayoutProblem(convnet()).identity()
+
+
+def test_a_candidate_that_cannot_be_lowered_is_a_row(tmp_path, monkeypatch):
+    def written(self, candidate):
+        if candidate.any():
+            raise ValueError("it has no\nlayouts")
+        return self.reference_program
+
+    monkeypatch.setattr(LayoutProblem, "program", written)
+    run = tune(convnet(), None, tmp_path, short(measurements=3))
+    assert_ended(run, tmp_path, 3)
+    assert [m.outcome.status for m in run.measurements[1:]] == ["lowering failed"] * 2
+    assert run.measurements[1].outcome.message == "it has no"

@@ -3,12 +3,11 @@ from math import factorial
 
 import numpy as np
 import pytest
-from tiled_kernel import TileSpace
 
 from hlorank import Layouts
 from hlorank_tune.measure.constrain import ConfigurableNode, configurable_nodes, constrained
 from hlorank_tune.measure.schema import HloModuleProto
-from hlorank_tune.xla.layout_space import LayoutSpace
+from hlorank_tune.xla.layouts import LayoutSpace
 
 RANKS = [(2, 3, 4), (5, 6, 1), (0, 2, 2), (4, 4, 0), (3, 1, 2)]
 
@@ -105,9 +104,3 @@ def test_a_module_obeys_what_a_configuration_says(random):
         orders = [tuple(call.shape.layout.minor_to_major) for call in calls]
         output, *operands = configuration[0]
         assert orders == [order for order in (*operands, output) if order]
-
-
-def test_tiles_are_their_places_after_the_untiled_function():
-    space = TileSpace(4)
-    assert space.everything().tolist() == [[1], [2], [3], [4]]
-    assert space.default.tolist() == [0] and space.default.dtype == space.everything().dtype

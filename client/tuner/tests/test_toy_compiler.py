@@ -4,8 +4,7 @@ import pytest
 
 from hlorank import Client
 from hlorank_tune import ServerError, read_run, search
-from hlorank_tune.command import parser
-from hlorank_tune.compilers import COMPILERS, command_of
+from hlorank_tune.command import COMPILERS, command_of, parser
 
 SIZES = ("toy", "64x96")
 

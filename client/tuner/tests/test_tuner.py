@@ -8,19 +8,16 @@ import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 
-from programs import convnet, rows, short
-from tiled_kernel import TileCompiler, TiledKernel
+from programs import convnet, short, smoothing
 
 from hlorank import HlorankError
 from hlorank.answers.predicted import distinct_first
 from hlorank_tune.confirmation import winner
 from hlorank_tune.journal import RESULTS_FILE, Journal
-from hlorank_tune.outcome import Outcome
-from hlorank_tune.predictor import Chosen
-from hlorank_tune.progress import begun
 from hlorank_tune.run import read_run
 from hlorank_tune.search import Search
-from hlorank_tune.server import ServerError
+from hlorank_tune.server import Chosen, ServerError
+from hlorank_tune.subject import Outcome
 from hlorank_tune.tuning import describe
 from hlorank_tune.xla.compiler import compiler_for
 
@@ -84,15 +81,13 @@ class Server:
 
 
 def tuned(tmp_path, machine, subject, settings, server=None, listener=lambda _: None):
-    is_kernel = isinstance(subject, TiledKernel)
-    compiler = TileCompiler(subject) if is_kernel else compiler_for(subject)
+    compiler = compiler_for(subject)
     compiler._hardware = machine
     settings = replace(settings, with_model=server is not None)
     journal = Journal(tmp_path, describe(compiler, settings, None))
     guide = (lambda _: server) if server else None
     try:
-        progress = begun(compiler, settings, journal, listener)
-        return Search(compiler, guide, settings, progress, machine.clock).run()
+        return Search(compiler, guide, settings, journal, listener, machine.clock).run()
     finally:
         journal.close()
 
@@ -102,18 +97,18 @@ def confirmations(folder):
     return [row for row in rows_ if "confirmed" in row]
 
 
-def test_where_every_tile_is_slower_the_function_wins(tmp_path):
+def test_where_every_candidate_is_slower_the_program_wins(tmp_path):
     machine = Machine(times=lambda n: 1000 if not n else 23_000 - 1000 * n)
-    run = tuned(tmp_path, machine, rows(), short("exhaustive", measurements=8))
+    run = tuned(tmp_path, machine, smoothing(), short("annealing", measurements=8))
     assert run.best == 0 and run.winner.candidate == {} and run.final_ratio == 1.0
-    assert str(run).startswith("rows: nothing is faster than your function")
-    assert "the default takes 22.00 times the time of your function" in str(run)
+    assert str(run).startswith("smooth: nothing is faster than your program")
+    assert "written out, take 22.00 times the time of your program" in str(run)
 
 
-def test_a_gain_is_that_over_the_function_and_not_over_the_default(tmp_path):
+def test_a_gain_is_that_over_the_program_and_not_over_the_default(tmp_path):
     machine = Machine(times=lambda n: {0: 1000, 1: 23_000, 2: 800}.get(n, 5000))
-    run = tuned(tmp_path, machine, rows(), short("exhaustive", measurements=8))
-    assert "1.25 times as fast as your function" in str(run) and run.final_ratio == 0.8
+    run = tuned(tmp_path, machine, smoothing(), short("annealing", measurements=8))
+    assert "1.25 times as fast as your program" in str(run) and run.final_ratio == 0.8
     assert run.default_outcome.ratio == 23
 
 

@@ -32,6 +32,7 @@ def refusal(capsys, *arguments):
         ("--model", "layout@0", "versions count from 1"),
         ("--target", "", "has 0 bytes, expected 1 to 256"),
         ("--out", "", "is not a path"),
+        ("--certificate", "tls.crt", "is not two paths with a comma between them"),
     ],
 )
 def test_the_error_names_the_flag_and_what_is_expected(capsys, flag, value, reason):

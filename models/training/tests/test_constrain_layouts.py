@@ -14,8 +14,7 @@ from hlorank_tune.measure.constrain import (  # noqa: E402
     constrained,
     layout_tuning_data,
 )
-from hlorank_tune.measure.execute import Executable  # noqa: E402
-from hlorank_tune.measure.lower import lower  # noqa: E402
+from hlorank_tune.measure.execute import Executable, lower  # noqa: E402
 from hlorank_tune.measure.results import largest_difference  # noqa: E402
 from hlorank_tune.measure.schema import (  # noqa: E402
     HloInstructionProto,

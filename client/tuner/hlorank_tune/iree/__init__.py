@@ -9,8 +9,8 @@ Its *root* is the operation whose ``lowering_config`` decides how the dispatch i
 >>> print(search(IreeCompiler(program), "127.0.0.1:7070", "tuned/model"))
 """
 
-from hlorank_tune.iree.modules import program_modules
 from hlorank_tune.iree.program import StablehloProgram
+from hlorank_tune.iree.spec import program_modules
 from hlorank_tune.iree.tile_compiler import SPEC_FILE, IreeCompiler, TuneError
 
 __all__ = ["SPEC_FILE", "IreeCompiler", "StablehloProgram", "TuneError", "program_modules"]

@@ -1,14 +1,18 @@
-"""Compiles with IREE in this process: whole programs, or from one phase to another.
+"""Compiles with IREE: whole programs, from one phase to another, and tiles.
 
 A tile may make the compiler crash or hang. Whoever compiles tiles does it in a process of its own.
 """
 
 import ctypes
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib.metadata import version
+from multiprocessing.connection import Connection
 
 from hlorank import HlorankError
+from hlorank_tune.measure.workers import Worker, WorkerError
 
 FLAGS = (
     "--iree-hal-target-device=local",
@@ -136,3 +140,66 @@ def _library(invocation):
 
 def _pointer(invocation) -> ctypes.c_void_p:
     return invocation._inv_p
+
+
+SECONDS = 20.0
+"""How long one tile may compile by default; most take a fifth of a second."""
+
+
+class CompileProcess:
+    """Compiles configured executables in a process of its own."""
+
+    def __init__(self, worker: Worker, seconds: float = SECONDS):
+        self._worker = worker
+        self._seconds = seconds
+
+    def compile(self, text: str) -> bytes:
+        """Compiles a module at phase ``executable-configurations``.
+
+        Raises:
+            CompileError: if the compiler refuses it, crashes or takes too long.
+        """
+        try:
+            self._worker.send(text)
+            module = self._worker.receive(self._seconds)
+        except WorkerError as error:
+            refused = CompileError(f"the compiler {error}")
+            refused.failure = error.failure and "compile"
+            raise refused from error
+        if isinstance(module, str):
+            raise CompileError(module)
+        return module
+
+
+class Compilers:
+    """Processes that compile tiles, one for each processor."""
+
+    def __init__(self, stack: ExitStack):
+        """The processes end with ``stack``."""
+        self.count = max(1, len(os.sched_getaffinity(0)))
+        workers = [Worker("hlorank_tune.iree.compiler") for _ in range(self.count)]
+        self._compilers = [CompileProcess(stack.enter_context(worker)) for worker in workers]
+
+    def compiled(self, texts: Sequence[str]) -> list[bytes | CompileError]:
+        """Compiles on all processors; returns the errors of those that do not compile."""
+        shares = [list(range(i, len(texts), self.count)) for i in range(self.count)]
+        modules: list[bytes | CompileError] = [b""] * len(texts)
+
+        def compile_share(compiler: CompileProcess, share: list[int]) -> None:
+            for i in share:
+                try:
+                    modules[i] = compiler.compile(texts[i])
+                except CompileError as error:
+                    modules[i] = error
+
+        with ThreadPoolExecutor(self.count) as pool:
+            list(pool.map(compile_share, self._compilers, shares))
+        return modules
+
+
+def serve(connection: Connection, text: str) -> None:
+    """Answers one request: the compiled module, or the reason why there is none."""
+    try:
+        connection.send(compile_text(text, begin=CONFIGURATIONS))
+    except CompileError as error:
+        connection.send(str(error))

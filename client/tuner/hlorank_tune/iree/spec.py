@@ -5,18 +5,25 @@ shapes, and the root among the operations of the function. So it belongs to one 
 flags: in another program it finds nothing, and changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hlorank_tune.iree.compiler import (
     CONFIGURATIONS,
     FLAGS,
     SPEC_FLAG,
+    STABLEHLO_FLAGS,
     CompileError,
+    compile_text,
     compiler_version,
     lower_text,
 )
 from hlorank_tune.iree.dispatch import Dispatch, lowering_config, operations, parse, root_of
+from hlorank_tune.iree.dispatches import Choices, TunedDispatch
+from hlorank_tune.iree.program import StablehloProgram
 from hlorank_tune.iree.tiles import TileSizes
 
 
@@ -141,3 +148,48 @@ _CHOICE = """\
       transform.annotate %root{n} "compilation_info" = %info{n}
           : !transform.any_op, !transform.any_param
     }}"""
+
+
+def spec_text(subjects: Sequence[TunedDispatch], choices: Choices) -> str:
+    """Returns the tuning spec of chosen tiles."""
+    by_name = {subject.name: subject.dispatch for subject in subjects}
+    return tuning_spec([(by_name[name], tile) for name, tile in choices.items()])
+
+
+@contextmanager
+def spec_file(subjects: Sequence[TunedDispatch], choices: Choices) -> Iterator[Path]:
+    """Gives a file with a tuning spec, as long as it is needed."""
+    with TemporaryDirectory(prefix="hlorank-") as folder:
+        path = Path(folder, "spec.mlir")
+        path.write_text(spec_text(subjects, choices))
+        yield path
+
+
+def unreached(
+    program: StablehloProgram, subjects: Sequence[TunedDispatch], choices: Choices
+) -> list[str]:
+    """Returns the dispatches that IREE rewrites after it reads a spec, of those with a choice.
+
+    Raises:
+        CompileError: if IREE refuses one of the tiles.
+    """
+    if not choices:
+        return []
+    with spec_file(subjects, choices) as path:
+        return missing(choices, applied(program.text, str(path), STABLEHLO_FLAGS))
+
+
+def program_modules(program: StablehloProgram, specs: Sequence[Path | None]) -> list[bytes]:
+    """Compiles a program with each tuning spec, once per spec; None is without one.
+
+    Raises:
+        CompileError: if IREE cannot compile it.
+    """
+    modules = {spec: program_module(program, spec) for spec in dict.fromkeys(specs)}
+    return [modules[spec] for spec in specs]
+
+
+def program_module(program: StablehloProgram, spec: Path | None) -> bytes:
+    """Compiles a program with a tuning spec, or without one."""
+    flags = () if spec is None else (f"{SPEC_FLAG}={spec}",)
+    return compile_text(program.text, (*STABLEHLO_FLAGS, *flags))

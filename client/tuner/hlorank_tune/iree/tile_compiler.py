@@ -9,23 +9,20 @@ import numpy as np
 
 from hlorank import HlorankError
 from hlorank_tune.compiler import Compiler, Report
-from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, compiler_version
+from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, Compilers, compiler_version
 from hlorank_tune.iree.dispatch import find_dispatches, with_tile
 from hlorank_tune.iree.dispatches import Choices, TunedDispatch, WholeProgram
-from hlorank_tune.iree.harness import harness
 from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
-from hlorank_tune.iree.modules import Compilers, program_module, spec_file, spec_text, unreached
 from hlorank_tune.iree.program import StablehloProgram
-from hlorank_tune.iree.runtime import DispatchSubject, ProgramSubject
+from hlorank_tune.iree.runtime import DispatchSubject, ProgramSubject, harness
+from hlorank_tune.iree.spec import program_module, spec_file, spec_text, unreached
 from hlorank_tune.iree.tiles import TileSizes
 from hlorank_tune.measure.atomic_files import write_atomically
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker, WorkerError
-from hlorank_tune.outcome import MEASURED, Outcome, failed
-from hlorank_tune.predictor import Predictor
 from hlorank_tune.run import Measurement, Run
-from hlorank_tune.server import default_target
-from hlorank_tune.subject import Settings, Subject
+from hlorank_tune.server import Predictor, default_target
+from hlorank_tune.subject import MEASURED, Outcome, Settings, Subject, failed
 
 SPEC_FILE = "spec.mlir"
 _GAIN = 0.02

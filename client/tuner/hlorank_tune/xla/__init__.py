@@ -5,10 +5,16 @@
 >>> print(tune(program, "127.0.0.1:7070", "tuned/step"))
 """
 
-from hlorank_tune.xla.compiler import FusionsCompiler, LayoutCompiler
+from hlorank_tune.xla.compiler import (
+    FusionsCompiler,
+    LayoutCompiler,
+    executable,
+    replay,
+    side_by_side,
+    tune,
+)
 from hlorank_tune.xla.hardware import HardwareError
 from hlorank_tune.xla.program import FusionProgram, Program
-from hlorank_tune.xla.tuning import executable, replay, side_by_side, tune
 
 __all__ = [
     "FusionProgram",

@@ -1,13 +1,16 @@
 """The options of ``hlorank-tune xla``."""
 
 import argparse
+import importlib.util
+import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hlorank import HlorankError
 from hlorank_tune import values
-from hlorank_tune.measure.script import load_module
 from hlorank_tune.subject import Settings
 
 if TYPE_CHECKING:
@@ -89,3 +92,28 @@ def load(name: str) -> "Program":
         what = f"a {type(found).__name__}" if found is not None else "not defined"
         raise HlorankError(f"{name} is {what}, expected a hlorank_tune.xla.Program")
     return found
+
+
+def load_module(place: str) -> ModuleType:
+    """Imports a script ``FILE.py``, beside which it finds its own modules, or a module by name.
+
+    Raises:
+        HlorankError: if it cannot be imported.
+    """
+    path = Path(place)
+    try:
+        if path.suffix != ".py":
+            return import_module(place)
+        specification = importlib.util.spec_from_file_location(path.stem, path)
+        if specification is None or specification.loader is None:
+            raise HlorankError(f"{place} is not a Python file")
+        module = importlib.util.module_from_spec(specification)
+        sys.path.insert(0, str(path.parent))
+        specification.loader.exec_module(module)
+        return module
+    except HlorankError:
+        raise
+    # The user's script may raise anything.
+    except Exception as error:
+        message = f"{place} cannot be imported: {type(error).__name__}: {error}"
+        raise HlorankError(message) from error

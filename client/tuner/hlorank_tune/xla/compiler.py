@@ -1,20 +1,21 @@
 """XLA as a compiler of the tuner: its layouts, and on a CPU its fusions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hlorank import HlorankError
+from hlorank import Client, HlorankError
+from hlorank_tune import tuning
 from hlorank_tune.compiler import Compiler, Report
+from hlorank_tune.measure.fusion.compilation import Compilation
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.outcome import Outcome
-from hlorank_tune.predictor import Predictor
-from hlorank_tune.run import Run
-from hlorank_tune.server import default_target
-from hlorank_tune.subject import Subject
+from hlorank_tune.run import Listener, Run
+from hlorank_tune.server import Predictor, default_target
+from hlorank_tune.subject import Outcome, Settings, Subject
 from hlorank_tune.xla.fusions import FusionProblem
 from hlorank_tune.xla.hardware import CONFIRM, SEARCH, Hardware, by_clock
 from hlorank_tune.xla.layouts import LayoutProblem
@@ -45,7 +46,7 @@ class XlaCompiler(Compiler[np.ndarray]):
     def open(self, folder: Path) -> None:
         """Prepares the process, whose output goes to a log in the folder."""
         whole = self.whole
-        setting = Setting(whole.compiler, whole.reference_program, whole.arguments, TOLERANCE, SLOW)
+        setting = Setting(whole.reference_program, whole.arguments, TOLERANCE, SLOW)
         self._hardware = Hardware(setting, folder / "worker.log", threads=self._threads)
 
     def close(self) -> None:
@@ -80,7 +81,7 @@ class XlaCompiler(Compiler[np.ndarray]):
     ) -> list[Outcome]:
         """Lowers, compiles, checks and measures candidates beside the program itself."""
         assert self._hardware is not None
-        programs: dict[int, bytes] = {}
+        programs: dict[int, Compilation] = {}
         outcomes: dict[int, Outcome] = {}
         for i, candidate in enumerate(candidates):
             report(f"compiling: lowers candidate {i + 1} of {len(candidates)}")
@@ -100,7 +101,9 @@ class XlaCompiler(Compiler[np.ndarray]):
 
     def executable(self, candidate: np.ndarray) -> Callable[[], list]:
         """Compiles a candidate in this process, and binds the arguments."""
-        return self.whole.compiler(self.whole.arguments).compile(self.whole.program(candidate))
+        from hlorank_tune.measure.execute import on_device
+
+        return self.whole.program(candidate).executable(on_device(self.whole.arguments))
 
 
 class LayoutCompiler(XlaCompiler):
@@ -130,7 +133,9 @@ class FusionsCompiler(XlaCompiler):
             )
         super().__init__(program, FusionProblem(program), threads)
 
-    def explained(self, run: Run, predictor: Predictor[np.ndarray]) -> dict[str, Any]:
+    def explained(
+        self, run: Run, guide: Callable[[Subject[Any]], Predictor[Any]]
+    ) -> dict[str, Any]:
         """Returns a row for the journal: the kernels of the default and of the winner.
 
         A kernel has the name of the instruction that it writes, the number of instructions that it
@@ -141,7 +146,7 @@ class FusionsCompiler(XlaCompiler):
         if run.best and run.winner and run.winner.candidate != run.default:
             written.append(run.winner.candidate)
         try:
-            found = predictor.kernels([self.whole.read(one) for one in written])
+            found = guide(self.whole).kernels([self.whole.read(one) for one in written])
         except HlorankError:
             found = []
         rows = []
@@ -159,13 +164,13 @@ class FusionsCompiler(XlaCompiler):
         return {"kernels": rows, "seconds": run.seconds}
 
     def write(self, run: Run, folder: Path) -> None:
-        """Writes what ``hlorank_tune.measure.fusion.saved.load`` compiles and runs."""
+        """Writes what ``hlorank_tune.measure.fusion.compilation.load`` compiles and runs."""
         if run.best and run.winner:
             self.whole.save(self.whole.read(run.winner.candidate), folder)
 
     def use(self, run: Run, folder: Path) -> str:
         """Says how to load the winner."""
-        call = f"hlorank_tune.measure.fusion.saved.load('{folder}')"
+        call = f"hlorank_tune.measure.fusion.compilation.load('{folder}')"
         return f"use it: {call}, with {self.version()}" if run.best else ""
 
 
@@ -174,3 +179,83 @@ def compiler_for(program: Program, threads: int = 1) -> XlaCompiler:
     if isinstance(program, FusionProgram):
         return FusionsCompiler(program, threads)
     return LayoutCompiler(program, threads)
+
+
+def tune(
+    program: Program,
+    server: str | Client | None,
+    out: str | PathLike[str],
+    settings: Settings | None = None,
+    *,
+    model: str | None = None,
+    target: str | None = None,
+    threads: int = 1,
+    listener: Listener = lambda _: None,
+) -> Run:
+    """Searches for faster layouts of a program, or faster fusions of a ``FusionProgram``.
+
+    ``threads`` are those of the program, 0 for as many as XLA uses; ``hlorank_tune.search`` says
+    what the other arguments are.
+
+    Raises:
+        HardwareError: if the program does not run as it is.
+        JournalError: if the folder contains another run.
+        ServerError: if the server does not rank the program, before anything is measured.
+        HlorankError: if the program has no candidates.
+        ValueError: if ``model`` is not a valid model reference.
+    """
+    compiler = compiler_for(program, threads)
+    return tuning.search(
+        compiler,
+        server,
+        out,
+        settings,
+        model=model,
+        target=target,
+        listener=listener,
+    )
+
+
+def replay(
+    program: Program, folder: str | PathLike[str], *, threads: int = 1
+) -> dict[str, Outcome]:
+    """Measures the program, the default and the winner of a folder again, on this machine.
+
+    Returns outcomes by name: ``program``, ``default`` if it differs, ``winner``.
+
+    Raises:
+        JournalError: if the folder contains no completed run of this program.
+        HardwareError: if the program does not run as it is.
+    """
+    return side_by_side(program, {"winner": folder}, threads=threads)
+
+
+def side_by_side(
+    program: Program,
+    folders: Mapping[str, str | PathLike[str]],
+    *,
+    protocol: Protocol | None = None,
+    threads: int = 1,
+) -> dict[str, Outcome]:
+    """Measures the program, the default and the winners of folders in the same rounds.
+
+    Returns outcomes by name: ``program``, ``default`` if it differs, and the names of the folders.
+    A winner that is the program itself is measured as that.
+
+    Raises:
+        JournalError: if a folder contains no completed run of this program.
+        HardwareError: if the program does not run as it is.
+    """
+    return tuning.side_by_side(compiler_for(program, threads), dict(folders), protocol=protocol)
+
+
+def executable(program: Program, folder: str | PathLike[str]) -> Callable[[], list]:
+    """Compiles the winner of a folder, which may be the program itself, and binds its arguments.
+
+    The returned function runs the program to its end and returns the flattened results.
+
+    Raises:
+        JournalError: if the folder contains no completed run of this program.
+    """
+    compiler = compiler_for(program)
+    return compiler.executable(tuning.winning_candidate(compiler, Path(folder)))

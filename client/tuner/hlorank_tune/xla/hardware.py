@@ -8,9 +8,10 @@ from time import monotonic
 from typing import Any, Self
 
 from hlorank import HlorankError
+from hlorank_tune.measure.fusion.compilation import Compilation
 from hlorank_tune.measure.rounds import Progress, Protocol
 from hlorank_tune.measure.workers import Worker, WorkerError
-from hlorank_tune.outcome import MEASURED, SLOW, Outcome
+from hlorank_tune.subject import MEASURED, SLOW, Outcome
 from hlorank_tune.xla.worker import MESSAGE, Compiled, Ended, Measured, Setting, Started
 
 _GRACE_SECONDS = 5.0
@@ -77,7 +78,7 @@ class Hardware:
 
     def measure(
         self,
-        programs: Sequence[bytes],
+        programs: Sequence[Compilation],
         protocol: Protocol,
         seconds: float = inf,
         report: Callable[[str], None] = lambda _: None,
@@ -95,7 +96,7 @@ class Hardware:
         )
 
     def _measure(
-        self, programs: Sequence[bytes], limits: "_Limits", report: Callable[[str], None]
+        self, programs: Sequence[Compilation], limits: "_Limits", report: Callable[[str], None]
     ) -> list[Outcome]:
         batch = _Batch(programs)
         if not self._run(batch, limits, report):
@@ -170,7 +171,7 @@ class _Limits:
 class _Batch:
     """The outcomes of the programs of one batch, as far as they are known."""
 
-    def __init__(self, modules: Sequence[bytes]):
+    def __init__(self, modules: Sequence[Compilation]):
         self.modules = list(modules)
         self.outcomes: list[Outcome | None] = [None] * len(modules)
         self.is_measured = False

@@ -1,23 +1,136 @@
-"""The layouts of a program."""
+"""The layouts of a program, as vectors of small numbers."""
 
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
+from itertools import permutations
 
 import numpy as np
 
 from hlorank import Configurations, Graph, HlorankError, Layouts
-from hlorank_tune.measure.constrain import UNCHANGED, configurable_nodes, constrained
-from hlorank_tune.xla.executing import ModuleCompiler
-from hlorank_tune.xla.layout_space import Candidates, LayoutSpace
-from hlorank_tune.xla.problem import Problem
+from hlorank_tune.measure.constrain import (
+    MAX_RANK,
+    UNCHANGED,
+    ConfigurableNode,
+    Configuration,
+    configurable_nodes,
+    constrained,
+)
+from hlorank_tune.measure.fusion.compilation import Compilation
+from hlorank_tune.subject import Strategy
+from hlorank_tune.xla.problem import Candidates, Genetic, Problem, Random
 from hlorank_tune.xla.program import Program, repeatable
-from hlorank_tune.xla.strategies import Genetic, Random, Strategy
+
+
+class LayoutSpace:
+    """Layouts of the configurable nodes: three numbers per node, for output and two operands.
+
+    A number is 0 for the compiler's choice, else 1 plus the index of the tensor's minor-to-major
+    order among the permutations of its dimensions.
+    """
+
+    def __init__(self, nodes: Sequence[ConfigurableNode]):
+        self._ranks = np.array([node.ranks for node in nodes], np.int64).reshape(-1, 3)
+        self._choices = np.array([_choices(rank) for rank in self._ranks.ravel()], np.int64)
+
+    @property
+    def default(self) -> np.ndarray:
+        """The compiler's choice for every tensor."""
+        return np.zeros(len(self._choices), np.int16)
+
+    def random(self, random: np.random.Generator, count: int) -> Candidates:
+        """Draws candidates that change a share of the nodes.
+
+        Each candidate prefers one order per rank, so that neighbouring nodes often agree.
+        """
+        shape = (count, len(self._choices))
+        drawn = self._orders(random, shape)
+        share = random.choice([0.05, 0.15, 0.3, 0.6, 1.0], (count, 1))
+        coherence = random.choice([0.0, 0.5, 0.9], (count, 1))
+        preferred = np.stack(
+            [random.integers(1, _choices(rank), count) for rank in range(2, MAX_RANK + 1)], axis=1
+        )
+        of_rank = preferred[:, np.clip(self._ranks.ravel(), 2, MAX_RANK) - 2]
+        drawn = np.where(random.random(shape) < coherence, of_rank, drawn)
+        nodes = random.random((count, len(self._ranks))) < share
+        kept = np.repeat(nodes, 3, axis=1) & (random.random(shape) >= 0.3) & (self._choices > 1)
+        return np.where(kept, drawn, 0).astype(np.int16)
+
+    def mutated(self, random: np.random.Generator, candidates: Candidates) -> Candidates:
+        """Returns each candidate with new layouts at one to three nodes."""
+        changed = candidates.copy()
+        count = len(candidates)
+        if not len(self._ranks):
+            return changed
+        drawn = self._orders(random, candidates.shape)
+        drawn[random.random(drawn.shape) < 0.4] = 0
+        nodes = random.integers(0, len(self._ranks), (count, 3))
+        used = random.integers(1, 4, count)
+        for place in range(3):
+            rows = np.flatnonzero(used > place)
+            columns = 3 * nodes[rows, place, None] + np.arange(3)
+            changed[rows[:, None], columns] = drawn[rows[:, None], columns]
+        return changed
+
+    def _orders(self, random: np.random.Generator, shape: tuple[int, int]) -> Candidates:
+        """Draws an order for every tensor that has several; 0 for the others."""
+        orders = random.integers(1, np.maximum(self._choices, 2), shape)
+        return np.where(self._choices > 1, orders, 0).astype(np.int16)
+
+    def values(self, candidates: Candidates) -> np.ndarray:
+        """Returns the values for ``hlorank.Layouts``: i8 [candidates, slots, 3, 6]."""
+        values = np.empty((*candidates.shape, MAX_RANK), np.int8)
+        for rank in np.unique(self._ranks):
+            of_rank = self._ranks.ravel() == rank
+            values[:, of_rank] = _orders_of_rank(int(rank))[candidates[:, of_rank]]
+        return values.reshape(len(candidates), -1, 3, MAX_RANK)
+
+    def candidates(self, values: np.ndarray) -> Candidates:
+        """Converts values i8 [candidates, slots, 3, 6] back."""
+        orders = values.reshape(-1, values.shape[-1]).tolist()
+        numbers = [_number(tuple(d for d in order if d >= 0)) for order in orders]
+        return np.array(numbers, np.int16).reshape(len(values), -1)
+
+    def configuration(self, candidate: np.ndarray) -> Configuration:
+        """Converts a candidate to the configuration of ``constrained``."""
+        values = self.values(candidate[None])[0].tolist()
+        return tuple(
+            tuple(tuple(d for d in order if d >= 0) for order in entry) for entry in values
+        )
+
+    def candidate(self, configuration: Configuration) -> np.ndarray:
+        """Converts a configuration to a candidate."""
+        orders = (order for entry in configuration for order in entry)
+        numbers = [_number(tuple(order)) for order in orders]
+        return np.array(numbers, np.int16)
+
+
+def _choices(rank: int) -> int:
+    return len(_orders_of_rank(int(rank)))
+
+
+@cache
+def _orders_of_rank(rank: int) -> np.ndarray:
+    """Returns the orders of a rank, filled up with -1: i8 [1 + rank!, 6].
+
+    The first is empty: the compiler's choice. A vector has no other.
+    """
+    orders = [(), *permutations(range(rank))] if rank > 1 else [()]
+    padded = [(*order, *[-1] * (MAX_RANK - len(order))) for order in orders]
+    return np.array(padded, np.int8)
+
+
+@cache
+def _number(order: tuple[int, ...]) -> int:
+    if not order:
+        return 0
+    padded = [*order, *[-1] * (MAX_RANK - len(order))]
+    return int((_orders_of_rank(len(order)) == padded).all(axis=1).argmax())
 
 
 class LayoutProblem(Problem):
     """The search for layouts of a program."""
 
-    compiler = ModuleCompiler
     clock = "monotonic"
 
     def __init__(self, program: Program):
@@ -31,16 +144,18 @@ class LayoutProblem(Problem):
             )
         self.space = LayoutSpace(self._nodes)
         self.default = self.space.default
-        self.reference_program = self._module.SerializeToString()
+        content = self._module.SerializeToString()
+        self.reference_program = Compilation(content, "")
         numbers = [node.number for node in self._nodes]
-        self.graph = Graph.from_hlo_proto(self.reference_program, configurable_nodes=numbers)
+        self.graph = Graph.from_hlo_proto(content, configurable_nodes=numbers)
 
-    def program(self, candidate: np.ndarray) -> bytes:
+    def program(self, candidate: np.ndarray) -> Compilation:
         """Returns the module with the layouts of a candidate."""
         if not candidate.any():
             return self.reference_program
         configuration = self.space.configuration(candidate)
-        return constrained(self._module, self._nodes, configuration).SerializeToString()
+        module = constrained(self._module, self._nodes, configuration)
+        return Compilation(module.SerializeToString(), "")
 
     def configurations(self, candidates: Sequence[np.ndarray]) -> Layouts:
         """Converts candidates to layouts."""
@@ -67,7 +182,7 @@ class LayoutProblem(Problem):
 
     def identity(self) -> str:
         """Returns a digest of the program."""
-        return sha256(self.reference_program).hexdigest()
+        return sha256(self.reference_program.module).hexdigest()
 
     def named(
         self, name: str, random: np.random.Generator, batch: int, steps: int, start: np.ndarray

@@ -33,7 +33,7 @@ class Program:
         cls, function: Callable[..., Any], *arguments: Any, name: str | None = None
     ) -> "Program":
         """Lowers a function that JAX can trace; arguments are arrays or trees of arrays."""
-        from hlorank_tune.measure.lower import flat_arguments, lower
+        from hlorank_tune.measure.execute import flat_arguments, lower
 
         name = name or getattr(function, "__name__", "program")
         return cls(name, lower(name, function, arguments), flat_arguments(arguments))

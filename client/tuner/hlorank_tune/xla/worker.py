@@ -7,17 +7,17 @@ the program that caused it.
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
-from typing import Protocol as Interface
 
 import numpy as np
 
+from hlorank_tune.measure.fusion.compilation import Compilation
 from hlorank_tune.measure.results import NOT_REPEATABLE, difference
-from hlorank_tune.measure.rounds import Protocol
+from hlorank_tune.measure.rounds import Protocol, measure
 
 COMPILERS = 2
 """Number of programs compiled in parallel, while nothing is measured."""
@@ -29,22 +29,12 @@ MESSAGE = 300
 """Maximum length of a message in characters."""
 
 
-class ProgramCompiler(Interface):
-    """Compiles the programs of one search in the measuring process; threads share it."""
-
-    def compile(self, program: bytes) -> Callable[[], Sequence[Any]]:
-        """Returns a function that runs the program to its end and returns arrays."""
-        ...
-
-
 @dataclass(frozen=True)
 class Setting:
     """The user's program, to which all others are compared, and the criteria for them."""
 
-    compiler: Callable[[Sequence[np.ndarray]], ProgramCompiler]
-    """Class whose objects are made of the arguments in the measuring process."""
-    reference: bytes
-    """The user's program, as the compiler takes it."""
+    reference: Compilation
+    """The user's program."""
     arguments: Sequence[np.ndarray]
     tolerance: float
     """Maximum difference of results, relative to the largest value of each array."""
@@ -93,11 +83,14 @@ class Measured:
 
 class _Worker:
     def __init__(self, setting: Setting, connection: Connection):
+        # Imported late: the parent process need not load jax.
+        from hlorank_tune.measure.execute import on_device
+
         self._setting = setting
         self._connection = connection
-        self._compiler = setting.compiler(setting.arguments)
+        self._arguments = on_device(setting.arguments)
         self._sending = threading.Lock()
-        self._reference = self._compiler.compile(setting.reference)
+        self._reference = setting.reference.executable(self._arguments)
         self._last_batch = {setting.reference: self._reference}
         self._expected = self._reference()
         if self._wrong(self._reference()):
@@ -108,10 +101,8 @@ class _Worker:
         with self._sending:
             self._connection.send(event)
 
-    def measure(self, programs: Sequence[bytes], protocol: Protocol, seconds: float) -> None:
+    def measure(self, programs: Sequence[Compilation], protocol: Protocol, seconds: float) -> None:
         """Compiles, checks and measures programs, and sends every event."""
-        from hlorank_tune.measure.rounds import measure
-
         end = time.monotonic() + seconds
         with ThreadPoolExecutor(COMPILERS) as pool:
             compiled = list(pool.map(self._try_compile, range(len(programs)), programs))
@@ -123,10 +114,10 @@ class _Worker:
         reference, *times = timing.label().tolist()
         self._send(Measured(reference, dict(zip(rounds, times, strict=True)), timing.noise()))
 
-    def _try_compile(self, program: int, source: bytes) -> Any:
+    def _try_compile(self, program: int, source: Compilation) -> Any:
         self._send(Started(program))
         try:
-            compiled = self._last_batch.get(source) or self._compiler.compile(source)
+            compiled = self._last_batch.get(source) or source.executable(self._arguments)
         # Compilers raise errors of several types.
         except Exception as error:
             failure = "compile" if _is_of_compiler(error) else None
@@ -192,7 +183,7 @@ _current: _Worker | None = None
 
 
 def serve(
-    connection: Connection, request: Setting | tuple[Sequence[bytes], Protocol, float]
+    connection: Connection, request: Setting | tuple[Sequence[Compilation], Protocol, float]
 ) -> None:
     """Answers one request: a ``Setting``, which comes first, or a batch to measure."""
     global _current

@@ -13,12 +13,10 @@ pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 from small_programs import product
 
 from hlorank_tune.iree import measure
-from hlorank_tune.iree.compile_worker import Compiler
-from hlorank_tune.iree.compiler import CONFIGURATIONS, CompileError, compile_text
+from hlorank_tune.iree.compiler import CONFIGURATIONS, CompileError, CompileProcess, compile_text
 from hlorank_tune.iree.dispatch import with_tile
-from hlorank_tune.iree.harness import harness
 from hlorank_tune.iree.measure import measure_modules, measuring_worker
-from hlorank_tune.iree.runtime import DispatchSubject
+from hlorank_tune.iree.runtime import DispatchSubject, harness
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker, WorkerError
 
@@ -113,8 +111,8 @@ def test_a_reference_that_crashes_is_an_error_of_the_whole(fake):
 
 
 def test_the_compiling_process_returns_modules_and_reasons(modules):
-    with Worker("hlorank_tune.iree.compile_worker") as process:
-        compiler = Compiler(process, 120)
+    with Worker("hlorank_tune.iree.compiler") as process:
+        compiler = CompileProcess(process, 120)
         module = compiler.compile(harness(product(), product().configured))
         assert len(module) == len(modules[0])
         with pytest.raises(CompileError, match="nonsense"):

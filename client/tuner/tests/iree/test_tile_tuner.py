@@ -20,12 +20,11 @@ from hlorank import FAILURES, Client
 from hlorank_tune.command import main
 from hlorank_tune.iree import IreeCompiler, StablehloProgram
 from hlorank_tune.iree import tile_compiler as own
-from hlorank_tune.iree.modules import Compilers
+from hlorank_tune.iree.compiler import Compilers
 from hlorank_tune.journal import RESULTS_FILE, Journal
 from hlorank_tune.measure.rounds import Protocol
-from hlorank_tune.predictor import Chosen
-from hlorank_tune.progress import begun
 from hlorank_tune.search import Search
+from hlorank_tune.server import Chosen
 from hlorank_tune.subject import Settings
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
@@ -93,8 +92,7 @@ def unmeasured(folder, predictor):
     journal = Journal(folder, {"settings": {}})
     with compiler:
         settings = Settings("drawn", predictions=50)
-        progress = begun(compiler, settings, journal, lambda _: None)
-        run = Search(compiler, predictor, settings, progress).run_unmeasured()
+        run = Search(compiler, predictor, settings, journal).run_unmeasured()
         compiler.write(run, folder)
     return run, compiler
 

@@ -18,14 +18,12 @@ from zlib import crc32
 
 import jax
 import numpy as np
-from hlorank_tune.iree.compile_worker import Compiler
-from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError
+from hlorank_tune.iree.compiler import STABLEHLO_FLAGS, CompileError, CompileProcess
 from hlorank_tune.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
-from hlorank_tune.iree.harness import harness
 from hlorank_tune.iree.hlo import kernel_hlo
 from hlorank_tune.iree.hlo_text import UnsupportedDispatch
 from hlorank_tune.iree.measure import Measured, measure_modules, measuring_worker
-from hlorank_tune.iree.runtime import DispatchSubject
+from hlorank_tune.iree.runtime import DispatchSubject, harness
 from hlorank_tune.iree.tiles import TileSizes
 from hlorank_tune.measure.atomic_files import read_json, write_atomically
 from hlorank_tune.measure.rounds import Protocol, Timing
@@ -63,7 +61,7 @@ def training_programs() -> list[Network]:
 PROTOCOL = Protocol(warmups=1, rounds=8, most_rounds=48, seconds=0.4, tries=20)
 MICROSECONDS = (3.0, 30_000.0)
 """Run times of the default between which a dispatch is measured."""
-COMPILE_WORKER = "hlorank_tune.iree.compile_worker"
+COMPILE_WORKER = "hlorank_tune.iree.compiler"
 SECONDS = 4.0
 """How long a tile may compile. A tile that takes longer is a row without a run time."""
 _LATE = 3
@@ -133,7 +131,7 @@ class Preparation:
         self._progress = progress
         self._lock = threading.Lock()
 
-    def next(self, compiler: Compiler) -> Prepared | None:
+    def next(self, compiler: CompileProcess) -> Prepared | None:
         """Returns the next kernel and its dispatches; None after the last one."""
         with self._lock:
             kernel = next((k for k in self._kernels if not self._progress.has(k.name)), None)
@@ -177,7 +175,7 @@ def collect_iree(folder: Path, minutes: float, protocol: Protocol) -> None:
         measuring = measurer.processors
         others = sorted(os.sched_getaffinity(0) - set(measuring))
         here, *there = (
-            Compiler(stack.enter_context(Worker(COMPILE_WORKER, where)), SECONDS)
+            CompileProcess(stack.enter_context(Worker(COMPILE_WORKER, where)), SECONDS)
             for where in (measuring, others)
             if where
         )
@@ -212,14 +210,14 @@ def kernels_to_measure() -> Iterator[RandomKernel]:
             yield from islice(networks, 1)
 
 
-def _prepare(preparation: Preparation, compiler: Compiler, ready: Queue) -> None:
+def _prepare(preparation: Preparation, compiler: CompileProcess, ready: Queue) -> None:
     prepared: Prepared | None = "", []
     while prepared is not None:
         prepared = preparation.next(compiler)
         ready.put(prepared)
 
 
-def _job(name: str, family: str, dispatch: Dispatch, compiler: Compiler) -> Job:
+def _job(name: str, family: str, dispatch: Dispatch, compiler: CompileProcess) -> Job:
     assert dispatch.space is not None
     random = np.random.default_rng(crc32(name.encode()))
     tiles = [dispatch.space.default, *dispatch.space.draw(random, TileCount.tiles - 1)]
@@ -236,7 +234,7 @@ def _graph(name: str, dispatch: Dispatch) -> Any:
     return HloModuleProto.FromString(module)
 
 
-def _compiled(compiler: Compiler, texts: Sequence[str]) -> list[bytes | str]:
+def _compiled(compiler: CompileProcess, texts: Sequence[str]) -> list[bytes | str]:
     """Compiles tiles; returns the reasons of those that do not compile."""
     modules: list[bytes | str] = []
     for text in texts:

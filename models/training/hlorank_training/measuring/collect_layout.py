@@ -24,8 +24,7 @@ from hlorank_tune.measure.constrain import (
     constrained,
     layout_tuning_data,
 )
-from hlorank_tune.measure.execute import Executable, backend
-from hlorank_tune.measure.lower import lower
+from hlorank_tune.measure.execute import Executable, backend, lower
 from hlorank_tune.measure.results import largest_difference
 from hlorank_tune.measure.rounds import Protocol, Timing, measure
 from tqdm import tqdm

@@ -7,13 +7,18 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from hlorank_tune.measure.fusion import draw
+from hlorank_tune.measure.execute import flat_arguments, lower
 from hlorank_tune.measure.fusion.graph import FusionGraph
-from hlorank_tune.measure.fusion.kernels import Configuration, Kernel
+from hlorank_tune.measure.fusion.kernels import (
+    Configuration,
+    Kernel,
+    drawn,
+    greedy,
+    neighbour,
+    unfused,
+)
 from hlorank_tune.measure.fusion.prepare import Prepared
-from hlorank_tune.measure.fusion.proof import wanted_kernels
 from hlorank_tune.measure.fusion.write import fused_program
-from hlorank_tune.measure.lower import flat_arguments, lower
 from hlorank_tune.measure.rounds import Protocol, Timing
 from hlorank_tune.measure.schema import HloModuleProto
 from hlorank_tune.measure.workers import Worker, WorkerError
@@ -55,13 +60,13 @@ def drawn_fusions(prepared: Prepared, name: str, limits: FusionLimits) -> list[D
         found.setdefault(configuration.kernels, Drawn(kind, configuration))
 
     def near() -> Configuration:
-        return draw.neighbour(graph, own.fused, random, int(random.choice(_FLIPS)))
+        return neighbour(graph, own.fused, random, int(random.choice(_FLIPS)))
 
     add("compiler", own)
-    add("greedy", draw.greedy(graph))
-    add("unfused", draw.unfused(graph))
+    add("greedy", greedy(graph))
+    add("unfused", unfused(graph))
     for kind, count, make in (
-        ("random", limits.random, partial(draw.drawn, graph, random)),
+        ("random", limits.random, partial(drawn, graph, random)),
         ("near", limits.near, near),
     ):
         wanted = len(found) + count
@@ -108,25 +113,19 @@ def measure_program(
     begun = subject.begin()
     graph = FusionGraph(HloModuleProto.FromString(begun.prepared))
     measured = MeasuredProgram(Prepared(graph, begun.written))
-    for drawn in drawn_fusions(measured.prepared, network.name, limits):
-        _add(subject, measured, drawn)
+    for one in drawn_fusions(measured.prepared, network.name, limits):
+        module = fused_program(graph, one.configuration.kernels).SerializeToString()
+        try:
+            changed = subject.add(Add(module))
+        except ProgramError as error:
+            measured.refused.append((one, str(error)))
+            continue
+        measured.drawn.append(one)
+        measured.difference = max(measured.difference, changed)
     if not measured.drawn or measured.drawn[0].kind != "compiler":
         raise ProgramError(f"the compiler's own fusions do not work: {measured.refused[0][1]}")
     measured.timing = subject.ask(Measure(protocol), _MEASURE_SECONDS)
     return measured
-
-
-def _add(subject: "_Subject", measured: MeasuredProgram, drawn: Drawn) -> None:
-    graph = measured.prepared.graph
-    kernels = drawn.configuration.kernels
-    module = fused_program(graph, kernels).SerializeToString()
-    try:
-        changed = subject.add(Add(module, wanted_kernels(graph, kernels)))
-    except ProgramError as error:
-        measured.refused.append((drawn, str(error)))
-        return
-    measured.drawn.append(drawn)
-    measured.difference = max(measured.difference, changed)
 
 
 class _Subject:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 from hlorank_tune.measure.execute import Executable, on_device
-from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, OWN_FUSION
+from hlorank_tune.measure.fusion.compilation import CHOSEN_FUSION, DEFAULT, OWN_FUSION, Compilation
 from hlorank_tune.measure.fusion.prepare import from_compiled
-from hlorank_tune.measure.fusion.proof import KernelSet, compiled_kernels, difference
 from hlorank_tune.measure.results import largest_difference
 from hlorank_tune.measure.rounds import Protocol, Timing, measure
 from hlorank_tune.measure.schema import HloModuleProto
@@ -64,11 +63,10 @@ class Add:
     """Asks to compile a configuration of the program, and to check it."""
 
     module: bytes
-    wanted: KernelSet
 
     def answer(self) -> float | Failed:
         """Returns the difference of results, or why the configuration is not measured."""
-        return _current().add(HloModuleProto.FromString(self.module), self.wanted)
+        return _current().add(Compilation(self.module, CHOSEN_FUSION))
 
 
 @dataclass(frozen=True)
@@ -105,10 +103,8 @@ class _Program:
         prepared = from_compiled(own.optimized())
         self.begun = Begun(prepared.graph.module.SerializeToString(), prepared.written)
 
-    def add(self, module: Any, wanted: KernelSet) -> float | Failed:
-        executable = Executable(module, self._arguments, CHOSEN_FUSION)
-        if problem := difference(wanted, compiled_kernels(executable.optimized())):
-            return Failed(f"the compiled kernels differ: {problem}")
+    def add(self, compilation: Compilation) -> float | Failed:
+        executable = compilation.executable(self._arguments)
         changed = largest_difference(self._expected, executable())
         # Not "greater than", since NaN is wrong too.
         if not changed <= TOLERANCE:

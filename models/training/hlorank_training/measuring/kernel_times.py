@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hlorank_tune.measure.fusion.graph import FusionGraph, unpacked
-from hlorank_tune.measure.fusion.kernels import Kernel, configuration
-from hlorank_tune.measure.fusion.limits import UNLIMITED
+from hlorank_tune.measure.fusion.kernels import UNLIMITED, Kernel, configuration
 from hlorank_tune.measure.fusion.write import digest, lone_kernel, plain_kernel
 
 TIMES = "times.jsonl"

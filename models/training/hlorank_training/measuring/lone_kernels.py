@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 from hlorank_tune.measure.execute import Executable, on_device
-from hlorank_tune.measure.fusion.builder import Builder
-from hlorank_tune.measure.fusion.loop import looped
-from hlorank_tune.measure.fusion.passes import CHOSEN_FUSION, LOOPED
+from hlorank_tune.measure.fusion.compilation import CHOSEN_FUSION, LOOPED
+from hlorank_tune.measure.fusion.write import Builder, looped
 from hlorank_tune.measure.schema import ShapeProto
 
 PASSES = 2

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
-from hlorank_tune.measure.fusion.opcodes import ELEMENTWISE, FREE
+from hlorank_tune.measure.fusion.graph import ELEMENTWISE, FREE
 from torch import Tensor, nn
 
 from hlorank_training.models.kernel_access import (

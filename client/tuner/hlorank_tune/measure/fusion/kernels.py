@@ -1,16 +1,107 @@
-"""The kernels of a fusion configuration.
+"""The kernels of a fusion configuration, and configurations to measure.
 
 A node is either written to memory, or fused into every user that can take it and computed there. A
 kernel is a written node with everything that is fused into it, found backwards. It has one output,
-so that no configuration has a cycle.
+so that no configuration has a cycle. Beyond its limits, its code or its run time explodes.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlorank_tune.measure.fusion.graph import FusionGraph
-from hlorank_tune.measure.fusion.limits import DEFAULT, Limits, offender
-from hlorank_tune.measure.fusion.opcodes import FREE
+import numpy as np
+
+from hlorank_tune.measure.fusion.graph import ELEMENTWISE, EXPENSIVE, FREE, REDUCING, FusionGraph
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Maximum cost of the members of a kernel."""
+
+    members: int = 120
+    places: int = 6
+    """Places in the code at which one member is computed; more take seconds to compile."""
+    repeats: float = 64.0
+    """How often a cheap member may be computed per element of it."""
+    expensive_repeats: float = 8.0
+    reducing_repeats: float = 1.0
+
+    def allowed(self, opcode: str) -> float:
+        """Returns how often a member with this opcode may be computed per element."""
+        if opcode in REDUCING:
+            return self.reducing_repeats
+        return self.expensive_repeats if opcode in EXPENSIVE else self.repeats
+
+
+DEFAULT = Limits()
+UNLIMITED = Limits(10**9, 10**9, math.inf, math.inf, math.inf)
+
+
+def offender(graph: FusionGraph, members: Iterable[int], limits: Limits) -> int | None:
+    """Returns the member that must be written to memory first; None if the kernel is allowed.
+
+    ``members`` are the nodes of a kernel; the last one is its root.
+    """
+    ordered = sorted(members, reverse=True)
+    if len(ordered) == 1:
+        return None
+    evaluations = Evaluations(graph, ordered)
+    for node in ordered[1:]:
+        if evaluations.places(node) > limits.places:
+            return node
+        # Products of many factors are not exact.
+        if evaluations.repeats(node) > limits.allowed(graph.opcode(node)) * (1 + 1e-9):
+            return node
+        evaluations.spread(node)
+    return ordered[-1] if len(ordered) > limits.members else None
+
+
+class Evaluations:
+    """How often each member is computed, at each place of the generated code.
+
+    A place is an index expression: elementwise users of one index share their operand's value, and
+    every other user has an index of its own.
+    """
+
+    def __init__(self, graph: FusionGraph, ordered: list[int]):
+        self._graph = graph
+        self._at: dict[int, dict[int, float]] = {node: {} for node in ordered}
+        self._at[ordered[0]] = {0: float(graph.elements(ordered[0]))}
+        self._next_place = 1
+        self.spread(ordered[0])
+
+    def places(self, node: int) -> int:
+        """Returns at how many places a member is computed."""
+        return len(self._at[node])
+
+    def repeats(self, node: int) -> float:
+        """Returns how often a member is computed per element of it."""
+        return sum(self._at[node].values()) / max(1, self._graph.elements(node))
+
+    def spread(self, user: int) -> None:
+        """Adds the evaluations of a member to its operands."""
+        for operand in dict.fromkeys(self._graph.operands[user]):
+            if operand in self._at:
+                self._add(user, self._at[operand])
+
+    def _add(self, user: int, operand: dict[int, float]) -> None:
+        for place, count in self._at[user].items():
+            if self._graph.opcode(user) in ELEMENTWISE:
+                operand[place] = max(operand.get(place, 0.0), count)
+            else:
+                operand[self._next_place] = count * _trips(self._graph, user)
+                self._next_place += 1
+
+
+def _trips(graph: FusionGraph, node: int) -> int:
+    """Returns how many elements of its first operand an element of a node's output reads."""
+    instruction = graph.nodes[node]
+    if instruction.opcode == "reduce":
+        first = graph.elements(graph.operands[node][0])
+        return max(1, first // max(1, graph.elements(node)))
+    if instruction.opcode == "reduce-window":
+        return math.prod(max(1, dimension.size) for dimension in instruction.window.dimensions)
+    return 1
 
 
 @dataclass(frozen=True)
@@ -105,3 +196,51 @@ def _live(graph: FusionGraph, kernels: dict[int, Kernel]) -> list[Kernel]:
             live.add(node)
             reached += kernels[node].inputs if node in kernels else graph.operands[node]
     return [kernels[root] for root in sorted(kernels) if root in live]
+
+
+GREEDY = Limits(places=15, repeats=math.inf, expensive_repeats=1.0)
+"""Everything is fused that is cheap to compute twice."""
+_RATES = (0.2, 0.5, 0.7, 0.85, 0.95)
+"""Probabilities of a bit, one of which is drawn for a configuration."""
+_ALMOST_FREE = ("broadcast", "iota")
+"""Opcodes that are mostly fused, since writing their output has no benefit."""
+
+
+def unfused(graph: FusionGraph) -> Configuration:
+    """Returns the configuration that writes every node."""
+    return configuration(graph, ())
+
+
+def greedy(graph: FusionGraph) -> Configuration:
+    """Returns the configuration that fuses whatever is not expensive to repeat."""
+    return configuration(graph, graph.slots, GREEDY)
+
+
+def compilers(graph: FusionGraph, written: frozenset[int]) -> Configuration:
+    """Returns the compiler's own choice, given the nodes that it wrote."""
+    return configuration(graph, set(graph.slots) - written, UNLIMITED)
+
+
+def drawn(
+    graph: FusionGraph, random: np.random.Generator, limits: Limits = DEFAULT
+) -> Configuration:
+    """Returns random bits, whose rate is drawn first."""
+    rate = random.choice(_RATES)
+    rates = {True: 1 - (1 - rate) / 4, False: rate}
+    fused = [
+        node for node in graph.slots if random.random() < rates[graph.opcode(node) in _ALMOST_FREE]
+    ]
+    return configuration(graph, fused, limits)
+
+
+def neighbour(
+    graph: FusionGraph,
+    fused: frozenset[int],
+    random: np.random.Generator,
+    flips: int,
+    limits: Limits = DEFAULT,
+) -> Configuration:
+    """Returns a configuration in which some bits are flipped."""
+    count = min(flips, len(graph.slots))
+    changed = random.choice(graph.slots, size=count, replace=False) if count else []
+    return configuration(graph, fused ^ {int(node) for node in changed}, limits)

@@ -1,12 +1,110 @@
-"""Writes a program with chosen kernels, and each kernel as a module of its own."""
+"""Writes a program with chosen kernels, each kernel as a module of its own, and loops over one."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hlorank_tune.measure.fusion.builder import Builder
 from hlorank_tune.measure.fusion.graph import FusionGraph
 from hlorank_tune.measure.fusion.kernels import Kernel
+from hlorank_tune.measure.fusion.prepare import set_row_major
+from hlorank_tune.measure.schema import HloModuleProto, ShapeProto
+
+_S32 = 4
+"""Value of xla.PrimitiveType."""
+
+
+class Builder:
+    """A module that grows; ids count from 1 in the order of creation."""
+
+    def __init__(self, name: str, computations: Iterable[Any] = ()):
+        """``computations`` are those that copied instructions call."""
+        self.module = HloModuleProto(name=name)
+        self._originals = {c.id: c for c in computations}
+        self._called: dict[int, int] = {}
+        self._last = 0
+
+    def computation(self, name: str) -> Any:
+        """Adds an empty computation."""
+        computation = self.module.computations.add(id=self._fresh())
+        computation.name = f"{name}.{computation.id}"
+        return computation
+
+    def add(
+        self, computation: Any, opcode: str, shape: Any = None, operands: Iterable[int] = ()
+    ) -> Any:
+        """Adds an instruction, whose shape may be set later."""
+        instruction = computation.instructions.add(id=self._fresh(), opcode=opcode)
+        instruction.name = f"{opcode}.{instruction.id}"
+        if shape is not None:
+            instruction.shape.CopyFrom(shape)
+        instruction.operand_ids.extend(operands)
+        return instruction
+
+    def parameter(self, computation: Any, number: int, shape: Any) -> int:
+        """Adds a parameter and returns its id."""
+        parameter = self.add(computation, "parameter", shape)
+        parameter.parameter_number = number
+        return parameter.id
+
+    def number(self, computation: Any, value: int) -> int:
+        """Adds a constant s32 and returns its id."""
+        constant = self.add(computation, "constant", ShapeProto(element_type=_S32))
+        set_row_major(constant.shape)
+        constant.literal.shape.CopyFrom(constant.shape)
+        constant.literal.s32s.append(value)
+        return constant.id
+
+    def copy(self, computation: Any, instruction: Any, renamed: Mapping[int, int]) -> int:
+        """Adds a copy of an instruction with other operands, without metadata; returns its id."""
+        called = [self.called(identity) for identity in instruction.called_computation_ids]
+        copy = computation.instructions.add()
+        copy.CopyFrom(instruction)
+        copy.ClearField("metadata")
+        copy.ClearField("frontend_attributes")
+        copy.id = self._fresh()
+        copy.name = f"{instruction.opcode}.{copy.id}"
+        copy.operand_ids[:] = [renamed[operand] for operand in instruction.operand_ids]
+        copy.called_computation_ids[:] = called
+        return copy.id
+
+    def called(self, identity: int) -> int:
+        """Returns the copy of a computation that an instruction calls, such as a reducer."""
+        if identity not in self._called:
+            original = self._originals[identity]
+            for instruction in original.instructions:
+                for nested in instruction.called_computation_ids:
+                    self.called(nested)
+            computation = self.computation("called")
+            renamed = {}
+            for instruction in original.instructions:
+                renamed[instruction.id] = self.copy(computation, instruction, renamed)
+            self.finish(computation, renamed[original.root_id])
+            self._called[identity] = computation.id
+        return self._called[identity]
+
+    def finish(self, computation: Any, root: int) -> None:
+        """Sets the root of a complete computation, row-major layouts and the program shape."""
+        computation.root_id = root
+        for instruction in computation.instructions:
+            set_row_major(instruction.shape)
+        parameters = [i for i in computation.instructions if i.opcode == "parameter"]
+        shape = computation.program_shape
+        for parameter in sorted(parameters, key=lambda p: p.parameter_number):
+            shape.parameters.add().CopyFrom(parameter.shape)
+            shape.parameter_names.append(parameter.name)
+        shape.result.CopyFrom(next(i.shape for i in computation.instructions if i.id == root))
+
+    def finish_module(self, entry: Any, root: int) -> Any:
+        """Makes a computation the entry and returns the module."""
+        self.finish(entry, root)
+        self.module.entry_computation_id = entry.id
+        self.module.entry_computation_name = entry.name
+        self.module.host_program_shape.CopyFrom(entry.program_shape)
+        return self.module
+
+    def _fresh(self) -> int:
+        self._last += 1
+        return self._last
 
 
 def fused_program(graph: FusionGraph, kernels: Sequence[Kernel], name: str = "program") -> Any:
@@ -168,3 +266,79 @@ def _row_major(builder: Builder, body: Any, shape: Any, value: int) -> int:
                 added.slice_dimensions.add(start=0, limit=size, stride=1)
         value = added.id
     return value
+
+
+_PRED = 1
+_TUPLE = 13
+"""Values of xla.PrimitiveType."""
+_FIRST_INPUT = 3
+"""Position in the loop's state, after the count, the limit and the last output."""
+
+
+def looped(kernel: Any) -> Any:
+    """Returns a module that computes a kernel's module repeatedly.
+
+    Its parameters are the number of repetitions (s32), an array of the output's shape, and the
+    kernel's parameters. Its result is the last output.
+    """
+    entry = next(c for c in kernel.computations if c.id == kernel.entry_computation_id)
+    builder = Builder("loop", kernel.computations)
+    state = _State(entry)
+    body = _loop_body(builder, entry, state)
+    condition = _condition(builder, state)
+    main = builder.computation("main")
+    values = [builder.parameter(main, n, s) for n, s in enumerate(state.shapes[1:])]
+    start = builder.add(main, "tuple", state.shape, [builder.number(main, 0), *values])
+    loop = builder.add(main, "while", state.shape, [start.id])
+    loop.called_computation_ids.extend([body, condition])
+    return builder.finish_module(main, _element(builder, main, loop, 2))
+
+
+class _State:
+    """The shapes of the values that the loop carries."""
+
+    def __init__(self, entry: Any):
+        parameters = [i for i in entry.instructions if i.opcode == "parameter"]
+        self.parameters = sorted(parameters, key=lambda p: p.parameter_number)
+        number = ShapeProto(element_type=_S32)
+        output = next(i.shape for i in entry.instructions if i.id == entry.root_id)
+        self.shapes = [number, number, output, *(p.shape for p in self.parameters)]
+        self.shape = ShapeProto(element_type=_TUPLE, tuple_shapes=self.shapes)
+
+
+def _loop_body(builder: Builder, entry: Any, state: _State) -> int:
+    for instruction in entry.instructions:
+        for called in instruction.called_computation_ids:
+            builder.called(called)
+    body = builder.computation("body")
+    renamed = {}
+    whole = builder.add(body, "parameter", state.shape)
+    count, limit = (_element(builder, body, whole, n) for n in (0, 1))
+    for place, parameter in enumerate(state.parameters):
+        renamed[parameter.id] = _element(builder, body, whole, _FIRST_INPUT + place)
+    inputs = list(renamed.values())
+    for instruction in entry.instructions:
+        if instruction.opcode != "parameter":
+            renamed[instruction.id] = builder.copy(body, instruction, renamed)
+    one = builder.number(body, 1)
+    more = builder.add(body, "add", state.shapes[0], [count, one]).id
+    values = [more, limit, renamed[entry.root_id], *inputs]
+    builder.finish(body, builder.add(body, "tuple", state.shape, values).id)
+    return body.id
+
+
+def _condition(builder: Builder, state: _State) -> int:
+    condition = builder.computation("condition")
+    whole = builder.add(condition, "parameter", state.shape)
+    operands = [_element(builder, condition, whole, n) for n in (0, 1)]
+    less = builder.add(condition, "compare", ShapeProto(element_type=_PRED), operands)
+    less.comparison_direction = "LT"
+    builder.finish(condition, less.id)
+    return condition.id
+
+
+def _element(builder: Builder, computation: Any, whole: Any, index: int) -> int:
+    shape = whole.shape.tuple_shapes[index]
+    element = builder.add(computation, "get-tuple-element", shape, [whole.id])
+    element.tuple_index = index
+    return element.id
