@@ -6,8 +6,7 @@ import pytest
 from servers import run_process
 
 from hlorank import ArgumentError, Client, Fallback, Result
-from hlorank.tuners.proposals import Proposals
-from hlorank.tuners.rows import graph_of_rows, number_of, result_of, row_of
+from hlorank.tuners.proposals import Proposals, graph_of_rows, number_of, result_of, row_of
 
 ROWS = [row_of({"tile": tile, "warps": warps}) for tile in (16, 32, 64, 128) for warps in (1, 2, 4)]
 SECONDS = [1.0 + 0.1 * number for number in range(len(ROWS))]

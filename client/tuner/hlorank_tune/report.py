@@ -103,11 +103,11 @@ def _section(run: Run) -> list[str]:
     lines += [f"{run}.", ""] if run.is_complete else []
     lines += _parts(run) if run.subjects else _fastest(run)
     if run.winner and run.winner.candidate:
-        lines += ["", "The winner:", "", "```json", _text_of(run.winner.candidate), "```"]
+        lines += ["", "The winner:", "", "```json", json.dumps(run.winner.candidate), "```"]
     for explained in run.kernels or ():
         lines += ["", *_kernels(run, explained)]
     if failures := _failures(run.measurements):
-        rows = [_failure_row(m) for m in failures]
+        rows = [[str(m.number), m.subject, m.outcome.status, m.outcome.message] for m in failures]
         head = ["number", "part", "", "message"]
         lines += ["", "Failures:", "", *table(head, rows, words=4)]
     if run.left_alone:
@@ -117,15 +117,6 @@ def _section(run: Run) -> list[str]:
         counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
         lines += ["", "Steps without the model:", "", *table(["times", "error"], counted, words=2)]
     return lines
-
-
-def _text_of(candidate: Any) -> str:
-    return json.dumps(candidate)
-
-
-def _failure_row(measurement: Measurement) -> list[str]:
-    outcome = measurement.outcome
-    return [str(measurement.number), measurement.subject, outcome.status, outcome.message]
 
 
 def _fastest(run: Run) -> list[str]:

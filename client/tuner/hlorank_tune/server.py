@@ -204,20 +204,6 @@ class Predictor(Generic[C]):
         return [kernels[number] for number in range(len(candidates))]
 
 
-class Predictors:
-    """The predictors of the subjects of a search; what is learned of one stays with it."""
-
-    def __init__(self, server: Server):
-        self._server = server
-        self._known: dict[str, Predictor[Any]] = {}
-
-    def __call__(self, subject: Subject[Any]) -> Predictor[Any]:
-        """Returns the predictor of a subject that has a graph."""
-        if subject.name not in self._known:
-            self._known[subject.name] = Predictor(self._server, subject)
-        return self._known[subject.name]
-
-
 def _result_of(outcome: Outcome) -> Result:
     if outcome.nanoseconds:
         return Result(outcome.nanoseconds * 1e-9)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hlorank_tune.journal import Journal, JournalError
 from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.run import Listener, Run, read_run
 from hlorank_tune.search import Search
-from hlorank_tune.server import Predictors, Server, connected, processor
+from hlorank_tune.server import Predictor, Server, connected, processor
 from hlorank_tune.subject import Outcome, Settings
 
 
@@ -63,7 +64,12 @@ def search(
         # Only now, when the folder is known to be ours and a server answers, processes may start.
         compiler.open(folder)
         kept = Kept(target or compiler.target())
-        guide = Predictors(Server(client, kept, model, settings.seed)) if client else None
+        # What is learned of a subject stays with it.
+        guide = (
+            cache(partial(Predictor, Server(client, kept, model, settings.seed)))
+            if client
+            else None
+        )
         searching = Search(compiler, guide, settings, journal, listener)
         run = searching.run() if measure else searching.run_unmeasured()
         run.kept = str(kept)

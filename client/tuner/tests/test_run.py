@@ -13,7 +13,9 @@ HEAD = {
         "task": "layout",
         "strategy": "genetic",
         "with_model": True,
+        "reference": "your program",
         "default": {},
+        "default_name": "the default takes",
     }
 }
 
@@ -22,7 +24,7 @@ def measured(candidate, nanoseconds=None, status="measured", **more):
     """A row about a candidate beside a program of 1,000 ns."""
     reference = None if nanoseconds is None else 1000
     row = {"candidate": candidate, "status": status, "nanoseconds": nanoseconds}
-    row |= {"reference": reference, "noise": 0.01, "message": "", "seconds": 1.0}
+    row |= {"reference": reference, "noise": 0.01, "message": "", "failure": None, "seconds": 1.0}
     return row | more
 
 

@@ -110,15 +110,6 @@ def test_every_kernel_of_a_program_is_timed_once_and_short_ones_are_dropped(coll
     assert min(times) >= 50
 
 
-def test_programs_and_kernels_are_described(collected, tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from hlorank_training.measuring.describe import describe
-
-    text = describe(collected, tmp_path)
-    assert "| stencil |      1 |" in text and "24 distinct kernels" in text
-    assert (tmp_path / f"{collected.name}-programs.svg").exists()
-
-
 def test_what_is_collected_is_not_collected_again(collected, monkeypatch):
     def fail(*_):
         raise AssertionError("measured again")

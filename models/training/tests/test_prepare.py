@@ -1,14 +1,20 @@
+"""Tuning files become features, splits and held-out judgements."""
+
+import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
 from hlorank_tune.measure.atomic_files import write_json
 
+from hlorank_training.data.dataset import Graph, read_graph
 from hlorank_training.data.prepare import Prepared, prepare, split_sources
 from hlorank_training.data.sources import Source
+from hlorank_training.judging.held_out import held_out_quality, quality_table
 
 FEATURIZER = """#!{python}
 import sys
@@ -81,3 +87,131 @@ def test_a_folder_without_graphs_says_what_to_do(tmp_path):
     (tmp_path / "data").mkdir()
     with pytest.raises(RuntimeError, match="collect some"):
         prepare_with("a" * 64, tmp_path / "data")
+
+
+REPOSITORY = Path(__file__).parents[3]
+TPU = REPOSITORY.parent / "shared" / "data" / "tpu"
+MEASURED = REPOSITORY / "tests" / "data" / "measured"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return tmp_path / "data"
+
+
+def put(file: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, folder / file.name)
+
+
+def test_every_kernel_of_a_file_is_a_graph_of_its_own(hlorank, folder):
+    put(MEASURED / "tile_kernels.pb", folder / "train")
+    put(MEASURED / "tile_kernels.pb", folder / "valid")
+    prepared = prepare("tile", folder, hlorank)
+    assert len(prepared.split.train) == len(prepared.split.validation) >= 5
+    assert prepared.split.test == ()
+    graphs = prepared.graphs(prepared.split.train)
+    assert all(len(graph.runtimes) > 1 for graph in graphs)
+    assert len({graph.name for graph in graphs}) == len(graphs)
+    assert {graph.family for graph in graphs} == {"tile_kernels"}
+
+
+@pytest.mark.skipif(not TPU.exists(), reason="the TpuGraphs files are not here")
+def test_real_npz_files_of_both_tasks_are_read(hlorank, folder):
+    put(TPU / "alexnet_layout.npz", folder / "layout" / "xla" / "random" / "train")
+    for part, file in zip(
+        ("train", "valid", "test"), sorted(TPU.glob("tile_test/*.npz")), strict=False
+    ):
+        put(file, folder / "tile" / "xla" / part)
+    layout = prepare("layout", folder / "layout", hlorank)
+    assert layout.split.train == ("xla/random/train/alexnet_layout",)
+    (graph,) = layout.graphs(layout.split.train)
+    assert len(graph.runtimes) == 47_712
+    assert sorted(len(s.opcode) for s in graph.segments) == [3, 7, 9, 9, 9, 11, 25]
+    assert sorted(len(s.local) for s in graph.segments) == [2, 9, 33, 48, 48, 48, 65]
+    tile = prepare("tile", folder / "tile", hlorank)
+    names = [*tile.split.train, *tile.split.validation, *tile.split.test]
+    assert [len(g.segments[0].opcode) for g in tile.graphs(names)] == [2, 52, 15]
+
+
+@pytest.mark.skipif(not TPU.exists(), reason="the TpuGraphs files are not here")
+def test_real_tuning_data_holds_fifteen_kernels_with_their_default(hlorank, folder):
+    put(TPU / "alexnet_tile_kernels.pb", folder / "train")
+    prepared = prepare("tile", folder, hlorank)
+    graphs = prepared.graphs(prepared.split.train)
+    assert sorted((len(g.runtimes) for g in graphs), reverse=True)[:3] == [579, 61, 23]
+    assert all(graph.default_runtime >= graph.runtimes.min() for graph in graphs)
+    assert {source.family for source in prepared.sources.values()} == {"alexnet_tile_kernels"}
+
+
+def test_a_single_file_is_a_data_set_of_one_graph(hlorank, folder):
+    file = sorted(MEASURED.glob("layout_*.pb"))[0]
+    put(file, folder)
+    prepared = prepare("layout", folder / file.name, hlorank)
+    assert list(prepared.features) == [file.stem]
+    graph = read_graph(prepared.features[file.stem], file.stem)
+    assert graph.default_runtime in graph.runtimes
+
+
+SOURCES = {
+    f"{family}_{number}": Source(
+        f"{family}_{number}", Path("graph.pb"), None, f"{family}_{number}", family, None, 0.9
+    )
+    for family in "abcdefgh"
+    for number in range(10)
+}
+
+
+class Measured(Prepared):
+    """Graphs that need no files of features."""
+
+    def graphs(self, names):
+        return [Graph(name, (), np.array([30, 10, 20]), 20) for name in names]
+
+
+@pytest.fixture(params=["layout", "tile"])
+def prepared(request) -> Measured:
+    parts = split_sources(request.param, list(SOURCES.values()))
+    return Measured("0" * 64, parts, {}, SOURCES)
+
+
+def right(graph: Graph) -> np.ndarray:
+    return graph.runtimes.astype(float)
+
+
+def test_the_quality_of_a_manifest_has_flat_keys_with_a_number_each(prepared):
+    quality = held_out_quality(prepared, right)
+    means = quality["measured_quality"]
+    assert isinstance(means.pop("split"), str)
+    assert all(isinstance(value, (int, float)) for value in means.values())
+    assert (means["kendall_tau"], means["noise_ceiling"]) == (1, 0.9)
+    assert set(quality["per_graph"]) == set(prepared.split.test)
+
+
+def test_the_unseen_families_do_not_count_among_the_known(prepared):
+    def wrong_for_unseen(graph: Graph) -> np.ndarray:
+        return right(graph) * (-1 if graph.name in prepared.split.unseen_family else 1)
+
+    means = held_out_quality(prepared, wrong_for_unseen)["measured_quality"]
+    assert (means["kendall_tau"], means["unseen_family.kendall_tau"]) == (1, -1)
+    assert means["unseen_family.graphs"] == len(prepared.split.unseen_family) > 0
+    assert means["graphs"] + means["unseen_family.graphs"] == len(prepared.split.test)
+
+
+def test_the_table_has_every_graph_the_means_and_what_needs_no_model(prepared):
+    lines = quality_table(prepared, held_out_quality(prepared, right)).splitlines()
+    assert len(lines) == 2 + len(prepared.split.test) + 2 + 2
+    assert len({len(line) for line in lines}) == 1
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert ["mean", "1.00", "1.00", "0.0%", "0.0%", "0.0%", "0.90"] in cells
+    assert ["random", "0.00", "0.50", "100.0%", "0.0%", "0.0%", ""] in cells
+    assert ["always the default", "", "", "100.0%", "", "", ""] in cells
+
+
+def test_a_graph_without_a_measured_default_has_no_slowdown_of_it(prepared):
+    class WithoutDefault(Measured):
+        def graphs(self, names):
+            return [Graph(name, (), np.array([30, 10, 20]), None) for name in names]
+
+    folders = WithoutDefault("0" * 64, prepared.split, {}, SOURCES)
+    assert "default_slowdown" not in held_out_quality(folders, right)["measured_quality"]

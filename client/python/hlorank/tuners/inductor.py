@@ -12,8 +12,7 @@ from torch._inductor.select_algorithm import (
 )
 
 from hlorank import Result
-from hlorank.tuners.proposals import Proposals
-from hlorank.tuners.rows import Row, number_of, result_of, row_of
+from hlorank.tuners.proposals import Proposals, Row, number_of, result_of, row_of
 
 _SPACE = "inductor"
 _ANNOTATION = "hlorank"

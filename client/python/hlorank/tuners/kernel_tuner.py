@@ -12,7 +12,7 @@ from kernel_tuner.util import CompilationFailedConfig, InvalidConfig, StopCriter
 
 from hlorank import ArgumentError, Client, Fallback, Space, SpaceSearch
 from hlorank.spaces.parameter import Value
-from hlorank.tuners.rows import result_of
+from hlorank.tuners.proposals import result_of
 
 _FALLBACK = "genetic_algorithm"
 """The strategy of Kernel Tuner that goes on if the server is away."""

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hlorank import ArgumentError, Client, Fallback, Result, Space, SpaceSearch
 from hlorank.spaces.parameter import Value
-from hlorank.tuners.rows import result_of
+from hlorank.tuners.proposals import result_of
 
 _COMBINATIONS = 10_000
 _VALUES = 64

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.jit import JITFunction
 
-from hlorank.tuners.proposals import Proposals
-from hlorank.tuners.rows import digest, result_of, row_of
+from hlorank.tuners.proposals import Proposals, digest, result_of, row_of
 
 Prune = Callable[..., Sequence[Config]]
 """An ``early_config_prune`` of Triton."""

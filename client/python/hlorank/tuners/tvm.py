@@ -12,7 +12,7 @@ from tvm.s_tir.meta_schedule.cost_model import PyCostModel
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 
 from hlorank import Client, Experience, Fallback, Predicted
-from hlorank.tuners.rows import result_of
+from hlorank.tuners.proposals import result_of
 from hlorank.tuners.tvm_records import Task, add_known, experience_of, report_database, task_of
 from hlorank.tuners.tvm_trace import Columns, columns_of, results_of
 

@@ -17,7 +17,7 @@ from tvm.s_tir.schedule import Instruction, LoopRV, SBlockRV, Trace
 from tvm.tirx import IterVar
 
 from hlorank import Result
-from hlorank.tuners.rows import result_of
+from hlorank.tuners.proposals import result_of
 
 T = TypeVar("T")
 

@@ -17,8 +17,10 @@ import torch  # noqa: E402
 from helion.autotuner import cache_classes  # noqa: E402
 from helion.autotuner.benchmark_provider import LocalBenchmarkProvider  # noqa: E402
 
-from hlorank.tuners.helion import Autotuner  # noqa: E402
-from hlorank.tuners.helion_log import read_log  # noqa: E402
+from hlorank.tuners.helion import (  # noqa: E402
+    Autotuner,
+    read_log,
+)
 
 INPUTS = (torch.zeros(256, 256), torch.zeros(256, 256))
 COUNT = 12

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib.metadata import version
 from multiprocessing.connection import Connection
+from typing import Any
 
 from hlorank import HlorankError
 from hlorank_tune.measure.workers import Worker, WorkerError
@@ -73,73 +74,53 @@ def lower_text(text: str, end: str, flags: Sequence[str] = FLAGS, begin: str = "
 def _compile(text: str, flags: Sequence[str], begin: str, end: str) -> bytes:
     from iree.compiler.api import Output, Session, Source
 
+    if not any(flag.startswith(SPEC_FLAG) for flag in flags):
+        # IREE keeps this flag for the whole process: without a value, an earlier spec applies.
+        flags = (*flags, f"{SPEC_FLAG}=")
+    messages: list[str] = []
+
+    def take(severity: int, text, size: int, _) -> None:
+        if severity == _ERROR:
+            messages.append(ctypes.string_at(text, size).decode(errors="replace"))
+
+    def failed() -> CompileError:
+        """Returns the first error, without the operations that it quotes."""
+        return CompileError(
+            messages[0].splitlines()[0] if messages else "the compiler gives no reason"
+        )
+
     # Closed here, since they refer to each other: the collector of garbage comes too late.
     with ExitStack() as stack:
         session = stack.enter_context(Session())
-        _set_flags(session, flags)
+        try:
+            session.set_flags(*flags)
+        except ValueError as error:
+            raise CompileError(f"IREE {compiler_version()} refuses its flags: {error}") from error
         source = Source.wrap_buffer(session, text.encode() + b"\0")
         invocation = stack.enter_context(session.invocation())
-        errors = _Errors(invocation)
-        _set_phases(invocation, begin, end)
+
+        def call(name: str, kinds: list[Any], *values: Any) -> None:
+            """Calls the C library: the Python interface has neither phases nor diagnostics."""
+            function = getattr(invocation._local_dylib, f"ireeCompilerInvocation{name}")
+            function.restype = None
+            function.argtypes = [ctypes.c_void_p, *kinds]
+            function(invocation._inv_p, *values)
+
+        # The library calls this as long as the invocation lives.
+        callback = _Callback(take)
+        kinds = [ctypes.c_int, _Callback, ctypes.c_void_p]
+        call("EnableCallbackDiagnostics", kinds, 0, callback, None)
+        for name, phase in (("From", begin), ("To", end)):
+            if phase:
+                call(f"SetCompile{name}Phase", [ctypes.c_char_p], phase.encode())
         if not invocation.parse_source(source) or not invocation.execute():
-            raise CompileError(errors.summary())
+            raise failed()
         output = stack.enter_context(Output.open_membuffer())
         try:
             invocation.output_ir(output) if end else invocation.output_vm_bytecode(output)
         except ValueError as error:
-            raise CompileError(errors.summary()) from error
+            raise failed() from error
         return bytes(output.map_memory())
-
-
-def _set_flags(session, flags: Sequence[str]) -> None:
-    if not any(flag.startswith(SPEC_FLAG) for flag in flags):
-        # IREE keeps this flag for the whole process: without a value, an earlier spec applies.
-        flags = (*flags, f"{SPEC_FLAG}=")
-    try:
-        session.set_flags(*flags)
-    except ValueError as error:
-        raise CompileError(f"IREE {compiler_version()} refuses its flags: {error}") from error
-
-
-def _set_phases(invocation, begin: str, end: str) -> None:
-    for name, phase in (("From", begin), ("To", end)):
-        if phase:
-            function = getattr(_library(invocation), f"ireeCompilerInvocationSetCompile{name}Phase")
-            function.restype = None
-            function.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-            function(_pointer(invocation), phase.encode())
-
-
-class _Errors:
-    """Collects the errors that the compiler reports during one invocation."""
-
-    def __init__(self, invocation) -> None:
-        self._messages: list[str] = []
-        # The library calls this as long as the invocation lives.
-        self._callback = _Callback(self._take)
-        enable = _library(invocation).ireeCompilerInvocationEnableCallbackDiagnostics
-        enable.restype = None
-        enable.argtypes = [ctypes.c_void_p, ctypes.c_int, _Callback, ctypes.c_void_p]
-        enable(_pointer(invocation), 0, self._callback, None)
-
-    def _take(self, severity: int, text, size: int, _) -> None:
-        if severity == _ERROR:
-            self._messages.append(ctypes.string_at(text, size).decode(errors="replace"))
-
-    def summary(self) -> str:
-        """Returns the first error, without the operations that it quotes."""
-        return (
-            self._messages[0].splitlines()[0] if self._messages else "the compiler gives no reason"
-        )
-
-
-# The Python interface of the compiler has neither phases nor diagnostics; its C library does.
-def _library(invocation):
-    return invocation._local_dylib
-
-
-def _pointer(invocation) -> ctypes.c_void_p:
-    return invocation._inv_p
 
 
 SECONDS = 20.0

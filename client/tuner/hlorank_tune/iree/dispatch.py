@@ -68,11 +68,18 @@ def find_dispatches(program: str, flags: Sequence[str] = FLAGS) -> list[Dispatch
     before = parse(source)
     after = parse(configured)
     globals_ = (o for o in before.body.operations if o.operation.name == "util.global")
-    device = next(globals_, "")
-    calls = _calls(before.operation)
-    executables = zip(_executables(before), _executables(after), strict=True)
-    found = (_dispatch(one, other, str(device), calls) for one, other in executables)
-    return [dispatch for dispatch in found if dispatch is not None]
+    device = str(next(globals_, ""))
+    calls: dict[str, list[Any]] = {}
+    for operation in operations(before.operation):
+        if operation.name == "stream.cmd.dispatch":
+            name = re.match(r'\[@"?([^:"]+)', str(operation.attributes["entry_points"]))
+            calls.setdefault(name[1], []).append(operation)
+    dispatches = []
+    for one, other in zip(_executables(before), _executables(after), strict=True):
+        called = calls.get(str(one.attributes["sym_name"]).strip('"'))
+        if called:  # by the program
+            dispatches.append(_dispatch(one, other, device, called))
+    return dispatches
 
 
 def parse(text: str) -> Any:
@@ -139,48 +146,35 @@ def _executables(module: Any) -> Iterator[Any]:
             yield operation.operation
 
 
-def _calls(module: Any) -> dict[str, list[Any]]:
-    """Maps names of executables to their calls."""
-    calls: dict[str, list[Any]] = {}
-    for operation in operations(module):
-        if operation.name == "stream.cmd.dispatch":
-            name = re.match(r'\[@"?([^:"]+)', str(operation.attributes["entry_points"]))
-            calls.setdefault(name[1], []).append(operation)
-    return calls
-
-
-def _dispatch(
-    source: Any, configured: Any, device: str, calls: dict[str, list[Any]]
-) -> Dispatch | None:
-    """Returns the dispatch of an executable; None if the program does not call it."""
-    executable = _text(source.attributes["sym_name"])
-    called = calls.get(executable)
-    if not called:
-        return None
+def _dispatch(source: Any, configured: Any, device: str, calls: list[Any]) -> Dispatch:
     function = _function(configured)
-    name = _text(function.attributes["sym_name"])
-    lengths = _lengths(called[0])
     space, reason = _space(function, _function(source))
-    if lengths is None:
+    lengths = [_value(operand) for operand in _segment(calls[0], 5)]
+    if None in lengths:
         space = None
         reason = "its buffers have dynamic sizes"
         lengths = []
+    elements: dict[int, str] = {}
+    for operation in operations(configured):
+        if operation.name == "hal.interface.binding.subspan":
+            number = int(str(operation.attributes["binding"]).split(":")[0])
+            kind = str(operation.results[0].type).split(":")[-1]
+            inner = re.search(r"(?:tensor|memref)<(?:\d+x)*([a-z]+\d+)", kind)
+            elements.setdefault(number, inner[1] if inner else "f32")
+    # What a program computes while it runs counts as 0; no loop depends on it.
+    constants = [(_value(operand) or 0, str(operand.type)) for operand in _segment(calls[0], 1)]
     return Dispatch(
-        name,
+        str(function.attributes["sym_name"]).strip('"'),
         str(source),
         str(configured),
         device,
-        _bindings(configured, lengths),
-        tuple(map(_constant, _segment(called[0], 1))),
-        len(called),
+        tuple(Binding(size, elements.get(i, "f32")) for i, size in enumerate(lengths)),
+        tuple(constants),
+        len(calls),
         _pipeline(function),
         space,
         reason,
     )
-
-
-def _text(attribute: Any) -> str:
-    return str(attribute).strip('"')
 
 
 def _segment(call: Any, number: int) -> list[Any]:
@@ -188,16 +182,6 @@ def _segment(call: Any, number: int) -> list[Any]:
     sizes = list(call.attributes["operandSegmentSizes"])
     begin = sum(sizes[:number])
     return list(call.operands)[begin : begin + sizes[number]]
-
-
-def _lengths(call: Any) -> list[int] | None:
-    lengths = [_value(operand) for operand in _segment(call, 5)]
-    return None if None in lengths else lengths
-
-
-def _constant(operand: Any) -> tuple[int, str]:
-    # What a program computes while it runs counts as 0; no loop depends on it.
-    return _value(operand) or 0, str(operand.type)
 
 
 def _value(operand: Any) -> int | None:
@@ -208,30 +192,9 @@ def _value(operand: Any) -> int | None:
     return int(str(owner.attributes["value"]).split(":")[0])
 
 
-def _bindings(executable: Any, lengths: Sequence[int]) -> tuple[Binding, ...]:
-    elements: dict[int, str] = {}
-    for operation in operations(executable):
-        if operation.name == "hal.interface.binding.subspan":
-            number = int(str(operation.attributes["binding"]).split(":")[0])
-            elements.setdefault(number, _element(str(operation.results[0].type)))
-    return tuple(Binding(size, elements.get(i, "f32")) for i, size in enumerate(lengths))
-
-
-def _element(kind: str) -> str:
-    """Returns the element type of a tensor or memref type."""
-    inner = re.search(r"(?:tensor|memref)<(?:\d+x)*([a-z]+\d+)", kind.split(":")[-1])
-    return inner[1] if inner else "f32"
-
-
 def _pipeline(function: Any) -> str:
     found = re.search(r"pipeline = (?:#iree_cpu.pipeline<)?(\w+)", str(function))
     return found[1] if found else "none"
-
-
-def _work(function: Any) -> int:
-    """Returns the number of operations that compute with elements."""
-    linalg = [o.name for o in operations(function) if o.name.startswith("linalg.")]
-    return sum(name not in ("linalg.fill", "linalg.yield") for name in linalg)
 
 
 def _function(executable: Any) -> Any:
@@ -249,34 +212,30 @@ def _space(function: Any, source: Any) -> tuple[TileSpace | None, str]:
     maps = linalg.get_indexing_maps(root) if root.name.startswith("linalg.") else None
     if not maps:
         return None, f"root {root.name} has no loops"
-    levels = _levels(str(root.attributes[_CONFIG]))
+    found = re.findall(r"(\w+) = \[([^\]]*)\]", str(root.attributes[_CONFIG]))
+    levels = {
+        name: tuple(int(n.strip(" []")) for n in text.split(",") if n.strip())
+        for name, text in found
+    }
     # On processors without AVX-512, IREE names a level for the cache, which cuts nothing if it
     # equals the distribution. A tile has no such level.
     distribution = levels["distribution"]
     is_cut_for_cache = levels.get("cache_parallel", distribution) != distribution
     if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels or is_cut_for_cache:
         return None, f"tiling levels are {', '.join(levels)}"
-    return _space_of_root(function, source, root, [m.value for m in maps], levels)
-
-
-def _levels(config: str) -> dict[str, tuple[int, ...]]:
-    found = re.findall(r"(\w+) = \[([^\]]*)\]", config)
-    return {
-        name: tuple(int(n.strip(" []")) for n in text.split(",") if n.strip())
-        for name, text in found
-    }
-
-
-def _space_of_root(
-    function: Any, source: Any, root: Any, maps: list[Any], levels: dict[str, tuple[int, ...]]
-) -> tuple[TileSpace | None, str]:
-    extents = _extents(root, maps)
-    if extents is None:
+    maps = [m.value for m in maps]
+    extents: dict[int, int] = {}
+    for operand, indices in zip(root.operands, maps, strict=True):
+        shape = getattr(operand.type, "shape", [])
+        for size, expression in zip(shape, indices.results, strict=True):
+            if (loop := loop_of(expression)) is not None:
+                extents.setdefault(loop, size)
+    if len(extents) != maps[0].n_dims or min(extents.values(), default=1) < 1:
         return None, "it has dynamic shapes"
     output = [loop_of(expression) for expression in maps[-1].results]
     if None in output:
         return None, "its output is not indexed by loops"
-    loops = tuple(Loop(extent, i not in output) for i, extent in enumerate(extents))
+    loops = tuple(Loop(extent, i not in output) for i, extent in sorted(extents.items()))
     if max(len(output), len(loops) - len(output)) > _MAX_BOUNDS:
         return None, f"it has more than {_MAX_BOUNDS} dimensions or reductions"
     none = (0,) * len(loops)
@@ -286,17 +245,7 @@ def _space_of_root(
         levels.get("vector_reduction", none),
     )
     result = result_dimensions(function, root, output, source)
-    return TileSpace(loops, result, sizes, _pipeline(function) in _KEEPS_ONES, _work(function)), ""
-
-
-def _extents(root: Any, maps: Sequence[Any]) -> list[int] | None:
-    """Returns the extent of every loop; None if one is dynamic."""
-    extents: dict[int, int] = {}
-    for operand, indices in zip(root.operands, maps, strict=True):
-        shape = getattr(operand.type, "shape", [])
-        for size, expression in zip(shape, indices.results, strict=True):
-            if (loop := loop_of(expression)) is not None:
-                extents.setdefault(loop, size)
-    if len(extents) != maps[0].n_dims or min(extents.values(), default=1) < 1:
-        return None
-    return [extents[i] for i in range(maps[0].n_dims)]
+    # Operations that compute with elements.
+    names = [o.name for o in operations(function) if o.name.startswith("linalg.")]
+    work = sum(name not in ("linalg.fill", "linalg.yield") for name in names)
+    return TileSpace(loops, result, sizes, pipeline in _KEEPS_ONES, work), ""

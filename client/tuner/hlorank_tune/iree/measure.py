@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -75,8 +75,10 @@ def measure_modules(
             seconds = RUN_SECONDS
             while isinstance(message := worker.receive(seconds), int):
                 started = message
-                is_last = started == len(works)
-                seconds = RUN_SECONDS + (_longest(protocol) if is_last else 0)
+                if started == len(works):
+                    # More seconds than a measurement takes with all its repetitions.
+                    stretch = protocol.stretch_seconds + 1
+                    seconds += 2 * (protocol.tries + 4) * stretch + 600
         except WorkerError as error:
             if not 0 < started < len(works):
                 raise
@@ -85,26 +87,14 @@ def measure_modules(
             continue
         if message.errors[0]:
             raise WorkerError(f"failed: {message.errors[0]}")
-        return _spread(message, works, errors, failures)
-
-
-def _longest(protocol: Protocol) -> float:
-    """Returns more seconds than a measurement takes with all its repetitions."""
-    return 2 * (protocol.tries + 4) * (protocol.stretch_seconds + 1) + 600
-
-
-def _spread(
-    message: Measured, works: Sequence[int], errors: list[str], failures: list[str | None]
-) -> Measured:
-    """Returns the measurements of some tiles as those of all."""
-    first, second = np.full((2, len(errors)), np.nan)
-    first[works] = message.first
-    second[works] = message.second
-    for place, i in enumerate(works):
-        errors[i] = message.errors[place]
-        failures[i] = message.failures[place]
-    counts = message.rounds, message.repeated, message.loaded
-    return Measured(errors, failures, first, second, *counts)
+        # The measurements of some tiles as those of all.
+        first, second = np.full((2, len(errors)), np.nan)
+        first[works] = message.first
+        second[works] = message.second
+        for place, i in enumerate(works):
+            errors[i] = message.errors[place]
+            failures[i] = message.failures[place]
+        return replace(message, errors=errors, failures=failures, first=first, second=second)
 
 
 def serve(connection: Connection, request: tuple) -> None:

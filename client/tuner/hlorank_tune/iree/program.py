@@ -10,11 +10,11 @@ import numpy as np
 
 from hlorank import GraphFileError
 from hlorank.checks.arguments import file_content
-from hlorank_tune.xla.program import Program
+from hlorank_tune.xla.program import Program, drawn
 
 MLIR_SUFFIXES = (".mlir", ".stablehlo")
-_TYPES = {"f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8"}
-_TYPES |= {"ui8": "u1", "ui16": "u2", "ui32": "u4", "ui64": "u8", "i1": "?", "bf16": "bfloat16"}
+_TYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i1": "bool"}
+_TYPES |= {f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _BYTECODE = b"ML\xefR"
 """Begins a module that MLIR wrote as bytecode."""
 
@@ -101,15 +101,4 @@ def _drawn(path: str | PathLike[str], kind: str, random: np.random.Generator) ->
         known = ", ".join(_TYPES)
         raise GraphFileError(f"{path}: main takes {kind}, expected elements of type {known}")
     shape = [int(size) for size in found[1].split("x")[:-1]]
-    dtype = _dtype(_TYPES[found[2]])
-    if dtype.kind in "fV":  # NumPy knows bfloat16 as void
-        return np.asarray(0.1 * random.standard_normal(shape)).astype(dtype)
-    return np.asarray(random.integers(0, 2, shape)).astype(dtype)
-
-
-def _dtype(name: str) -> np.dtype:
-    if name != "bfloat16":
-        return np.dtype(name)
-    import ml_dtypes  # a dependency of jax
-
-    return np.dtype(ml_dtypes.bfloat16)
+    return drawn(_TYPES[found[2]], shape, random)

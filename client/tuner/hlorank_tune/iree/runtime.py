@@ -21,47 +21,30 @@ def harness(dispatch: Dispatch, executable: str) -> str:
 
     ``executable`` is the dispatch's own text or one with another tile.
     """
-    path = "::".join(f"@{name}" for name in _path(executable))
+    # The names of the executable, its variant and its function.
+    kinds = (r"hal\.executable (?:public |private )?", r"hal\.executable\.variant public ")
+    kinds = (*kinds, r"hal\.executable\.export public ")
+    names = [re.search(kind + r'@"?([\w$.-]+)', executable)[1] for kind in kinds]
     buffers = range(len(dispatch.bindings))
-    arguments = "".join(f"%view{i}: !hal.buffer_view, " for i in buffers)
-    bindings = ", ".join(f"(%buffer{i} : !hal.buffer)[%c0, %bytes{i}]" for i in buffers)
+    values = []
+    for i, binding in enumerate(dispatch.bindings):
+        values += [
+            f"%buffer{i} = hal.buffer_view.buffer<%view{i} : !hal.buffer_view> : !hal.buffer",
+            f"%bytes{i} = arith.constant {binding.bytes} : index",
+        ]
+    for i, (value, kind) in enumerate(dispatch.constants):
+        values.append(f"%k{i} = arith.constant {value} : {kind}")
+    constants = ", ".join(f"%k{i}" for i in range(len(dispatch.constants)))
     return _TEMPLATE.format(
         device=dispatch.device,
         executable=executable.replace("hal.executable public", "hal.executable private", 1),
-        arguments=arguments,
-        values="\n".join([*_buffers(dispatch), *_constants(dispatch)]),
-        path=path,
-        name=path.split("::")[0],
-        constants=_list_of_constants(dispatch.constants),
-        bindings=bindings,
+        arguments="".join(f"%view{i}: !hal.buffer_view, " for i in buffers),
+        values="\n".join(values),
+        path="::".join(f"@{name}" for name in names),
+        name=f"@{names[0]}",
+        constants=f"constants([{constants}])" if constants else "",
+        bindings=", ".join(f"(%buffer{i} : !hal.buffer)[%c0, %bytes{i}]" for i in buffers),
     )
-
-
-def _path(executable: str) -> Sequence[str]:
-    """Returns the names of the executable, its variant and its function."""
-    kinds = (r"hal\.executable (?:public |private )?", r"hal\.executable\.variant public ")
-    kinds = (*kinds, r"hal\.executable\.export public ")
-    return [re.search(kind + r'@"?([\w$.-]+)', executable)[1] for kind in kinds]
-
-
-def _buffers(dispatch: Dispatch) -> list[str]:
-    lines = []
-    for i, binding in enumerate(dispatch.bindings):
-        lines.append(
-            f"%buffer{i} = hal.buffer_view.buffer<%view{i} : !hal.buffer_view> : !hal.buffer"
-        )
-        lines.append(f"%bytes{i} = arith.constant {binding.bytes} : index")
-    return lines
-
-
-def _constants(dispatch: Dispatch) -> list[str]:
-    numbered = enumerate(dispatch.constants)
-    return [f"%k{i} = arith.constant {value} : {kind}" for i, (value, kind) in numbered]
-
-
-def _list_of_constants(constants: Sequence[tuple[int, str]]) -> str:
-    names = ", ".join(f"%k{i}" for i in range(len(constants)))
-    return f"constants([{names}])" if names else ""
 
 
 _TEMPLATE = """\

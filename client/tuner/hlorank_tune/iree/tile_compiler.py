@@ -89,27 +89,19 @@ class IreeCompiler(Compiler[TileSizes | None]):
         except CompileError as error:
             raise TuneError(f"IREE cannot compile '{self.program}': {error}") from error
         if not found:
-            raise TuneError(self._nothing_to_tune())
+            name = f"IREE makes no dispatches of '{self.program}'"
+            if not self._program.arguments:
+                raise TuneError(
+                    f"{name}: its function main has no arguments, so that IREE computes all of it "
+                    "while it compiles; pass what varies as arguments of main"
+                )
+            raise TuneError(
+                f"{name}: nothing that it computes depends on its arguments, so that IREE computes "
+                "it while it compiles, or only copies them"
+            )
         self._left |= {one.name: one.untunable for one in found if one.space is None}
         self._subjects = [TunedDispatch(one) for one in found if one.space is not None]
-        self._leave_unreached()
-        return self._subjects
-
-    def _nothing_to_tune(self) -> str:
-        """Says why a program has no dispatches."""
-        name = f"IREE makes no dispatches of '{self.program}'"
-        if not self._program.arguments:
-            return (
-                f"{name}: its function main has no arguments, so that IREE computes all of it "
-                "while it compiles; pass what varies as arguments of main"
-            )
-        return (
-            f"{name}: nothing that it computes depends on its arguments, so that IREE computes it "
-            "while it compiles, or only copies them"
-        )
-
-    def _leave_unreached(self) -> None:
-        """Leaves alone the dispatches whose root IREE rewrites after it reads a spec."""
+        # IREE rewrites the root of some after it reads a spec.
         random = np.random.default_rng(0)
         drawn = {subject.name: subject.space.draw(random, 1) for subject in self._subjects}
         tiles = {name: tiles[0] for name, tiles in drawn.items() if tiles}
@@ -119,6 +111,7 @@ class IreeCompiler(Compiler[TileSizes | None]):
             lost = []  # A tile is refused; the spec of the fastest tiles is checked later.
         self._subjects = [subject for subject in self._subjects if subject.name not in lost]
         self._left |= dict.fromkeys(lost, _UNREACHED)
+        return self._subjects
 
     def left_alone(self) -> Mapping[str, str]:
         """Returns the dispatches that have no tile to set, with the reason."""
@@ -202,7 +195,13 @@ class IreeCompiler(Compiler[TileSizes | None]):
 
     def combined(self, run: Run, report: Report) -> Sequence[Choices]:
         """Returns the program as it is, and with the fastest tile of every dispatch that gains."""
-        chosen = {name: tile for name in run.subjects if (tile := self._gaining(run, name))}
+        subjects = {subject.name: subject for subject in self._found()}
+        chosen: dict[str, TileSizes] = {}
+        for name in run.subjects:
+            # The fastest tile of a dispatch, if it gains enough.
+            fastest = next((m for m in run.fastest(name) if m.candidate), None)
+            if fastest and fastest.outcome.ratio < 1 - _GAIN:
+                chosen[name] = subjects[name].read(fastest.candidate)
         if not chosen:
             self._reason = (
                 "no tile is faster than the compiler's choice"
@@ -222,13 +221,6 @@ class IreeCompiler(Compiler[TileSizes | None]):
             return ()
         self._reason = "the whole program is not faster with the tiles"
         return [{}, reached]
-
-    def _gaining(self, run: Run, name: str) -> TileSizes | None:
-        """Returns the fastest tile of a dispatch, if it gains enough."""
-        (subject,) = (one for one in self._found() if one.name == name)
-        fastest = [m for m in run.fastest(name) if m.candidate]
-        gains = bool(fastest) and fastest[0].outcome.ratio < 1 - _GAIN
-        return subject.read(fastest[0].candidate) if gains else None
 
     def reason(self) -> str:
         """Says why the program is not faster."""

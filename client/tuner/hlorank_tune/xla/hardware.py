@@ -137,19 +137,16 @@ class Hardware:
 
     def _start(self, report: Callable[[str], None] = lambda _: None) -> None:
         report("compiling: the program as it is")
-        if problem := self._problem_of_reference():
-            self.close()
-            raise HardwareError(f"the program does not run as it is: {problem}")
-
-    def _problem_of_reference(self) -> str:
-        """Returns why the user's program does not run; empty if it runs."""
         try:
             self.worker.send(self.setting)
             event = self.worker.receive(self.timeouts.start)
+            problem = event.message if isinstance(event, Ended) else ""
         except WorkerError as error:
             is_late = error.failure == "timeout"
-            return f"timeout {error.detail}" if is_late else error.detail[:MESSAGE]
-        return event.message if isinstance(event, Ended) else ""
+            problem = f"timeout {error.detail}" if is_late else error.detail[:MESSAGE]
+        if problem:
+            self.close()
+            raise HardwareError(f"the program does not run as it is: {problem}")
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from google.protobuf.message import DecodeError
 from hlorank import Graph, GraphFileError
 from hlorank_tune.measure.schema import HloModuleProto, ModuleTuningData
 
-_FLOATS = {10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"}
-_INTEGERS = {2: "int8", 3: "int16", 4: "int32", 5: "int64"}
-_INTEGERS |= {6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64"}
-_BOOLEAN = 1
-"""Values of xla.PrimitiveType."""
+_TYPES = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+_TYPES += ("float16", "float32", "float64")
+"""NumPy's names of the values of xla.PrimitiveType from 1 on."""
+_BFLOAT16 = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +81,25 @@ def random_arguments(module: Any) -> list[np.ndarray]:
 
 
 def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
-    shape = list(parameter.shape.dimensions)
     kind = parameter.shape.element_type
-    if kind in _FLOATS:
-        import ml_dtypes  # adds bfloat16 to numpy; a dependency of jax
-
-        drawn = np.asarray(0.1 * random.standard_normal(shape))
-        return drawn.astype(_dtype(_FLOATS[kind], ml_dtypes))
-    if kind in _INTEGERS:
-        # Small enough for an index into most arrays.
-        return np.asarray(random.integers(0, 2, shape)).astype(_INTEGERS[kind])
-    if kind == _BOOLEAN:
-        return np.asarray(random.random(shape) < 0.5)
-    raise GraphFileError(
-        f"parameter '{parameter.name}' is not an array of floats, integers or booleans "
-        f"(xla.PrimitiveType {kind}); such a program is only tuned from Python"
-    )
+    if kind != _BFLOAT16 and not 1 <= kind <= len(_TYPES):
+        raise GraphFileError(
+            f"parameter '{parameter.name}' is not an array of floats, integers or booleans "
+            f"(xla.PrimitiveType {kind}); such a program is only tuned from Python"
+        )
+    name = "bfloat16" if kind == _BFLOAT16 else _TYPES[kind - 1]
+    return drawn(name, list(parameter.shape.dimensions), random)
 
 
-def _dtype(name: str, ml_dtypes: Any) -> np.dtype:
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+def drawn(name: str, shape: Sequence[int], random: np.random.Generator) -> np.ndarray:
+    """Draws an array of a type that NumPy or ``ml_dtypes`` names."""
+    import ml_dtypes  # adds bfloat16 to NumPy, which knows it as void; a dependency of jax
+
+    dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    if dtype.kind in "fV":
+        return np.asarray(0.1 * random.standard_normal(shape)).astype(dtype)
+    # Small enough for an index into most arrays.
+    return np.asarray(random.integers(0, 2, shape)).astype(dtype)
 
 
 def _module_of_bytes(path: str | PathLike[str], content: bytes) -> Any:

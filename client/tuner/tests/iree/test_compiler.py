@@ -1,23 +1,30 @@
-"""Compiling with IREE in this process."""
+"""IREE's compiler, and the specs that it takes."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
+pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
-from small_programs import mixed, shape, stablehlo
+from jax import lax
+from small_programs import MIXED, mixed, mixed_dispatches, product, shape, stablehlo, tile_of
 
 from hlorank_tune.iree.compiler import (
     CONFIGURATIONS,
     SOURCES,
+    SPEC_FLAG,
     STABLEHLO_FLAGS,
     CompileError,
     compile_text,
     compiler_version,
     lower_text,
 )
+from hlorank_tune.iree.dispatch import find_dispatches, lowering_config
+from hlorank_tune.iree.runtime import ProgramSubject
+from hlorank_tune.iree.spec import applied, missing, tuning_spec
 
 UNKNOWN = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -86,3 +93,90 @@ def test_sessions_give_their_memory_back():
     grown = resident_megabytes() - before
     print(f"{grown:.1f} MB more after 20 sessions")
     assert grown < 20
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """A tile other than the default for every dispatch of the mixed program."""
+    random = np.random.default_rng(0)
+    return {d.name: d.space.draw(random, 1)[0] for d in mixed_dispatches()}
+
+
+@pytest.fixture(scope="module")
+def spec(chosen, tmp_path_factory):
+    path = tmp_path_factory.mktemp("spec") / "spec.mlir"
+    path.write_text(tuning_spec([(d, chosen[d.name]) for d in mixed_dispatches()]))
+    return path
+
+
+def test_a_spec_sets_every_tile(chosen, spec):
+    found = applied(mixed(), str(spec), STABLEHLO_FLAGS)
+    assert len(chosen) == 5 and missing(chosen, found) == []
+    assert found == {name: lowering_config(tile) for name, tile in chosen.items()}
+    for dispatch in mixed_dispatches():
+        assert found[dispatch.name] != lowering_config(dispatch.space.default)
+
+
+def test_a_spec_for_some_dispatches_leaves_the_others(chosen, tmp_path):
+    first, *others = mixed_dispatches()
+    path = tmp_path / "spec.mlir"
+    path.write_text(tuning_spec([(first, chosen[first.name])]))
+    found = applied(mixed(), str(path), STABLEHLO_FLAGS)
+    assert missing({first.name: chosen[first.name]}, found) == []
+    for dispatch in others:
+        assert tile_of(found[dispatch.name]) == lowering_config(dispatch.space.default)
+    assert missing(chosen, found) == [dispatch.name for dispatch in others]
+
+
+def test_a_spec_of_another_program_changes_nothing(chosen, spec):
+    text = stablehlo(lambda a, b: a @ b, shape(24, 32), shape(32, 48))
+    found = applied(text, str(spec), STABLEHLO_FLAGS)
+    assert found.keys() == {product().name}
+    assert tile_of(found[product().name]) == lowering_config(product().space.default)
+    assert missing(chosen, found) == list(chosen)
+    assert compile_text(text, (*STABLEHLO_FLAGS, f"{SPEC_FLAG}={spec}")) == compile_text(
+        text, STABLEHLO_FLAGS
+    )
+
+
+def test_a_root_that_iree_rewrites_after_the_spec_is_missing(tmp_path):
+    shapes = shape(1, 8, 8, 4), shape(3, 3, 4, 16)
+    labels = ("NHWC", "HWIO", "NHWC")
+    text = stablehlo(
+        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=labels),
+        *shapes,
+    )
+    (only,) = find_dispatches(text, STABLEHLO_FLAGS)
+    tile = only.space.draw(np.random.default_rng(0), 1)[0]
+    path = tmp_path / "spec.mlir"
+    path.write_text(tuning_spec([(only, tile)]))
+    assert missing({only.name: tile}, applied(text, str(path), STABLEHLO_FLAGS)) == [only.name], (
+        "a batch of one is added after the spec"
+    )
+
+
+def test_a_spec_ends_with_its_compilation(spec):
+    before = compile_text(mixed(), STABLEHLO_FLAGS)
+    assert compile_text(mixed(), (*STABLEHLO_FLAGS, f"{SPEC_FLAG}={spec}")) != before
+    assert compile_text(mixed(), STABLEHLO_FLAGS) == before
+
+
+def test_results_with_and_without_a_spec_are_equal(spec):
+    random = np.random.default_rng(0)
+    arguments = tuple(random.standard_normal(one.shape).astype("f4") for one in MIXED)
+    modules = [
+        compile_text(mixed(), (*STABLEHLO_FLAGS, *f)) for f in ((), (f"{SPEC_FLAG}={spec}",))
+    ]
+    assert modules[0] != modules[1]
+    runs = ProgramSubject(arguments).runs(modules)
+    for one, other in zip(*(run.results() for run in runs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_spec_that_iree_cannot_read_is_an_error(tmp_path):
+    path = tmp_path / "spec.mlir"
+    with pytest.raises(CompileError, match=r"spec\.mlir"):
+        applied(mixed(), str(path), STABLEHLO_FLAGS)
+    path.write_text("nonsense")
+    with pytest.raises(CompileError, match=r"nonsense|spec\.mlir"):
+        applied(mixed(), str(path), STABLEHLO_FLAGS)

@@ -119,7 +119,7 @@ def fused_program(graph: FusionGraph, kernels: Sequence[Kernel], name: str = "pr
     used = _read_nodes(graph, kernels)
     for node, instruction in enumerate(graph.nodes):
         if node in bodies:
-            _fusion(builder, entry, _Call(graph, by_root[node], bodies[node]), renamed)
+            _fusion(builder, entry, graph, by_root[node], bodies[node], renamed)
         elif node in by_root or node in used or instruction.opcode == "parameter":
             renamed[instruction.id] = builder.copy(entry, instruction, renamed)
     return builder.finish_module(entry, renamed[graph.nodes[graph.root].id])
@@ -144,7 +144,7 @@ def lone_kernel(graph: FusionGraph, kernel: Kernel) -> Any:
         renamed[graph.nodes[node].id] = builder.copy(entry, graph.nodes[node], renamed)
     root = graph.nodes[kernel.root]
     if body is not None:
-        _fusion(builder, entry, _Call(graph, kernel, body), renamed)
+        _fusion(builder, entry, graph, kernel, body, renamed)
     else:
         renamed[root.id] = builder.copy(entry, root, renamed)
     return builder.finish_module(entry, renamed[root.id])
@@ -172,19 +172,20 @@ def digest(kernel: Any) -> str:
     return hashlib.sha256(kernel.SerializeToString(deterministic=True)).hexdigest()[:32]
 
 
-class _Call:
-    def __init__(self, graph: FusionGraph, kernel: Kernel, body: int):
-        self.root = graph.nodes[kernel.root]
-        self.body = body
-        self.inputs = [graph.nodes[node].id for node in kernel.inputs]
-
-
-def _fusion(builder: Builder, entry: Any, call: _Call, renamed: dict[int, int]) -> None:
-    operands = [renamed[identity] for identity in call.inputs]
-    fusion = builder.add(entry, "fusion", call.root.shape, operands)
+def _fusion(
+    builder: Builder,
+    entry: Any,
+    graph: FusionGraph,
+    kernel: Kernel,
+    body: int,
+    renamed: dict[int, int],
+) -> None:
+    root = graph.nodes[kernel.root]
+    operands = [renamed[graph.nodes[node].id] for node in kernel.inputs]
+    fusion = builder.add(entry, "fusion", root.shape, operands)
     fusion.fusion_kind = "kLoop"
-    fusion.called_computation_ids.append(call.body)
-    renamed[call.root.id] = fusion.id
+    fusion.called_computation_ids.append(body)
+    renamed[root.id] = fusion.id
 
 
 def _read_nodes(graph: FusionGraph, kernels: Sequence[Kernel]) -> set[int]:
