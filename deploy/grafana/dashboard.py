@@ -11,17 +11,8 @@ MODELS = f'{SERVERS}, model=~"$model"'
 COLUMNS = 24
 PANEL_WIDTH = 8
 PANEL_HEIGHT = 8
-ROW_HEIGHT = 1
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-
-
-@dataclass(frozen=True)
-class Query:
-    """One PromQL expression and the legend of its lines."""
-
-    expression: str
-    legend: str
 
 
 @dataclass(frozen=True)
@@ -30,7 +21,8 @@ class Panel:
 
     title: str
     unit: str
-    queries: list[Query]
+    # PromQL expressions by the legend of their lines.
+    queries: dict[str, str]
     stacked: bool = False
     # The lower end of the axis.
     minimum: int = 0
@@ -73,41 +65,51 @@ def hits(metric: str, labels: str = SERVERS, by: str = "") -> str:
 def calls() -> Row:
     """Calls as clients see them."""
     requests, seconds = "hlorank_requests_total", "hlorank_request_duration_seconds"
-    durations = [
-        Query(quantile(part, seconds, MODELS, "method"), f"{{{{method}}}} p{100 * part:.0f}")
+    durations = {
+        f"{{{{method}}}} p{100 * part:.0f}": quantile(part, seconds, MODELS, "method")
         for part in (0.5, 0.99)
-    ]
+    }
     return Row(
         "Calls",
         [
             Panel(
-                "Calls by method", "reqps", [Query(total(requests, MODELS, "method"), "{{method}}")]
+                "Calls by method",
+                "reqps",
+                {
+                    "{{method}}": total(requests, MODELS, "method"),
+                },
             ),
-            Panel("Calls by status", "reqps", [Query(total(requests, MODELS, "code"), "{{code}}")]),
+            Panel(
+                "Calls by status",
+                "reqps",
+                {
+                    "{{code}}": total(requests, MODELS, "code"),
+                },
+            ),
             Panel("Duration", "s", durations),
             Panel(
                 "Errors by reason",
                 "reqps",
-                [Query(total("hlorank_errors_total", SERVERS, "reason"), "{{reason}}")],
+                {
+                    "{{reason}}": total("hlorank_errors_total", SERVERS, "reason"),
+                },
             ),
             Panel(
                 "Slow and failed calls",
                 "percentunit",
-                [
-                    Query(
-                        "job:hlorank_slow_requests:ratio_rate5m", "slower than 250 ms, 5 minutes"
-                    ),
-                    Query("job:hlorank_slow_requests:ratio_rate1h", "slower than 250 ms, 1 hour"),
-                    Query("job:hlorank_failed_requests:ratio_rate5m", "failed, 5 minutes"),
-                ],
+                {
+                    "slower than 250 ms, 5 minutes": "job:hlorank_slow_requests:ratio_rate5m",
+                    "slower than 250 ms, 1 hour": "job:hlorank_slow_requests:ratio_rate1h",
+                    "failed, 5 minutes": "job:hlorank_failed_requests:ratio_rate5m",
+                },
             ),
             Panel(
                 "Requests in flight",
                 "short",
-                [
-                    Query(f"hlorank_requests_in_progress{{{SERVERS}}}", "{{instance}}"),
-                    Query(f"hlorank_max_requests{{{SERVERS}}}", "{{instance}} maximum"),
-                ],
+                {
+                    "{{instance}}": f"hlorank_requests_in_progress{{{SERVERS}}}",
+                    "{{instance}} maximum": f"hlorank_max_requests{{{SERVERS}}}",
+                },
             ),
         ],
     )
@@ -124,17 +126,23 @@ def stages() -> Row:
             Panel(
                 "Median by stage",
                 "s",
-                [Query(quantile(0.5, seconds, SERVERS, "stage"), "{{stage}}")],
+                {
+                    "{{stage}}": quantile(0.5, seconds, SERVERS, "stage"),
+                },
             ),
             Panel(
                 "99th percentile by stage",
                 "s",
-                [Query(quantile(0.99, seconds, SERVERS, "stage"), "{{stage}}")],
+                {
+                    "{{stage}}": quantile(0.99, seconds, SERVERS, "stage"),
+                },
             ),
             Panel(
                 "Time spent, in seconds per second",
                 "short",
-                [Query(total(f"{seconds}_sum", parts, "stage"), "{{stage}}")],
+                {
+                    "{{stage}}": total(f"{seconds}_sum", parts, "stage"),
+                },
                 stacked=True,
             ),
         ],
@@ -152,30 +160,28 @@ def reuse() -> Row:
             Panel(
                 "Configurations by model",
                 "ops",
-                [Query(total(configs, MODELS, "model"), "{{model}}")],
+                {
+                    "{{model}}": total(configs, MODELS, "model"),
+                },
             ),
             Panel(
                 "Rows",
                 "ops",
-                [
-                    Query(total(rows, MODELS), "before sharing"),
-                    Query(total(evaluated, MODELS), "evaluated"),
-                    Query(total(cached, MODELS), "distinct, evaluated for other calls"),
-                ],
+                {
+                    "before sharing": total(rows, MODELS),
+                    "evaluated": total(evaluated, MODELS),
+                    "distinct, evaluated for other calls": total(cached, MODELS),
+                },
             ),
             Panel(
                 "Reuse",
                 "percentunit",
-                [
-                    Query(
-                        "1 - " + ratio(total(evaluated, MODELS), total(rows, MODELS)),
-                        "rows not evaluated",
-                    ),
-                    Query(
-                        "1 - " + ratio(total(distinct, MODELS), total(configs, MODELS)),
-                        "configurations equal to another of their batch",
-                    ),
-                ],
+                {
+                    "rows not evaluated": "1 - "
+                    + ratio(total(evaluated, MODELS), total(rows, MODELS)),
+                    "configurations equal to another of their batch": "1 - "
+                    + ratio(total(distinct, MODELS), total(configs, MODELS)),
+                },
             ),
         ],
     )
@@ -189,43 +195,34 @@ def caches() -> Row:
             Panel(
                 "Hit ratio",
                 "percentunit",
-                [
-                    Query(hits("hlorank_embedding_cache_requests_total"), "embeddings"),
-                    Query(
-                        hits("hlorank_graph_cache_requests_total", by="index"),
-                        "graphs by {{index}}",
-                    ),
-                ],
+                {
+                    "embeddings": hits("hlorank_embedding_cache_requests_total"),
+                    "graphs by {{index}}": hits("hlorank_graph_cache_requests_total", by="index"),
+                },
             ),
             Panel(
                 "Bytes",
                 "bytes",
-                [
-                    Query(f"hlorank_embedding_cache_bytes{{{SERVERS}}}", "{{instance}} embeddings"),
-                    Query(
-                        f"hlorank_embedding_cache_max_bytes{{{SERVERS}}}",
-                        "{{instance}} embeddings maximum",
+                {
+                    "{{instance}} embeddings": f"hlorank_embedding_cache_bytes{{{SERVERS}}}",
+                    "{{instance}} embeddings maximum": (
+                        f"hlorank_embedding_cache_max_bytes{{{SERVERS}}}"
                     ),
-                    Query(
-                        f"hlorank_graph_cache_bytes{{{SERVERS}}}",
-                        "{{instance}} graphs by {{index}}",
+                    "{{instance}} graphs by {{index}}": f"hlorank_graph_cache_bytes{{{SERVERS}}}",
+                    "{{instance}} graphs by {{index}} maximum": (
+                        f"hlorank_graph_cache_max_bytes{{{SERVERS}}}"
                     ),
-                    Query(
-                        f"hlorank_graph_cache_max_bytes{{{SERVERS}}}",
-                        "{{instance}} graphs by {{index}} maximum",
-                    ),
-                ],
+                },
             ),
             Panel(
                 "Evictions",
                 "ops",
-                [
-                    Query(total("hlorank_embedding_cache_evictions_total", SERVERS), "embeddings"),
-                    Query(
-                        total("hlorank_graph_cache_evictions_total", SERVERS, "index"),
-                        "graphs by {{index}}",
+                {
+                    "embeddings": total("hlorank_embedding_cache_evictions_total", SERVERS),
+                    "graphs by {{index}}": total(
+                        "hlorank_graph_cache_evictions_total", SERVERS, "index"
                     ),
-                ],
+                },
             ),
         ],
     )
@@ -239,58 +236,53 @@ def models() -> Row:
             Panel(
                 "Calls by model",
                 "reqps",
-                [Query(total("hlorank_requests_total", MODELS, "model"), "{{model}}")],
+                {
+                    "{{model}}": total("hlorank_requests_total", MODELS, "model"),
+                },
             ),
             Panel(
                 "99th percentile by model",
                 "s",
-                [
-                    Query(
-                        quantile(0.99, "hlorank_request_duration_seconds", MODELS, "model, method"),
-                        "{{model}} {{method}}",
-                    )
-                ],
+                {
+                    "{{model}} {{method}}": quantile(
+                        0.99, "hlorank_request_duration_seconds", MODELS, "model, method"
+                    ),
+                },
             ),
             Panel(
                 "Failed calls by model",
                 "reqps",
-                [
-                    Query(
-                        total("hlorank_requests_total", f'{MODELS}, code!="OK"', "model, code"),
-                        "{{model}} {{code}}",
-                    )
-                ],
+                {
+                    "{{model}} {{code}}": total(
+                        "hlorank_requests_total", f'{MODELS}, code!="OK"', "model, code"
+                    ),
+                },
             ),
             Panel(
                 "Versions loaded and rejected",
                 "short",
-                [
-                    Query(
-                        f"sum by (model, result) (hlorank_model_loads_total{{{MODELS}}})",
-                        "{{model}} {{result}}",
-                    )
-                ],
+                {
+                    "{{model}} {{result}}": (
+                        f"sum by (model, result) (hlorank_model_loads_total{{{MODELS}}})"
+                    ),
+                },
             ),
             Panel(
                 "Serving version",
                 "short",
-                [
-                    Query(f"hlorank_model_stable_version{{{MODELS}}}", "{{instance}} {{model}}"),
-                    Query(
-                        f"hlorank_model_canary_version{{{MODELS}}}",
-                        "{{instance}} {{model}}, canary",
-                    ),
-                ],
+                {
+                    "{{instance}} {{model}}": f"hlorank_model_stable_version{{{MODELS}}}",
+                    "{{instance}} {{model}}, canary": f"hlorank_model_canary_version{{{MODELS}}}",
+                },
             ),
             Panel(
                 "Versions by state",
                 "short",
-                [
-                    Query(
-                        f"sum by (model, state) (hlorank_model_versions{{{MODELS}}})",
-                        "{{model}} {{state}}",
-                    )
-                ],
+                {
+                    "{{model}} {{state}}": (
+                        f"sum by (model, state) (hlorank_model_versions{{{MODELS}}})"
+                    ),
+                },
             ),
         ],
     )
@@ -300,12 +292,14 @@ def quality() -> Row:
     """How well versions rank what clients measured."""
     graphs = f"hlorank_quality_graphs{{{MODELS}}}"
 
-    def of_versions(metric: str) -> list[Query]:
+    def of_versions(metric: str) -> dict[str, str]:
         value = f"hlorank_quality_{metric}{{{MODELS}}}"
         # Every graph of every server counts once.
         by = "sum by (model, role, target)"
         mean = f"{by} ({value} * {graphs}) / ({by} ({graphs}) > 0)"
-        return [Query(mean, "{{model}} {{role}} on {{target}}")]
+        return {
+            "{{model}} {{role}} on {{target}}": mean,
+        }
 
     return Row(
         "Quality on reported measurements",
@@ -316,38 +310,34 @@ def quality() -> Row:
             Panel(
                 "Predicted over measured time",
                 "short",
-                [
-                    Query(
-                        f"hlorank_quality_predicted_time_ratio{{{MODELS}}}",
-                        "{{instance}} {{model}} {{role}} on {{target}}",
+                {
+                    "{{instance}} {{model}} {{role}} on {{target}}": (
+                        f"hlorank_quality_predicted_time_ratio{{{MODELS}}}"
                     ),
-                    Query(
-                        f"hlorank_quality_time_error_ratio{{{MODELS}}}",
-                        "{{instance}} {{model}} {{role}} on {{target}}, larger over smaller",
+                    "{{instance}} {{model}} {{role}} on {{target}}, larger over smaller": (
+                        f"hlorank_quality_time_error_ratio{{{MODELS}}}"
                     ),
-                ],
+                },
             ),
             Panel(
                 "Measured graphs and configurations",
                 "short",
-                [
-                    Query(graphs, "{{instance}} {{model}} {{role}} on {{target}}"),
-                    Query(
-                        f"hlorank_quality_configs{{{MODELS}}}",
-                        "{{instance}} {{model}} {{role}} on {{target}}, configurations",
+                {
+                    "{{instance}} {{model}} {{role}} on {{target}}": graphs,
+                    "{{instance}} {{model}} {{role}} on {{target}}, configurations": (
+                        f"hlorank_quality_configs{{{MODELS}}}"
                     ),
-                ],
+                },
             ),
             Panel(
                 "Replays",
                 "ops",
-                [
-                    Query(total("hlorank_quality_replays_total", SERVERS, "result"), "{{result}}"),
-                    Query(
-                        total("hlorank_quality_replay_duration_seconds_sum", SERVERS),
-                        "seconds per second",
+                {
+                    "{{result}}": total("hlorank_quality_replays_total", SERVERS, "result"),
+                    "seconds per second": total(
+                        "hlorank_quality_replay_duration_seconds_sum", SERVERS
                     ),
-                ],
+                },
             ),
         ],
     )
@@ -361,38 +351,48 @@ def process() -> Row:
             Panel(
                 "Queued",
                 "short",
-                [
-                    Query(f"hlorank_compute_queue_tasks{{{SERVERS}}}", "{{instance}} tasks"),
-                    Query(f"hlorank_waiting_rows{{{SERVERS}}}", "{{instance}} rows"),
-                ],
+                {
+                    "{{instance}} tasks": f"hlorank_compute_queue_tasks{{{SERVERS}}}",
+                    "{{instance}} rows": f"hlorank_waiting_rows{{{SERVERS}}}",
+                },
             ),
             Panel(
                 "CPU, in cores",
                 "short",
-                [
-                    Query(rate("process_cpu_seconds_total", SERVERS), "{{instance}}"),
-                    Query(f"hlorank_compute_threads{{{SERVERS}}}", "{{instance}} compute threads"),
-                ],
+                {
+                    "{{instance}}": rate("process_cpu_seconds_total", SERVERS),
+                    "{{instance}} compute threads": f"hlorank_compute_threads{{{SERVERS}}}",
+                },
             ),
             Panel(
                 "Memory",
                 "bytes",
-                [Query(f"process_resident_memory_bytes{{{SERVERS}}}", "{{instance}}")],
+                {
+                    "{{instance}}": f"process_resident_memory_bytes{{{SERVERS}}}",
+                },
             ),
             Panel(
                 "Versions",
                 "short",
-                [Query(f"sum by (version) (hlorank_build_info{{{SERVERS}}})", "{{version}}")],
+                {
+                    "{{version}}": f"sum by (version) (hlorank_build_info{{{SERVERS}}})",
+                },
             ),
             Panel(
                 "Open files",
                 "short",
-                [
-                    Query(f"process_open_fds{{{SERVERS}}}", "{{instance}}"),
-                    Query(f"process_max_fds{{{SERVERS}}}", "{{instance}} maximum"),
-                ],
+                {
+                    "{{instance}}": f"process_open_fds{{{SERVERS}}}",
+                    "{{instance}} maximum": f"process_max_fds{{{SERVERS}}}",
+                },
             ),
-            Panel("Threads", "short", [Query(f"process_threads{{{SERVERS}}}", "{{instance}}")]),
+            Panel(
+                "Threads",
+                "short",
+                {
+                    "{{instance}}": f"process_threads{{{SERVERS}}}",
+                },
+            ),
         ],
     )
 
@@ -400,8 +400,8 @@ def process() -> Row:
 def panel_json(panel: Panel, number: int, left: int, top: int) -> dict:
     """Returns a panel in Grafana's format."""
     targets = [
-        {"refId": chr(ord("A") + place), "expr": query.expression, "legendFormat": query.legend}
-        for place, query in enumerate(panel.queries)
+        {"refId": chr(ord("A") + place), "expr": expression, "legendFormat": legend}
+        for place, (legend, expression) in enumerate(panel.queries.items())
     ]
     custom = {"fillOpacity": 20 if panel.stacked else 0, "showPoints": "never"}
     if panel.stacked:
@@ -423,7 +423,7 @@ def panel_json(panel: Panel, number: int, left: int, top: int) -> dict:
 
 def row_json(row: Row, number: int, top: int) -> dict:
     """Returns the heading of a row in Grafana's format."""
-    place = {"x": 0, "y": top, "w": COLUMNS, "h": ROW_HEIGHT}
+    place = {"x": 0, "y": top, "w": COLUMNS, "h": 1}
     return {"id": number, "type": "row", "title": row.title, "gridPos": place, "panels": []}
 
 
@@ -433,7 +433,7 @@ def panels_json(rows: list[Row]) -> list[dict]:
     top = 0
     for row in rows:
         panels.append(row_json(row, len(panels) + 1, top))
-        top += ROW_HEIGHT
+        top += 1
         for place, panel in enumerate(row.panels):
             line, column = divmod(place, COLUMNS // PANEL_WIDTH)
             left, below = column * PANEL_WIDTH, top + line * PANEL_HEIGHT

@@ -19,20 +19,32 @@ class Crate:
     version: str
     licence: str
     uses: set[str] = field(default_factory=set)
+    kind: str = "cargo"
 
     @property
     def reference(self) -> str:
         """The name of the crate in the document."""
-        return f"pkg:cargo/{self.name}@{self.version}"
+        return f"pkg:{self.kind}/{self.name}@{self.version}"
 
 
 def sbom() -> dict:
     """Returns the document: every crate that the programs are built of, and ONNX Runtime."""
-    crates, checksums = _crates(), _checksums()
+    crates = _crates()
+    lock = tomllib.loads((REPOSITORY / "Cargo.lock").read_text())
+    checksums = {
+        (package["name"], package["version"]): package["checksum"]
+        for package in lock["package"]
+        if "checksum" in package
+    }
     programs = [crate for crate in crates.values() if crate.name in PROGRAMS]
     components = [
         _component(crate, checksums) for crate in crates.values() if crate not in programs
     ]
+    # ONNX Runtime as the image and the archive hold it.
+    pinned = (REPOSITORY / "deploy/onnxruntime-requirements.txt").read_text()
+    (number,) = set(re.findall(r"onnxruntime==([\d.]+)", pinned))
+    onnxruntime = Crate("onnxruntime", number, "MIT", kind="pypi")
+    components.append(_component(onnxruntime, checksums))
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -47,7 +59,7 @@ def sbom() -> dict:
                 "components": [_component(crate, checksums) for crate in programs],
             }
         },
-        "components": [*components, _onnxruntime()],
+        "components": components,
         "dependencies": [
             {"ref": "hlorank", "dependsOn": sorted(crate.reference for crate in programs)},
             *({"ref": each.reference, "dependsOn": sorted(each.uses)} for each in crates.values()),
@@ -94,27 +106,3 @@ def _component(crate: Crate, checksums: dict[tuple[str, str], str]) -> dict:
     if checksum:
         component["hashes"] = [{"alg": "SHA-256", "content": checksum}]
     return component
-
-
-def _checksums() -> dict[tuple[str, str], str]:
-    lock = tomllib.loads((REPOSITORY / "Cargo.lock").read_text())
-    return {
-        (package["name"], package["version"]): package["checksum"]
-        for package in lock["package"]
-        if "checksum" in package
-    }
-
-
-def _onnxruntime() -> dict:
-    """Returns ONNX Runtime as the image and the archive hold it."""
-    pinned = (REPOSITORY / "deploy/onnxruntime-requirements.txt").read_text()
-    (number,) = set(re.findall(r"onnxruntime==([\d.]+)", pinned))
-    purl = f"pkg:pypi/onnxruntime@{number}"
-    return {
-        "type": "library",
-        "bom-ref": purl,
-        "name": "onnxruntime",
-        "version": number,
-        "purl": purl,
-        "licenses": [{"expression": "MIT"}],
-    }

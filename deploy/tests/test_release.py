@@ -12,9 +12,10 @@ from sources import DEPLOY, REPOSITORY
 
 sys.path.insert(0, str(DEPLOY / "release"))
 
-from archive import write_archive
 from sbom import sbom
 from version import places, release_notes, version
+
+from release import write_archive
 
 
 def test_every_place_has_the_version_of_cargo_toml():

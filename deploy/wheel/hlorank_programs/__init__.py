@@ -51,8 +51,7 @@ def server() -> NoReturn:
 
 def _become(program: str, arguments: list[str]) -> NoReturn:
     """Replaces this process by a program."""
-    path = str(_program(program))
-    os.execve(path, [program, *arguments], _environment(program))
+    os.execve(_program(program), [program, *arguments], _environment(program))
 
 
 def _program(name: str) -> Path:
