@@ -20,8 +20,9 @@ from hlorank_tune.measure.schema import (  # noqa: E402
     HloInstructionProto,
     HloModuleProto,
 )
+from hlorank_tune.xla.layouts import LayoutSpace  # noqa: E402
 
-from hlorank_training.measuring.collect_layout import offspring, random_configuration  # noqa: E402
+from hlorank_training.measuring.collect_layout import offspring  # noqa: E402
 from hlorank_training.measuring.layers import attention  # noqa: E402
 from hlorank_training.measuring.networks import autoencoder, plain_convnet  # noqa: E402
 from hlorank_training.measuring.zoo import Network  # noqa: E402
@@ -72,8 +73,9 @@ def test_a_constraint_appears_for_every_chosen_tensor_and_results_stay(module):
 def test_random_configurations_and_their_offspring_are_permutations(module):
     nodes = configurable_nodes(module)
     random = np.random.default_rng(0)
-    parents = [random_configuration(nodes, random) for _ in range(20)]
-    for configuration in [*parents, offspring(parents, nodes, random)]:
+    space = LayoutSpace(nodes)
+    parents = list(map(space.configuration, space.random(random, 20)))
+    for configuration in [*parents, offspring(parents, space, random)]:
         for node, entry in zip(nodes, configuration, strict=True):
             for rank, order in zip(node.ranks, entry, strict=True):
                 assert order == () or sorted(order) == list(range(rank))
@@ -89,8 +91,8 @@ class Small:
         self.nodes = configurable_nodes(self.module)
 
     def random_configurations(self, count: int):
-        random = np.random.default_rng(7)
-        return [random_configuration(self.nodes, random) for _ in range(count)]
+        space = LayoutSpace(self.nodes)
+        return map(space.configuration, space.random(np.random.default_rng(7), count))
 
     def single_choices(self):
         """Every configuration that fixes one tensor of one node, in reversed order."""

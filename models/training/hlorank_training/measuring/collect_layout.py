@@ -15,11 +15,8 @@ from zlib import crc32
 import numpy as np
 from hlorank_tune.measure.atomic_files import write_atomically
 from hlorank_tune.measure.constrain import (
-    MAX_RANK,
     UNCHANGED,
-    ConfigurableNode,
     Configuration,
-    Permutation,
     configurable_nodes,
     constrained,
     layout_tuning_data,
@@ -27,51 +24,20 @@ from hlorank_tune.measure.constrain import (
 from hlorank_tune.measure.execute import Executable, backend, lower
 from hlorank_tune.measure.results import largest_difference
 from hlorank_tune.measure.rounds import Protocol, Timing, measure
+from hlorank_tune.xla.layouts import LayoutSpace
 from tqdm import tqdm
 
 from hlorank_training.measuring.provenance import Collection, load_average, record
 from hlorank_training.measuring.zoo import Network, networks
 
 
-def random_configuration(
-    nodes: list[ConfigurableNode], random: np.random.Generator
-) -> Configuration:
-    """Draws layouts for a random share of the nodes.
-
-    Each configuration prefers one order per rank, so that neighbouring nodes often agree.
-    """
-    share = random.choice([0.05, 0.15, 0.3, 0.6, 1.0])
-    coherence = random.choice([0.0, 0.5, 0.9])
-    preferred = {rank: _permutation(rank, random) for rank in range(2, MAX_RANK + 1)}
-
-    def pick(rank: int) -> Permutation:
-        if rank < 2 or random.random() < 0.3:
-            return ()
-        return preferred[rank] if random.random() < coherence else _permutation(rank, random)
-
-    return tuple(
-        tuple(pick(rank) for rank in node.ranks) if random.random() < share else UNCHANGED
-        for node in nodes
-    )
-
-
-def _permutation(rank: int, random: np.random.Generator) -> Permutation:
-    return tuple(int(dimension) for dimension in random.permutation(rank))
-
-
 def offspring(
-    parents: Sequence[Configuration], nodes: list[ConfigurableNode], random: np.random.Generator
+    parents: Sequence[Configuration], space: LayoutSpace, random: np.random.Generator
 ) -> Configuration:
     """Returns a child of two random parents with one to three mutated nodes."""
-    first, second = (parents[i] for i in random.integers(0, len(parents), 2))
-    child = [a if random.random() < 0.5 else b for a, b in zip(first, second, strict=True)]
-    for index in random.integers(0, len(nodes), random.integers(1, 4)):
-        child[index] = tuple(_mutated(rank, random) for rank in nodes[index].ranks)
-    return tuple(child)
-
-
-def _mutated(rank: int, random: np.random.Generator) -> Permutation:
-    return () if rank < 2 or random.random() < 0.4 else _permutation(rank, random)
+    first, second = (space.candidate(parents[i]) for i in random.integers(0, len(parents), 2))
+    crossed = np.where(random.random(len(first)) < 0.5, first, second)
+    return space.configuration(space.mutated(random, crossed[None])[0])
 
 
 COLLECTIONS = ("random", "default")
@@ -202,11 +168,13 @@ def _collect(
 
 def _search(candidates: _Candidates, name: str, limits: LayoutLimits) -> None:
     random = np.random.default_rng(crc32(name.encode()))
-    nodes = candidates.nodes
-    candidates.grow("random", limits.random, partial(random_configuration, nodes, random))
+    space = LayoutSpace(candidates.nodes)
+    candidates.grow(
+        "random", limits.random, lambda: space.configuration(space.random(random, 1)[0])
+    )
     parents = candidates.configurations[:1]
     for _ in range(limits.generations):
-        child = partial(offspring, parents, nodes, random)
+        child = partial(offspring, parents, space, random)
         candidates.grow("default", limits.children, child)
         parents = candidates.fastest("default", limits.parents)
 

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from hlorank_tune.measure.atomic_files import read_json, write_json
+import numpy as np
+from hlorank_tune.measure.atomic_files import read_json, write_atomically, write_json
 from hlorank_tune.measure.rounds import Protocol, Timing
 from hlorank_tune.server import processor
 
@@ -133,3 +135,24 @@ def record(
 def load_average() -> float:
     """Returns the load average over one minute."""
     return round(os.getloadavg()[0], 2)
+
+
+def write_feature_graph(
+    path: Path,
+    feature_set: str,
+    node_features: np.ndarray,
+    edges: np.ndarray,
+    config_features: np.ndarray,
+    timing: Timing,
+) -> None:
+    """Writes the npz file of a measured graph of a feature set; run times are nanoseconds."""
+    file = BytesIO()
+    np.savez_compressed(
+        file,
+        feature_set=np.frombuffer(feature_set.encode(), np.uint8),
+        node_features=node_features,
+        edge_index=edges,
+        config_features=config_features,
+        config_runtime=timing.label(),
+    )
+    write_atomically(path, file.getvalue())

@@ -5,17 +5,16 @@ Several processes may collect into one folder: each takes pipelines that no othe
 
 import fcntl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 
 import halide as hl
 import numpy as np
-from hlorank_tune.measure.atomic_files import write_atomically, write_json
-from hlorank_tune.measure.rounds import Protocol, Timing
+from hlorank_tune.measure.atomic_files import write_json
+from hlorank_tune.measure.rounds import Protocol
 from hlorank_tune.measure.workers import Worker
 from tqdm import tqdm
 
@@ -36,7 +35,7 @@ from hlorank_training.measuring.halide.schedules import (
     Schedules,
     Searched,
 )
-from hlorank_training.measuring.provenance import Collection, record
+from hlorank_training.measuring.provenance import Collection, record, write_feature_graph
 
 _LARGE_EVERY = 6
 """One of six pipelines is large."""
@@ -168,7 +167,10 @@ def _measure(collection: Collection, name: str, seed: int, worker: Worker) -> No
         "seconds": round(time.monotonic() - begin, 1),
     }
     record(collection, name, "random", timing, details)
-    write_atomically(collection.path(name), measured_file(working, timing))
+    measured = [one.searched.schedule for one in working]
+    columns = np.stack([schedule.config_features for schedule in measured])
+    graph = measured[0].node_features, measured[0].edges
+    write_feature_graph(collection.path(name), FEATURE_SET, *graph, columns, timing)
 
 
 def _drawn(schedules: Schedules, limits: ScheduleLimits) -> _Drawn:
@@ -223,21 +225,6 @@ def draws_after_greedy(count: int, greedy_seconds: float, beam_seconds: float) -
         else:
             place = number % len(_NOISE)
             yield Draw(number, _NOISE[place], _KEEP[place], min(beam, widest))
-
-
-def measured_file(working: Sequence[Working], timing: Timing) -> bytes:
-    """Returns the npz file of a measured graph of a feature set; run times are nanoseconds."""
-    schedules = [one.searched.schedule for one in working]
-    file = BytesIO()
-    np.savez_compressed(
-        file,
-        feature_set=np.frombuffer(FEATURE_SET.encode(), np.uint8),
-        node_features=schedules[0].node_features,
-        edge_index=schedules[0].edges,
-        config_features=np.stack([schedule.config_features for schedule in schedules]),
-        config_runtime=timing.label(),
-    )
-    return file.getvalue()
 
 
 @contextmanager

@@ -3,18 +3,17 @@
 import tempfile
 import time
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import tvm
 from hlorank.tuners.tvm_trace import COLUMNS, FEATURE_SET, columns_of, kind_of
-from hlorank_tune.measure.atomic_files import write_atomically, write_json
+from hlorank_tune.measure.atomic_files import write_json
 from hlorank_tune.measure.rounds import Timing
 from tqdm import tqdm
 
-from hlorank_training.measuring.provenance import Collection, record
+from hlorank_training.measuring.provenance import Collection, record, write_feature_graph
 from hlorank_training.measuring.tvm.candidates import search, tasks_of
 from hlorank_training.measuring.tvm.programs import random_program
 
@@ -88,7 +87,8 @@ def _collect(
         "seconds": round(time.monotonic() - begin, 1),
     }
     record(collection, name, family, timing, details)
-    write_atomically(collection.path(name), _measured_file(columns, timing))
+    none = np.zeros((1, 0), np.float32), np.zeros((0, 2), np.int64)
+    write_feature_graph(collection.path(name), FEATURE_SET, *none, columns[:, None, :], timing)
 
 
 def _measured(module: tvm.IRModule, candidates: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -105,17 +105,3 @@ def _measured(module: tvm.IRModule, candidates: int, seed: int) -> tuple[np.ndar
     }
     columns = np.frombuffer(b"".join(ran), np.float32).reshape(-1, len(COLUMNS))
     return columns, np.array(list(ran.values())).reshape(-1, 2)
-
-
-def _measured_file(columns: np.ndarray, timing: Timing) -> bytes:
-    """Returns the npz file of a graph of one node, which has no columns of its own."""
-    file = BytesIO()
-    np.savez_compressed(
-        file,
-        feature_set=np.frombuffer(FEATURE_SET.encode(), np.uint8),
-        node_features=np.zeros((1, 0), np.float32),
-        edge_index=np.zeros((0, 2), np.int64),
-        config_features=columns[:, None, :],
-        config_runtime=timing.label(),
-    )
-    return file.getvalue()
