@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from hlorank import Client
-from hlorank.tuners.proposals import Proposals
-from hlorank.tuners.proposals import result_of, row_of
+from hlorank.tuners.proposals import Proposals, result_of, row_of
 
 from measured_spaces import Space, mean_regret, read
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -223,10 +224,13 @@ def _tune(given: argparse.Namespace) -> int:
     settings = command.settings_of(given, common)
     out = given.out or Path("tuned") / file_name(compiler.program)
     console = Console()
-    with LiveTable(console, settings.measurements, version=compiler.version()) as live:
+    with (
+        LiveTable(console, settings.measurements, version=compiler.version()) as live,
+        nullcontext() if given.without_model else _client(given) as client,
+    ):
         run = search(
             compiler,
-            None if given.without_model else _client(given),
+            client,
             out,
             settings,
             model=given.model,
