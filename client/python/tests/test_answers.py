@@ -2,7 +2,7 @@ import asyncio
 
 import grpc
 import pytest
-from recording_server import answering_server
+from fake_server import answered, fake_server
 
 from hlorank import AnswerError, AsyncClient, Client, Graph, RefusedError, Tiles
 from hlorank.wire.messages import GetModelResponse, RankConfigsResponse, RankConfigsStreamResponse
@@ -37,19 +37,18 @@ def test_a_stream_that_starts_wrong_is_ended(answer):
                 await client.rank_stream(graph)
             assert await asyncio.to_thread(server.ended.wait, 10)
 
-    with answering_server(answer) as server, Client(server.address) as client:
+    with fake_server(answer) as server, Client(server.address) as client:
         with pytest.raises(AnswerError):
             client.rank_stream(graph)
         assert server.ended.wait(10)
-    with answering_server(answer) as server:
+    with fake_server(answer) as server:
         asyncio.run(ask(server.address))
 
 
 def test_an_answer_without_a_model_is_told():
     wrong = GetModelResponse().SerializeToString()
     with (
-        answering_server(wrong) as server,
-        Client(server.address) as client,
+        answered(wrong) as client,
         pytest.raises(AnswerError, match="contains no model"),
     ):
         client.get_model("some")
@@ -58,7 +57,7 @@ def test_an_answer_without_a_model_is_told():
 def test_scores_of_another_count_are_told():
     graph = Graph.from_hlo_proto(b"module")
     wrong = ranking(scores=[1.0, 2.0, 3.0])
-    with answering_server(wrong) as server, Client(server.address) as client:
+    with answered(wrong) as client:
         with pytest.raises(AnswerError, match="3 scores for 2 configurations"):
             client.rank(graph, TILES, with_scores=True)
         assert client.rank(graph, TILES).scores is None
@@ -81,8 +80,7 @@ def test_scores_of_another_count_are_told():
 def test_an_impossible_ranking_is_an_error(fields, message):
     graph = Graph.from_hlo_proto(b"module")
     with (
-        answering_server(ranking(**fields)) as server,
-        Client(server.address) as client,
+        answered(ranking(**fields)) as client,
         pytest.raises(AnswerError, match=message),
     ):
         client.rank(graph, TILES)
@@ -92,8 +90,7 @@ def test_an_impossible_ranking_is_an_error(fields, message):
 def test_a_partial_ranking_covers_some_of_what_was_sent(scored):
     graph = Graph.from_hlo_proto(b"module")
     with (
-        answering_server(ranking(scored_configs=scored)) as server,
-        Client(server.address) as client,
+        answered(ranking(scored_configs=scored)) as client,
         pytest.raises(AnswerError, match=f"{scored} of 2 configurations"),
     ):
         client.rank(graph, TILES, allow_partial=True)
@@ -105,8 +102,7 @@ def test_a_partial_ranking_covers_some_of_what_was_sent(scored):
 def test_scores_that_are_impossible_are_an_error(scores, message):
     graph = Graph.from_hlo_proto(b"module")
     with (
-        answering_server(ranking(scores=scores)) as server,
-        Client(server.address) as client,
+        answered(ranking(scores=scores)) as client,
         pytest.raises(AnswerError, match=message),
     ):
         client.rank(graph, TILES, with_scores=True)
@@ -128,8 +124,7 @@ def test_an_impossible_answer_in_a_stream_is_an_error(last, message):
         last["ranking"]["graph_hash"] = GRAPH_HASH
         answers.append(part(scores={"scores": [1.0, -1.0]}))
     with (
-        answering_server(*answers, part(**last)) as server,
-        Client(server.address) as client,
+        answered(*answers, part(**last)) as client,
         client.rank_stream(graph) as stream,
     ):
         stream.send(TILES)
@@ -141,8 +136,7 @@ def test_scores_of_another_count_are_told_in_a_stream():
     graph = Graph.from_hlo_proto(b"module")
     batches = [part(scores={"scores": scores}) for scores in ([1.0, 2.0], [3.0])]
     with (
-        answering_server(started(), *batches) as server,
-        Client(server.address) as client,
+        answered(started(), *batches) as client,
         client.rank_stream(graph) as stream,
     ):
         stream.send(TILES)
@@ -154,7 +148,7 @@ def test_scores_of_another_count_are_told_in_a_stream():
 
 def test_a_batch_that_was_not_sent_has_no_scores():
     graph = Graph.from_hlo_proto(b"module")
-    with answering_server(started()) as server, Client(server.address) as client:
+    with answered(started()) as client:
         stream = client.rank_stream(graph)
         stream.cancel()
         sent = 0

@@ -6,7 +6,7 @@ import re
 
 import grpc
 import pytest
-from recording_server import recording_server
+from fake_server import fake_server
 from servers import DATA
 
 from hlorank import ArgumentError, AsyncClient, Client, RefusedError, UnavailableError
@@ -74,7 +74,7 @@ def test_an_address_that_cannot_be_read_says_what_is_missing(client, address, re
 
 def header_of(token):
     with (
-        recording_server(grpc.StatusCode.INTERNAL) as server,
+        fake_server(code=grpc.StatusCode.INTERNAL) as server,
         Client(server.address, token=token) as client,
         pytest.raises(RefusedError),
     ):
@@ -112,7 +112,7 @@ def test_an_async_client_may_be_made_before_any_event_loop_and_used_in_several()
         with pytest.raises(UnavailableError):
             await client.list_models()
 
-    with recording_server(grpc.StatusCode.UNAVAILABLE) as server:
+    with fake_server(code=grpc.StatusCode.UNAVAILABLE) as server:
         client = AsyncClient(server.address, retries=0)
         for _ in range(3):
             asyncio.run(ask(client))

@@ -3,8 +3,8 @@ import asyncio
 import grpc
 import numpy as np
 import pytest
+from fake_server import answered, fake_server
 from measured import form_of
-from recording_server import answering_server, recording_server
 from servers import DATA, run_server
 
 from hlorank import (
@@ -172,7 +172,7 @@ def test_the_request_has_the_task_the_graph_and_the_configurations():
     configs, measured_ones = ConfigFeatures(drawn(2, 2, 3)), ConfigFeatures(drawn(3, 2, 3))
     adapt = Adapt("this machine", measured_ones, [0.1, 0.2, 0.3])
     with (
-        recording_server(grpc.StatusCode.INVALID_ARGUMENT) as server,
+        fake_server(code=grpc.StatusCode.INVALID_ARGUMENT) as server,
         Client(server.address) as client,
     ):
         with pytest.raises(RefusedError):
@@ -198,7 +198,7 @@ def test_both_clients_rank_and_suggest():
             return await getattr(client, method)(loops(), configs)
 
     for method, answer in (("rank", ranking()), ("suggest", suggested)):
-        with answering_server(answer) as server, Client(server.address) as client:
+        with fake_server(answer) as server, Client(server.address) as client:
             each = getattr(client, method)(loops(), configs)
             again = asyncio.run(ask(server.address, method))
         if method == "rank":
@@ -224,8 +224,7 @@ def test_measured_configurations_are_listed():
         form, message = form_of(ConfigFeatures(values))
         page = ListMeasurementsResponse(graphs=[kept | {"batch": {form: message}}])
         with (
-            answering_server(page.SerializeToString()) as server,
-            Client(server.address) as client,
+            answered(page.SerializeToString()) as client,
         ):
             (listed,) = client.list_measurements().graphs
         assert np.array_equal(listed.configurations.values(), values)

@@ -3,8 +3,8 @@ import asyncio
 import grpc
 import numpy as np
 import pytest
+from fake_server import answered, fake_server
 from measured import form_of
-from recording_server import answering_server, recording_server
 
 from hlorank import (
     Adapt,
@@ -123,7 +123,7 @@ def test_what_is_no_fusion_is_refused_with_its_place(values, words):
 
 def test_the_request_has_the_task_the_bits_and_how_many_to_explain():
     with (
-        recording_server(grpc.StatusCode.INVALID_ARGUMENT) as server,
+        fake_server(code=grpc.StatusCode.INVALID_ARGUMENT) as server,
         Client(server.address) as client,
     ):
         with pytest.raises(RefusedError):
@@ -143,7 +143,7 @@ def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
         async with AsyncClient(address) as client:
             return await client.rank(program(), FUSIONS, with_scores=True, explain_top=2)
 
-    with answering_server(answer) as server, Client(server.address) as client:
+    with fake_server(answer) as server, Client(server.address) as client:
         ranked = client.rank(program(), FUSIONS, with_scores=True, explain_top=2)
         again = asyncio.run(ask(server.address))
     for each in (ranked, again):
@@ -166,8 +166,7 @@ def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
 )
 def test_an_impossible_ranking_is_an_error(fields, words):
     with (
-        answering_server(ranking(**fields)) as server,
-        Client(server.address) as client,
+        answered(ranking(**fields)) as client,
         pytest.raises(AnswerError, match=words),
     ):
         client.rank(program(), FUSIONS)
@@ -181,8 +180,7 @@ def test_a_stream_keeps_infinite_scores_and_the_unit():
     parts = ({"started": started}, {"scores": scores}, {"ranking": last})
     answers = [RankConfigsStreamResponse(**part).SerializeToString() for part in parts]
     with (
-        answering_server(*answers) as server,
-        Client(server.address) as client,
+        answered(*answers) as client,
         client.rank_stream(program()) as stream,
     ):
         stream.send(FUSIONS)
@@ -193,7 +191,7 @@ def test_a_stream_keeps_infinite_scores_and_the_unit():
 
 def test_an_adapted_ranking_has_logarithms_of_seconds():
     answer = ranking(unit=LOG_SECONDS, log_sd=[0.1, 0.2], adaptation={"adapted": True})
-    with answering_server(answer) as server, Client(server.address) as client:
+    with answered(answer) as client:
         adapt = Adapt("this machine", FUSIONS, [0.001, 0.002])
         ranked = client.rank(program(), FUSIONS, adapt=adapt)
     assert ranked.unit == "log_seconds" and len(ranked.log_sd) == 2
@@ -208,7 +206,7 @@ def test_a_model_has_a_unit():
 def test_a_cached_program_has_slots():
     node = {"node": 5, "name": "add.5", "opcode": "add", "dimensions": [4, 8]}
     answer = PutGraphResponse(graph_hash=GRAPH_HASH, configurable_nodes=[node])
-    with answering_server(answer.SerializeToString()) as server, Client(server.address) as client:
+    with answered(answer.SerializeToString()) as client:
         cached = client.put_graph(program())
     assert [(slot.node, slot.opcode) for slot in cached.configurable_nodes] == [(5, "add")]
 
@@ -221,8 +219,7 @@ def test_measured_fusions_are_listed():
         form, message = form_of(fusions)
         page = ListMeasurementsResponse(graphs=[measured | {"batch": {form: message}}])
         with (
-            answering_server(page.SerializeToString()) as server,
-            Client(server.address) as client,
+            answered(page.SerializeToString()) as client,
         ):
             (listed,) = client.list_measurements().graphs
         assert listed.configurations.packed() == fusions.packed()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import grpc
 import pytest
-from recording_server import recording_server
+from fake_server import fake_server
 from servers import REPOSITORY
 
 from hlorank import ArgumentError, Client, ClosedError, Graph, Tiles, UnsupportedError
@@ -80,7 +80,7 @@ def test_another_program_is_named_at_once(program):
 
 def test_a_server_without_the_method_is_older_or_another_program():
     with (
-        recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
+        fake_server(code=grpc.StatusCode.UNIMPLEMENTED) as server,
         Client(server.address) as client,
         pytest.raises(UnsupportedError, match="no server of hlorank, or one that is older"),
     ):

@@ -5,11 +5,11 @@ import time
 
 import grpc
 import pytest
+from fake_server import fake_server
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from recording_server import recording_server
 from servers import run_server, server_program
 
 from hlorank import (
@@ -33,7 +33,7 @@ def retry_info(milliseconds):
 
 
 def test_every_call_about_a_graph_has_its_route(tile_graph):
-    with recording_server(grpc.StatusCode.INTERNAL) as server, Client(server.address) as client:
+    with fake_server(code=grpc.StatusCode.INTERNAL) as server, Client(server.address) as client:
         for ask in (
             lambda: client.put_graph(tile_graph.graph),
             lambda: client.rank(tile_graph.graph, tile_graph.configurations),
@@ -59,7 +59,10 @@ def test_every_call_about_a_graph_has_its_route(tile_graph):
     ],
 )
 def test_only_what_may_pass_is_tried_again(code, trailers, calls, tile_graph):
-    with recording_server(code, trailers) as server, Client(server.address, retries=2) as client:
+    with (
+        fake_server(code=code, trailers=trailers) as server,
+        Client(server.address, retries=2) as client,
+    ):
         with pytest.raises(RefusedError) as refused:
             client.rank(tile_graph.graph, tile_graph.configurations)
         assert refused.value.code == code
@@ -73,13 +76,15 @@ def test_the_async_client_tries_alike(tile_graph):
             with pytest.raises(UnavailableError):
                 await client.rank(tile_graph.graph, tile_graph.configurations)
 
-    with recording_server(grpc.StatusCode.UNAVAILABLE) as server:
+    with fake_server(code=grpc.StatusCode.UNAVAILABLE) as server:
         asyncio.run(ask(server.address))
         assert len(server.calls) == 3
 
 
 def test_nothing_is_tried_again_past_the_deadline():
-    with recording_server(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_info(60_000)) as server:
+    with fake_server(
+        code=grpc.StatusCode.RESOURCE_EXHAUSTED, trailers=retry_info(60_000)
+    ) as server:
         start = time.monotonic()
         with Client(server.address, timeout=20) as client, pytest.raises(OverloadedError):
             client.list_models()
@@ -88,7 +93,7 @@ def test_nothing_is_tried_again_past_the_deadline():
 
 
 def test_a_precondition_without_the_graph_is_final(tile_graph):
-    with recording_server(grpc.StatusCode.FAILED_PRECONDITION) as server:
+    with fake_server(code=grpc.StatusCode.FAILED_PRECONDITION) as server:
         with Client(server.address) as client, pytest.raises(PreconditionError):
             client.rank(tile_graph.graph, Tiles(output_bounds=[[1]]))
         assert len(server.calls) == 1
@@ -126,7 +131,7 @@ def test_a_server_that_starts_late_is_found():
 
 @pytest.mark.parametrize("retries", [None, 1])
 def test_an_unavailable_server_is_asked_again_as_long_as_the_caller_gave(retries):
-    with recording_server(grpc.StatusCode.UNAVAILABLE) as server:
+    with fake_server(code=grpc.StatusCode.UNAVAILABLE) as server:
         client = Client(server.address, timeout=4, retries=retries)
         with client, pytest.raises(UnavailableError):
             begin = time.monotonic()
@@ -140,7 +145,7 @@ def test_an_unavailable_server_is_asked_again_as_long_as_the_caller_gave(retries
 
 def test_a_retry_without_an_answer_leaves_the_reason_of_the_attempt_before():
     with (
-        recording_server(grpc.StatusCode.UNAVAILABLE, answered=1) as server,
+        fake_server(code=grpc.StatusCode.UNAVAILABLE, answered=1) as server,
         Client(server.address, timeout=4) as client,
         pytest.raises(UnavailableError, match="refused") as raised,
     ):
@@ -158,7 +163,7 @@ def test_a_pause_doubles_up_to_a_second():
 def test_a_call_without_a_deadline_is_retried_for_a_limited_time(monkeypatch):
     monkeypatch.setattr("hlorank.wire.defaults.PATIENCE", 0.5)
     with (
-        recording_server(grpc.StatusCode.UNAVAILABLE) as server,
+        fake_server(code=grpc.StatusCode.UNAVAILABLE) as server,
         Client(server.address, timeout=None) as client,
         pytest.raises(UnavailableError),
     ):

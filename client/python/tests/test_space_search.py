@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import numpy as np
 import pytest
+from fake_server import answered, fake_server
 from measured import form_of
-from recording_server import answering_server, recording_server
 from servers import run_server
 
 from hlorank import (
@@ -55,7 +55,7 @@ def empty(request, tmp_path_factory):
 
 def test_requests_have_the_space_what_was_measured_and_what_is_asked():
     with (
-        recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
+        fake_server(code=grpc.StatusCode.UNIMPLEMENTED) as server,
         Client(server.address) as client,
     ):
         search = client.search(SPACE, TARGET, other_targets=["b", "c"], seed=5)
@@ -90,7 +90,7 @@ def test_requests_have_the_space_what_was_measured_and_what_is_asked():
 
 def test_a_report_that_fails_is_known_to_the_search_all_the_same():
     with (
-        recording_server(grpc.StatusCode.UNIMPLEMENTED) as server,
+        fake_server(code=grpc.StatusCode.UNIMPLEMENTED) as server,
         Client(server.address) as client,
     ):
         search = client.search(SPACE, TARGET)
@@ -134,7 +134,7 @@ def test_only_an_answer_about_a_feature_set_may_lack_a_model():
         (SPACE.graph, SPACE.configurations([0])),
         (Graph.from_hlo_proto(b"module"), Layouts(np.full((1, 1, 18), -1))),
     ):
-        with answering_server(answer) as server, Client(server.address) as client:
+        with answered(answer) as client:
             if graph is SPACE.graph:
                 assert client.rank(graph, configurations).model is None
             else:
@@ -156,7 +156,7 @@ def test_what_an_answer_rests_on_is_named():
         graph_hash=bytes(32),
         adaptation=adaptation,
     )
-    with answering_server(answer.SerializeToString()) as server, Client(server.address) as client:
+    with answered(answer.SerializeToString()) as client:
         found = client.rank(SPACE.graph, SPACE.configurations([0])).adaptation
     assert found.rests_on == ("model", "measurements", "other_targets")
     assert [source.refusal for source in found.sources] == ["", "contradicted", "unknown"]
