@@ -109,7 +109,7 @@ fn a_circle_through_re_exports_renames_and_macros_is_found() {
         ),
         (
             "a/inner.rs",
-            "use crate::module_circles::b; pub(crate) struct First(b::Second); pub(crate) fn other() {}",
+            "use crate::b; pub(crate) struct First(b::Second); pub(crate) fn other() {}",
         ),
         (
             "b.rs",
@@ -117,7 +117,7 @@ fn a_circle_through_re_exports_renames_and_macros_is_found() {
         ),
         (
             "c.rs",
-            "pub(crate) fn third() -> crate::module_circles::a::Renamed { todo!() }",
+            "pub(crate) fn third() -> crate::a::Renamed { todo!() }",
         ),
     ]);
     let [circle] = <[Circle; 1]>::try_from(file_circles(&uses)).unwrap();
@@ -138,11 +138,11 @@ fn an_index_and_test_modules_make_no_circle() {
         ),
         (
             "a.rs",
-            "use crate::module_circles::Second; pub struct First(Second);",
+            "use crate::Second; pub struct First(Second);",
         ),
         (
             "b.rs",
-            "pub struct Second; #[cfg(test)] mod tests { use crate::module_circles::First; }",
+            "pub struct Second; #[cfg(test)] mod tests { use crate::First; }",
         ),
     ]);
     assert_eq!(file_circles(&uses), []);
@@ -154,11 +154,11 @@ fn folders_use_each_other_in_a_circle_though_no_files_do() {
     let uses = uses_of(&[
         ("lib.rs", "mod a; mod b;"),
         ("a/mod.rs", "pub mod high; pub mod low;"),
-        ("a/high.rs", "use crate::module_circles::b::Middle;"),
+        ("a/high.rs", "use crate::b::Middle;"),
         ("a/low.rs", "pub struct Low;"),
         (
             "b.rs",
-            "pub struct Middle(crate::module_circles::a::low::Low);",
+            "pub struct Middle(crate::a::low::Low);",
         ),
     ]);
     assert_eq!(file_circles(&uses), []);
@@ -182,7 +182,7 @@ fn a_parent_and_its_child_are_folders_too() {
         ("a/child/high.rs", "pub(crate) fn high() {}"),
         (
             "a/child/low.rs",
-            "struct Low(crate::module_circles::a::Shared);",
+            "struct Low(crate::a::Shared);",
         ),
     ]);
     assert_eq!(file_circles(&uses), []);
@@ -196,12 +196,12 @@ fn uses_of_higher_layers_and_modules_without_a_layer_are_found() {
     let layers = Layers::read(page, "The modules");
     let uses = uses_of(&[
         ("lib.rs", "mod a; mod b; mod c;"),
-        ("a.rs", "pub struct Top(crate::module_circles::b::Low);"),
+        ("a.rs", "pub struct Top(crate::b::Low);"),
         (
             "b.rs",
-            "pub struct Low; fn f(_: crate::module_circles::a::Top) {}",
+            "pub struct Low; fn f(_: crate::a::Top) {}",
         ),
-        ("c.rs", "pub struct Other(crate::module_circles::a::Top);"),
+        ("c.rs", "pub struct Other(crate::a::Top);"),
     ]);
     let modules = ["a", "b", "c"].map(str::to_owned).into();
     let faults = [
