@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from hlorank_training.data.feature_graphs import (
-    Columns,
-    FeatureGraph,
     held_out_folds,
     read_columns,
     read_feature_graphs,
@@ -15,16 +13,6 @@ from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.runs import Destination
 from hlorank_training.shipping.export import ArtifactIdentity, digest
 from hlorank_training.shipping.feature_set_artifact import export_feature_set, feature_digest
-
-
-def read_feature_set(folder: Path) -> tuple[list[FeatureGraph], Columns]:
-    """Returns the measured graphs of a folder, and their columns.
-
-    Raises:
-        ValueError: if the folder has no measured graphs of one feature set.
-    """
-    graphs = read_feature_graphs(folder)
-    return graphs, read_columns(folder, graphs)
 
 
 def train_feature_set_artifact(
@@ -38,7 +26,8 @@ def train_feature_set_artifact(
     Raises:
         ValueError: if the folder has no or too few graphs.
     """
-    graphs, columns = read_feature_set(folder)
+    graphs = read_feature_graphs(folder)
+    columns = read_columns(folder, graphs)
     if len(graphs) < FOLDS:
         raise ValueError(f"{len(graphs)} graphs; a model needs {FOLDS}, one to judge it")
     held_out = held_out_folds(graphs, FOLDS)[0]

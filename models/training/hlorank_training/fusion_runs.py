@@ -1,14 +1,13 @@
 """Trains and exports models of fusions, which predict times of kernels."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hlorank_tune.measure.atomic_files import read_json, write_json
 
-from hlorank_training.data.kernels import KernelData, family_folds, read_kernels
-from hlorank_training.judging.fusions import FusionQuality, ceiling, fusion_quality, passes_tau
+from hlorank_training.data.kernels import family_folds, read_kernels
+from hlorank_training.judging.fusions import fusion_quality
 from hlorank_training.measuring.provenance import targets_of
 from hlorank_training.models.checkpoint import load_kernel_model, save_checkpoint
 from hlorank_training.models.kernel_time import KernelTimeSettings
@@ -36,10 +35,10 @@ def train_fusion_run(files: TuningFiles, seed: int, folder: Path) -> dict[str, A
         "held_out": held_out,
         "kernels": len(seen),
         "history": history,
-        "measured_quality": _figures(data, held_out, quality),
+        "measured_quality": quality,
     }
     write_json(folder / REPORT, report)
-    return report["measured_quality"]
+    return quality
 
 
 def export_fusion_run(files: TuningFiles, run: Path, destination: Destination) -> None:
@@ -65,21 +64,3 @@ def export_fusion_run(files: TuningFiles, run: Path, destination: Destination) -
     model = load_kernel_model(run / CHECKPOINT)
     quality = report["measured_quality"]
     export_kernel_model(destination.folder, model, identity, data, held_out, quality)
-
-
-def _figures(data: KernelData, held_out: Sequence[str], quality: FusionQuality) -> dict[str, Any]:
-    """Returns the figures of a manifest."""
-    best = ceiling(data, held_out)
-    return {
-        "split": "families of programs that the model has not seen, with all their kernels",
-        "kernels": quality.kernels,
-        "kernel_mape": round(quality.error, 4),
-        "kernel_median_error": round(quality.median_error, 4),
-        "kernel_kendall_tau": round(quality.tau, 4),
-        "programs": quality.programs,
-        "program_mape": round(quality.program_error, 4),
-        "kendall_tau": round(quality.program_tau, 4),
-        "kendall_tau_of_measured_kernels": round(best.program_tau, 4),
-        "kendall_tau_between_passes": round(passes_tau(data, held_out), 4),
-        "top1_slowdown": round(quality.top1, 4),
-    }

@@ -15,7 +15,6 @@ from hlorank_training.models.architecture import Architecture, Preset
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint
 from hlorank_training.models.train import Keeping, score_graph, train
 from hlorank_training.registry import REGISTRY
-from hlorank_training.reports.plots import plot_curves
 from hlorank_training.shipping.export import (
     ArtifactIdentity,
     GraphFiles,
@@ -43,7 +42,7 @@ class TuningFiles:
 
 
 def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: Path) -> str:
-    """Trains a model, or continues a stopped training; writes checkpoint, curves and report.
+    """Trains a model, or continues a stopped training; writes checkpoint and report.
 
     Returns the quality on every held-out graph as Markdown.
     """
@@ -55,7 +54,6 @@ def train_run(files: TuningFiles, entry: Architecture, preset: Preset, folder: P
         state=folder / "state.pt",
     )
     trained = train(entry.model, preset, training, validation, keeping)
-    plot_curves(trained.history, folder / "curves.svg")
     report = {
         "feature_digest": prepared.feature_digest,
         "architecture": trained.model.architecture,

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hlorank_training.data.split import SplitRule, split
-from hlorank_training.metrics.ranking import (
+from hlorank_training.data.ranking_quality import (
     kendall_tau,
     ordered_pair_accuracy,
     random_slowdown,
     top_slowdown,
 )
+from hlorank_training.data.split import SplitRule, split
 
 FAMILIES = {f"{family}_{i}": family for family in ("a", "b", "c") for i in range(20)}
 

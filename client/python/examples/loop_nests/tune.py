@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Sequence
 from math import ceil, prod
 from pathlib import Path
 
@@ -21,9 +20,6 @@ CONFIG_FEATURES = (
     *(f"iterations with {loop} innermost" for loop in "ijkl"),
 )
 """What a schedule makes a stage do: amounts of work, with which time grows."""
-_COUNTED = ("starts of the innermost loop", "steps", "sums in one element", "lines of one loop")
-COUNTED = [CONFIG_FEATURES.index(column) for column in _COUNTED]
-"""The columns of which ``by_hand`` takes the sum."""
 VECTOR, LINE = 8, 16
 """Numbers in a vector and in a cache line."""
 UNSEEN = 1000
@@ -127,11 +123,6 @@ def rank(client: Client, stages: list[Stage], configs: list[list[Schedule]]) -> 
     return client.rank(graph, ConfigFeatures(config_features(stages, configs)), with_scores=True)
 
 
-def by_hand(stages: list[Stage], configs: list[list[Schedule]]) -> np.ndarray:
-    """Estimates times without a model, by a sum of some amounts of work: [configs]."""
-    return config_features(stages, configs).sum(axis=1)[:, COUNTED].sum(axis=1)
-
-
 def optimize(client: Client, seed: int, count: int) -> None:
     """Ranks schedules of an unseen program, and measures the first five and the plain one."""
     stages = program(UNSEEN + seed)
@@ -146,36 +137,6 @@ def optimize(client: Client, seed: int, count: int) -> None:
         print(f"  {stage.kind}: order {schedule.order}, tiles {schedule.tiles}, {schedule.unroll}x")
 
 
-def pairs_in_order(scores: np.ndarray, times: np.ndarray) -> float:
-    """Returns for which share of the pairs the order of the scores is that of the times."""
-    first, second = np.triu_indices(len(times), 1)
-    return float(((scores[first] < scores[second]) == (times[first] < times[second])).mean())
-
-
-def compare(client: Client, programs: int, count: int) -> None:
-    """Ranks and measures schedules of unseen programs, and prints how good the ranking is."""
-    print("           pairs in order     time of the best of 5, over the fastest")
-    print("program    model  by hand     model  by hand   random   unoptimized")
-    rows = []
-    for seed in range(programs):
-        stages = program(UNSEEN + seed)
-        configs = schedules(stages, count, seed)
-        times = measure(stages, configs).min(axis=0)
-        estimates = rank(client, stages, configs).scores, by_hand(stages, configs)
-        best = [times[estimate.argsort(kind="stable")[:5]].min() for estimate in estimates]
-        drawn = np.random.default_rng(seed).permuted(np.tile(times, (1000, 1)), axis=1)
-        best += [drawn[:, :5].min(axis=1).mean(), times[0]]
-        in_order = [pairs_in_order(estimate, times) for estimate in estimates]
-        rows.append([*in_order, *(np.array(best) / times.min())])
-        _print_row(str(UNSEEN + seed), rows[-1])
-    _print_row("mean", np.mean(rows, axis=0))
-
-
-def _print_row(name: str, values: Sequence[float]) -> None:
-    shares, times = values[:2], values[2:]
-    print(f"{name:8}", *(f"{share:8.0%}" for share in shares), *(f"{time:9.2f}" for time in times))
-
-
 def main() -> None:
     """Runs a command."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -183,23 +144,16 @@ def main() -> None:
     measuring = commands.add_parser("measure", help="measure programs for training")
     measuring.add_argument("folder", type=Path)
     measuring.add_argument("--programs", type=int, default=96)
-    comparing = commands.add_parser("compare", help="compare rankings with measured times")
-    comparing.add_argument("--programs", type=int, default=8)
     optimizing = commands.add_parser("optimize", help="find a fast schedule of a program")
     optimizing.add_argument("seed", type=int)
-    for command in (measuring, comparing, optimizing):
-        count = 2000 if command is optimizing else 32
+    for command, count in ((measuring, 32), (optimizing, 2000)):
         command.add_argument("--schedules", type=int, default=count, help="(default: %(default)s)")
-    for command in (comparing, optimizing):
-        command.add_argument("--endpoint", default="127.0.0.1:7070", help="(default: %(default)s)")
+    optimizing.add_argument("--endpoint", default="127.0.0.1:7070", help="(default: %(default)s)")
     given = parser.parse_args()
     if given.command == "measure":
         return collect(given.folder, given.programs, given.schedules)
     with Client(given.endpoint) as client:
-        if given.command == "compare":
-            compare(client, given.programs, given.schedules)
-        else:
-            optimize(client, given.seed, given.schedules)
+        optimize(client, given.seed, given.schedules)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hlorank_training.data.feature_graphs import FeatureGraph
-from hlorank_training.metrics.ranking import kendall_tau, ordered_pair_accuracy, top_slowdown
+from hlorank_training.data.ranking_quality import kendall_tau, ordered_pair_accuracy, top_slowdown
 from hlorank_training.models.feature_set_model import FeatureSetEnsemble, FeatureSetSettings
 from hlorank_training.models.train_feature_sets import FeatureSetTraining, train_feature_set
 

@@ -1,71 +1,52 @@
 """Measures how well run times of kernels, and of programs as their sums, are predicted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hlorank_training.data.kernels import LONG, FusedProgram, KernelData
-from hlorank_training.metrics.ranking import kendall_tau
+from hlorank_training.data.ranking_quality import kendall_tau
 
 _LEAST_CONFIGURATIONS = 5
 
 
-@dataclass(frozen=True)
-class FusionQuality:
-    """Errors on kernels of at least 5 microseconds, and on programs; NaN where there are none."""
-
-    kernels: int
-    error: float
-    """Mean of the absolute errors, relative to the measured times (MAPE)."""
-    median_error: float
-    tau: float
-    """Kendall's tau of predicted and measured times of kernels."""
-    programs: int
-    program_error: float
-    """The same of programs, predicted as sums of kernels."""
-    program_tau: float
-    """The mean over the programs of Kendall's tau over a program's configurations."""
-    top1: float
-    """How much longer the configuration with the smallest prediction takes than the fastest."""
-
-
 def fusion_quality(
     data: KernelData, predicted: np.ndarray, families: Sequence[str]
-) -> FusionQuality:
-    """Judges predicted nanoseconds of all kernels on the kernels and programs of families."""
+) -> dict[str, Any]:
+    """Judges predicted nanoseconds of all kernels on the kernels and programs of families.
+
+    Returns the figures of a manifest: on kernels of at least 5 microseconds, with errors relative
+    to the measured times, and means over programs, predicted as sums of kernels; NaN where there
+    are none.
+    """
     times = data.nanoseconds()
     judged = [number for number in data.unseen(families) if times[number] >= LONG]
     truth = times[judged]
     guess = predicted[judged]
     errors = np.abs(guess - truth) / truth
-    chosen = [p for p in data.programs if p.family in families and _is_judged(p)]
-    found = np.array([_judge(program, predicted) for program in chosen]).reshape(-1, 3)
-    whole = found.mean(0) if len(found) else np.full(3, np.nan)
-    return FusionQuality(
-        len(judged),
-        float(errors.mean()),
-        float(np.median(errors)),
-        kendall_tau(guess, truth),
-        len(chosen),
-        *map(float, whole),
-    )
-
-
-def ceiling(data: KernelData, families: Sequence[str]) -> FusionQuality:
-    """Returns what the sums of the measured kernels achieve, and no prediction can exceed."""
-    return fusion_quality(data, np.nan_to_num(data.nanoseconds()), families)
-
-
-def passes_tau(data: KernelData, families: Sequence[str]) -> float:
-    """Returns the mean tau between the two passes of the programs: their noise."""
-    chosen = [p for p in data.programs if p.family in families and _is_judged(p)]
-    taus = [kendall_tau(*program.passes) for program in chosen]
-    return float(np.mean(taus)) if taus else float("nan")
-
-
-def _is_judged(program: FusedProgram) -> bool:
-    return len(program.runs) >= _LEAST_CONFIGURATIONS
+    of_families = (program for program in data.programs if program.family in families)
+    chosen = [program for program in of_families if len(program.runs) >= _LEAST_CONFIGURATIONS]
+    # What the sums of the measured kernels achieve, and no prediction can exceed.
+    best = np.nan_to_num(times)
+    found = [
+        [*_judge(one, predicted), _judge(one, best)[1], kendall_tau(*one.passes)] for one in chosen
+    ]
+    error, tau, slower, ceiling, agreement = np.mean(found, axis=0) if found else np.full(5, np.nan)
+    figures = {
+        "kernels": len(judged),
+        "kernel_mape": float(errors.mean()),
+        "kernel_median_error": float(np.median(errors)),
+        "kernel_kendall_tau": kendall_tau(guess, truth),
+        "programs": len(chosen),
+        "program_mape": float(error),
+        "kendall_tau": float(tau),
+        "kendall_tau_of_measured_kernels": float(ceiling),
+        "kendall_tau_between_passes": float(agreement),
+        "top1_slowdown": float(slower),
+    }
+    split = "families of programs that the model has not seen, with all their kernels"
+    return {"split": split} | {name: round(value, 4) for name, value in figures.items()}
 
 
 def _judge(program: FusedProgram, predicted: np.ndarray) -> tuple[float, float, float]:

@@ -1,7 +1,6 @@
 """Quality of a model on held-out graphs, as recorded in its manifest."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
@@ -9,29 +8,24 @@ import numpy as np
 
 from hlorank_training.data.dataset import Measured
 from hlorank_training.data.prepare import Prepared
-from hlorank_training.metrics.ranking import (
+from hlorank_training.data.ranking_quality import (
     kendall_tau,
     ordered_pair_accuracy,
     random_slowdown,
     top_slowdown,
 )
-from hlorank_training.reports.tables import QUALITY_HEAD, markdown, quality_cells, without_model
+from hlorank_training.judging.tables import QUALITY_HEAD, markdown, quality_cells, without_model
 
 TOPS = (1, 5, 10)
 Score = Callable[[Measured], np.ndarray]
 """Returns scores f32 [c] of a graph's configurations; lower is predicted faster."""
 
 
-@dataclass(frozen=True)
-class GraphQuality:
-    """Quality on one graph; slowdowns are relative to the best measured configuration."""
+def graph_quality(graph: Measured, scores: np.ndarray) -> dict[str, float]:
+    """Returns the quality of scores, and of a random choice and the default for comparison.
 
-    name: str
-    values: dict[str, float]
-
-
-def graph_quality(graph: Measured, scores: np.ndarray) -> GraphQuality:
-    """Returns the quality of scores, and of a random choice and the default for comparison."""
+    Slowdowns are relative to the best measured configuration.
+    """
     runtimes = graph.runtimes
     values = {
         "kendall_tau": kendall_tau(scores, runtimes),
@@ -42,20 +36,7 @@ def graph_quality(graph: Measured, scores: np.ndarray) -> GraphQuality:
     for count in TOPS:
         values[f"top{count}_slowdown"] = top_slowdown(scores, runtimes, count)
         values[f"random_top{count}_slowdown"] = random_slowdown(runtimes, count)
-    return GraphQuality(graph.name, values)
-
-
-def evaluate(graphs: Sequence[Measured], score: Score) -> list[GraphQuality]:
-    """Returns the quality on each graph."""
-    return [graph_quality(graph, score(graph)) for graph in graphs]
-
-
-def summary(qualities: Sequence[GraphQuality]) -> dict[str, Any]:
-    """Returns the number of graphs, and means over the graphs that have a value."""
-    keys = dict.fromkeys(key for quality in qualities for key in quality.values)
-    return {"graphs": len(qualities)} | {
-        key: round(mean(q.values[key] for q in qualities if key in q.values), 4) for key in keys
-    }
+    return values
 
 
 HOW = "whole graphs held out, chosen by the SHA-256 of their names"
@@ -67,21 +48,28 @@ def held_out_quality(prepared: Prepared, score: Score) -> dict[str, Any]:
 
     Means over families without any training graph are separate, under ``unseen_family.``.
     """
-    qualities = evaluate(prepared.graphs(prepared.split.test), score)
-    unseen = [q for q in qualities if q.name in prepared.split.unseen_family]
-    known = [q for q in qualities if q.name not in prepared.split.unseen_family]
+    graphs = prepared.graphs(prepared.split.test)
+    qualities = {graph.name: graph_quality(graph, score(graph)) for graph in graphs}
+    unseen = {n: q for n, q in qualities.items() if n in prepared.split.unseen_family}
+    known = {n: q for n, q in qualities.items() if n not in unseen}
     folders = any(source.part for source in prepared.sources.values())
     measured = {"split": HOW_FOLDERS if folders else HOW} | _means(prepared, known)
     if unseen:
         measured |= {f"unseen_family.{k}": v for k, v in _means(prepared, unseen).items()}
-    return {"measured_quality": measured, "per_graph": {q.name: q.values for q in qualities}}
+    return {"measured_quality": measured, "per_graph": qualities}
 
 
-def _means(prepared: Prepared, qualities: Sequence[GraphQuality]) -> dict[str, Any]:
-    """Returns means under flat keys, since the server transmits a map of names to numbers."""
-    ceilings = [prepared.sources[quality.name].noise_ceiling for quality in qualities]
+def _means(prepared: Prepared, qualities: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Returns means over the graphs that have a value, and the number of graphs.
+
+    Keys are flat, since the server transmits a map of names to numbers.
+    """
+    every = qualities.values()
+    means: dict[str, Any] = {"graphs": len(qualities)}
+    for key in dict.fromkeys(key for values in every for key in values):
+        means[key] = round(mean(values[key] for values in every if key in values), 4)
+    ceilings = [prepared.sources[name].noise_ceiling for name in qualities]
     known = [ceiling for ceiling in ceilings if ceiling is not None]
-    means = summary(qualities)
     return means | ({"noise_ceiling": round(sum(known) / len(known), 4)} if known else {})
 
 

@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from hlorank_training.data.dataset import Measured, distinct
-from hlorank_training.metrics.ranking import kendall_tau
+from hlorank_training.data.ranking_quality import kendall_tau
 from hlorank_training.models.architecture import Preset
 from hlorank_training.models.checkpoint import read_state, write_state
 from hlorank_training.models.training_settings import TrainSettings

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hlorank_tune.measure.atomic_files import write_atomically
 
-from hlorank_training.metrics.ranking import kendall_tau
+from hlorank_training.data.ranking_quality import kendall_tau
 from hlorank_training.shipping.golden import Score
 
 CALIBRATION = "calibration.json"

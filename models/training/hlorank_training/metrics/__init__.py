@@ -1,1 +1,0 @@
-"""Metrics of ranking quality, for every other package."""

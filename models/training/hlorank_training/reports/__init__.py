@@ -1,1 +1,0 @@
-"""Markdown tables (``tables``) and SVG plots (``plots``) for every other package."""
