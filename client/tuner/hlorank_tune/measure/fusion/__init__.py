@@ -8,5 +8,5 @@
   loops over a kernel, to time it
 * ``compilation`` compiles a module with its passes off, checks the kernels, and keeps it on disk
 
-Only ``prepare`` needs jax to be imported. Importing this package imports none of them.
+Only compiling needs jax. Importing this package imports none of them.
 """

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from hlorank_tune.measure.execute import Executable
 from hlorank_tune.measure.fusion.compilation import OWN_FUSION
 from hlorank_tune.measure.fusion.graph import FusionGraph
 from hlorank_tune.measure.fusion.kernels import Configuration, compilers
@@ -235,6 +234,8 @@ def prepare(module: Any) -> Prepared:
 
     The compiler's fusion stays on: without it, XLA:CPU computes wrong results for some programs.
     """
+    from hlorank_tune.measure.execute import Executable
+
     return from_compiled(Executable(module, (), OWN_FUSION).optimized())
 
 
