@@ -18,27 +18,24 @@ use crate::{
         Adaptation, Expectation, MAX_OTHER_TARGETS, OtherTargets, ReporterShare, TargetSource,
         WantedMeasurements,
     },
-    session::{Assessment, Session},
+    session::{Assessment, Query},
 };
 
 /// Maximum length of a target's name.
 const MAX_TARGET_BYTES: usize = 256;
 
 impl CostModel {
-    /// Has a session learn from the measurements of its call, if it has some.
+    /// Has a call learn from its measurements, if it has some.
     pub(super) async fn adapt(
         &self,
-        session: &mut Session,
+        query: Query,
         adapt: Option<Adapt>,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<Query, ServiceError> {
         let Some(mut adapt) = adapt else {
-            return Ok(());
+            return Ok(query);
         };
         let sent = self.measurements(&mut adapt).await?;
-        let learned = self.learning.learn(session.learner(), sent, wanted(adapt));
-        let lesson = learned.await?;
-        session.adapt_to(lesson);
-        Ok(())
+        Ok(query.adapted(&self.learning, sent, wanted(adapt)).await?)
     }
 
     /// Takes the measurements out of a request, and checks them.
@@ -153,13 +150,15 @@ pub(super) fn confidence(assessment: &Assessment) -> Option<v1::Confidence> {
     })
 }
 
-/// Writes what the predictions of a session rest on, if its call asked to learn.
-pub(super) fn adaptation_of(session: &Session) -> Option<v1::Adaptation> {
-    let has_model = session.model().is_present();
-    let client = &session.call().client;
-    session
-        .adaptation()
-        .map(|adapted| adaptation(adapted, has_model, client))
+/// Writes what predictions rest on, if the call asked to learn.
+pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
+    let lesson = query.lesson.as_ref()?;
+    let has_model = query.model.is_present();
+    Some(adaptation(
+        lesson.adaptation(),
+        has_model,
+        &query.call.client,
+    ))
 }
 
 fn adaptation(adaptation: Adaptation, has_model: bool, client: &Client) -> v1::Adaptation {

@@ -11,7 +11,7 @@ use crate::{
     graphs::{FoundGraph, Warning},
     model::{Model, ScoreUnit},
     outcome::{KernelTime, Reuse, Timings},
-    session::{ScoredBatch, Session},
+    session::{Assessment, Query, Scored},
 };
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
@@ -28,13 +28,13 @@ pub(super) fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The unit of the scores of a session. Those that are adapted to measurements are logarithms of seconds, whatever the
+/// The unit of scores. Those that are adapted to measurements are logarithms of seconds, whatever the
 /// model's are.
-pub(super) fn unit_of(session: &Session) -> v1::ScoreUnit {
-    if session.is_adapted() {
+pub(super) fn unit_of(query: &Query) -> v1::ScoreUnit {
+    if query.is_adapted() {
         v1::ScoreUnit::LogSeconds
     } else {
-        session.unit().into()
+        query.unit().into()
     }
 }
 
@@ -59,15 +59,25 @@ pub(super) fn config_kernels(kernels: Vec<KernelTime>) -> v1::ConfigKernels {
     }
 }
 
-/// Writes what was unusual about a graph and about what predictions rest on.
-pub(super) fn warnings(of_graph: Vec<Warning>, session: &mut Session) -> Vec<v1::Warning> {
-    let of_session = session.take_warnings();
-    let all = of_graph.into_iter().chain(of_session);
+/// Writes what was unusual about a graph, about what predictions rest on, and about what was scored.
+pub(super) fn warnings(
+    of_graph: &[Warning],
+    query: &Query,
+    scored: Option<(&Scored, &Assessment)>,
+) -> Vec<v1::Warning> {
+    let (scored, assessment) = scored.unzip();
+    let unsure = assessment.and_then(|assessment| assessment.warning.clone());
+    let all = of_graph
+        .iter()
+        .cloned()
+        .chain(query.warnings())
+        .chain(unsure);
+    let all = all.chain(scored.and_then(Scored::warning));
     all.map(v1::Warning::from).collect()
 }
 
 /// Returns the time of each stage of a call with one batch, until now.
-pub(super) fn timings(found: &FoundGraph, scored: &ScoredBatch, started: Instant) -> Timings {
+pub(super) fn timings(found: &FoundGraph, scored: &Scored, started: Instant) -> Timings {
     Timings {
         featurize: found.featurize,
         total: started.elapsed(),

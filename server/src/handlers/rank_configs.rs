@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use hlorank_graph::EncodedBatch;
 use hlorank_proto::{
     received::RankConfigsRequest,
     v1::{ConfigKernels, RankConfigsResponse},
@@ -16,10 +15,9 @@ use super::{
     },
 };
 use crate::{
-    call::{Call, CallError},
+    call::{Call, Position},
     errors::ServiceError,
-    outcome::Timings,
-    session::{ScoredBatch, Session, answer_bytes},
+    session::{Query, Ranking, Scoring, answer_bytes},
 };
 
 /// Maximum number of configurations whose kernels an answer has.
@@ -35,92 +33,65 @@ impl CostModel {
         let batch = self.batch(request.batch).await?;
         let task = batch.task();
         let opened = self.open(request.graph, request.model, request.adapt, task, call);
-        let (found, session) = opened.await?;
-        let mut session = session.ranking(request.top_k);
+        let (found, query) = opened.await?;
         let explained = read_explain_top(request.explain_top)?;
-        // Kernels evaluate configurations again after they are ranked.
-        if explained > 0 {
-            session.keep_batch();
-        }
-        let outcome = score(&mut session, batch, request.allow_partial).await?;
-        let answer = answer(&mut session, &outcome, explained);
-        let mut answer = answer.await?;
-        let timings = timings(&found, &outcome, started);
-        // What is not sent does not count in the memory of the answer.
-        if !request.include_scores {
-            answer.scores = Vec::new();
-        }
-        complete(&answer, &timings, &session);
-        Ok(RankConfigsResponse {
+        let scoring = Scoring {
+            top_k: request.top_k,
+            // Kernels evaluate configurations again after they are ranked.
+            keeps_batch: explained > 0,
+            is_partial: request.allow_partial,
+        };
+        let scored = query.score(batch, Position::default(), scoring).await?;
+        let ranking = query.rank(scored, request.top_k).await?;
+        let kernels = explain(&query, &ranking, explained).await?;
+        let timings = timings(&found, &ranking.scored, started);
+        let scored = &ranking.scored;
+        let assessment = query.assess(scored);
+        let mut answer = RankConfigsResponse {
+            model: Some(selector(&query.model)),
+            graph_hash: query.graph.hash.0.to_vec().into(),
+            reuse: Some(reuse_counts(scored.reuse())),
+            scored_configs: count(scored.scores().len()),
+            adaptation: adaptation_of(&query),
+            unit: unit_of(&query).into(),
+            confidence: confidence(&assessment),
             timings: Some(stage_timings(timings)),
-            warnings: warnings(found.warnings, &mut session),
+            warnings: warnings(&found.warnings, &query, Some((scored, &assessment))),
+            kernels,
+            ..RankConfigsResponse::default()
+        };
+        // What is not sent does not count in the memory of the answer.
+        if request.include_scores {
+            answer.scores = ranking.scored.into_scores();
+        }
+        // A configuration of the ranking has a number and a score, and its deviation if it has one,
+        // which counts like another.
+        let values = ranking.order.len() + ranking.log_sd.len();
+        let bytes = answer_bytes(values, answer.scores.len());
+        query.call.place.hold_only(bytes);
+        query.record_scored(&timings);
+        query.record_ranked(&timings);
+        Ok(RankConfigsResponse {
+            ranking: ranking.order,
+            ranking_scores: ranking.ordered_scores,
+            predicted_seconds: ranking.predicted_seconds,
+            log_sd: ranking.log_sd,
             ..answer
         })
     }
 }
 
-/// Ranks what was scored, and writes what follows from it, such as the kernels of the first `explained` configurations.
-async fn answer(
-    session: &mut Session,
-    outcome: &ScoredBatch,
-    explained: usize,
-) -> Result<RankConfigsResponse, ServiceError> {
-    // The ranking takes the scores, which the assessment looks at.
-    let assessment = session.assess();
-    let ranked = session.rank().await?;
-    let kernels = explain(session, &ranked.order, explained).await?;
-    Ok(RankConfigsResponse {
-        ranking: ranked.order,
-        ranking_scores: ranked.ordered_scores,
-        scores: ranked.scores,
-        model: Some(selector(session.model())),
-        graph_hash: session.graph().hash.0.to_vec().into(),
-        reuse: Some(reuse_counts(outcome.reuse)),
-        scored_configs: count(outcome.configs),
-        predicted_seconds: ranked.predicted_seconds,
-        log_sd: ranked.log_sd,
-        adaptation: adaptation_of(session),
-        unit: unit_of(session).into(),
-        kernels,
-        confidence: confidence(&assessment),
-        ..RankConfigsResponse::default()
-    })
-}
-
-async fn score(
-    session: &mut Session,
-    batch: EncodedBatch,
-    allows_partial: bool,
-) -> Result<ScoredBatch, CallError> {
-    if allows_partial {
-        session.score_in_time(batch).await
-    } else {
-        session.score(batch).await
-    }
-}
-
-/// Records a call, and releases what it holds beside the memory of its answer.
-fn complete(answer: &RankConfigsResponse, timings: &Timings, session: &Session) {
-    session.record_scored(timings);
-    session.record_ranked(timings);
-    // A configuration of the ranking has a number and a score, and its deviation if it has one,
-    // which counts like another.
-    let values = answer.ranking.len() + answer.log_sd.len();
-    let bytes = answer_bytes(values, answer.scores.len());
-    session.call().place.hold_only(bytes);
-}
-
 /// Returns the kernels of the first `count` configurations of a ranking.
 async fn explain(
-    session: &Session,
-    ranking: &[u32],
+    query: &Query,
+    ranking: &Ranking,
     count: usize,
 ) -> Result<Vec<ConfigKernels>, ServiceError> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    let best = &ranking[..count.min(ranking.len())];
-    let kernels = session.explain(best).await?;
+    let best = &ranking.order[..count.min(ranking.order.len())];
+    let kernels = query.explain(&ranking.scored, best).await?;
     Ok(kernels.into_iter().map(config_kernels).collect())
 }
 

@@ -10,7 +10,7 @@ use hlorank_graph::EncodedBatch;
 use hlorank_proto::{
     received::{RankConfigsStart, RankConfigsStreamRequest, rank_configs_stream_request::Part},
     v1::{
-        self, BatchScores, RankConfigsStarted, RankConfigsStreamResponse, StreamRanking,
+        BatchScores, RankConfigsStarted, RankConfigsStreamResponse, StreamRanking,
         rank_configs_stream_response::Part as Answer,
     },
 };
@@ -23,12 +23,12 @@ use super::{
     request::wanted_model,
 };
 use crate::{
-    call::{Call, CallError},
+    call::{Call, CallError, Position},
     errors::ServiceError,
-    graphs::FoundGraph,
+    graphs::{FoundGraph, Warning},
     layers::{end_at, explained},
     outcome::Timings,
-    session::{Session, WantedModel},
+    session::{Query, Scored, Scoring, WantedModel},
 };
 
 /// The answers of a stream. Each is made when the transport has room for it, and only then is the next message read.
@@ -59,8 +59,13 @@ enum Stage {
 struct Batches {
     service: CostModel,
     messages: Messages,
-    session: Session,
-    warnings: Vec<v1::Warning>,
+    query: Query,
+    /// What was unusual about the graph.
+    warnings: Vec<Warning>,
+    /// Length of the ranking; 0 for all.
+    top_k: u32,
+    /// `None` before the first batch.
+    scored: Option<Scored>,
 }
 
 impl Stage {
@@ -123,28 +128,28 @@ impl RankStream {
         let wanted = wanted_model(start.model, start.adapt.as_ref())?;
         // The configurations, which decide the task elsewhere, are yet to come.
         let found = service.find_graph(start.graph, None, &call.record).await?;
-        let session = service.open_stream(call, &found, &wanted)?;
-        let mut session = session.ranking(start.top_k);
-        service.adapt(&mut session, start.adapt).await?;
-        let warnings = warnings(found.warnings, &mut session);
+        let query = service.open_stream(call, &found, &wanted)?;
+        let query = service.adapt(query, start.adapt).await?;
         let timings = Timings {
             featurize: found.featurize,
             total: started.elapsed(),
             ..Timings::default()
         };
         let answer = RankConfigsStarted {
-            model: Some(selector(session.model())),
+            model: Some(selector(&query.model)),
             graph_hash: found.graph.hash.0.to_vec().into(),
-            warnings: warnings.clone(),
+            warnings: warnings(&found.warnings, &query, None),
             timings: Some(stage_timings(timings)),
-            adaptation: adaptation_of(&session),
-            unit: unit_of(&session).into(),
+            adaptation: adaptation_of(&query),
+            unit: unit_of(&query).into(),
         };
         let batches = Batches {
             service,
             messages: self.messages,
-            session,
-            warnings,
+            query,
+            warnings: found.warnings,
+            top_k: start.top_k,
+            scored: None,
         };
         Ok((answer, batches))
     }
@@ -156,12 +161,12 @@ impl CostModel {
         call: Call,
         found: &FoundGraph,
         wanted: &WantedModel,
-    ) -> Result<Session, CallError> {
+    ) -> Result<Query, CallError> {
         let graph = &found.graph.whole;
         let model = self.models.select_for(wanted, graph, &call.record)?;
-        let session = self.sessions.open(call, model, found)?;
+        let query = self.queries.open(call, model, found)?;
         // All batches stay in memory as scores until the ranking, however small each of them is.
-        Ok(session.limited_to(self.bounds.stream_configs))
+        Ok(query.limited_to(self.bounds.stream_configs))
     }
 }
 
@@ -182,58 +187,69 @@ impl Batches {
     }
 
     async fn score(&mut self, encoded: EncodedBatch) -> Result<BatchScores, ServiceError> {
-        let scored = self.session.score(encoded).await;
+        let before = self.end();
+        let scoring = Scoring {
+            top_k: self.top_k,
+            ..Scoring::default()
+        };
+        let scored = self.query.score(encoded, before, scoring).await;
         let scored = scored.map_err(|error| self.in_batch(error.into()))?;
         let timings = scored.timings();
-        self.session.record_scored(&timings);
-        Ok(BatchScores {
+        self.query.record_scored(&timings);
+        let answer = BatchScores {
             // Below the limit on the configurations of a stream, which is a `u32`.
-            first_config: count(scored.first),
+            first_config: count(before.configs),
             timings: Some(stage_timings(timings)),
-            reuse: Some(reuse_counts(scored.reuse)),
-            scores: self.session.scores()[scored.first..].to_vec(),
-        })
+            reuse: Some(reuse_counts(scored.reuse())),
+            scores: scored.scores().to_vec(),
+        };
+        match &mut self.scored {
+            Some(all) => all.append(scored),
+            None => self.scored = Some(scored),
+        }
+        Ok(answer)
+    }
+
+    /// Where the next batch stands.
+    fn end(&self) -> Position {
+        self.scored.as_ref().map(Scored::end).unwrap_or_default()
     }
 
     /// Names the next batch in an error of its configurations.
     fn in_batch(&self, error: ServiceError) -> ServiceError {
-        let batch = self.session.batches();
-        let first = self.session.scores().len();
+        let before = self.end();
         match error {
             // Other errors, such as a full queue, are not about what the batch has.
             ServiceError::Call(source @ CallError::Configuration { .. }) => ServiceError::Batch {
-                batch,
-                first,
+                batch: before.batches,
+                first: before.configs,
                 source,
             },
             error => error,
         }
     }
 
-    async fn rank(mut self) -> Result<StreamRanking, ServiceError> {
-        if self.session.batches() == 0 {
-            let hint = "send at least one before closing the stream";
-            return Err(ServiceError::missing("batch", hint));
-        }
+    async fn rank(self) -> Result<StreamRanking, ServiceError> {
+        let query = self.query;
+        let hint = "send at least one before closing the stream";
+        let scored = self.scored.ok_or(ServiceError::missing("batch", hint))?;
         let closed = Instant::now();
-        // The ranking takes the scores, which the assessment looks at.
-        let assessment = self.session.assess();
-        let ranked = self.session.rank().await?;
-        // The last answer repeats the warnings of the first, so that clients can read it alone.
-        let more = warnings(Vec::new(), &mut self.session);
-        self.warnings.extend(more);
-        let timings = ranking_timings(ranked.waited, closed.elapsed());
-        self.session.record_ranked(&timings);
+        let ranking = query.rank(scored, self.top_k).await?;
+        let scored = &ranking.scored;
+        let assessment = query.assess(scored);
+        let timings = ranking_timings(ranking.waited, closed.elapsed());
+        query.record_ranked(&timings);
         Ok(StreamRanking {
-            ranking: ranked.order,
-            ranking_scores: ranked.ordered_scores,
-            model: Some(selector(self.session.model())),
-            graph_hash: self.session.graph().hash.0.to_vec().into(),
+            model: Some(selector(&query.model)),
+            graph_hash: query.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
-            reuse: Some(reuse_counts(self.session.reuse())),
-            warnings: self.warnings,
-            predicted_seconds: ranked.predicted_seconds,
-            log_sd: ranked.log_sd,
+            reuse: Some(reuse_counts(scored.reuse())),
+            // The last answer repeats the warnings of the first, so that clients can read it alone.
+            warnings: warnings(&self.warnings, &query, Some((scored, &assessment))),
+            ranking: ranking.order,
+            ranking_scores: ranking.ordered_scores,
+            predicted_seconds: ranking.predicted_seconds,
+            log_sd: ranking.log_sd,
             confidence: confidence(&assessment),
         })
     }

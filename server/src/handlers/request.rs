@@ -17,7 +17,7 @@ use crate::{
     graphs::{FoundGraph, GraphContent, GraphOrigin, SentGraph},
     model::Target,
     registry::Wanted,
-    session::{SelectedModel, Session, WantedModel},
+    session::{Query, SelectedModel, WantedModel},
     store::{Chosen, Reporter},
     telemetry::CallRecord,
 };
@@ -70,14 +70,13 @@ impl CostModel {
         adapt: Option<Adapt>,
         task: Task,
         call: Call,
-    ) -> Result<(FoundGraph, Session), ServiceError> {
+    ) -> Result<(FoundGraph, Query), ServiceError> {
         let wanted = wanted_model(model, adapt.as_ref())?;
         let found = self.find(graph, &wanted, task, &call.record);
         let (found, model) = found.await?;
-        let mut session = self.sessions.open(call, model, &found)?;
+        let query = self.queries.open(call, model, &found)?;
         // What is learned comes before the scores, because they are adapted to it.
-        self.adapt(&mut session, adapt).await?;
-        Ok((found, session))
+        Ok((found, self.adapt(query, adapt).await?))
     }
 
     /// Finds the graph of a call with configurations of a task, and selects its model. The feature set of a graph decides the

@@ -17,7 +17,7 @@ use crate::{
     adaptation::{Reason, SuggestionRequest},
     call::Call,
     errors::ServiceError,
-    session::Session,
+    session::Query,
     suggestions::{CombinedPart, SuggestedConfig, Suggestions, suggest},
 };
 
@@ -49,29 +49,29 @@ impl CostModel {
         let source = read_source(request.source)?;
         let task = batch.task();
         let opened = self.open(request.graph, request.model, request.adapt, task, call);
-        let (found, mut session) = opened.await?;
-        let suggestions = suggest(&mut session, batch, wanted, source).await?;
+        let (found, query) = opened.await?;
+        let suggestions = suggest(&query, batch, wanted, source).await?;
         let timings = timings(&found, &suggestions.scored, started);
-        session.record_scored(&timings);
-        let assessment = session.assess();
-        let warnings = warnings(found.warnings, &mut session);
+        query.record_scored(&timings);
+        let assessment = query.assess(&suggestions.scored);
+        let of_scored = Some((&suggestions.scored, &assessment));
         Ok(SuggestConfigsResponse {
             timings: Some(stage_timings(timings)),
-            warnings,
+            warnings: warnings(&found.warnings, &query, of_scored),
             confidence: confidence(&assessment),
-            ..response(&session, &suggestions)
+            ..response(&query, &suggestions)
         })
     }
 }
 
-/// Writes the suggestions of a session, and what they rest on.
-fn response(session: &Session, chosen: &Suggestions) -> SuggestConfigsResponse {
+/// Writes suggestions, and what they rest on.
+fn response(query: &Query, chosen: &Suggestions) -> SuggestConfigsResponse {
     SuggestConfigsResponse {
         suggestions: chosen.suggested.iter().map(suggestion).collect(),
-        model: Some(selector(session.model())),
-        graph_hash: session.graph().hash.0.to_vec().into(),
-        reuse: Some(reuse_counts(chosen.scored.reuse)),
-        adaptation: adaptation_of(session),
+        model: Some(selector(&query.model)),
+        graph_hash: query.graph.hash.0.to_vec().into(),
+        reuse: Some(reuse_counts(chosen.scored.reuse())),
+        adaptation: adaptation_of(query),
         combinations: chosen.combinations.as_ref().map(LayoutBatch::to_packed),
         ..SuggestConfigsResponse::default()
     }

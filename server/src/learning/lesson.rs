@@ -192,9 +192,9 @@ impl Lesson {
         Arc::clone(&self.fit.points)
     }
 
-    /// What was unusual, for the first who asks.
-    pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
-        std::mem::take(&mut self.evidence.warnings)
+    /// What was unusual.
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        &self.evidence.warnings
     }
 }
 

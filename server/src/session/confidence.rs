@@ -1,6 +1,6 @@
 //! Says how far a ranking can be trusted.
 
-use super::Session;
+use super::{Query, Scored};
 use crate::{
     graphs::Warning,
     learning::Lesson,
@@ -13,47 +13,40 @@ pub(crate) struct Assessment {
     pub(crate) expected: Option<ExpectedTau>,
     /// Number of nodes of the graph whose opcodes are unknown.
     pub(crate) unknown_opcodes: usize,
+    /// What to do if little is expected.
+    pub(crate) warning: Option<Warning>,
 }
 
 /// A lower expected tau is worth a warning.
 const UNSURE: f64 = 0.3;
 
-impl Session {
-    /// Judges the ranking of what was scored, before [`Self::rank`] takes the scores.
-    pub(crate) fn assess(&mut self) -> Assessment {
+impl Query {
+    /// Judges the ranking of what was scored.
+    pub(crate) fn assess(&self, scored: &Scored) -> Assessment {
         let lesson = self.lesson.as_ref();
         let expected = match lesson.filter(|lesson| lesson.replaces_order()) {
-            Some(lesson) => self.expected_of(lesson),
-            None => self.calibrated(),
+            Some(lesson) => expected_of(lesson, scored),
+            None => self.calibrated(scored),
         };
-        self.warnings.extend(self.unsure(expected));
         Assessment {
+            warning: self.unsure(scored, expected),
             expected,
             unknown_opcodes: self.graph.whole.unknown_opcodes(),
         }
     }
 
-    /// What is expected of a ranking by what was learned. The model's validation data say nothing of it.
-    fn expected_of(&self, lesson: &Lesson) -> Option<ExpectedTau> {
-        let Some(basis) = lesson.basis() else {
-            return lesson.expected_by_sources();
-        };
-        let left = self.scores.len().saturating_sub(basis.learned);
-        self.sample.expected_tau(&basis, left)
-    }
-
     /// What the model's validation data say of a list like that of the call, if its artifact has some and the call is not about
     /// other configurations.
-    fn calibrated(&self) -> Option<ExpectedTau> {
-        if self.suits == TargetMatch::OtherCompiler {
+    fn calibrated(&self, scored: &Scored) -> Option<ExpectedTau> {
+        if self.choice.suits == TargetMatch::OtherCompiler {
             return None;
         }
         let calibration = self.model.artifact().calibration()?;
-        calibration.expected(&self.seen.traits(&self.scores)?)
+        calibration.expected(&scored.seen.traits(scored.scores())?)
     }
 
     /// Warns that little is expected of a ranking, or nothing although the model's artifact says what to expect of other lists.
-    fn unsure(&self, expected: Option<ExpectedTau>) -> Option<Warning> {
+    fn unsure(&self, scored: &Scored, expected: Option<ExpectedTau>) -> Option<Warning> {
         let model = &self.model.manifest().name;
         let replaced = self.lesson.as_ref().is_some_and(Lesson::replaces_order);
         let what = match expected {
@@ -64,7 +57,7 @@ impl Session {
                     expected.tau
                 )
             }
-            None if !replaced && self.seen.traits(&self.scores).is_some() => format!(
+            None if !replaced && scored.seen.traits(scored.scores()).is_some() => format!(
                 "nothing tells how well `{model}` ranks the list: it is unlike those that the model was validated on, or for another \
                  compiler"
             ),
@@ -78,4 +71,13 @@ impl Session {
             message,
         })
     }
+}
+
+/// What is expected of a ranking by what was learned. The model's validation data say nothing of it.
+fn expected_of(lesson: &Lesson, scored: &Scored) -> Option<ExpectedTau> {
+    let Some(basis) = lesson.basis() else {
+        return lesson.expected_by_sources();
+    };
+    let left = scored.scores().len().saturating_sub(basis.learned);
+    scored.configs.sample.expected_tau(&basis, left)
 }

@@ -1,21 +1,21 @@
-//! A session scores the batches of one call, one after the other, and ranks what it scored.
+//! What a call asks, what was scored for it, and what follows from both.
 //!
-//! It holds the call's model and graph, what the call learned, and the scores until now. A unary call is one batch, a stream
-//! is many, and a partial ranking is a prefix of one. `handlers` read messages and write answers around a session; `engine`
-//! evaluates its batches.
+//! A [`Query`] is what was asked: the graph, the model that answers, and what was learned of measurements. [`Scored`] is what was scored
+//! of its batches: one of a unary call, many of a stream, and a prefix of one in a partial ranking. A [`Ranking`] and an
+//! [`Assessment`] are functions of the two. `handlers` read messages and write answers around these values; `engine` evaluates
+//! batches.
 
 mod confidence;
-mod explain;
 mod open;
 mod partial;
+mod query;
 mod rank;
-mod score;
+mod scored;
 mod select;
-mod state;
 
 pub(crate) use confidence::Assessment;
-pub(crate) use open::Sessions;
-pub(crate) use rank::answer_bytes;
-pub(crate) use score::ScoredBatch;
+pub(crate) use open::Queries;
+pub(crate) use query::{Query, Scoring};
+pub(crate) use rank::Ranking;
+pub(crate) use scored::{Scored, answer_bytes};
 pub(crate) use select::{ModelSelection, SelectedModel, WantedModel};
-pub(crate) use state::Session;

@@ -2,26 +2,24 @@ use std::sync::Arc;
 
 use hlorank_graph::{FeatureGraph, GraphError, Limits, NamedFeatureSet, SegmentedGraph};
 
-use super::{SelectedModel, Session};
+use super::{Query, SelectedModel};
 use crate::{
-    adaptation::PredictedList,
     call::{BatchReader, Call, CallError},
     engine::Engine,
     graphs::FoundGraph,
     metrics::Metrics,
-    model::{Manifest, SeenList},
-    outcome::Reuse,
+    model::Manifest,
 };
 
-/// Opens the sessions of calls.
-pub(crate) struct Sessions {
+/// Opens the queries of calls.
+pub(crate) struct Queries {
     engine: Arc<Engine>,
     limits: Limits,
     metrics: Arc<Metrics>,
 }
 
-impl Sessions {
-    /// Sessions score on an engine what is within the limits.
+impl Queries {
+    /// Queries are scored on an engine what is within the limits.
     pub(crate) fn new(engine: Arc<Engine>, limits: Limits, metrics: Arc<Metrics>) -> Self {
         Self {
             engine,
@@ -30,45 +28,30 @@ impl Sessions {
         }
     }
 
-    /// Opens the session of a call for a model and a graph. Fails if the nodes of the graph have other columns than the model
+    /// Opens the query of a call for a model and a graph. Fails if the nodes of the graph have other columns than the model
     /// takes.
     pub(crate) fn open(
         &self,
         call: Call,
         model: SelectedModel,
         found: &FoundGraph,
-    ) -> Result<Session, CallError> {
+    ) -> Result<Query, CallError> {
         let graph = Arc::clone(&found.graph);
-        let series = model.series;
-        let suits = model.suits;
-        let warnings = model.warning.into_iter().collect();
+        let choice = model.choice;
         let model = model.selection.of_graph(graph.hash);
         // A call that is refused is recorded with the version that refuses it.
         call.record.answered_by(&model);
         check_columns(model.manifest(), &graph)?;
         let place = call.place.clone();
-        Ok(Session {
+        Ok(Query {
             reader: BatchReader::new(&model, Arc::clone(&graph), self.limits, place),
             engine: Arc::clone(&self.engine),
             metrics: Arc::clone(&self.metrics),
+            lesson: None,
             call,
             model,
-            series,
+            choice,
             graph,
-            batches: 0,
-            scores: Vec::new(),
-            lesson: None,
-            top_k: 0,
-            deviations: Vec::new(),
-            keeps_batch: false,
-            kept_batch: None,
-            kept_bytes: 0,
-            reuse: Reuse::default(),
-            unscored: None,
-            seen: SeenList::default(),
-            sample: PredictedList::default(),
-            suits,
-            warnings,
         })
     }
 }

@@ -1,9 +1,6 @@
-use std::{
-    mem::take,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use super::Session;
+use super::{Query, Scored};
 use crate::{
     call::{CallError, class_of},
     compute::{Class, Computed},
@@ -17,92 +14,62 @@ pub(crate) struct Ranking {
     pub(crate) order: Vec<u32>,
     /// Their scores.
     pub(crate) ordered_scores: Vec<f32>,
-    /// The score of every configuration.
-    pub(crate) scores: Vec<f32>,
     /// The predicted run time of each configuration of the ranking; empty unless scores are adapted.
     pub(crate) predicted_seconds: Vec<f32>,
     /// The deviation of the logarithm of each predicted time.
     pub(crate) log_sd: Vec<f32>,
     /// Time until a worker was free to rank.
     pub(crate) waited: Duration,
+    /// What was ranked.
+    pub(crate) scored: Scored,
 }
 
-/// Configurations by ascending score, and the scores of all.
-struct SortedScores {
-    order: Vec<u32>,
-    ordered_scores: Vec<f32>,
-    scores: Vec<f32>,
-}
-
-impl Session {
-    /// Ranks everything that was scored.
-    pub(crate) async fn rank(&mut self) -> Result<Ranking, CallError> {
+impl Query {
+    /// Ranks everything that was scored. The ranking has the length `top_k`, or that of everything if it is 0.
+    pub(crate) async fn rank(&self, scored: Scored, top_k: u32) -> Result<Ranking, CallError> {
         let started = Instant::now();
-        let scores = take(&mut self.scores);
-        let deviations = take(&mut self.deviations);
+        let class = class_of(scored.scores().len());
+        let sort = move || {
+            let order = rank(scored.scores(), top_k as usize);
+            (order, scored)
+        };
         let Computed {
-            value: sorted,
+            value: (order, scored),
             waited,
-        } = self.sorted(scores).await?;
+        } = match class {
+            // Too little to hand to a worker.
+            Class::Interactive => Computed {
+                value: sort(),
+                waited: Duration::ZERO,
+            },
+            Class::Bulk => self.engine.pool().run(Class::Bulk, move |_| sort()).await?,
+        };
         self.call.record.ranked(started + waited);
+        let score = |&config: &u32| scored.scores()[config as usize];
+        let ordered_scores: Vec<f32> = order.iter().map(score).collect();
         // Scores in seconds are run times, and adapted ones are their logarithms.
         let (predicted_seconds, log_sd) = match self.unit() {
-            ScoreUnit::Seconds => (sorted.ordered_scores.clone(), Vec::new()),
-            ScoreUnit::None => run_times(&sorted, &deviations),
+            ScoreUnit::Seconds => (ordered_scores.clone(), Vec::new()),
+            ScoreUnit::None => run_times(&order, &ordered_scores, &scored.configs.deviations),
         };
         Ok(Ranking {
-            order: sorted.order,
-            ordered_scores: sorted.ordered_scores,
-            scores: sorted.scores,
+            order,
+            ordered_scores,
             predicted_seconds,
             log_sd,
             waited,
+            scored,
         })
-    }
-
-    async fn sorted(&self, scores: Vec<f32>) -> Result<Computed<SortedScores>, CallError> {
-        let top_k = self.top_k as usize;
-        Ok(match class_of(scores.len()) {
-            // Too little to hand to a worker.
-            Class::Interactive => Computed {
-                value: SortedScores::of(scores, top_k),
-                waited: Duration::ZERO,
-            },
-            Class::Bulk => {
-                let sort = move |_| SortedScores::of(scores, top_k);
-                self.engine.pool().run(Class::Bulk, sort).await?
-            }
-        })
-    }
-}
-
-impl SortedScores {
-    fn of(scores: Vec<f32>, top_k: usize) -> Self {
-        let order = rank(&scores, top_k);
-        let score = |&config: &u32| scores[config as usize];
-        Self {
-            ordered_scores: order.iter().map(score).collect(),
-            order,
-            scores,
-        }
     }
 }
 
 /// Returns the predicted run times of ranked configurations, and the deviations of their logarithms, if scores are adapted.
-fn run_times(sorted: &SortedScores, deviations: &[f32]) -> (Vec<f32>, Vec<f32>) {
+fn run_times(order: &[u32], scores: &[f32], deviations: &[f32]) -> (Vec<f32>, Vec<f32>) {
     if deviations.is_empty() {
         return (Vec::new(), Vec::new());
     }
     #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
     let seconds = |&score: &f32| libm::exp(score.into()) as f32;
-    let seconds = sorted.ordered_scores.iter().map(seconds).collect();
-    let order = sorted.order.iter();
-    let deviations = order.map(|&config| deviations[config as usize]);
-    (seconds, deviations.collect())
-}
-
-/// Returns the number of bytes of a ranking and of scores, and of the message that holds them.
-pub(crate) fn answer_bytes(ranked: usize, scores: usize) -> usize {
-    // The message is encoded while the lists that it was made of are still there.
-    2 * (ranked * (size_of::<u32>() + size_of::<f32>()) + scores * size_of::<f32>())
+    let deviations = order.iter().map(|&config| deviations[config as usize]);
+    (scores.iter().map(seconds).collect(), deviations.collect())
 }

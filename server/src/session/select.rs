@@ -31,6 +31,11 @@ pub(crate) struct WantedModel {
 /// The versions of a model that may answer a call. The graph decides which of them does.
 pub(crate) struct SelectedModel {
     pub(super) selection: Selection,
+    pub(super) choice: ModelChoice,
+}
+
+/// What the choice of a model means for its call.
+pub(super) struct ModelChoice {
     pub(super) series: Arc<ModelSeries>,
     /// How well it suits the target of the call.
     pub(super) suits: TargetMatch,
@@ -59,7 +64,7 @@ impl ModelSelection {
         let selection = self.registry.select(name, version, target, task)?;
         let mut selected = self.selected(selection, wanted, record);
         if name.is_empty() && target.is_none() {
-            selected.warning = self.unknown_target(&selected.selection, task);
+            selected.choice.warning = self.unknown_target(&selected.selection, task);
         }
         Ok(selected)
     }
@@ -115,9 +120,11 @@ impl ModelSelection {
         let warning = target.and_then(|target| other_target(&selection, target, suits));
         SelectedModel {
             selection,
-            series,
-            suits,
-            warning,
+            choice: ModelChoice {
+                series,
+                suits,
+                warning,
+            },
         }
     }
 

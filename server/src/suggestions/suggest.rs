@@ -9,16 +9,16 @@ use super::{
 };
 use crate::{
     adaptation::{Point, SuggestionRequest},
-    call::CallError,
+    call::{CallError, Position},
     compute::Class,
-    learning::{Evaluator, Lesson},
-    session::{ScoredBatch, Session},
+    learning::{Evaluator, Lesson, ScoredConfigs},
+    session::{Query, Scored},
 };
 
 /// What to measure next.
 pub(crate) struct Suggestions {
     /// The batch to choose from.
-    pub(crate) scored: ScoredBatch,
+    pub(crate) scored: Scored,
     pub(crate) suggested: Vec<SuggestedConfig>,
     /// The combinations, in the order of the suggestions, if combinations were asked for.
     pub(crate) combinations: Option<LayoutBatch>,
@@ -26,24 +26,35 @@ pub(crate) struct Suggestions {
 
 /// Chooses which configurations of a batch to measure next, or which combinations of them.
 pub(crate) async fn suggest(
-    session: &mut Session,
+    query: &Query,
     batch: EncodedBatch,
     mut wanted: SuggestionRequest,
     combined: Option<CombinedPart>,
 ) -> Result<Suggestions, CallError> {
     let asked = Instant::now();
-    let (class, all) = session.read(batch).await?;
-    let evaluator = session.evaluator();
-    let (mut evaluation, predicted) = evaluator.predict(all, session.terms(class)).await?;
-    session.add_sample(evaluator.sample_of(&predicted, class).await?);
-    let terms = session.terms_to_continue(class);
+    let batch = query.read(batch).await?;
+    let class = batch.class;
+    let evaluator = query.evaluator();
+    let predicting = evaluator.predict(batch.configurations, query.terms(class, false));
+    let (mut evaluation, predicted) = predicting.await?;
+    let sample = evaluator.sample_of(&predicted, class).await?;
+    let terms = query.terms(class, true);
     let found = search(&evaluator, predicted, combined, &mut wanted, terms).await?;
     evaluation.reuse += found.reuse;
-    let measured = session.lesson().map(Lesson::points).unwrap_or_default();
+    let measured = query
+        .lesson
+        .as_ref()
+        .map(Lesson::points)
+        .unwrap_or_default();
     let (mut suggested, configurations) = choose(evaluator, found, measured, wanted).await?;
     let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
+    let configs = ScoredConfigs {
+        evaluation,
+        deviations: Vec::new(),
+        sample,
+    };
     Ok(Suggestions {
-        scored: session.record(evaluation, asked),
+        scored: query.scored(Position::default(), asked, configs, batch.seen, None),
         suggested,
         combinations,
     })
