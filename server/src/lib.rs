@@ -1,8 +1,8 @@
 //! The server of hlorank: loads model artifacts, caches graphs, and ranks configurations of them over gRPC.
 //!
-//! A request flows through the layers, its handler in [`handlers`] (reads and checks it), [`graphs`] (the graph, once), a session that reads its
-//! configurations, and [`engine`] (scores), and back; [`compute`] is where all of that which takes processor time runs, off the
-//! async threads.
+//! A request flows through the layers, its handler in [`handlers`] (reads and checks it), [`graphs`] (the graph, once), a query that
+//! reads its configurations, and [`engine`] (scores), and back; [`compute`] is where all of that which takes processor time runs, off
+//! the async threads.
 
 mod adaptation;
 pub mod admission;
@@ -25,14 +25,15 @@ pub mod model;
 mod monitoring;
 pub mod outcome;
 mod quality;
+mod queries;
 pub mod ranking_quality;
+mod refusal;
 pub mod registry;
 mod routers;
 pub mod runtime;
 pub mod security;
 mod serve;
 mod serve_connection;
-mod session;
 pub mod settings;
 mod split_mix;
 mod start_error;

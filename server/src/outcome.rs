@@ -1,6 +1,6 @@
 //! What an evaluation yields: scores, how much work they shared, and how long each stage took.
 //!
-//! These are the types that the engine makes, that sessions add up, and that metrics and telemetry record.
+//! These are the types that the engine makes, that queries add up, and that metrics and telemetry record.
 
 use std::{
     ops::AddAssign,

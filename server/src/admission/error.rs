@@ -1,35 +1,28 @@
 use std::time::Duration;
 
-/// The reason why a call was not admitted.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum AdmissionError {
-    /// The server has too many requests in flight.
-    #[error(
-        "the server has {limit} requests in flight, its maximum; try again later, or raise --max-requests on the \
-         server"
-    )]
-    Overloaded {
-        /// Maximum number of requests in flight.
-        limit: u32,
-        /// Estimated time for half of the queued work.
-        half_done_in: Duration,
-    },
-    /// The client has too many requests in flight.
-    #[error(
-        "this client has {limit} requests in flight, the maximum per client; wait for some of them, or raise \
-         --max-client-requests on the server"
-    )]
-    ClientLimit {
-        /// Maximum number of requests in flight per client.
-        limit: u32,
-    },
-    /// The message of a call did not arrive, and the call made room for others.
-    #[error(
-        "the call made room for another: its message had not arrived, and {limit} calls waited for theirs, the maximum \
-         {whose}; send messages with their headers, or raise {setting} on the server",
-        limit = .0.number(), whose = .0.whose(), setting = .0.setting()
-    )]
-    Displaced(AdmissionLimit),
+use crate::refusal::{Reason, refusals};
+
+refusals! {
+    /// The reason why a call was not admitted.
+    #[derive(Clone, Debug, thiserror::Error)]
+    pub enum AdmissionError {
+        #[error(
+            "the server has {limit} requests in flight, its maximum; try again later, or raise --max-requests on the server"
+        )]
+        Overloaded { limit: u32, half_done_in: Duration }
+            => Overloaded.limit("--max-requests").allowed(limit).room_in(*half_done_in),
+        #[error(
+            "this client has {limit} requests in flight, the maximum per client; wait for some of them, or raise \
+             --max-client-requests on the server"
+        )]
+        ClientLimit { limit: u32 } => ClientLimit.limit("--max-client-requests").allowed(limit),
+        #[error(
+            "the call made room for another: its message had not arrived, and {limit} calls waited for theirs, the maximum \
+             {whose}; send messages with their headers, or raise {setting} on the server",
+            limit = .0.number(), whose = .0.whose(), setting = .0.setting()
+        )]
+        Displaced(error: AdmissionLimit) => error.reason().limit(error.setting()).allowed(error.number()),
+    }
 }
 
 /// A limit on requests is reached.
@@ -43,7 +36,7 @@ pub enum AdmissionLimit {
 
 impl AdmissionLimit {
     /// The setting that raises it.
-    pub(crate) fn setting(self) -> &'static str {
+    fn setting(self) -> &'static str {
         match self {
             Self::Server(_) => "--max-requests",
             Self::Client(_) => "--max-client-requests",
@@ -51,9 +44,16 @@ impl AdmissionLimit {
     }
 
     /// Maximum number of requests.
-    pub(crate) fn number(self) -> u32 {
+    fn number(self) -> u32 {
         let (Self::Server(limit) | Self::Client(limit)) = self;
         limit
+    }
+
+    fn reason(self) -> Reason {
+        match self {
+            Self::Server(_) => Reason::Overloaded,
+            Self::Client(_) => Reason::ClientLimit,
+        }
     }
 
     /// Whose maximum it is.
@@ -61,25 +61,6 @@ impl AdmissionLimit {
         match self {
             Self::Server(_) => "of the server",
             Self::Client(_) => "per client",
-        }
-    }
-}
-
-impl AdmissionError {
-    /// The limit that is reached.
-    pub(crate) fn limit(&self) -> AdmissionLimit {
-        match *self {
-            Self::Overloaded { limit, .. } => AdmissionLimit::Server(limit),
-            Self::ClientLimit { limit } => AdmissionLimit::Client(limit),
-            Self::Displaced(limit) => limit,
-        }
-    }
-
-    /// Estimated time until the server has room; zero if it is not known.
-    pub(crate) fn room_in(&self) -> Duration {
-        match self {
-            Self::Overloaded { half_done_in, .. } => *half_done_in,
-            Self::ClientLimit { .. } | Self::Displaced(_) => Duration::ZERO,
         }
     }
 }

@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use super::{
     AdmissionError, AdmissionLimit, Arrival, Caller, Place,
-    accounts::Accounts,
     arrivals::Arrivals,
     in_flight::{AdmittedRequest, RequestLimits},
+    place::Accounts,
 };
 use crate::{
     engine::Engine,
@@ -50,7 +50,7 @@ impl Admission {
     /// Returns the place of a call whose headers have arrived. `window` bytes are held for as long as the call.
     pub(crate) fn open(&self, caller: &Caller, window: usize) -> Result<Place, MemoryFull> {
         let memory = self.engine.memory();
-        let client = self.accounts.of(caller);
+        let client = self.accounts.account(caller);
         let mut held = memory.hold_nothing(&client);
         // In a hold of its own, so that a release of what the call has read never touches it.
         held.add(window)?;

@@ -1,9 +1,19 @@
+//! Reads the parts of requests that hold most of the bytes, graphs and batches of configurations, with limits.
+
 use std::sync::Arc;
 
-use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, SegmentedGraph};
+use bytes::Bytes;
+use hlorank_graph::{
+    ConfigurationError, Configurations, EncodedBatch, Limits, SegmentedGraph, decode_graph,
+};
+use hlorank_proto::v1;
 
 use super::CallError;
-use crate::{admission::Place, compute::Class, model::Model};
+use crate::{
+    admission::Place,
+    compute::{Class, ComputePool},
+    model::Model,
+};
 
 /// Reads the batches of a call, against its graph and within its limits.
 #[derive(Clone)]
@@ -74,22 +84,17 @@ impl BatchReader {
         field: &'static str,
         copies: usize,
     ) -> Result<Class, CallError> {
-        self.check_columns(batch, field)?;
+        if let (Some(found), Some(expected)) = (batch.columns(), self.columns)
+            && found != expected
+        {
+            let source = ConfigurationError::WrongColumns { found, expected };
+            return Err(CallError::Configuration { field, source });
+        }
         // The rows of each configuration in a plan, as 32-bit numbers.
         let planned = self.graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
         let bytes = copies * self.bytes(batch) + batch.count() * planned;
         self.place.hold(bytes)?;
         Ok(class_of(batch.count()))
-    }
-
-    fn check_columns(&self, batch: &EncodedBatch, field: &'static str) -> Result<(), CallError> {
-        match (batch.columns(), self.columns) {
-            (Some(found), Some(expected)) if found != expected => {
-                let source = ConfigurationError::WrongColumns { found, expected };
-                Err(CallError::Configuration { field, source })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Bytes of a batch once it is read.
@@ -137,5 +142,77 @@ pub(crate) fn class_of(configs: usize) -> Class {
         Class::Bulk
     } else {
         Class::Interactive
+    }
+}
+
+/// Maximum size of a part of a message that is decoded by the thread that takes the call. It takes less than a
+/// millisecond.
+const SMALL_PART_BYTES: usize = 64 << 10;
+
+/// Decodes the parts of messages.
+#[derive(Clone)]
+pub(crate) struct Decoder {
+    pool: Arc<ComputePool>,
+    limits: Limits,
+}
+
+impl Decoder {
+    /// Decodes large parts on a pool.
+    pub(crate) fn new(pool: Arc<ComputePool>, limits: Limits) -> Self {
+        Self { pool, limits }
+    }
+
+    /// Finds the form of the encoded batch of a field, and checks the number of its configurations. Returns `None` if it has no
+    /// form.
+    pub(crate) async fn batch(
+        &self,
+        field: &'static str,
+        batch: Bytes,
+    ) -> Result<Option<EncodedBatch>, CallError> {
+        let limit = self.limits.configs;
+        let read = move |batch| {
+            let batch = EncodedBatch::of(&batch);
+            let batch = batch.map_err(|source| CallError::Configuration { field, source })?;
+            match &batch {
+                Some(batch) if batch.count() > limit => Err(CallError::Configuration {
+                    field: batch.field(),
+                    source: ConfigurationError::TooMany {
+                        found: batch.count(),
+                        limit,
+                    },
+                }),
+                _ => Ok(batch),
+            }
+        };
+        self.decode(batch, read).await
+    }
+
+    /// Decodes an encoded graph.
+    pub(crate) async fn graph(&self, graph: Bytes) -> Result<v1::Graph, CallError> {
+        let limits = self.limits;
+        self.decode(graph, move |graph| Ok(decode_graph(graph, &limits)?))
+            .await
+    }
+
+    /// Runs the decoder of a part of a message: on a worker if the part is large, because decoding takes milliseconds.
+    async fn decode<T: Send + 'static>(
+        &self,
+        encoded: Bytes,
+        decode: impl FnOnce(Bytes) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        self.run(encoded.len(), move || decode(encoded)).await
+    }
+
+    /// Reads or writes a part of a message of this size: on a worker if the part is large.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        // A small part would wait for a busy worker longer than it takes to decode.
+        if bytes <= SMALL_PART_BYTES {
+            return work();
+        }
+        self.pool.run(Class::Bulk, move |_| work()).await?.value
     }
 }

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use hlorank_graph::EncodedBatch;
 
-use crate::store::Outcome;
+use crate::{refusal::refusals, store::Outcome};
 
 /// Measured run times as a client sent them, checked but for their configurations.
 pub(crate) struct SentMeasurements {
@@ -42,43 +42,18 @@ pub(crate) struct MeasurementFields {
     hint: &'static str,
 }
 
-/// The reason why measurements were refused.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum MeasurementError {
-    /// There are more measurements than one call may send.
-    #[error("{field} has {found} measured configurations, at most {limit} are accepted; {hint}")]
-    TooMany {
-        /// The batch.
-        field: &'static str,
-        /// Measurements sent.
-        found: usize,
-        /// Measurements allowed.
-        limit: usize,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// A list has not one value per measured configuration.
-    #[error("{field} has {found} values for {expected} measured configurations; send one for each")]
-    WrongCount {
-        /// The list.
-        field: &'static str,
-        /// Its length.
-        found: usize,
-        /// Number of measured configurations.
-        expected: usize,
-    },
-    /// A value cannot be what was measured.
-    #[error("{field}[{index}] is {found}, expected {expected}")]
-    OutOfRange {
-        /// The list.
-        field: &'static str,
-        /// Number of the measured configuration.
-        index: usize,
-        /// The value.
-        found: String,
-        /// What it should be.
-        expected: &'static str,
-    },
+refusals! {
+    /// The reason why measurements were refused.
+    #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+    pub enum MeasurementError {
+        #[error("{field} has {found} measured configurations, at most {limit} are accepted; {hint}")]
+        TooMany { field: &'static str, found: usize, limit: usize, hint: &'static str }
+            => TooManyMeasurements.at(field).found(found).allowed(limit),
+        #[error("{field} has {found} values for {expected} measured configurations; send one for each")]
+        WrongCount { field: &'static str, found: usize, expected: usize } => WrongCount.at(field),
+        #[error("{field}[{index}] is {found}, expected {expected}")]
+        OutOfRange { field: &'static str, index: usize, found: String, expected: &'static str } => ValueOutOfRange.at(field),
+    }
 }
 
 /// `Adapt`.

@@ -1,12 +1,11 @@
-//! Why calls are refused or fail. Modules have typed errors; these files alone turn them into gRPC status.
+//! Why calls are refused or fail, as gRPC status. Modules have typed errors, which say how clients see them; this module alone
+//! turns them into a status.
 
-mod classify;
 mod delivery_error;
-mod reason;
 mod service_error;
 
 pub use delivery_error::DeliveryError;
-pub use reason::REASONS;
-pub(crate) use reason::Reason;
 pub use service_error::ServiceError;
-pub(crate) use service_error::{DOMAIN, rejected};
+pub(crate) use service_error::rejected;
+
+pub use crate::refusal::REASONS;

@@ -1,3 +1,5 @@
+//! Finds the graph of a call: in the cache, or in what the call sent.
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -67,14 +69,14 @@ impl Graphs {
             GraphOrigin::Hash(hash) => {
                 let cached = self.cache.get(hash).await;
                 let source = cached.ok_or(CallError::GraphNotCached { hash })?;
-                FoundGraph::of(&source)
+                FoundGraph::from_source(&source)
             }
             GraphOrigin::Sent(graph) => {
                 let (source, featurize) = self.read(graph).await?;
                 FoundGraph {
                     warnings: source.warnings.clone(),
                     featurize,
-                    ..FoundGraph::of(&source)
+                    ..FoundGraph::from_source(&source)
                 }
             }
         };
@@ -107,7 +109,7 @@ impl Graphs {
             let (source, spent) = read.await?.value;
             self.metrics.stages.featurized(spent);
             featurize = spent;
-            source.map_err(CallError::Graph)
+            Ok::<_, CallError>(source?)
         };
         let source = self.cache.get_or_read(digest, read).await;
         // All calls that wait for one read share its error.
@@ -130,7 +132,7 @@ impl Graphs {
 
 impl FoundGraph {
     /// The graph of a source that was cached. Only the client that sends a graph gets its warnings.
-    fn of(source: &Source) -> Self {
+    fn from_source(source: &Source) -> Self {
         Self {
             graph: Arc::clone(&source.graph),
             warnings: Vec::new(),

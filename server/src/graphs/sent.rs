@@ -44,7 +44,7 @@ pub(crate) enum GraphContent {
 
 impl GraphContent {
     /// Returns the content of a message; the hash if it has only that.
-    pub(crate) fn of(source: SentSource) -> Result<Self, Bytes> {
+    pub(crate) fn from_message(source: SentSource) -> Result<Self, Bytes> {
         match source {
             SentSource::GraphHash(hash) => Err(hash),
             SentSource::HloModule(module) => Ok(Self::Module(module)),
@@ -86,8 +86,11 @@ impl SentGraph {
     pub(crate) fn check(&self, bounds: &Bounds) -> Result<(), CallError> {
         let limit = bounds.graph_bytes;
         let check_sizes = |nodes, edge_ends: usize| {
-            let checked = GraphArrays::check_sizes(nodes, edge_ends / 2, &bounds.limits);
-            checked.map_err(CallError::Graph)
+            Ok(GraphArrays::check_sizes(
+                nodes,
+                edge_ends / 2,
+                &bounds.limits,
+            )?)
         };
         match &self.content {
             // How many nodes a module has shows only when it is read, so its bytes are limited.

@@ -1,17 +1,16 @@
 //! Writes results into the messages of an answer.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hlorank_graph::SegmentedGraph;
-use hlorank_proto::v1::{
-    self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings,
-};
+use hlorank_proto::v1::{self, ModelSelector, ReuseCounts, StageTimings};
 
 use crate::{
-    graphs::{FoundGraph, Warning},
+    adaptation::{PoolBasis, PoolRefusal, SourceRefusal},
+    graphs::Warning,
+    learning::{Expectation, TargetSource},
     model::{Model, ScoreUnit},
-    outcome::{KernelTime, Reuse, Timings},
-    session::{Assessment, Query, Scored},
+    outcome::{Reuse, Timings},
+    queries::{Assessment, Query, Scored},
 };
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
@@ -23,9 +22,9 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
 }
 
 /// Writes a count.
-pub(super) fn count(count: usize) -> u32 {
+pub(super) fn count(count: impl TryInto<u32>) -> u32 {
     // Limits keep all counts far below the maximum.
-    u32::try_from(count).unwrap_or(u32::MAX)
+    count.try_into().unwrap_or(u32::MAX)
 }
 
 /// The unit of scores. Those that are adapted to measurements are logarithms of seconds, whatever the
@@ -47,39 +46,28 @@ impl From<ScoreUnit> for v1::ScoreUnit {
     }
 }
 
-/// Writes the kernels of a configuration.
-pub(super) fn config_kernels(kernels: Vec<KernelTime>) -> v1::ConfigKernels {
-    let kernel = |kernel: KernelTime| v1::KernelTime {
-        node: kernel.node,
-        computed_nodes: count(kernel.computed_nodes),
-        seconds: kernel.seconds,
-    };
-    v1::ConfigKernels {
-        kernels: kernels.into_iter().map(kernel).collect(),
-    }
-}
-
-/// Writes what was unusual about a graph, about what predictions rest on, and about what was scored.
-pub(super) fn warnings(
-    of_graph: &[Warning],
-    query: &Query,
-    scored: Option<(&Scored, &Assessment)>,
-) -> Vec<v1::Warning> {
+/// Writes what was unusual about the graph and the model, about what predictions rest on, and about what was scored.
+pub(super) fn warnings(query: &Query, scored: Option<(&Scored, &Assessment)>) -> Vec<v1::Warning> {
     let (scored, assessment) = scored.unzip();
     let unsure = assessment.and_then(|assessment| assessment.warning.clone());
-    let all = of_graph
-        .iter()
-        .cloned()
-        .chain(query.warnings())
-        .chain(unsure);
-    let all = all.chain(scored.and_then(Scored::warning));
+    let unscored = scored.and_then(Scored::warning);
+    let all = query.warnings().cloned().chain(unsure).chain(unscored);
     all.map(v1::Warning::from).collect()
 }
 
+impl From<Warning> for v1::Warning {
+    fn from(warning: Warning) -> Self {
+        Self {
+            reason: warning.reason.to_owned(),
+            message: warning.message,
+        }
+    }
+}
+
 /// Returns the time of each stage of a call with one batch, until now.
-pub(super) fn timings(found: &FoundGraph, scored: &Scored, started: Instant) -> Timings {
+pub(super) fn timings(query: &Query, scored: &Scored, started: Instant) -> Timings {
     Timings {
-        featurize: found.featurize,
+        featurize: query.found.featurize,
         total: started.elapsed(),
         ..scored.timings()
     }
@@ -87,19 +75,16 @@ pub(super) fn timings(found: &FoundGraph, scored: &Scored, started: Instant) -> 
 
 /// Writes the time of each stage.
 pub(super) fn stage_timings(timings: Timings) -> StageTimings {
+    let written = |duration| prost_types::Duration::try_from(duration).ok();
     StageTimings {
-        queue: to_proto(timings.queue),
-        featurize: to_proto(timings.featurize),
-        parse: to_proto(timings.parse),
-        encode: to_proto(timings.encode),
-        head: to_proto(timings.head),
-        rank: to_proto(timings.rank),
-        total: to_proto(timings.total),
+        queue: written(timings.queue),
+        featurize: written(timings.featurize),
+        parse: written(timings.parse),
+        encode: written(timings.encode),
+        head: written(timings.head),
+        rank: written(timings.rank),
+        total: written(timings.total),
     }
-}
-
-fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
-    prost_types::Duration::try_from(duration).ok()
 }
 
 pub(super) fn reuse_counts(reuse: Reuse) -> ReuseCounts {
@@ -113,34 +98,115 @@ pub(super) fn reuse_counts(reuse: Reuse) -> ReuseCounts {
     }
 }
 
-pub(super) fn summary(graph: &SegmentedGraph) -> GraphSummary {
-    let summary = graph.summary;
-    GraphSummary {
-        nodes: count(summary.nodes),
-        edges: count(summary.edges),
-        configurable_nodes: count(summary.configurable),
-        kept_nodes: count(summary.kept),
-        segments: count(summary.segments),
-        distinct_segments: count(summary.distinct_segments),
-        largest_segment: count(summary.largest_segment),
+/// Writes how far a ranking can be trusted, if something tells that.
+pub(super) fn confidence(assessment: &Assessment) -> Option<v1::Confidence> {
+    let expected = assessment.expected;
+    let (low, high) = expected.map(|expected| expected.interval()).unzip();
+    let is_known = expected.is_some() || assessment.unknown_opcodes > 0;
+    is_known.then(|| v1::Confidence {
+        expected_tau: expected.map(|expected| expected.tau),
+        expected_tau_low: low,
+        expected_tau_high: high,
+        unknown_opcodes: count(assessment.unknown_opcodes),
+    })
+}
+
+/// Writes what predictions rest on, if the call asked to learn.
+pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
+    let adaptation = query.lesson.as_ref()?.adaptation();
+    let has_model = query.model.is_present();
+    let rests_on = [
+        has_model.then_some(v1::Evidence::Model),
+        adaptation
+            .basis
+            .is_some()
+            .then_some(v1::Evidence::Measurements),
+        adaptation.expectation.as_ref().map(v1::Evidence::from),
+    ];
+    let reporters = adaptation.reporters.iter().map(|share| v1::Reporter {
+        reporter: query.call.client.shown(&share.reporter).to_owned(),
+        measured_configs: count(share.measured),
+        shared_configs: count(share.shared()),
+        times_differ_by: share.times_differ_by(),
+    });
+    // What was learned from the call's graph and target.
+    let learned = adaptation.basis.map(|basis| v1::Adaptation {
+        adapted: true,
+        learned_configs: count(basis.learned),
+        noise: basis.noise,
+        leave_one_out_tau: basis.left_out_tau,
+        zero_shot_tau: basis.score_tau,
+        ..v1::Adaptation::default()
+    });
+    Some(v1::Adaptation {
+        target: adaptation.target,
+        measured_configs: count(adaptation.measured),
+        stored_measurements: count(adaptation.stored),
+        pool: adaptation.pool.as_ref().map(v1::Pool::from),
+        reporters: reporters.collect(),
+        sources: adaptation
+            .sources
+            .into_iter()
+            .map(v1::TargetSource::from)
+            .collect(),
+        rests_on: rests_on.into_iter().flatten().map(i32::from).collect(),
+        // Without a basis the scores are the model's own, and `adapted` stays false.
+        ..learned.unwrap_or_default()
+    })
+}
+
+impl From<&Expectation> for v1::Evidence {
+    fn from(expectation: &Expectation) -> Self {
+        match expectation {
+            Expectation::OfKernels(_) => Self::OtherKernels,
+            Expectation::OfTargets(_) => Self::OtherTargets,
+        }
     }
 }
 
-pub(super) fn configurable_node(node: &hlorank_graph::NodeDescription) -> ConfigurableNode {
-    ConfigurableNode {
-        node: node.node,
-        name: node.name.clone(),
-        opcode: node.opcode.clone(),
-        dimensions: node.dimensions.clone(),
-        tensor_ranks: node.tensor_ranks.clone(),
-    }
-}
-
-impl From<Warning> for v1::Warning {
-    fn from(warning: Warning) -> Self {
+impl From<TargetSource> for v1::TargetSource {
+    fn from(TargetSource { target, basis }: TargetSource) -> Self {
+        let refusal = basis.refusal.map(v1::SourceRefusal::from);
         Self {
-            reason: warning.reason.to_owned(),
-            message: warning.message,
+            target,
+            measured_configs: count(basis.measured),
+            used: refusal.is_none(),
+            agreement: basis.agreement,
+            refusal: refusal.unwrap_or_default().into(),
+        }
+    }
+}
+
+impl From<SourceRefusal> for v1::SourceRefusal {
+    fn from(refusal: SourceRefusal) -> Self {
+        match refusal {
+            SourceRefusal::TooFewMeasurements => Self::TooFewMeasurements,
+            SourceRefusal::UnlikeOthers => Self::UnlikeOthers,
+            SourceRefusal::Contradicted => Self::Contradicted,
+        }
+    }
+}
+
+impl From<&PoolBasis> for v1::Pool {
+    fn from(basis: &PoolBasis) -> Self {
+        let refusal = basis.refusal.map(v1::PoolRefusal::from);
+        Self {
+            graphs: count(basis.graphs),
+            measured_configs: count(basis.measured),
+            used: refusal.is_none(),
+            leave_one_out_tau: basis.left_out_tau,
+            zero_shot_tau: basis.score_tau,
+            refusal: refusal.unwrap_or_default().into(),
+        }
+    }
+}
+
+impl From<PoolRefusal> for v1::PoolRefusal {
+    fn from(refusal: PoolRefusal) -> Self {
+        match refusal {
+            PoolRefusal::TooFewKernels => Self::TooFewKernels,
+            PoolRefusal::NoBetterThanModel => Self::NoBetterThanModel,
+            PoolRefusal::NoBetterThanChance => Self::NoBetterThanChance,
         }
     }
 }

@@ -1,22 +1,24 @@
 //! The handlers of the gRPC services. Each method reads the request, does the work and writes the answer.
+//!
+//! `cost_model_service` has the methods of the service, and one file each has what a method does. A handler that scores makes three
+//! calls: it opens a [query](crate::queries) with what `request` reads, scores a batch, and answers with what `answer` writes.
+//! Streams score several batches before they answer, and suggestions score what they choose from. What several methods read is
+//! checked in `request` alone, before any memory is taken for it; what only the graph or the model can tell is checked where
+//! these are known. Handlers know neither JSON nor compression, which the [translations](crate::translations) around them hide.
 
-mod adapt_request;
 mod answer;
-mod compare_models;
-mod cost_model;
 mod cost_model_service;
-mod kept_measurements;
+mod measurements;
 mod model_admin;
 mod models;
 mod put_graph;
 mod rank_configs;
 mod rank_configs_stream;
 mod read_request;
-mod report_measurements;
 mod request;
 mod suggest_configs;
 
-pub(crate) use cost_model::CostModel;
 pub(crate) use model_admin::ModelAdmin;
 pub(crate) use models::Models;
 pub use read_request::{ReadRequest, read_request};
+pub(crate) use request::CostModel;

@@ -1,19 +1,13 @@
 //! `PutGraph`: a graph that later calls name by its hash.
 
+use hlorank_graph::NodeDescription;
 use hlorank_proto::{
     received::PutGraphRequest,
-    v1::{self, PutGraphResponse},
+    v1::{self, ConfigurableNode, GraphSummary, PutGraphResponse},
 };
 
-use super::{
-    CostModel,
-    answer::{configurable_node, summary},
-};
-use crate::{
-    errors::ServiceError,
-    graphs::{GraphOrigin, Source},
-    telemetry::CallRecord,
-};
+use super::{CostModel, answer::count};
+use crate::{errors::ServiceError, graphs::GraphOrigin, telemetry::CallRecord};
 
 impl CostModel {
     pub(super) async fn put(
@@ -27,17 +21,32 @@ impl CostModel {
         };
         let (source, featurize) = self.graphs.read(sent).await?;
         record.found(&source.graph, featurize);
-        Ok(response(&source))
+        let summary = source.graph.summary;
+        // Others may share the source by the cache, so its warnings are cloned.
+        let warnings = source.warnings.iter().cloned();
+        Ok(PutGraphResponse {
+            graph_hash: source.graph.hash.0.to_vec().into(),
+            summary: Some(GraphSummary {
+                nodes: count(summary.nodes),
+                edges: count(summary.edges),
+                configurable_nodes: count(summary.configurable),
+                kept_nodes: count(summary.kept),
+                segments: count(summary.segments),
+                distinct_segments: count(summary.distinct_segments),
+                largest_segment: count(summary.largest_segment),
+            }),
+            configurable_nodes: source.nodes.iter().map(configurable_node).collect(),
+            warnings: warnings.map(v1::Warning::from).collect(),
+        })
     }
 }
 
-fn response(source: &Source) -> PutGraphResponse {
-    // Others may share the source by the cache, so its warnings are cloned.
-    let warnings = source.warnings.iter().cloned();
-    PutGraphResponse {
-        graph_hash: source.graph.hash.0.to_vec().into(),
-        summary: Some(summary(&source.graph)),
-        configurable_nodes: source.nodes.iter().map(configurable_node).collect(),
-        warnings: warnings.map(v1::Warning::from).collect(),
+fn configurable_node(node: &NodeDescription) -> ConfigurableNode {
+    ConfigurableNode {
+        node: node.node,
+        name: node.name.clone(),
+        opcode: node.opcode.clone(),
+        dimensions: node.dimensions.clone(),
+        tensor_ranks: node.tensor_ranks.clone(),
     }
 }

@@ -1,9 +1,6 @@
 //! `RankConfigsStream`: a graph, then batches of configurations one after the other, then the ranking over all.
 
-use std::{
-    pin::Pin,
-    time::{Duration, Instant},
-};
+use std::{pin::Pin, time::Instant};
 
 use futures::{Stream, stream};
 use hlorank_graph::EncodedBatch;
@@ -18,17 +15,16 @@ use tonic::{Status, Streaming};
 
 use super::{
     CostModel,
-    adapt_request::{adaptation_of, confidence},
-    answer::{count, reuse_counts, selector, stage_timings, unit_of, warnings},
-    request::wanted_model,
+    answer::{
+        adaptation_of, confidence, count, reuse_counts, selector, stage_timings, unit_of, warnings,
+    },
 };
 use crate::{
     call::{Call, CallError, Position},
     errors::ServiceError,
-    graphs::{FoundGraph, Warning},
     layers::{end_at, explained},
     outcome::Timings,
-    session::{Query, Scored, Scoring, WantedModel},
+    queries::{Query, Scored, Scoring},
 };
 
 /// The answers of a stream. Each is made when the transport has room for it, and only then is the next message read.
@@ -60,8 +56,6 @@ struct Batches {
     service: CostModel,
     messages: Messages,
     query: Query,
-    /// What was unusual about the graph.
-    warnings: Vec<Warning>,
     /// Length of the ranking; 0 for all.
     top_k: u32,
     /// `None` before the first batch.
@@ -109,36 +103,34 @@ impl RankStream {
         }
     }
 
-    /// Reads the first message, and opens the session.
+    /// Reads the first message, and opens the query.
     async fn start(mut self) -> Result<(RankConfigsStarted, Batches), Status> {
         let Some(Part::Start(start)) = message(&mut self.messages).await? else {
             let hint = "the first message of a stream gives the graph";
             return Err(ServiceError::missing("start", hint).into());
         };
-        Ok(self.open(start).await?)
-    }
-
-    async fn open(
-        self,
-        start: RankConfigsStart,
-    ) -> Result<(RankConfigsStarted, Batches), ServiceError> {
         let started = Instant::now();
         let service = self.service;
-        let call = self.call;
-        let wanted = wanted_model(start.model, start.adapt.as_ref())?;
+        let RankConfigsStart {
+            graph,
+            model,
+            adapt,
+            top_k,
+            ..
+        } = start;
         // The configurations, which decide the task elsewhere, are yet to come.
-        let found = service.find_graph(start.graph, None, &call.record).await?;
-        let query = service.open_stream(call, &found, &wanted)?;
-        let query = service.adapt(query, start.adapt).await?;
+        let query = service.open(graph, model, adapt, None, self.call).await?;
+        // All batches stay in memory as scores until the ranking, however small each of them is.
+        let query = query.limited_to(service.bounds.stream_configs);
         let timings = Timings {
-            featurize: found.featurize,
+            featurize: query.found.featurize,
             total: started.elapsed(),
             ..Timings::default()
         };
         let answer = RankConfigsStarted {
             model: Some(selector(&query.model)),
-            graph_hash: found.graph.hash.0.to_vec().into(),
-            warnings: warnings(&found.warnings, &query, None),
+            graph_hash: query.found.graph.hash.0.to_vec().into(),
+            warnings: warnings(&query, None),
             timings: Some(stage_timings(timings)),
             adaptation: adaptation_of(&query),
             unit: unit_of(&query).into(),
@@ -147,26 +139,10 @@ impl RankStream {
             service,
             messages: self.messages,
             query,
-            warnings: found.warnings,
-            top_k: start.top_k,
+            top_k,
             scored: None,
         };
         Ok((answer, batches))
-    }
-}
-
-impl CostModel {
-    fn open_stream(
-        &self,
-        call: Call,
-        found: &FoundGraph,
-        wanted: &WantedModel,
-    ) -> Result<Query, CallError> {
-        let graph = &found.graph.whole;
-        let model = self.models.select_for(wanted, graph, &call.record)?;
-        let query = self.queries.open(call, model, found)?;
-        // All batches stay in memory as scores until the ranking, however small each of them is.
-        Ok(query.limited_to(self.bounds.stream_configs))
     }
 }
 
@@ -235,32 +211,27 @@ impl Batches {
         let scored = self.scored.ok_or(ServiceError::missing("batch", hint))?;
         let closed = Instant::now();
         let ranking = query.rank(scored, self.top_k).await?;
-        let scored = &ranking.scored;
-        let assessment = query.assess(scored);
-        let timings = ranking_timings(ranking.waited, closed.elapsed());
+        let total = closed.elapsed();
+        let timings = Timings {
+            queue: ranking.waited,
+            rank: total.saturating_sub(ranking.waited),
+            total,
+            ..Timings::default()
+        };
         query.record_ranked(&timings);
         Ok(StreamRanking {
             model: Some(selector(&query.model)),
-            graph_hash: query.graph.hash.0.to_vec().into(),
+            graph_hash: query.found.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
-            reuse: Some(reuse_counts(scored.reuse())),
+            reuse: Some(reuse_counts(ranking.scored.reuse())),
             // The last answer repeats the warnings of the first, so that clients can read it alone.
-            warnings: warnings(&self.warnings, &query, Some((scored, &assessment))),
+            warnings: warnings(&query, Some((&ranking.scored, &ranking.assessment))),
             ranking: ranking.order,
             ranking_scores: ranking.ordered_scores,
             predicted_seconds: ranking.predicted_seconds,
             log_sd: ranking.log_sd,
-            confidence: confidence(&assessment),
+            confidence: confidence(&ranking.assessment),
         })
-    }
-}
-
-fn ranking_timings(queue: Duration, total: Duration) -> Timings {
-    Timings {
-        queue,
-        rank: total.saturating_sub(queue),
-        total,
-        ..Timings::default()
     }
 }
 

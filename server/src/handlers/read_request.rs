@@ -4,9 +4,8 @@ use bytes::Bytes;
 use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, Task, decode_graph};
 use hlorank_proto::received::{Adapt, RankConfigsRequest};
 
-use super::{
-    adapt_request::{check_measurements, take_times},
-    request::{origin, present_batch, present_graph, wanted},
+use super::request::{
+    check_measurements, graph_origin, present_batch, present_graph, take_times, wanted_version,
 };
 use crate::{
     call::{ADAPT, Bounds, CallError, SentMeasurements, read_batch},
@@ -31,7 +30,7 @@ pub fn read_request(
     let batch = encoded(&request.batch.unwrap_or_default(), "batch")?;
     let batch = present_batch(batch)?;
     // There is no registry here that a model could be selected from.
-    wanted(&request.model.unwrap_or_default())?;
+    wanted_version(&request.model.unwrap_or_default())?;
     let source = read_source(request.graph, batch.task(), bounds)?;
     let graph = &source.graph;
     let read = batch.read(graph.task, &graph.configurable, &bounds.limits);
@@ -47,14 +46,13 @@ pub fn read_request(
 
 /// Reads and checks the graph of a request for a task.
 fn read_source(graph: Option<Bytes>, task: Task, bounds: &Bounds) -> Result<Source, ServiceError> {
-    let graph = decode_graph(present_graph(graph)?, &bounds.limits);
-    let graph = graph.map_err(CallError::Graph)?;
-    let graph = match origin(graph, Some(task))? {
+    let graph = decode_graph(present_graph(graph)?, &bounds.limits)?;
+    let graph = match graph_origin(graph, Some(task))? {
         GraphOrigin::Hash(hash) => return Err(CallError::GraphNotCached { hash }.into()),
         GraphOrigin::Sent(graph) => graph,
     };
     graph.check(bounds)?;
-    Ok(graph.read(&bounds.limits).map_err(CallError::Graph)?)
+    Ok(graph.read(&bounds.limits)?)
 }
 
 fn encoded(batch: &Bytes, field: &'static str) -> Result<Option<EncodedBatch>, CallError> {
@@ -71,8 +69,7 @@ fn read_adapt(mut adapt: Adapt, source: &Source, limits: &Limits) -> Result<(), 
     check_measurements(&ADAPT, &adapt.target, &times)?;
     let batch = adapt.batch.map(|batch| encoded(&batch, ADAPT.batch));
     let batch = batch.transpose()?.flatten();
-    let sent = SentMeasurements::new(&ADAPT, adapt.target, batch.clone(), &times);
-    sent.map_err(CallError::from)?;
+    SentMeasurements::new(&ADAPT, adapt.target, batch.clone(), &times)?;
     if let Some(batch) = batch {
         read_batch(&batch, &source.graph, limits, ADAPT.batch)?;
     }

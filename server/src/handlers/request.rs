@@ -1,26 +1,45 @@
-//! Reads graph, model and batch of a request, and opens the session.
+//! Reads the fields that several methods share: graph, model, batch and measurements. [`CostModel::open`] makes a query of them.
+
+use std::{mem::take, sync::Arc};
 
 use bytes::Bytes;
 use hlorank_graph::{Digest, EncodedBatch, Task};
 use hlorank_proto::{
     received::Adapt,
-    v1::{self, ModelSelector},
+    v1::{self, MeasurementFailure, ModelSelector},
 };
+use tonic::Extensions;
 
-use super::{
-    CostModel,
-    adapt_request::{check_target, check_target_length},
-};
 use crate::{
-    call::Call,
+    admission::{AdminScope, Admission, Caller, Place},
+    call::{
+        ADAPT, Bounds, Call, Client, Decoder, MeasurementError, MeasurementFields,
+        SentMeasurements, SentTimes,
+    },
     errors::ServiceError,
-    graphs::{FoundGraph, GraphContent, GraphOrigin, SentGraph},
+    graphs::{FoundGraph, GraphContent, GraphOrigin, Graphs, SentGraph},
+    learning::{Learning, MAX_OTHER_TARGETS, OtherTargets, WantedMeasurements},
     model::Target,
+    queries::{ModelSelection, Queries, Query, WantedModel},
     registry::Wanted,
-    session::{Query, SelectedModel, WantedModel},
     store::{Chosen, Reporter},
+    stored_measurements::StoredMeasurements,
     telemetry::CallRecord,
 };
+
+/// `hlorank.v1.CostModelService`, by the parts that its calls go through. Each method has a file of its own, which reads the
+/// request, does the work and writes the answer. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct CostModel {
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) decoder: Decoder,
+    pub(crate) models: Arc<ModelSelection>,
+    pub(crate) graphs: Arc<Graphs>,
+    pub(crate) queries: Arc<Queries>,
+    pub(crate) learning: Arc<Learning>,
+    pub(crate) stored: Arc<StoredMeasurements>,
+    pub(crate) bounds: Bounds,
+}
 
 const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text, features or feature_graph";
 
@@ -31,14 +50,36 @@ const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_lay
                             packed_tile_configs, fusion_configs, packed_fusion_configs, delta_fusion_configs or \
                             node_feature_configs";
 
+/// The field that names other targets to learn from.
+const OTHER_TARGETS: &str = "adapt.other_targets";
+
+/// Maximum length of a target's name.
+const MAX_TARGET_BYTES: usize = 256;
+
 impl CostModel {
+    /// Returns the call that a request belongs to, from what the layers found out about it.
+    pub(super) fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
+        let caller = extensions.get().cloned().unwrap_or(Caller::Unknown);
+        let place = match extensions.get::<Place>() {
+            Some(place) => Ok(place.clone()),
+            None => self.admission.open(&caller, 0),
+        };
+        Ok(Call {
+            place: place?,
+            // Calls that are not observed leave their record unread.
+            record: extensions.get::<CallRecord>().cloned().unwrap_or_default(),
+            deadline: extensions.get().copied(),
+            client: Client {
+                reporter: Reporter::named(&caller.name()).expect("callers have names"),
+                is_admin: extensions.get::<AdminScope>().is_some(),
+            },
+        })
+    }
+
     /// Returns the configurations of a batch, which are still encoded.
     pub(super) async fn batch(&self, batch: Option<Bytes>) -> Result<EncodedBatch, ServiceError> {
-        let batch = self
-            .decoder
-            .batch("batch", batch.unwrap_or_default())
-            .await?;
-        present_batch(batch)
+        let batch = batch.unwrap_or_default();
+        present_batch(self.decoder.batch("batch", batch).await?)
     }
 
     /// Decodes a request's graph, and reads where it comes from. `task` is the task of the batch that comes with it.
@@ -48,7 +89,7 @@ impl CostModel {
         task: Option<Task>,
     ) -> Result<GraphOrigin, ServiceError> {
         let graph = self.decoder.graph(present_graph(graph)?).await?;
-        origin(graph, task)
+        graph_origin(graph, task)
     }
 
     /// Finds the graph of a request. `task` is the task of the batch that comes with it.
@@ -62,41 +103,65 @@ impl CostModel {
         Ok(self.graphs.find(origin, record).await?)
     }
 
-    /// Opens the session of a call with configurations of a task, and has it learn.
+    /// Opens the query of a call, and has it learn. `task` is the task of the batch that comes with the graph; a stream has none
+    /// yet.
     pub(super) async fn open(
         &self,
         graph: Option<Bytes>,
         model: Option<ModelSelector>,
         adapt: Option<Adapt>,
-        task: Task,
+        task: Option<Task>,
         call: Call,
-    ) -> Result<(FoundGraph, Query), ServiceError> {
+    ) -> Result<Query, ServiceError> {
         let wanted = wanted_model(model, adapt.as_ref())?;
-        let found = self.find(graph, &wanted, task, &call.record);
-        let (found, model) = found.await?;
-        let query = self.queries.open(call, model, &found)?;
-        // What is learned comes before the scores, because they are adapted to it.
-        Ok((found, self.adapt(query, adapt).await?))
-    }
-
-    /// Finds the graph of a call with configurations of a task, and selects its model. The feature set of a graph decides the
-    /// model, so such a graph comes first; otherwise an unknown model is refused before the graph is read.
-    async fn find(
-        &self,
-        graph: Option<Bytes>,
-        wanted: &WantedModel,
-        task: Task,
-        record: &CallRecord,
-    ) -> Result<(FoundGraph, SelectedModel), ServiceError> {
-        if task == Task::FeatureSet {
-            let found = self.find_graph(graph, Some(task), record).await?;
-            let graph = &found.graph.whole;
-            let model = self.models.select_for(wanted, graph, record)?;
-            return Ok((found, model));
+        let record = &call.record;
+        let (found, model) = match task {
+            // An unknown model is refused before the graph is read.
+            Some(task) if task != Task::FeatureSet => {
+                let model = self.models.select(&wanted, task, record)?;
+                (self.find_graph(graph, Some(task), record).await?, model)
+            }
+            // The graph decides the model: by its task, or by its feature set.
+            task => {
+                let found = self.find_graph(graph, task, record).await?;
+                let model = self
+                    .models
+                    .select_for(&wanted, &found.graph.whole, record)?;
+                (found, model)
+            }
+        };
+        let query = self.queries.open(call, model, found)?;
+        let Some(mut adapt) = adapt else {
+            return Ok(query);
+        };
+        // What is learned comes before the scores, which are adapted to it.
+        let times = take_times(&mut adapt);
+        // All that is cheap to check comes before the batch, which takes milliseconds to decode.
+        check_measurements(&ADAPT, &adapt.target, &times)?;
+        let others = &adapt.other_targets;
+        if others.len() > MAX_OTHER_TARGETS {
+            let found = format!("{} targets", others.len());
+            let expected = format!("at most {MAX_OTHER_TARGETS}");
+            return Err(ServiceError::invalid(OTHER_TARGETS, found, expected));
         }
-        let model = self.models.select(wanted, task, record)?;
-        let found = self.find_graph(graph, Some(task), record).await?;
-        Ok((found, model))
+        let mut others = others.iter();
+        others.try_for_each(|target| check_target(OTHER_TARGETS, target))?;
+        let batch = match adapt.batch {
+            Some(batch) => self.decoder.batch(ADAPT.batch, batch).await?,
+            // A call without measurements can still learn from those that are stored.
+            None => None,
+        };
+        let sent = SentMeasurements::new(&ADAPT, adapt.target, batch, &times)?;
+        let wanted = WantedMeasurements {
+            stored: adapt.use_stored,
+            others: if adapt.all_other_targets {
+                OtherTargets::All
+            } else {
+                OtherTargets::Named(adapt.other_targets)
+            },
+            own_only: adapt.own_only,
+        };
+        Ok(query.adapted(&self.learning, sent, wanted).await?)
     }
 }
 
@@ -105,11 +170,32 @@ pub(super) fn present_graph<T>(graph: Option<T>) -> Result<T, ServiceError> {
     graph.ok_or(ServiceError::missing("graph", GRAPH_HINT))
 }
 
+/// Requires that a batch has configurations.
+pub(super) fn present_batch(batch: Option<EncodedBatch>) -> Result<EncodedBatch, ServiceError> {
+    batch.ok_or(ServiceError::missing("configs", CONFIGS_HINT))
+}
+
 /// Returns where a graph comes from.
-pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin, ServiceError> {
-    let named = read_task(graph.task)?;
+pub(super) fn graph_origin(
+    graph: v1::Graph,
+    task: Option<Task>,
+) -> Result<GraphOrigin, ServiceError> {
+    let named = match v1::Task::try_from(graph.task) {
+        Ok(v1::Task::Unspecified) => None,
+        named => {
+            let known = named.ok().and_then(Task::from_wire);
+            Some(known.ok_or_else(|| {
+                let described = Task::ALL.map(|known| {
+                    let kind = known.kind();
+                    format!("{} ({})", kind.wire.as_str_name(), kind.number())
+                });
+                let found = graph.task.to_string();
+                ServiceError::invalid("graph.task", found, described.join(" or "))
+            })?)
+        }
+    };
     let no_source = ServiceError::missing("graph.source", GRAPH_HINT);
-    let content = match GraphContent::of(graph.source.ok_or(no_source)?) {
+    let content = match GraphContent::from_message(graph.source.ok_or(no_source)?) {
         Ok(content) => content,
         Err(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
     };
@@ -122,22 +208,6 @@ pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin
         task: task.ok_or(ServiceError::missing("graph.task", TASK_HINT))?,
         configurable: graph.configurable_nodes,
     }))
-}
-
-fn read_task(task: i32) -> Result<Option<Task>, ServiceError> {
-    let wire = v1::Task::try_from(task).ok();
-    if wire == Some(v1::Task::Unspecified) {
-        return Ok(None);
-    }
-    let known = wire.and_then(Task::from_wire);
-    let known = known.ok_or_else(|| {
-        let described = Task::ALL.map(|known| {
-            let kind = known.kind();
-            format!("{} ({})", kind.wire.as_str_name(), kind.number())
-        });
-        ServiceError::invalid("graph.task", task.to_string(), described.join(" or "))
-    })?;
-    Ok(Some(known))
 }
 
 /// Reads a graph hash.
@@ -169,60 +239,122 @@ pub(super) fn read_chosen(
     })
 }
 
-/// Requires that a batch has configurations.
-pub(super) fn present_batch(batch: Option<EncodedBatch>) -> Result<EncodedBatch, ServiceError> {
-    batch.ok_or(ServiceError::Missing {
-        field: "configs",
-        hint: CONFIGS_HINT,
-    })
-}
-
 /// Returns the model that a call asks for. Its target is that of its measurements if the selector names none.
-pub(super) fn wanted_model(
+fn wanted_model(
     selector: Option<ModelSelector>,
     adapt: Option<&Adapt>,
 ) -> Result<WantedModel, ServiceError> {
     let selector = selector.unwrap_or_default();
-    let version = wanted(&selector)?;
-    check_target_length("model.target", &selector.target)?;
-    let measured = adapt.map_or("", |adapt| adapt.target.as_str());
+    let version = wanted_version(&selector)?;
+    check_length("model.target", &selector.target, MAX_TARGET_BYTES)?;
     // The measurements of a call are of the target that its configurations are chosen for, so a
     // client need not name it twice.
     let target = match selector.target.as_str() {
-        "" => measured,
+        "" => adapt.map_or("", |adapt| adapt.target.as_str()),
         target => target,
     };
     Ok(WantedModel {
-        name: selector.name,
         version,
         target: Target::parse(target),
         names_target: !target.is_empty(),
+        name: selector.name,
     })
 }
 
 /// Returns the version of a model that a request asks for.
-pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
+pub(super) fn wanted_version(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
     match (selector.version, selector.label.as_str()) {
         (0, "") => Ok(Wanted::Any),
-        (0, label) => labelled(label),
+        (0, "stable") => Ok(Wanted::Stable),
+        (0, "canary") => Ok(Wanted::Canary),
+        // The label is not quoted because it may be megabytes long.
+        (0, _) => {
+            let expected = "stable, canary or nothing";
+            Err(ServiceError::invalid(
+                "model.label",
+                "an unknown label",
+                expected,
+            ))
+        }
         (version, "") => Ok(Wanted::Version(version)),
         (version, _) => {
-            let found = version.to_string();
             let expected = "0 together with a label";
-            Err(ServiceError::invalid("model.version", found, expected))
+            Err(ServiceError::invalid(
+                "model.version",
+                version.to_string(),
+                expected,
+            ))
         }
     }
 }
 
-fn labelled(label: &str) -> Result<Wanted, ServiceError> {
-    match label {
-        "stable" => Ok(Wanted::Stable),
-        "canary" => Ok(Wanted::Canary),
-        // The label is not quoted because it may be megabytes long.
-        _ => {
-            let found = "an unknown label";
-            let expected = "stable, canary or nothing";
-            Err(ServiceError::invalid("model.label", found, expected))
-        }
+/// Takes what a request says of each of its measurements.
+pub(super) fn take_times(adapt: &mut Adapt) -> SentTimes {
+    SentTimes {
+        seconds: take(&mut adapt.seconds),
+        repeats: take(&mut adapt.repeats),
+        failures: take(&mut adapt.failures),
+        ids: take(&mut adapt.ids),
     }
+}
+
+/// Checks what belongs to measurements beside their configurations and numbers.
+pub(super) fn check_measurements(
+    fields: &MeasurementFields,
+    target: &str,
+    times: &SentTimes,
+) -> Result<(), ServiceError> {
+    check_target(fields.target, target)?;
+    let mut failures = times.failures.iter();
+    if let Some(index) =
+        failures.position(|&failure| MeasurementFailure::try_from(failure).is_err())
+    {
+        let unknown = MeasurementError::OutOfRange {
+            field: fields.failures,
+            index,
+            found: times.failures[index].to_string(),
+            expected: "a MeasurementFailure",
+        };
+        return Err(unknown.into());
+    }
+    Ok(())
+}
+
+/// Checks that a target is named.
+pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), ServiceError> {
+    if target.is_empty() {
+        let hint = "name the hardware, compiler and flags that the times were measured with";
+        return Err(ServiceError::missing(field, hint));
+    }
+    check_length(field, target, MAX_TARGET_BYTES)
+}
+
+/// Checks the length of a name, which is not quoted because it may be megabytes long.
+pub(super) fn check_length(
+    field: &'static str,
+    name: &str,
+    limit: usize,
+) -> Result<(), ServiceError> {
+    if name.len() > limit {
+        let found = format!("{} bytes long", name.len());
+        return Err(ServiceError::invalid(
+            field,
+            found,
+            format!("at most {limit} bytes"),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a number that has a maximum.
+pub(super) fn check_maximum(
+    field: &'static str,
+    found: u32,
+    maximum: u32,
+) -> Result<(), ServiceError> {
+    if found > maximum {
+        let expected = format!("at most {maximum}");
+        return Err(ServiceError::invalid(field, found.to_string(), expected));
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `SuggestConfigs`: which configurations of a batch to measure next.
 
-use std::{mem::take, time::Instant};
+use std::time::Instant;
 
 use hlorank_graph::LayoutBatch;
 use hlorank_proto::{
@@ -10,15 +10,16 @@ use hlorank_proto::{
 
 use super::{
     CostModel,
-    adapt_request::{adaptation_of, confidence},
-    answer::{count, reuse_counts, selector, stage_timings, timings, warnings},
+    answer::{
+        adaptation_of, confidence, count, reuse_counts, selector, stage_timings, timings, warnings,
+    },
+    request::check_maximum,
 };
 use crate::{
     adaptation::{Reason, SuggestionRequest},
     call::Call,
     errors::ServiceError,
-    session::Query,
-    suggestions::{CombinedPart, SuggestedConfig, Suggestions, suggest},
+    suggestions::{CombinedPart, SuggestedConfig, suggest},
 };
 
 /// Maximum number of suggestions.
@@ -27,15 +28,6 @@ const MAX_COUNT: u32 = 64;
 /// Maximum number of configurations that are being measured.
 const MAX_PENDING: usize = 256;
 
-/// What a request asks for, as it was sent.
-#[derive(Default)]
-struct Wanted {
-    count: u32,
-    since_improvement: u32,
-    pending: Vec<u32>,
-    seed: u64,
-}
-
 impl CostModel {
     pub(super) async fn suggest(
         &self,
@@ -43,68 +35,38 @@ impl CostModel {
         call: Call,
     ) -> Result<SuggestConfigsResponse, ServiceError> {
         let started = Instant::now();
-        let wanted = Wanted::take(&mut request);
-        let batch = self.batch(request.batch).await?;
-        let wanted = wanted.read(batch.count())?;
+        let batch = self.batch(request.batch.take()).await?;
+        let wanted = wanted_suggestions(&request, batch.count())?;
         let source = read_source(request.source)?;
-        let task = batch.task();
-        let opened = self.open(request.graph, request.model, request.adapt, task, call);
-        let (found, query) = opened.await?;
-        let suggestions = suggest(&query, batch, wanted, source).await?;
-        let timings = timings(&found, &suggestions.scored, started);
+        let task = Some(batch.task());
+        let query = self
+            .open(request.graph, request.model, request.adapt, task, call)
+            .await?;
+        let chosen = suggest(&query, batch, wanted, source).await?;
+        let timings = timings(&query, &chosen.scored, started);
         query.record_scored(&timings);
-        let assessment = query.assess(&suggestions.scored);
-        let of_scored = Some((&suggestions.scored, &assessment));
+        let assessment = query.assess(&chosen.scored);
         Ok(SuggestConfigsResponse {
+            suggestions: chosen.suggested.iter().map(suggestion).collect(),
+            combinations: chosen.combinations.as_ref().map(LayoutBatch::to_packed),
+            model: Some(selector(&query.model)),
+            graph_hash: query.found.graph.hash.0.to_vec().into(),
+            reuse: Some(reuse_counts(chosen.scored.reuse())),
+            adaptation: adaptation_of(&query),
             timings: Some(stage_timings(timings)),
-            warnings: warnings(&found.warnings, &query, of_scored),
+            warnings: warnings(&query, Some((&chosen.scored, &assessment))),
             confidence: confidence(&assessment),
-            ..response(&query, &suggestions)
         })
     }
 }
 
-/// Writes suggestions, and what they rest on.
-fn response(query: &Query, chosen: &Suggestions) -> SuggestConfigsResponse {
-    SuggestConfigsResponse {
-        suggestions: chosen.suggested.iter().map(suggestion).collect(),
-        model: Some(selector(&query.model)),
-        graph_hash: query.graph.hash.0.to_vec().into(),
-        reuse: Some(reuse_counts(chosen.scored.reuse())),
-        adaptation: adaptation_of(query),
-        combinations: chosen.combinations.as_ref().map(LayoutBatch::to_packed),
-        ..SuggestConfigsResponse::default()
-    }
-}
-
-impl Wanted {
-    fn take(request: &mut SuggestConfigsRequest) -> Self {
-        Self {
-            count: request.count,
-            since_improvement: request.since_improvement,
-            pending: take(&mut request.pending),
-            seed: request.seed,
-        }
-    }
-
-    /// Checks the numbers, given that of the configurations of the batch.
-    fn read(self, configs: usize) -> Result<SuggestionRequest, ServiceError> {
-        let count = self.count;
-        if count > MAX_COUNT {
-            let expected = format!("at most {MAX_COUNT}");
-            return Err(ServiceError::invalid("count", count.to_string(), expected));
-        }
-        Ok(SuggestionRequest {
-            // A count that is not set is 0.
-            count: count.max(1) as usize,
-            pending: read_pending(&self.pending, configs)?,
-            since_improvement: self.since_improvement,
-            seed: self.seed,
-        })
-    }
-}
-
-fn read_pending(pending: &[u32], configs: usize) -> Result<Vec<usize>, ServiceError> {
+/// Checks the numbers of a request, given that of the configurations of its batch.
+fn wanted_suggestions(
+    request: &SuggestConfigsRequest,
+    configs: usize,
+) -> Result<SuggestionRequest, ServiceError> {
+    check_maximum("count", request.count, MAX_COUNT)?;
+    let pending = &request.pending;
     let invalid = |found, expected| ServiceError::invalid("pending", found, expected);
     if pending.len() > MAX_PENDING {
         let found = format!("{} long", pending.len());
@@ -115,7 +77,13 @@ fn read_pending(pending: &[u32], configs: usize) -> Result<Vec<usize>, ServiceEr
         let expected = format!("numbers of the {configs} configurations of the batch, from 0");
         return Err(invalid(unknown.to_string(), expected));
     }
-    Ok(pending)
+    Ok(SuggestionRequest {
+        // A count that is not set is 0.
+        count: request.count.max(1) as usize,
+        pending,
+        since_improvement: request.since_improvement,
+        seed: request.seed,
+    })
 }
 
 /// What to combine; `None` to choose from the batch itself.
@@ -162,27 +130,28 @@ impl From<Reason> for SuggestionReason {
 mod tests {
     use super::*;
 
-    fn wanted(count: u32, pending: &[u32]) -> Wanted {
-        Wanted {
+    fn wanted(
+        count: u32,
+        pending: &[u32],
+        configs: usize,
+    ) -> Result<SuggestionRequest, ServiceError> {
+        let request = SuggestConfigsRequest {
             count,
             pending: pending.to_vec(),
-            ..Wanted::default()
-        }
+            ..SuggestConfigsRequest::default()
+        };
+        wanted_suggestions(&request, configs)
     }
 
     #[test]
     fn one_is_suggested_by_default() {
-        let read = |count, pending: &[u32], configs| wanted(count, pending).read(configs).unwrap();
-        assert_eq!(read(0, &[1], 2).count, 1);
-        assert_eq!(read(64, &[], 1).count, 64);
+        assert_eq!(wanted(0, &[1], 2).unwrap().count, 1);
+        assert_eq!(wanted(64, &[], 1).unwrap().count, 64);
     }
 
     #[test]
     fn what_is_too_much_or_unknown_is_named() {
-        let refusal = |count, pending: &[u32]| {
-            let refused = wanted(count, pending).read(5);
-            refused.unwrap_err().to_string()
-        };
+        let refusal = |count, pending: &[u32]| wanted(count, pending, 5).unwrap_err().to_string();
         assert!(refusal(65, &[]).contains("count is 65, expected at most 64"));
         assert!(
             refusal(1, &[4, 5]).contains("pending is 5, expected numbers of the 5 configurations")

@@ -19,7 +19,6 @@ use http_body::Frame;
 
 use crate::{
     admission::{Admission, Caller},
-    call::CallError,
     compute::ComputePool,
     errors::{ServiceError, rejected},
     security::ConnectionActivity,
@@ -51,7 +50,7 @@ pub(crate) async fn admit(
         Ok(opened) => opened,
         Err(error) => return refused(error),
     };
-    let form = AnswerForm::of(&request, &opened);
+    let form = AnswerForm::new(&request, &opened);
     let call = Arc::clone(&opened.call);
     // The handler holds what it computes in the same place, so one limit bounds all of a call.
     request.extensions_mut().insert(call.place.clone());
@@ -90,7 +89,7 @@ impl CallAdmission {
     /// Opens the call that a request begins.
     fn open(&self, request: &Request) -> Result<OpenedCall, ServiceError> {
         let encoding = encoding(request)?;
-        let kind = Kind::of(request.uri().path());
+        let kind = Kind::from_path(request.uri().path());
         let caller = request.extensions().get().cloned();
         let caller = caller.unwrap_or(Caller::Unknown);
         // A full server rejects a call by its headers, so that the client need not send a message
@@ -98,49 +97,34 @@ impl CallAdmission {
         if let Some(calls) = kind.calls {
             self.admission.check(&caller, calls)?;
         }
-        let connection = request.extensions().get::<ConnectionActivity>();
-        let connection = connection.map(CallConnection::from);
-        let call = self.call_of(kind, caller, connection)?;
-        // Only a call that is not rejected counts as arriving, because it may displace another.
-        let arrival = self.admission.arrive(call.caller.clone());
-        Ok(OpenedCall {
-            call,
-            encoding,
-            arrival,
-        })
-    }
-
-    fn call_of(
-        &self,
-        kind: Kind,
-        caller: Caller,
-        connection: Option<CallConnection>,
-    ) -> Result<Arc<DeliveredCall>, CallError> {
-        let place = self.admission.open(&caller, self.window(kind));
-        Ok(Arc::new(DeliveredCall {
-            kind,
-            place: place?,
-            caller,
-            admission: Arc::clone(&self.admission),
-            pool: Arc::clone(&self.pool),
-            connection,
-        }))
-    }
-
-    /// Maximum number of bytes that a call has received and not read yet.
-    fn window(&self, kind: Kind) -> usize {
-        if kind.is_stream {
+        let window = if kind.is_stream {
             self.settings.stream_window_bytes as usize
         } else {
             // The message is read, and its bytes are counted, as it arrives.
             0
-        }
+        };
+        let connection = request.extensions().get::<ConnectionActivity>();
+        let call = DeliveredCall {
+            kind,
+            place: self.admission.open(&caller, window)?,
+            caller,
+            admission: Arc::clone(&self.admission),
+            pool: Arc::clone(&self.pool),
+            connection: connection.map(CallConnection::from),
+        };
+        // Only a call that is not rejected counts as arriving, because it may displace another.
+        let arrival = self.admission.arrive(call.caller.clone());
+        Ok(OpenedCall {
+            call: Arc::new(call),
+            encoding,
+            arrival,
+        })
     }
 }
 
 impl AnswerForm {
     /// Returns the form of the answer to a request.
-    fn of(request: &Request, opened: &OpenedCall) -> Self {
+    fn new(request: &Request, opened: &OpenedCall) -> Self {
         if let Some(method) = request.extensions().get::<JsonMethod>() {
             return Self::Json(method.clone());
         }
@@ -172,7 +156,7 @@ fn encoding(request: &Request) -> Result<Option<Gzip>, ServiceError> {
         });
     }
     let is_json = request.extensions().get::<JsonMethod>().is_some();
-    Gzip::of(request.headers(), is_json)
+    Gzip::from_headers(request.headers(), is_json)
 }
 
 /// Rejects a call. If its headers are wrong, the answer names the encodings that they may have.
@@ -187,14 +171,6 @@ fn refused(error: ServiceError) -> Response {
         response.headers_mut().insert("grpc-accept-encoding", known);
     }
     response
-}
-
-impl AnswerBody {
-    fn next_piece(&mut self) -> Frame<Bytes> {
-        // The pieces share the memory of their frame, so splitting copies nothing.
-        let bytes = self.rest.len().min(PIECE_BYTES);
-        Frame::data(self.rest.split_to(bytes))
-    }
 }
 
 impl http_body::Body for AnswerBody {
@@ -213,7 +189,9 @@ impl http_body::Body for AnswerBody {
                 None => return Poll::Ready(None),
             }
         }
-        Poll::Ready(Some(Ok(self.next_piece())))
+        // The pieces share the memory of their frame, so splitting copies nothing.
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {

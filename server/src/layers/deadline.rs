@@ -20,7 +20,7 @@ const EARLY_MARGIN: Duration = Duration::from_millis(1);
 
 /// Ends a call at its deadline, which handlers find among the extensions of the request.
 pub(crate) async fn end_at_deadline(mut request: Request, next: Next) -> Response {
-    let deadline = match of_headers(request.headers()) {
+    let deadline = match read_deadline(request.headers()) {
         Ok(Some(deadline)) => deadline,
         Ok(None) => return next.run(request).await,
         Err(error) => return rejected(error),
@@ -33,7 +33,7 @@ pub(crate) async fn end_at_deadline(mut request: Request, next: Next) -> Respons
 
 /// Returns the deadline of a call with these headers that begins now. It is an error if no time is
 /// left until then.
-fn of_headers(headers: &HeaderMap) -> Result<Option<Deadline>, ServiceError> {
+fn read_deadline(headers: &HeaderMap) -> Result<Option<Deadline>, ServiceError> {
     let Some(allowed) = time_allowed(headers)? else {
         return Ok(None);
     };
@@ -155,7 +155,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Some((Ok::<_, Status>(1), ()))
         });
-        let deadline = of_headers(&headers("2500m")).unwrap().unwrap();
+        let deadline = read_deadline(&headers("2500m")).unwrap().unwrap();
         let mut answers = Box::pin(end_at(deadline, Box::pin(every_second)));
         assert!(answers.next().await.unwrap().is_ok());
         assert!(answers.next().await.unwrap().is_ok());

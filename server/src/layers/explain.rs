@@ -1,14 +1,12 @@
 //! Replaces the errors of tonic and its services by errors of the same form as all others: those that occur before a handler
 //! is called through [`explain`], those in the middle of a stream through [`explained`].
 
-use std::collections::HashMap;
-
 use axum::{extract::Request, middleware::Next, response::Response};
 use bytes::Bytes;
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
+use tonic_types::StatusExt as _;
 
-use crate::errors::{DOMAIN, Reason, ServiceError};
+use crate::{errors::ServiceError, refusal::Reason};
 
 /// Explains responses that reject a request because its method is unknown, or because it is too long or is not the message
 /// of its method.
@@ -31,43 +29,19 @@ fn explanation(status: &Status, path: Option<String>) -> Option<Status> {
     if !status.details().is_empty() {
         return cancelled(status);
     }
-    match status.code() {
+    let found = status.message().to_owned();
+    let error = match status.code() {
         // The second is tonic's code for a message that exceeds the limit while it is decompressed.
-        Code::OutOfRange | Code::ResourceExhausted => Some(too_long(status.message())),
+        Code::OutOfRange | Code::ResourceExhausted => ServiceError::TooLong { found },
         // Tonic blames itself for what its decoder cannot read. A fault of the server has details.
-        Code::Internal => Some(malformed(status.message())),
+        Code::Internal => ServiceError::Unreadable { found },
         // In the middle of a stream the method is known, and there is no path to name.
-        Code::Unimplemented => {
-            let path = path?;
-            Some(ServiceError::UnknownMethod { path }.into())
-        }
+        Code::Unimplemented => ServiceError::UnknownMethod { path: path? },
         // Of the health service, which is not ours.
-        Code::NotFound => {
-            let message = status.message().to_owned();
-            Some(ServiceError::UnknownService { message }.into())
-        }
-        _ => None,
-    }
-}
-
-/// Returns the status of a message that cannot be decoded, given what tonic says.
-fn malformed(found: &str) -> Status {
-    let message = format!("the request is not a readable message of this method: {found}");
-    let reason = Reason::RequestMalformed.name();
-    let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
-    Status::with_error_details(Code::InvalidArgument, message, details)
-}
-
-/// Returns the status of a message that exceeds the limit, given what tonic says.
-fn too_long(found: &str) -> Status {
-    let limit = "--max-message-bytes";
-    let message = format!(
-        "the request is too long ({found}); send fewer configurations at a time, or raise {limit} on the server"
-    );
-    let metadata = HashMap::from([("limit".to_owned(), limit.to_owned())]);
-    let reason = Reason::MessageTooLarge.name();
-    let details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
-    Status::with_error_details(Code::ResourceExhausted, message, details)
+        Code::NotFound => ServiceError::UnknownService { message: found },
+        _ => return None,
+    };
+    Some(error.into())
 }
 
 /// Returns the status of a request that broke off. It passes tonic under another code, because tonic takes a cancelled

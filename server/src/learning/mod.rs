@@ -13,7 +13,7 @@ mod sources;
 
 pub(crate) use evaluator::{Evaluator, PredictedBatch, ScoredConfigs};
 pub(crate) use learn::{Learner, Learning, WantedMeasurements};
-pub(crate) use lesson::{Adaptation, Lesson, point_bytes};
+pub(crate) use lesson::{Lesson, point_bytes};
 pub(crate) use other_targets::{MAX_OTHER_TARGETS, OtherTargets, TargetSource};
 pub(crate) use predict::{Expectation, Predictor, Scores, points};
 pub(crate) use reporters::ReporterShare;

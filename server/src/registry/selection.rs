@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use hlorank_graph::{Digest, NamedFeatureSet, Task};
 
-use crate::model::{Model, Target};
+use crate::{
+    model::{Model, Target},
+    refusal::refusals,
+};
 
 /// Which version of a model a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,79 +57,31 @@ pub struct Selection {
     pub(super) canary: Option<(Arc<Model>, u8)>,
 }
 
-/// Why a request's model was not found.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SelectError {
-    /// No model has this name.
-    #[error("no model is named `{name}`; the models are {serving}")]
-    UnknownName {
-        /// The requested name.
-        name: String,
-        /// The names of the models that serve.
-        serving: String,
-    },
-    /// The requested version is not loaded.
-    #[error("version {version} of model `{name}` is not loaded; the loaded versions are {loaded}")]
-    NotLoaded {
-        /// The model.
-        name: String,
-        /// The requested version.
-        version: u64,
-        /// The loaded versions.
-        loaded: String,
-    },
-    /// The model has no canary.
-    #[error("model `{name}` has no canary; request its stable version, or name no version")]
-    NoCanary {
-        /// The model.
-        name: String,
-    },
-    /// No model that serves takes graphs of a feature set.
-    #[error(
-        "no model takes graphs of the feature set `{set}`; the served sets are {served}; name one of them, publish a model of this set, or send \
-         config_columns to learn from measurements alone"
-    )]
-    UnknownFeatureSet {
-        /// The feature set of the graph.
-        set: String,
-        /// The sets that the models take.
-        served: String,
-    },
-    /// Several models take graphs of a feature set, and none is the default.
-    #[error(
-        "the models {names} take graphs of the feature set `{set}`; name one of them, or set \
-         --default-models {set}=MODEL on the server"
-    )]
-    SeveralOfFeatureSet {
-        /// The feature set of the graph.
-        set: String,
-        /// The models that take it.
-        names: String,
-    },
-    /// The model takes graphs of another feature set.
-    #[error(
-        "model `{name}` takes graphs of the feature set `{model}`, but the graph is of the feature set `{graph}`"
-    )]
-    OtherFeatureSet {
-        /// The model.
-        name: String,
-        /// The feature set of the model.
-        model: String,
-        /// The feature set of the graph.
-        graph: String,
-    },
-    /// The model ranks configurations of another task.
-    #[error(
-        "model `{name}` ranks {model} configurations, but the batch holds {batch} configurations"
-    )]
-    WrongTask {
-        /// The model.
-        name: String,
-        /// The task of the model.
-        model: Task,
-        /// The task of the batch.
-        batch: Task,
-    },
+refusals! {
+    /// Why a request's model was not found.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    pub enum SelectError {
+        #[error("no model is named `{name}`; the models are {serving}")]
+        UnknownName { name: String, serving: String } => ModelNotFound,
+        #[error("version {version} of model `{name}` is not loaded; the loaded versions are {loaded}")]
+        NotLoaded { name: String, version: u64, loaded: String } => ModelNotFound,
+        #[error("model `{name}` has no canary; request its stable version, or name no version")]
+        NoCanary { name: String } => ModelNotFound,
+        #[error(
+            "no model takes graphs of the feature set `{set}`; the served sets are {served}; name one of them, publish a \
+             model of this set, or send config_columns to learn from measurements alone"
+        )]
+        UnknownFeatureSet { set: String, served: String } => FeatureSetUnknown.at("graph.feature_graph.feature_set"),
+        #[error(
+            "the models {names} take graphs of the feature set `{set}`; name one of them, or set --default-models \
+             {set}=MODEL on the server"
+        )]
+        SeveralOfFeatureSet { set: String, names: String } => ModelNotFound,
+        #[error("model `{name}` takes graphs of the feature set `{model}`, but the graph is of the feature set `{graph}`")]
+        OtherFeatureSet { name: String, model: String, graph: String } => FeatureSetMismatch.at("model"),
+        #[error("model `{name}` ranks {model} configurations, but the batch holds {batch} configurations")]
+        WrongTask { name: String, model: Task, batch: Task } => ModelTaskMismatch.at("model"),
+    }
 }
 
 impl Selection {

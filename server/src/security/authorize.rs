@@ -7,7 +7,7 @@ use super::{
     tokens::{TokenFile, Tokens},
     watched::Watched,
 };
-use crate::admission::TokenName;
+use crate::{admission::TokenName, refusal::refusals};
 
 /// Checks whether the token of a call allows it, before its messages are read.
 #[derive(Clone)]
@@ -21,32 +21,22 @@ pub(crate) struct Permission {
     pub(crate) is_admin: bool,
 }
 
-/// The reason why a token does not allow a call.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenError {
-    /// The call has no token, but the server requires one.
-    #[error("the call has no token; send one in the header authorization, as Bearer TOKEN")]
-    Missing,
-    /// The header of the token has another form. The message does not repeat it, because it may hold a secret.
-    #[error("the header authorization is not of the form Bearer TOKEN, or is sent twice")]
-    Unreadable,
-    /// The token is unknown.
-    #[error("the server does not know this token; it may have been replaced")]
-    Unknown,
-    /// The token lacks a scope.
-    #[error("the token of `{name}` lacks the scope `{scope}`, which this call needs")]
-    ScopeMissing {
-        /// Name of the token.
-        name: String,
-        /// The scope that it lacks.
-        scope: Scope,
-    },
-    /// The path is not that of a described method, so that nothing says which tokens may call it.
-    #[error("the server has no method {path}")]
-    UnknownMethod {
-        /// The path.
-        path: String,
-    },
+refusals! {
+    /// The reason why a token does not allow a call.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    pub enum TokenError {
+        #[error("the call has no token; send one in the header authorization, as Bearer TOKEN")]
+        Missing => TokenMissing,
+        // The message does not repeat the header, because it may hold a secret.
+        #[error("the header authorization is not of the form Bearer TOKEN, or is sent twice")]
+        Unreadable => TokenMissing,
+        #[error("the server does not know this token; it may have been replaced")]
+        Unknown => TokenUnknown,
+        #[error("the token of `{name}` lacks the scope `{scope}`, which this call needs")]
+        ScopeMissing { name: String, scope: Scope } => ScopeMissing,
+        #[error("the server has no method {path}")]
+        UnknownMethod { path: String } => MethodUnknown,
+    }
 }
 
 impl TokenCheck {

@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt, net::IpAddr, str::FromStr};
 
 use http::{HeaderMap, Uri, Version, header::HOST, uri::Authority};
 
+use crate::refusal::refusals;
+
 /// Names of hosts that calls without credentials may name, beside loopback and every IP address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedHosts {
@@ -21,29 +23,21 @@ pub struct AllowedHosts {
 )]
 pub struct NoHosts(String);
 
-/// Why a request is refused for the host that it names.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HostError {
-    /// The request names no host.
-    #[error("the request has no header host; HTTP/1.1 requires one, such as localhost:7070")]
-    Missing,
-    /// The host cannot be read, or is given twice.
-    #[error(
-        "host is {found:?}, expected one name or address with or without a port, such as localhost:7070"
-    )]
-    Invalid {
-        /// What the request has.
-        found: String,
-    },
-    /// The host is not one of this server.
-    #[error(
-        "the server does not answer calls to the host {found:?}: calls need no credentials, and any web page could send them \
-         under a name of its own; call the server by its address or as localhost, or add the name to --allowed-hosts"
-    )]
-    NotAllowed {
-        /// The host.
-        found: String,
-    },
+refusals! {
+    /// Why a request is refused for the host that it names.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    pub enum HostError {
+        #[error("the request has no header host; HTTP/1.1 requires one, such as localhost:7070")]
+        Missing => HostInvalid.at("host"),
+        #[error("host is {found:?}, expected one name or address with or without a port, such as localhost:7070")]
+        Invalid { found: String } => HostInvalid.at("host"),
+        #[error(
+            "the server does not answer calls to the host {found:?}: calls need no credentials, and any web page could send \
+             them under a name of its own; call the server by its address or as localhost, or add the name to \
+             --allowed-hosts"
+        )]
+        NotAllowed { found: String } => HostNotAllowed.at("host"),
+    }
 }
 
 /// The host that a request names.

@@ -171,7 +171,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::{errors::REASONS, metrics::Metrics};
+    use crate::{metrics::Metrics, refusal::REASONS};
 
     const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));

@@ -2,6 +2,8 @@ use std::io;
 
 use redb::{DatabaseError, StorageError};
 
+use crate::refusal::refusals;
+
 /// Why the store of measurements cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("--measurements {at}: {reason}")]
@@ -54,51 +56,32 @@ pub enum Unusable {
     Io(io::Error),
 }
 
-/// Why the store did not do what a call asked for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
-    /// The server has no store.
-    #[error("the server keeps no measurements; start it with --measurements PATH")]
-    Off,
-    /// A measurement of this id was reported before, with another outcome.
-    #[error(
-        "measurement {index} has the id of an earlier one of this configuration, with another outcome; give every \
-         measurement an id of its own"
-    )]
-    Changed {
-        /// Number of the measurement in its report.
-        index: usize,
-    },
-    /// The store has no room for a report.
-    #[error(
-        "the store holds {held} bytes, the maximum is {limit}, and this report needs {needed} more; delete measurements of \
-         targets that are no longer used with DeleteMeasurements, or raise --max-measurements-bytes on the server"
-    )]
-    Full {
-        /// Bytes held.
-        held: u64,
-        /// Bytes needed.
-        needed: u64,
-        /// Maximum number of bytes.
-        limit: u64,
-    },
-    /// A client has no room for a report in its share of the store.
-    #[error(
-        "the measurements of `{reporter}` would take {found} bytes of the store, and one client may hold at most three times \
-         what remains free, {allowed} bytes now; delete measurements that are no longer used with DeleteMeasurements, or raise \
-         --max-measurements-bytes on the server"
-    )]
-    ShareFull {
-        /// The client.
-        reporter: String,
-        /// Bytes that the client would hold.
-        found: u64,
-        /// Bytes that it may hold.
-        allowed: u64,
-    },
-    /// The file cannot be read or written.
-    #[error("the store of measurements failed: {0}; the server's log says more")]
-    Failed(String),
+refusals! {
+    /// Why the store did not do what a call asked for.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    pub enum StoreError {
+        #[error("the server keeps no measurements; start it with --measurements PATH")]
+        Off => MeasurementsOff,
+        #[error(
+            "measurement {index} has the id of an earlier one of this configuration, with another outcome; give every \
+             measurement an id of its own"
+        )]
+        Changed { index: usize } => MeasurementChanged.at("ids"),
+        #[error(
+            "the store holds {held} bytes, the maximum is {limit}, and this report needs {needed} more; delete measurements \
+             of targets that are no longer used with DeleteMeasurements, or raise --max-measurements-bytes on the server"
+        )]
+        Full { held: u64, needed: u64, limit: u64 }
+            => MeasurementsFull.limit("--max-measurements-bytes").found(held.saturating_add(*needed)).allowed(limit),
+        #[error(
+            "the measurements of `{reporter}` would take {found} bytes of the store, and one client may hold at most three \
+             times what remains free, {allowed} bytes now; delete measurements that are no longer used with \
+             DeleteMeasurements, or raise --max-measurements-bytes on the server"
+        )]
+        ShareFull { reporter: String, found: u64, allowed: u64 } => MeasurementsFull.limit("--max-measurements-bytes").found(found).allowed(allowed),
+        #[error("the store of measurements failed: {0}; the server's log says more")]
+        Failed(error: String) => MeasurementsFailed,
+    }
 }
 
 impl From<StorageError> for Unusable {

@@ -80,7 +80,7 @@ pub(super) fn graph_of(
 /// A kept graph as if a call sent it.
 fn sent_graph(task: Task, message: v1::Graph) -> Result<SentGraph, CallError> {
     let source = message.source;
-    let content = source.and_then(|source| GraphContent::of(source).ok());
+    let content = source.and_then(|source| GraphContent::from_message(source).ok());
     Ok(SentGraph {
         content: content.ok_or_else(|| failed(&"a kept graph has no content"))?,
         task,

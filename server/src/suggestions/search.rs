@@ -4,7 +4,7 @@ use std::{mem::take, ops::Range, sync::Arc};
 
 use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph};
 
-use super::{CombinedPart, choice::CONSIDERED, space::Space};
+use super::{CombinedPart, space::Space};
 use crate::{
     adaptation::SuggestionRequest,
     call::{CONFIG_BYTES, CallError},
@@ -30,7 +30,7 @@ pub(super) struct SearchResult {
 
 impl SearchResult {
     /// The configurations of a batch, of which no combinations are searched.
-    pub(super) fn of_batch(batch: PredictedBatch) -> Self {
+    pub(super) fn from_batch(batch: PredictedBatch) -> Self {
         Self {
             drawn: 0..batch.scores.len(),
             visited: batch,
@@ -47,6 +47,9 @@ struct Visits {
     scores: Vec<f32>,
     log_seconds: Vec<f32>,
 }
+
+/// Number of configurations, those with the lowest predicted times, of which the expected improvement is computed.
+pub(super) const CONSIDERED: usize = 1_024;
 
 /// Maximum number of steps of a search. Graphs of measured programs need two to six.
 const STEPS: usize = 16;
@@ -78,7 +81,7 @@ pub(super) async fn search(
     terms: Terms,
 ) -> Result<SearchResult, CallError> {
     let Some(combined) = combined else {
-        return Ok(SearchResult::of_batch(from));
+        return Ok(SearchResult::from_batch(from));
     };
     check_supported(evaluator.model.manifest())?;
     let engine = &evaluator.engine;
@@ -189,8 +192,8 @@ fn begin(
     let ranking = rank(&from.log_seconds, 0).into_iter();
     let ranking: Vec<usize> = ranking.map(|config| config as usize).collect();
     let best = ranking.iter().take(CONSIDERED);
-    let visits = Visits::of(batch, from, pending.iter().chain(best));
-    Ok((Space::of(graph, batch, &ranking, combined), visits))
+    let visits = Visits::new(batch, from, pending.iter().chain(best));
+    Ok((Space::new(graph, batch, &ranking, combined), visits))
 }
 
 fn layouts(space: &Space, rows: Vec<u16>) -> Result<LayoutBatch, CallError> {
@@ -204,7 +207,7 @@ fn layouts(space: &Space, rows: Vec<u16>) -> Result<LayoutBatch, CallError> {
 
 impl Visits {
     /// Configurations of a batch that were scored before the search.
-    fn of<'a>(
+    fn new<'a>(
         batch: &LayoutBatch,
         from: &PredictedBatch,
         configs: impl Iterator<Item = &'a usize>,

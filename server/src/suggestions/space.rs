@@ -62,7 +62,7 @@ impl CombinedPart {
 impl Space {
     /// Combines what configurations have. `ranking` has their numbers, best first: if a place has more options than can be
     /// tried, those of the first ones are kept.
-    pub(super) fn of(
+    pub(super) fn new(
         graph: &SegmentedGraph,
         batch: &LayoutBatch,
         ranking: &[usize],
@@ -78,7 +78,7 @@ impl Space {
         // A row has one of the options already, so that a place has one change fewer than options.
         let most = (part.changes() / slots.len().max(1)).max(1) + 1;
         let places = pace::in_steps(1, slots)
-            .map(|slots| Place::of(batch, rows, slots, most))
+            .map(|slots| Place::new(batch, rows, slots, most))
             .collect();
         Self {
             batch: batch.select(&rows[..rows.len().min(1)]),
@@ -180,7 +180,7 @@ impl Space {
 }
 
 impl Place {
-    fn of(batch: &LayoutBatch, rows: &[usize], slots: Vec<usize>, most: usize) -> Self {
+    fn new(batch: &LayoutBatch, rows: &[usize], slots: Vec<usize>, most: usize) -> Self {
         let mut known = HashSet::new();
         let mut options = Vec::new();
         for &row in rows {
@@ -223,7 +223,7 @@ mod tests {
         };
         let places = places
             .into_iter()
-            .map(|slots| Place::of(&batch, &[0, 1, 2, 3], slots, 10))
+            .map(|slots| Place::new(&batch, &[0, 1, 2, 3], slots, 10))
             .collect();
         Space { batch, places }
     }

@@ -1,18 +1,25 @@
-use std::{sync::Arc, time::Instant};
+//! Chooses which configurations to measure next.
 
-use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch};
+use std::{ops::Range, sync::Arc, time::Instant};
+
+use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch, SegmentedGraph, pace};
 
 use super::{
-    CombinedPart, SuggestedConfig,
-    choice::{Choice, choosing_bytes, renumber},
-    search::{SearchResult, search},
+    CombinedPart,
+    search::{CONSIDERED, SearchResult, search},
 };
 use crate::{
-    adaptation::{Point, SuggestionRequest},
+    adaptation::{
+        AdaptedModel, Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, SuggestionRequest,
+    },
     call::{CallError, Position},
     compute::Class,
-    learning::{Evaluator, Lesson, ScoredConfigs},
-    session::{Query, Scored},
+    engine::rank,
+    learning::{
+        Evaluator, Lesson, PredictedBatch, Predictor, ScoredConfigs, Scores, point_bytes, points,
+    },
+    model::ScoreUnit,
+    queries::{Query, Scored},
 };
 
 /// What to measure next.
@@ -81,4 +88,169 @@ async fn choose(
     let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
     let chosen = evaluator.engine.pool().run(Class::Bulk, choose);
     Ok(chosen.await?.value)
+}
+
+/// A configuration to measure, and what is predicted of it.
+pub(crate) struct SuggestedConfig {
+    pub(crate) suggestion: Suggestion,
+    /// The predicted ln(seconds), or the model's score.
+    pub(crate) score: f32,
+    /// The deviation of the predicted ln(seconds); `None` if nothing was learned.
+    pub(crate) deviation: Option<f64>,
+}
+
+/// A choice of what to measure next.
+pub(super) struct Choice {
+    pub(super) from: PredictedBatch,
+    /// Those among which random ones are drawn.
+    pub(super) drawn: Range<usize>,
+    /// The configurations that were measured or failed.
+    pub(super) measured: Arc<Vec<Point>>,
+    pub(super) predictor: Option<Predictor>,
+    /// The unit of the model's scores.
+    pub(super) unit: ScoreUnit,
+}
+
+/// Number of configurations that are compared with the measured ones at a time.
+const AT_ONCE: usize = 128;
+
+/// Bytes that choosing among configurations of a graph takes, given the number of measurements and of suggestions and pending
+/// configurations.
+pub(super) fn choosing_bytes(graph: &SegmentedGraph, measured: usize, others: usize) -> usize {
+    // Under two hypotheses, each has covariances, these reduced, and what other suggestions tell. Likeness is the same under both.
+    let numbers = (2 * 2 + 1) * measured.min(MAX_SIZE) + 2 * others;
+    2 * CONSIDERED * (numbers * size_of::<f64>() + point_bytes(graph))
+}
+
+/// Numbers suggestions of layouts from 0, and returns these in this order.
+pub(super) fn renumber(
+    suggested: &mut [SuggestedConfig],
+    configurations: &Configurations,
+) -> Option<LayoutBatch> {
+    let Configurations::Layout(batch) = configurations else {
+        return None;
+    };
+    let numbers = suggested.iter().map(|each| each.suggestion.config);
+    let numbers: Vec<usize> = numbers.collect();
+    for (number, each) in suggested.iter_mut().enumerate() {
+        each.suggestion.config = number;
+    }
+    Some(batch.select(&numbers).compacted())
+}
+
+impl Choice {
+    pub(super) fn suggest(&self, wanted: &SuggestionRequest) -> Vec<SuggestedConfig> {
+        let ranking = self.ranking();
+        let scores = self.scores();
+        let points = |configs: &[usize]| points(&self.from.configurations, configs, &scores);
+        let candidates = Candidates {
+            ranking: &ranking,
+            considered: CONSIDERED,
+            drawn: self.drawn.clone(),
+            points: &points,
+        };
+        let suggestions = self.suggestions(&candidates, wanted).into_iter();
+        let deviation = |config: usize| {
+            let adapted = self.adapted()?;
+            Some(adapted.predict(&points(&[config])[0]).deviation)
+        };
+        let described = suggestions.map(|suggestion| SuggestedConfig {
+            score: self.from.log_seconds[suggestion.config],
+            deviation: deviation(suggestion.config),
+            suggestion,
+        });
+        described.collect()
+    }
+
+    /// Suggests by what knows most: measurements of the graph, then other targets, then the model.
+    fn suggestions(
+        &self,
+        candidates: &Candidates<'_>,
+        wanted: &SuggestionRequest,
+    ) -> Vec<Suggestion> {
+        if let Some(adapted) = self.adapted() {
+            adapted.suggest(candidates, wanted)
+        } else if self.knows_nothing() {
+            wanted.filling(candidates, &self.measured)
+        } else if self.rests_on_other_targets() {
+            wanted.best_far_apart(candidates, &self.measured)
+        } else {
+            wanted.by_model(candidates.ranking)
+        }
+    }
+
+    fn adapted(&self) -> Option<&AdaptedModel> {
+        self.predictor.as_ref()?.adapted.as_deref()
+    }
+
+    fn has_columns(&self) -> bool {
+        matches!(&*self.from.configurations, Configurations::FeatureSet(_))
+    }
+
+    /// Whether nothing tells configurations apart but their columns.
+    fn knows_nothing(&self) -> bool {
+        let scores = &self.from.log_seconds;
+        let is_equal = |score: &f32| score.to_bits() == scores[0].to_bits();
+        self.has_columns() && scores.iter().all(is_equal)
+    }
+
+    /// Whether other targets alone tell what is fast in a space of columns.
+    fn rests_on_other_targets(&self) -> bool {
+        let expects = |predictor: &Predictor| predictor.expectation.is_some();
+        self.has_columns() && self.predictor.as_ref().is_some_and(expects)
+    }
+
+    fn scores(&self) -> Scores<'_> {
+        let predictor = self.predictor.as_ref();
+        Scores {
+            values: &self.from.scores,
+            unit: self.unit,
+            expectation: predictor.and_then(|predictor| predictor.expectation.as_ref()),
+        }
+    }
+
+    /// The distinct configurations that were not measured, by ascending predicted time.
+    fn ranking(&self) -> Vec<usize> {
+        // Only the first of several equal configurations is suggested, because its run time is that
+        // of all of them.
+        let mut may_be: Vec<bool> = vec![false; self.from.scores.len()];
+        for first in self.from.configurations.batch().distinct().first {
+            may_be[first] = true;
+        }
+        self.leave_out_measured(&mut may_be);
+        let ranking = rank(&self.from.log_seconds, 0).into_iter();
+        let ranking = ranking.map(|config| config as usize);
+        ranking.filter(|&config| may_be[config]).collect()
+    }
+
+    fn leave_out_measured(&self, may_be: &mut [bool]) {
+        if let Configurations::Layout(batch) = &*self.from.configurations {
+            // Rows tell layouts apart without making a point of each.
+            let rows = LayoutRows::of(&self.measured, batch);
+            for (config, may_be) in pace::in_steps(64, may_be.iter_mut().enumerate()) {
+                *may_be &= !rows.contain(batch.row(config));
+            }
+            return;
+        }
+        let mut measured: Vec<&Point> = self.measured.iter().collect();
+        measured.sort_by(|one, other| one.compare_configuration(other));
+        let is_measured = |point: &Point| {
+            let found = measured.binary_search_by(|each| each.compare_configuration(point));
+            found.is_ok()
+        };
+        // Configurations are compared whatever their scores are, so that no expectation is
+        // computed.
+        let scores = Scores {
+            expectation: None,
+            ..self.scores()
+        };
+        let all: Vec<usize> = (0..may_be.len()).filter(|&config| may_be[config]).collect();
+        // Few points are there at a time: a configuration may take less memory than its point.
+        for some in pace::in_steps(1, all.chunks(AT_ONCE)) {
+            let points = points(&self.from.configurations, some, &scores);
+            for (point, &config) in points.iter().zip(some) {
+                may_be[config] = !is_measured(point);
+            }
+        }
+    }
 }

@@ -18,7 +18,6 @@ use super::{
 };
 use crate::{
     admission::{AdmissionError, AdmissionLimit, Arrival},
-    call::CallError,
     compute::Class,
     errors::{DeliveryError, ServiceError},
     translations::json::{JsonMessage, JsonMethod},
@@ -190,7 +189,7 @@ impl Delivery {
     }
 
     fn hold(&self, bytes: usize) -> Result<(), Status> {
-        Ok(self.call.place.hold(bytes).map_err(CallError::from)?)
+        Ok(self.call.place.hold(bytes)?)
     }
 
     /// Counts the call as in flight, and decompresses the message if it is compressed.
@@ -318,14 +317,14 @@ async fn read_json(json: JsonMessage, call: &DeliveredCall) -> Result<Bytes, Ser
     let sent = json.len();
     // What the values take is held before they exist, because JSON has many of them in few bytes.
     let to_read = json.bytes_to_read();
-    call.place.hold(to_read).map_err(CallError::from)?;
+    call.place.hold(to_read)?;
     let message = if sent <= INLINE_JSON {
         json.read()?
     } else {
         let read = call.pool.run(Class::Bulk, move |_| json.read()).await;
-        read.map_err(CallError::from)?.value?
+        read?.value?
     };
-    call.place.hold(message.len()).map_err(CallError::from)?;
+    call.place.hold(message.len())?;
     call.place.release(to_read + sent);
     Ok(message)
 }

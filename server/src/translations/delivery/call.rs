@@ -66,7 +66,7 @@ pub(crate) struct Kind {
 
 impl Kind {
     /// Returns the kind of the calls of this path.
-    pub(crate) fn of(path: &str) -> Self {
+    pub(crate) fn from_path(path: &str) -> Self {
         let method = Method::at(path);
         let calls = method.and_then(|method| match method.class {
             CallClass::Scoring => Some(Calls::Scoring),
@@ -90,7 +90,7 @@ mod tests {
         let kind = |path| {
             let Kind {
                 calls, is_stream, ..
-            } = Kind::of(path);
+            } = Kind::from_path(path);
             (calls, is_stream)
         };
         assert_eq!(

@@ -9,9 +9,9 @@ use http::HeaderMap;
 use super::DeliverySettings;
 use crate::{
     admission::Place,
-    call::CallError,
     compute::{Class, ComputePool},
     errors::{DeliveryError, ServiceError},
+    memory::MemoryFull,
     translations::header::read_header,
 };
 
@@ -68,7 +68,10 @@ const WINDOW_BYTES: usize = 32 << 10;
 
 impl Gzip {
     /// Returns whether the messages of a call with these headers are compressed. gRPC and JSON name it in different headers.
-    pub(crate) fn of(headers: &HeaderMap, is_json: bool) -> Result<Option<Self>, ServiceError> {
+    pub(crate) fn from_headers(
+        headers: &HeaderMap,
+        is_json: bool,
+    ) -> Result<Option<Self>, ServiceError> {
         let (own, other, expected) = if is_json {
             (CONTENT, GRPC, "none: JSON has content-encoding")
         } else {
@@ -122,7 +125,7 @@ impl Decompression {
         let mut is_complete = self.proceed(INLINE_BYTES)?;
         while !is_complete {
             let turn = pool.run(Class::Bulk, move |_| (self.proceed(TURN_BYTES), self));
-            let (result, decompression) = turn.await.map_err(CallError::from)?.value;
+            let (result, decompression) = turn.await?.value;
             (is_complete, self) = (result?, decompression);
         }
         self.place.release(self.window_held);
@@ -130,10 +133,10 @@ impl Decompression {
     }
 
     /// Holds the part of the window that `bytes` more decompressed bytes fill.
-    fn hold_window(&mut self, bytes: usize) -> Result<(), CallError> {
+    fn hold_window(&mut self, bytes: usize) -> Result<(), MemoryFull> {
         let bytes = bytes.min(WINDOW_BYTES - self.window_held);
         self.window_held += bytes;
-        Ok(self.place.hold(bytes)?)
+        self.place.hold(bytes)
     }
 
     /// Decompresses at least `bytes` more bytes, and returns whether the message is complete.
@@ -157,7 +160,7 @@ impl Decompression {
     fn piece(&mut self) -> Result<Bytes, ServiceError> {
         // A short message does not hold a whole piece: its first has room for a ratio of eight.
         let size = PIECE_BYTES.min((8 * self.compressed).max(1024));
-        self.place.hold(size).map_err(CallError::from)?;
+        self.place.hold(size)?;
         let mut piece = vec![0; size];
         let mut filled = 0;
         while filled < size {

@@ -3,16 +3,14 @@
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures::stream;
-use http::HeaderMap;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use prost_reflect::DynamicMessage;
 use tonic::{Code, Status};
 
-use super::method::JsonMethod;
+use super::request::JsonMethod;
 use crate::{
     admission::Place,
-    call::CallError,
     compute::{Class, ComputePool},
 };
 
@@ -26,13 +24,6 @@ const BYTES_TO_WRITE: usize = 80;
 /// Maximum size of an answer that is written on the thread that takes calls. The rest is left to the compute threads.
 const INLINE_BYTES: usize = 8 << 10;
 
-/// An answer in JSON.
-struct JsonAnswer {
-    json: Bytes,
-    /// As gRPC has them, for the layers that observe calls.
-    trailers: HeaderMap,
-}
-
 /// Returns an answer whose message is JSON instead of protobuf. A failure, which has no message, stays as it is.
 pub(crate) async fn answer_json(
     response: Response,
@@ -44,47 +35,37 @@ pub(crate) async fn answer_json(
         return response;
     }
     let (head, body) = response.into_parts();
-    match written(body, method, place, pool).await {
-        Ok(answer) => Response::from_parts(head, answer.into_body()),
+    match json_body(body, method, place, pool).await {
+        Ok(body) => Response::from_parts(head, body),
         Err(status) => status.into_http(),
     }
 }
 
-impl JsonAnswer {
-    fn into_body(self) -> Body {
-        let frames = [Frame::data(self.json), Frame::trailers(self.trailers)];
-        let frames = stream::iter(frames.map(Ok::<_, Status>));
-        Body::new(StreamBody::new(frames))
-    }
-}
-
-async fn written(
+async fn json_body(
     body: Body,
     method: JsonMethod,
     place: Place,
     pool: &ComputePool,
-) -> Result<JsonAnswer, Status> {
+) -> Result<Body, Status> {
     // JSON is one text, so it is written only after the whole answer is known.
-    let collected = body
-        .collect()
-        .await
-        .map_err(|error| Status::from_error(error.into()))?;
+    let collected = body.collect().await;
+    let collected = collected.map_err(|error| Status::from_error(error.into()))?;
     let trailers = collected.trailers().cloned().unwrap_or_default();
-    check_status(&trailers)?;
+    // A call can fail after its headers were written.
+    let status = Status::from_header_map(&trailers);
+    if let Some(failure) = status.filter(|status| status.code() != Code::Ok) {
+        return Err(failure);
+    }
     let message = collected.to_bytes().slice(PREFIX..);
     let bytes = message.len() * BYTES_TO_WRITE;
-    place.hold(bytes).map_err(CallError::from)?;
+    place.hold(bytes)?;
     let json = write_paced(message, method, pool).await?;
     // The text is held until it is sent.
     place.release(bytes.saturating_sub(json.len()));
-    Ok(JsonAnswer { json, trailers })
-}
-
-/// Returns the failure of a call that failed after its headers were written.
-fn check_status(trailers: &HeaderMap) -> Result<(), Status> {
-    let status = Status::from_header_map(trailers);
-    let failure = status.filter(|status| status.code() != Code::Ok);
-    failure.map_or(Ok(()), Err)
+    // The layers that observe calls read the trailers of gRPC.
+    let frames = [Frame::data(json), Frame::trailers(trailers)];
+    let frames = stream::iter(frames.map(Ok::<_, Status>));
+    Ok(Body::new(StreamBody::new(frames)))
 }
 
 /// Writes a short message immediately, and a long one on the compute threads.
@@ -99,7 +80,7 @@ async fn write_paced(
         write()
     } else {
         let written = pool.run(Class::Bulk, move |_| write()).await;
-        written.map_err(CallError::from)?.value
+        written?.value
     };
     json.map_err(|error| Status::internal(error.to_string()))
 }
@@ -131,7 +112,7 @@ mod tests {
             graph_hash: vec![1, 2, 3].into(),
             ..RankConfigsResponse::default()
         };
-        let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
+        let method = JsonMethod::at_path("/hlorank.v1.CostModelService/RankConfigs").unwrap();
         let json = write(answer.encode_to_vec().into(), &method).unwrap();
         let expected = r#"{"ranking":[1,0],"rankingScores":[-1.5,"Infinity"],"graphHash":"AQID"}"#;
         assert_eq!(json, format!("{expected}\n"));

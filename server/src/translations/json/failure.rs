@@ -1,17 +1,14 @@
 //! Writes errors as JSON, in the form of the Connect protocol, with reason, fields and retry beside it.
 
-use std::time::Duration;
-
 use axum::{body::Body, response::Response};
 use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use http_body_util::Full;
+use http::{HeaderValue, StatusCode, header};
 use prost::Message as _;
 use serde::Serialize;
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt as _};
+use tonic_types::StatusExt as _;
 
-use crate::{errors::Reason, metrics::code_name};
+use crate::{metrics::code_name, refusal::Reason};
 
 /// An error as JSON.
 #[derive(Serialize)]
@@ -46,55 +43,40 @@ pub(super) fn failure(status: &Status) -> Response {
     let http = reason.and_then(http_status);
     let http = http.unwrap_or_else(|| status_of(status.code()));
     let retry = details.retry_info().and_then(|retry| retry.retry_delay);
+    let violations = details.bad_request().into_iter();
+    let violations = violations.flat_map(|bad| &bad.field_violations);
     // Connect sends the messages of the status as they are, beside what is read of them here.
     let sent = tonic_types::pb::Status::decode(status.details()).unwrap_or_default();
     let failure = Failure {
         code: name_of(status.code()),
         message: status.message(),
         reason,
-        fields: fields(&details),
+        fields: violations.map(|violation| &*violation.field).collect(),
         retry_after_seconds: retry.map(|delay| delay.as_secs_f64()),
-        details: sent.details.iter().map(Detail::of).collect(),
+        details: sent.details.iter().map(Detail::new).collect(),
     };
     let json = serde_json::to_vec(&failure).expect("texts and numbers are valid JSON");
-    let mut response = Response::new(Body::new(Full::from(json)));
+    let mut response = Response::new(Body::from(json));
     *response.status_mut() = http;
-    add_headers(response.headers_mut(), http, retry);
-    response
-}
-
-/// Returns the fields to blame.
-fn fields(details: &ErrorDetails) -> Vec<&str> {
-    let violations = details.bad_request().into_iter();
-    let violations = violations.flat_map(|bad| &bad.field_violations);
-    violations.map(|violation| &*violation.field).collect()
-}
-
-/// Returns the header in which HTTP says what a request may have instead.
-fn allowed(http: StatusCode) -> Option<(HeaderName, &'static str)> {
+    let headers = response.headers_mut();
+    let mut add = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    add(header::CONTENT_TYPE, "application/json");
+    // HTTP says in a header what a request may have instead.
     match http {
-        StatusCode::METHOD_NOT_ALLOWED => Some((header::ALLOW, "POST")),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Some((header::ACCEPT_ENCODING, "gzip, identity")),
+        StatusCode::METHOD_NOT_ALLOWED => add(header::ALLOW, "POST"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => add(header::ACCEPT_ENCODING, "gzip, identity"),
         _ => None,
-    }
-}
-
-/// Adds the headers of an error.
-fn add_headers(headers: &mut HeaderMap, http: StatusCode, retry: Option<Duration>) {
-    let json = HeaderValue::from_static("application/json");
-    headers.insert(header::CONTENT_TYPE, json);
-    if let Some((name, values)) = allowed(http) {
-        headers.insert(name, HeaderValue::from_static(values));
-    }
+    };
     if let Some(delay) = retry {
         // The header counts whole seconds, of which 0 would mean at once.
         let seconds = delay.as_secs().max(1);
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    response
 }
 
 impl<'a> Detail<'a> {
-    fn of(detail: &'a prost_types::Any) -> Self {
+    fn new(detail: &'a prost_types::Any) -> Self {
         let name = detail.type_url.rsplit('/').next().unwrap_or_default();
         Self {
             name,

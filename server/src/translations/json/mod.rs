@@ -3,14 +3,12 @@
 
 mod answer;
 mod calls;
-mod duplicates;
 mod failure;
-mod method;
 mod openapi;
 mod request;
 
 pub(crate) use answer::answer_json;
 pub(crate) use calls::translate_json;
-pub(crate) use method::JsonMethod;
 pub(crate) use openapi::openapi;
 pub(super) use request::JsonMessage;
+pub(crate) use request::JsonMethod;

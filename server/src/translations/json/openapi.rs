@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
-use super::method::JsonMethod;
+use super::request::JsonMethod;
 
 /// The services that are described.
 const SERVICES: [&str; 2] = ["hlorank.v1.CostModelService", "hlorank.v1.ModelService"];
 
 /// Returns the description as `OpenAPI` 3.1.
 pub(crate) fn openapi() -> Value {
-    let methods = SERVICES.into_iter().flat_map(JsonMethod::of_service);
+    let methods = SERVICES.into_iter().flat_map(JsonMethod::all_in_service);
     let methods: Vec<JsonMethod> = methods.collect();
     let paths: Map<String, Value> = methods.iter().map(path).collect();
     let mut schemas = Schemas::default();

@@ -42,7 +42,7 @@ macro_rules! reasons {
 
 impl Reason {
     /// Whether the same request may succeed later.
-    pub(super) fn is_temporary(self) -> bool {
+    pub(crate) fn is_temporary(self) -> bool {
         // A message that is too large stays so. A store that is full stays full until someone
         // deletes, and a client that sent too far ahead has to send more slowly.
         let is_lasting = matches!(
@@ -173,16 +173,49 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::metrics::code_name;
 
     #[test]
-    fn reasons_are_those_that_the_readme_explains() {
+    fn the_page_explains_every_reason_with_its_code() {
         let page = include_str!("../../../docs/errors.md");
         // | code | reasons | meaning |, unlike the table of warnings, which has two columns.
         let rows = page.lines().filter(|line| line.split('|').count() == 5);
-        let reasons = rows.filter_map(|line| line.split('|').nth(2));
-        let explained: BTreeSet<&str> = reasons
-            .flat_map(|reasons| reasons.split('`').skip(1).step_by(2))
-            .collect();
+        let quoted = |cell: &'static str| cell.split('`').skip(1).step_by(2);
+        let mut explained = BTreeSet::new();
+        let mut code = "";
+        for row in rows {
+            let cells: Vec<&str> = row.split('|').collect();
+            // A row without a code has that of the row above.
+            code = quoted(cells[1]).next().unwrap_or(code);
+            for name in quoted(cells[2]) {
+                let reason =
+                    Reason::named(name).unwrap_or_else(|| unreachable!("{name} is no reason"));
+                // It becomes `CANCELLED` behind tonic.
+                if reason != Reason::RequestBroken {
+                    assert_eq!(code, code_name(reason.code()), "the code of {name}");
+                }
+                explained.insert(name);
+            }
+        }
         assert_eq!(explained, BTreeSet::from(REASONS));
+    }
+
+    #[test]
+    fn clients_know_reasons_that_exist() {
+        let clients = [
+            include_str!("../../../client/src/calls.rs"),
+            include_str!("../../../client/src/error.rs"),
+            include_str!("../../../client/python/hlorank/calls/aio/calls.py"),
+            include_str!("../../../client/python/hlorank/calls/kept.py"),
+        ];
+        let lines = clients.iter().flat_map(|client| client.lines());
+        let values = lines.filter_map(|line| line.split_once("= \"")?.1.split('"').next());
+        let is_reason = |text: &&str| text.contains('_') && *text == text.to_ascii_uppercase();
+        let known: BTreeSet<&str> = values.filter(is_reason).collect();
+        assert_eq!(
+            known,
+            BTreeSet::from(["DEADLINE_TOO_SHORT", "GRAPH_NOT_CACHED", "MEASUREMENTS_OFF"])
+        );
+        assert!(known.iter().all(|reason| REASONS.contains(reason)));
     }
 }

@@ -1,27 +1,27 @@
 use std::{sync::Arc, time::Instant};
 
-use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
+use hlorank_graph::{Configurations, EncodedBatch, GraphError, Limits, SegmentedGraph};
 
 use super::{
     partial::score_in_time,
     scored::{Scored, answer_bytes},
-    select::ModelChoice,
+    select::{ModelChoice, SelectedModel},
 };
 use crate::{
     call::{BatchReader, Call, CallError, Deadline, Position, SentMeasurements},
     compute::Class,
-    engine::{BatchPart, Engine, Terms},
-    graphs::Warning,
+    engine::{Engine, Terms},
+    graphs::{FoundGraph, Warning},
     learning::{Evaluator, Learner, Learning, Lesson, ScoredConfigs, WantedMeasurements},
     metrics::Metrics,
-    model::{Model, ScoreUnit, SeenList},
-    outcome::{KernelTime, Timings},
+    model::{Manifest, Model, ScoreUnit, SeenList},
+    outcome::Timings,
 };
 
 /// What a call asks: the graph, the model that answers, and what was learned of measurements before anything is scored.
 pub(crate) struct Query {
     pub(crate) call: Call,
-    pub(crate) graph: Arc<SegmentedGraph>,
+    pub(crate) found: FoundGraph,
     /// The model version that scores.
     pub(crate) model: Arc<Model>,
     /// What the call learned, if it asked for that.
@@ -30,6 +30,13 @@ pub(crate) struct Query {
     pub(super) reader: BatchReader,
     pub(super) engine: Arc<Engine>,
     pub(super) metrics: Arc<Metrics>,
+}
+
+/// Opens the queries of calls.
+pub(crate) struct Queries {
+    engine: Arc<Engine>,
+    limits: Limits,
+    metrics: Arc<Metrics>,
 }
 
 /// How a batch is scored.
@@ -51,6 +58,72 @@ pub(crate) struct ReadBatch {
     pub(crate) seen: SeenList,
 }
 
+impl Queries {
+    /// Scores queries on an engine, within limits.
+    pub(crate) fn new(engine: Arc<Engine>, limits: Limits, metrics: Arc<Metrics>) -> Self {
+        Self {
+            engine,
+            limits,
+            metrics,
+        }
+    }
+
+    /// Opens the query of a call for a model and a graph. Fails if the nodes of the graph have other columns than the model
+    /// takes.
+    pub(crate) fn open(
+        &self,
+        call: Call,
+        SelectedModel { selection, choice }: SelectedModel,
+        found: FoundGraph,
+    ) -> Result<Query, CallError> {
+        let graph = &found.graph;
+        let model = selection.of_graph(graph.hash);
+        // A call that is refused is recorded with the version that refuses it.
+        call.record.answered_by(&model);
+        check_columns(model.manifest(), graph)?;
+        let place = call.place.clone();
+        Ok(Query {
+            reader: BatchReader::new(&model, Arc::clone(graph), self.limits, place),
+            engine: Arc::clone(&self.engine),
+            metrics: Arc::clone(&self.metrics),
+            lesson: None,
+            call,
+            model,
+            choice,
+            found,
+        })
+    }
+}
+
+/// Checks that the nodes of a graph of a feature set have the columns that the model takes.
+fn check_columns(manifest: &Manifest, graph: &SegmentedGraph) -> Result<(), GraphError> {
+    let (Some(set), Some(graph)) = (manifest.features().named(), graph.whole.feature_graph())
+    else {
+        return Ok(());
+    };
+    // Names and numbers of columns may be equal although the columns are others.
+    let mut described = graph.description().into_iter();
+    if described.any(|described| **described != *set) {
+        let nodes = set.node_features().join(", ");
+        let configs = set.config_features().join(", ");
+        return Err(GraphError::SetDiffers {
+            model: manifest.name.clone(),
+            columns: format!("the node columns {nodes} and the configuration columns {configs}"),
+        });
+    }
+    let found = graph.columns();
+    let expected = set.node_features().len();
+    if found != expected {
+        return Err(GraphError::WrongColumns {
+            found,
+            set: set.name().to_owned(),
+            model: manifest.name.clone(),
+            expected,
+        });
+    }
+    Ok(())
+}
+
 impl Query {
     /// Limits the number of configurations of all batches together.
     pub(crate) fn limited_to(mut self, max_configs: usize) -> Self {
@@ -68,7 +141,7 @@ impl Query {
         let learner = Learner {
             call: &self.call,
             model: &self.model,
-            graph: &self.graph,
+            graph: &self.found.graph,
             reader: &self.reader,
         };
         let lesson = learning.learn(learner, sent, wanted).await?;
@@ -83,7 +156,7 @@ impl Query {
         Evaluator {
             engine: Arc::clone(&self.engine),
             model: Arc::clone(&self.model),
-            graph: Arc::clone(&self.graph),
+            graph: Arc::clone(&self.found.graph),
             predictor: self.lesson.as_ref().and_then(Lesson::predictor),
         }
     }
@@ -104,58 +177,53 @@ impl Query {
         before: Position,
         scoring: Scoring,
     ) -> Result<Scored, CallError> {
-        if scoring.is_partial {
-            let manifest = self.model.manifest();
-            if !manifest.kind().allows_partial() {
-                return Err(CallError::PartialUnsupported {
-                    model: manifest.name.clone(),
-                });
-            }
-            if let Some(deadline) = self.call.deadline {
-                return self.score_in_time(batch, deadline, scoring).await;
-            }
-        }
         let asked = Instant::now();
-        let kept_bytes = self.bytes_to_keep(&batch, scoring);
+        let kept_bytes = if scoring.keeps_batch {
+            self.reader.bytes(&batch)
+        } else {
+            0
+        };
+        let (configs, kept, seen) = match self.partial_deadline(scoring)? {
+            Some(deadline) => self.score_until(deadline, batch, scoring).await?,
+            None => {
+                let scored = self.score_all(batch, before, scoring).await;
+                scored.map_err(|error| error.numbered_after(before.configs))?
+            }
+        };
+        let kept = kept.map(|batch| (batch, kept_bytes));
+        Ok(self.scored(before, asked, configs, seen, kept))
+    }
+
+    /// The deadline of a partial ranking; `None` if all configurations are scored. Fails if the model needs them all.
+    fn partial_deadline(&self, scoring: Scoring) -> Result<Option<Deadline>, CallError> {
+        let manifest = self.model.manifest();
+        if !scoring.is_partial {
+            Ok(None)
+        } else if manifest.kind().allows_partial() {
+            Ok(self.call.deadline)
+        } else {
+            Err(CallError::PartialUnsupported {
+                model: manifest.name.clone(),
+            })
+        }
+    }
+
+    async fn score_all(
+        &self,
+        batch: EncodedBatch,
+        before: Position,
+        scoring: Scoring,
+    ) -> Result<ScoredParts, CallError> {
         // The engine copies configurations that others use after it.
         let is_shared = self.lesson.is_some() || scoring.keeps_batch;
         let class = self.reader.accept(&batch, 1 + usize::from(is_shared))?;
         let terms = self.terms(class, before.batches > 0);
         // A batch that is refused in any case need not be read.
-        self.engine.check(&self.model, &self.graph, terms)?;
-        let score = self.scoring(batch, before, terms, scoring);
-        let scored = match class {
-            Class::Interactive => {
-                // One worker does all of a small call, because handing the pieces to others would cost more than they do.
-                let driven = self.engine.pool().drive(score).await?;
-                driven.value.map(|(mut scored, kept, seen)| {
-                    scored.evaluation.stages.waited += driven.waited;
-                    (scored, kept, seen)
-                })
-            }
-            Class::Bulk => score.await,
-        };
-        let (scored, kept, seen) = scored.map_err(|error| error.numbered_after(before.configs))?;
-        let kept = kept.map(|kept| (kept, kept_bytes));
-        Ok(self.scored(before, asked, scored, seen, kept))
-    }
-
-    /// Returns a future that reads and scores a batch, which it returns, too, if it is kept, and what was seen of it.
-    fn scoring(
-        &self,
-        batch: EncodedBatch,
-        before: Position,
-        terms: Terms,
-        scoring: Scoring,
-    ) -> impl Future<
-        Output = Result<(ScoredConfigs, Option<Arc<Configurations>>, SeenList), CallError>,
-    > + Send
-    + 'static {
+        self.engine.check(&self.model, &self.found.graph, terms)?;
         let read = self.reading(batch, before);
         let evaluator = self.evaluator();
-        async move {
-            let pool = evaluator.engine.pool();
-            let read = pool.run(terms.class, move |_| read()).await?;
+        let score = async move {
+            let read = evaluator.engine.pool().run(class, move |_| read()).await?;
             let (batch, seen) = read.value?;
             let batch = Arc::new(batch);
             // Nobody else has a batch that is not kept, so that the engine need not copy it.
@@ -164,38 +232,41 @@ impl Query {
             // The call waited for the first of its work. Later waits count towards their stages.
             scored.evaluation.stages.waited = read.waited;
             Ok((scored, kept, seen))
+        };
+        match class {
+            Class::Interactive => {
+                // One worker does all of a small call, because handing the pieces to others would cost more than they do.
+                let driven = self.engine.pool().drive(score).await?;
+                let mut parts: ScoredParts = driven.value?;
+                parts.0.evaluation.stages.waited += driven.waited;
+                Ok(parts)
+            }
+            Class::Bulk => score.await,
         }
     }
 
     /// Scores the first configurations of a batch, as many as there is time for before the deadline.
-    async fn score_in_time(
+    async fn score_until(
         &self,
-        batch: EncodedBatch,
         deadline: Deadline,
+        batch: EncodedBatch,
         scoring: Scoring,
-    ) -> Result<Scored, CallError> {
-        let asked = Instant::now();
+    ) -> Result<ScoredParts, CallError> {
         let sent = batch.count();
-        let kept_bytes = self.bytes_to_keep(&batch, scoring);
-        let ReadBatch {
-            class,
-            configurations: all,
-            seen,
-        } = self.read(batch).await?;
-        let kept = scoring.keeps_batch.then(|| (Arc::clone(&all), kept_bytes));
-        let scored = score_in_time(&self.evaluator(), all, deadline, class, scoring.top_k).await?;
+        let read = self.read(batch).await?;
+        let all = read.configurations;
+        let kept = scoring.keeps_batch.then(|| Arc::clone(&all));
+        let scored =
+            score_in_time(&self.evaluator(), all, deadline, read.class, scoring.top_k).await?;
         // The metric counts rankings that lack configurations, and not those that only may.
         if scored.evaluation.scores.len() < sent {
             self.choice.series.ranked_in_part();
         }
-        Ok(self.scored(Position::default(), asked, scored, seen, kept))
+        Ok((scored, kept, read.seen))
     }
 
     /// Reads the only batch of a call on a worker.
-    pub(crate) async fn read(
-        &self,
-        batch: EncodedBatch,
-    ) -> Result<ReadBatch, CallError> {
+    pub(crate) async fn read(&self, batch: EncodedBatch) -> Result<ReadBatch, CallError> {
         // The caller has the batch while the engine scores a copy of it.
         let class = self.reader.accept(&batch, 2)?;
         let read = self.reading(batch, Position::default());
@@ -253,40 +324,8 @@ impl Query {
         }
     }
 
-    /// The bytes of a batch that is kept once it was scored.
-    fn bytes_to_keep(&self, batch: &EncodedBatch, scoring: Scoring) -> usize {
-        if scoring.keeps_batch {
-            self.reader.bytes(batch)
-        } else {
-            0
-        }
-    }
-
-    /// Returns the kernels of some configurations of a batch that was kept, and their predicted seconds.
-    pub(crate) async fn explain(
-        &self,
-        scored: &Scored,
-        configs: &[u32],
-    ) -> Result<Vec<Vec<KernelTime>>, CallError> {
-        let unsupported = |why| Err(CallError::ExplainUnsupported { why });
-        if self.graph.whole.program().is_none() {
-            return unsupported("only fusions have kernels");
-        }
-        if self.replaces_scores() {
-            return unsupported("scores that are adapted to measurements are no sums over kernels");
-        }
-        let Some(batch) = &scored.kept else {
-            return Ok(Vec::new());
-        };
-        let numbers = configs.iter().map(|&config| config as usize).collect();
-        let chosen = BatchPart::of_numbers(Arc::clone(batch), numbers);
-        let terms = self.terms(Class::Interactive, true);
-        let kernels = self.engine.kernels(&self.model, &self.graph, chosen, terms);
-        Ok(kernels.await?)
-    }
-
     /// Whether something predicts run times in place of the model.
-    fn replaces_scores(&self) -> bool {
+    pub(super) fn replaces_scores(&self) -> bool {
         self.lesson.as_ref().is_some_and(Lesson::replaces_order)
     }
 
@@ -305,10 +344,11 @@ impl Query {
         }
     }
 
-    /// What was unusual about the choice of the model, and about what predictions rest on.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = Warning> + '_ {
+    /// What was unusual about the graph and the choice of the model, and about what predictions rest on.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &Warning> {
         let of_lesson = self.lesson.iter().flat_map(Lesson::warnings);
-        self.choice.warning.iter().chain(of_lesson).cloned()
+        let of_graph = self.found.warnings.iter();
+        of_graph.chain(&self.choice.warning).chain(of_lesson)
     }
 
     /// Records the stage times of an answer with scores.
@@ -321,3 +361,6 @@ impl Query {
         self.metrics.stages.ranked(timings);
     }
 }
+
+/// What was scored of a batch, the batch if it is kept, and what was seen of it.
+type ScoredParts = (ScoredConfigs, Option<Arc<Configurations>>, SeenList);

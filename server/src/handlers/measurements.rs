@@ -1,0 +1,188 @@
+//! `ReportMeasurements`, `ListMeasurements`, page by page, `GetMeasuredGraph` and `DeleteMeasurements`.
+
+use hlorank_graph::{ConfigurationError, Configurations, Limits};
+use hlorank_proto::{
+    methods::Scope,
+    received::ReportMeasurementsRequest,
+    v1::{
+        self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse,
+        GetMeasuredGraphRequest, GetMeasuredGraphResponse, GraphMeasurements,
+        ListMeasurementsRequest, ListMeasurementsResponse, ReportMeasurementsResponse,
+    },
+};
+
+use super::{
+    CostModel,
+    answer::count,
+    request::{
+        check_length, check_maximum, check_measurements, check_target, read_chosen, read_hash,
+    },
+};
+use crate::{
+    call::{Call, Client, REPORT, SentMeasurements, SentTimes},
+    compute::Class,
+    errors::ServiceError,
+    security::TokenError,
+    store::{Measurement, Reporter, StoreError, Subject},
+};
+
+/// Number of measurements of a page by default.
+const PAGE_SIZE: u32 = 1_000;
+
+/// Maximum number of measurements of a page.
+const MAX_PAGE_SIZE: u32 = 10_000;
+
+/// Maximum number of bytes that a page takes: as it is stored, as configurations, and as a message.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// A measurement, and what it is about.
+type StoredMeasurement = (Subject, Measurement);
+
+/// Maximum length of the name of a reporter.
+const MAX_REPORTER_BYTES: usize = 256;
+
+impl CostModel {
+    pub(super) async fn report(
+        &self,
+        request: ReportMeasurementsRequest,
+        call: &Call,
+    ) -> Result<ReportMeasurementsResponse, ServiceError> {
+        // A server without a store refuses a report before it reads the graph.
+        self.stored.store()?;
+        let reporter = reporter_of(&request.reporter, &call.client)?;
+        let batch = self.batch(request.batch).await?;
+        let task = batch.task();
+        let times = SentTimes {
+            seconds: request.seconds,
+            repeats: request.repeats,
+            failures: request.failures,
+            ids: request.ids,
+        };
+        check_measurements(&REPORT, &request.target, &times)?;
+        let sent = SentMeasurements::new(&REPORT, request.target, Some(batch), &times)?;
+        let found = self
+            .find_graph(request.graph, Some(task), &call.record)
+            .await?;
+        let kept = self.stored.report(call, &found, sent, reporter).await?;
+        Ok(ReportMeasurementsResponse {
+            accepted: count(kept.accepted),
+            known: count(kept.known),
+            graph_hash: found.graph.hash.0.to_vec().into(),
+            warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
+        })
+    }
+
+    pub(super) async fn list(
+        &self,
+        request: ListMeasurementsRequest,
+        call: &Call,
+    ) -> Result<ListMeasurementsResponse, ServiceError> {
+        let store = self.stored.store()?;
+        let chosen = read_chosen(request.target, &request.graph_hash, None)?;
+        check_maximum("page_size", request.page_size, MAX_PAGE_SIZE)?;
+        let size = match request.page_size {
+            0 => PAGE_SIZE,
+            size => size,
+        };
+        // A page is counted before it is read, so by the size that it may have.
+        call.place.hold(PAGE_BYTES)?;
+        let after = Some(request.page_token.to_vec()).filter(|token| !token.is_empty());
+        let page = store.list(&chosen, after, size as usize).await?;
+        let next = page.next;
+        let client = call.client.clone();
+        let write = move |_| by_graph(&page.measurements, &client);
+        let graphs = self.stored.pool().run(Class::Bulk, write).await?.value;
+        let failed = |error: ConfigurationError| StoreError::Failed(error.to_string());
+        Ok(ListMeasurementsResponse {
+            graphs: graphs.map_err(failed)?,
+            next_page_token: next.unwrap_or_default().into(),
+        })
+    }
+
+    pub(super) async fn measured_graph(
+        &self,
+        request: GetMeasuredGraphRequest,
+    ) -> Result<GetMeasuredGraphResponse, ServiceError> {
+        check_target("target", &request.target)?;
+        let graph = read_hash("graph_hash", &request.graph_hash)?;
+        let subject = Subject {
+            target: request.target,
+            graph,
+        };
+        let kept = self.stored.kept_graph(subject).await?;
+        Ok(GetMeasuredGraphResponse {
+            graph: kept.map(|(graph, _)| graph),
+        })
+    }
+
+    pub(super) async fn delete(
+        &self,
+        request: DeleteMeasurementsRequest,
+    ) -> Result<DeleteMeasurementsResponse, ServiceError> {
+        let store = self.stored.store()?;
+        let reporter = Reporter::named(&request.reporter);
+        // A request whose fields are not set must not delete everything: only the measurements of a
+        // reporter are deleted on all targets.
+        if reporter.is_none() || !request.target.is_empty() {
+            check_target("target", &request.target)?;
+        }
+        let chosen = read_chosen(request.target, &request.graph_hash, reporter)?;
+        let deleted = store.delete(&chosen).await?;
+        Ok(DeleteMeasurementsResponse { deleted })
+    }
+}
+
+/// Returns the reporter that a request names, if its client may name another; the client if it names none.
+fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
+    let Some(named) = Reporter::named(name) else {
+        return Ok(client.reporter.clone());
+    };
+    check_length("reporter", name, MAX_REPORTER_BYTES)?;
+    // What a client measured itself comes before what others measured, so no client may report in
+    // the name of another.
+    if named != client.reporter && !client.is_admin {
+        let name = client.reporter.name().to_owned();
+        let scope = Scope::Admin;
+        return Err(TokenError::ScopeMissing { name, scope }.into());
+    }
+    Ok(named)
+}
+
+/// Writes measurements, those of one graph on one target together.
+fn by_graph(
+    measurements: &[StoredMeasurement],
+    client: &Client,
+) -> Result<Vec<GraphMeasurements>, ConfigurationError> {
+    let same = |one: &StoredMeasurement, other: &StoredMeasurement| {
+        one.0 == other.0 && one.1.task == other.1.task
+    };
+    // Pages are in the order of keys, which begin with target and graph, so that the measurements
+    // of one graph are neighbours.
+    let parts = measurements.chunk_by(same);
+    parts.map(|part| graph_measurements(part, client)).collect()
+}
+
+/// Writes measurements of one graph on one target.
+fn graph_measurements(
+    stored: &[StoredMeasurement],
+    client: &Client,
+) -> Result<GraphMeasurements, ConfigurationError> {
+    let (subject, Measurement { task, .. }) = &stored[0];
+    let configs = stored.iter().map(|(_, each)| each.config.as_slice());
+    let configs = Configurations::from_canonical(*task, configs, &Limits::default())?;
+    let measurements = || stored.iter().map(|(_, measurement)| measurement);
+    // Only an admin may know the names of other reporters.
+    let shown = |each: &Measurement| client.shown(&each.reporter).to_owned();
+    Ok(GraphMeasurements {
+        target: subject.target.clone(),
+        graph_hash: subject.graph.0.to_vec().into(),
+        batch: Some(ConfigBatch {
+            configs: Some(configs.to_smallest_form()),
+        }),
+        seconds: measurements().map(|each| each.outcome.seconds).collect(),
+        repeats: measurements().map(|each| each.outcome.repeats).collect(),
+        failures: measurements().map(|each| each.outcome.failure).collect(),
+        ids: measurements().map(|each| each.id.clone().into()).collect(),
+        reporters: measurements().map(shown).collect(),
+    })
+}
