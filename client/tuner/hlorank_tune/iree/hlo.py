@@ -1,6 +1,6 @@
 """The dispatches of IREE as HLO modules, which servers featurize as the graphs of kernels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from iree.compiler import ir, passmanager
@@ -29,51 +29,38 @@ def kernel_hlo(function: ir.Operation, name: str) -> str:
     with function.context:
         passes = passmanager.PassManager.parse("func.func(linalg-generalize-named-ops)")
         passes.run(function)
-        return _Dispatch(list(function.regions[0].blocks[0].operations)).hlo(name)
+        operations = [o.operation for o in function.regions[0].blocks[0].operations]
+        write = Writer()
+        nodes: dict[Any, Node] = {}
 
+        def node_of(value: Any) -> Node:
+            if value not in nodes:
+                operation = value.owner.operation
+                nodes.update(zip(operation.results, converted(operation), strict=True))
+            return nodes[value]
 
-class _Dispatch:
-    """Converts operations from the stores backwards, so that offsets are not converted."""
+        def converted(operation: Any) -> list[Node]:
+            if operation.name == "linalg.generic":
+                return Loops(write, operation, node_of).results()
+            if operation.name in _CONVERSIONS:
+                return _CONVERSIONS[operation.name](write, operation, node_of)
+            if not operation.name.startswith(("arith.", "math.")):
+                raise UnsupportedDispatch(operation.name, "the operation has no counterpart in HLO")
+            operands = [node_of(operand) for operand in operation.operands]
+            return [scalar_node(write, operation, operands)]
 
-    def __init__(self, operations: Sequence[Any]):
-        self._write = Writer()
-        self._nodes: dict[Any, Node] = {}
-        self._stores = [o.operation for o in operations if o.operation.name == _STORE]
         for operation in operations:
-            if operation.operation.name == _LOAD:
-                self._nodes[operation.operation.results[0]] = self._parameter(operation.operation)
-
-    def hlo(self, name: str) -> str:
-        roots = [self._node(store.operands[0]) for store in self._stores]
+            if operation.name == _LOAD:
+                result = operation.results[0]
+                nodes[result] = write.parameter(*_kind(result))
+        # From the stores backwards, so that offsets are not converted.
+        roots = [node_of(o.operands[0]) for o in operations if o.name == _STORE]
         if not roots:
             raise UnsupportedDispatch("func.func", "the dispatch stores nothing")
-        root = roots[0] if len(roots) == 1 else self._write.tuple_of(roots)
+        root = roots[0] if len(roots) == 1 else write.tuple_of(roots)
         if root.opcode == "parameter":
-            root = self._write.like("copy", [root])
-        return self._write.module(
-            "kernel_" + "".join(c if c.isalnum() else "_" for c in name), root
-        )
-
-    def _parameter(self, operation: Any) -> Node:
-        element, shape = _kind(operation.results[0])
-        return self._write.parameter(element, shape)
-
-    def _node(self, value: Any) -> Node:
-        if value not in self._nodes:
-            operation = value.owner.operation
-            nodes = self._converted(operation)
-            self._nodes.update(zip(operation.results, nodes, strict=True))
-        return self._nodes[value]
-
-    def _converted(self, operation: Any) -> list[Node]:
-        if operation.name == "linalg.generic":
-            return Loops(self._write, operation, self._node).results()
-        if operation.name in _CONVERSIONS:
-            return _CONVERSIONS[operation.name](self._write, operation, self._node)
-        if not operation.name.startswith(("arith.", "math.")):
-            raise UnsupportedDispatch(operation.name, "the operation has no counterpart in HLO")
-        operands = [self._node(operand) for operand in operation.operands]
-        return [scalar_node(self._write, operation, operands)]
+            root = write.like("copy", [root])
+        return write.module("kernel_" + "".join(c if c.isalnum() else "_" for c in name), root)
 
 
 NodeOf = Callable[[Any], Node]

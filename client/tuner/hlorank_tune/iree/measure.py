@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
+from typing import NamedTuple
 
 import numpy as np
 
@@ -110,8 +111,7 @@ def serve(connection: Connection, request: tuple) -> None:
     connection.send(_times(runs, checked, protocol))
 
 
-@dataclass(frozen=True)
-class _Checked:
+class _Checked(NamedTuple):
     """How the first runs of a module went."""
 
     seconds: float = np.inf
@@ -145,20 +145,16 @@ def _first_line(error: Exception) -> str:
 
 
 def _times(runs: Sequence[Run], checked: Sequence[_Checked], protocol: Protocol) -> Measured:
-    errors = [one.error for one in checked]
-    failures = [one.failure for one in checked]
-    seconds = np.array([one.seconds for one in checked])
-    if not errors or errors[0]:
-        none = np.full(len(runs), np.nan)
-        return Measured(errors, failures, none, none)
+    first, second = np.full((2, len(runs)), np.nan)
+    seconds, errors, failures = map(list, zip(*checked, strict=True))
+    if errors[0]:
+        return Measured(errors, failures, first, second)
     right = [i for i, error in enumerate(errors) if not error]
-    is_slow = seconds > SLOW * seconds[0]
-    fast = [i for i in right if not is_slow[i]]
-    slow = [i for i in right if is_slow[i]]
+    slow = [i for i in right if seconds[i] > SLOW * seconds[0]]
+    fast = [i for i in right if i not in slow]
     timing = measure([runs[i] for i in fast], protocol)
     short = Protocol(warmups=0, rounds=2, most_rounds=2, seconds=0, other_load=np.inf)
     rough = measure([runs[i] for i in slow], short) if slow else None
-    first, second = np.full((2, len(runs)), np.nan)
     for numbers, times in ((fast, timing), (slow, rough)):
         if times is not None:
             counts = np.array([runs[i].count for i in numbers])

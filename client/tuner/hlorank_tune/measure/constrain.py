@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from hlorank_tune.measure.schema import HloInstructionProto, HloModuleProto, ModuleTuningData
 
@@ -55,54 +56,42 @@ def constrained(module, nodes: list[ConfigurableNode], configuration: Configurat
     edited = HloModuleProto.FromString(module.SerializeToString())
     entry = next(c for c in edited.computations if c.id == edited.entry_computation_id)
     entries = {node.identity: e for node, e in zip(nodes, configuration, strict=True)}
-    editor = _Editor(entry)
-    editor.apply(entries)
-    return edited
+    shapes = {i.id: i.shape for i in entry.instructions}
+    renamed: dict[int, int] = {}
+    written: list = []
+    ids = count(max(shapes) + 1)
 
-
-class _Editor:
-    """Rewrites one computation in instruction order, so that operands stay before users."""
-
-    def __init__(self, computation):
-        self._computation = computation
-        self._shapes = {i.id: i.shape for i in computation.instructions}
-        self._next = max(i.id for i in computation.instructions) + 1
-        self._renamed: dict[int, int] = {}
-        self._written: list = []
-
-    def apply(self, entries: dict[int, Entry]) -> None:
-        for instruction in list(self._computation.instructions):
-            self._rewrite(instruction, entries.get(instruction.id, UNCHANGED))
-        root = self._computation.root_id
-        del self._computation.instructions[:]
-        self._computation.instructions.extend(self._written)
-        self._computation.root_id = self._renamed.get(root, root)
-
-    def _rewrite(self, instruction, entry: Entry) -> None:
-        copy = HloInstructionProto()
-        copy.CopyFrom(instruction)
-        originals = list(instruction.operand_ids)
-        operands = [self._renamed.get(identity, identity) for identity in originals]
-        for slot, order in enumerate(entry[1:][: len(operands)]):
-            if order:
-                operands[slot] = self._constraint(operands[slot], originals[slot], order)
-        copy.operand_ids[:] = operands
-        self._written.append(copy)
-        if entry[0]:
-            self._renamed[copy.id] = self._constraint(copy.id, copy.id, entry[0])
-
-    def _constraint(self, operand: int, shaped_like: int, order: Permutation) -> int:
+    def constraint(operand: int, shaped_like: int, order: Permutation) -> int:
         call = HloInstructionProto(opcode="custom-call", custom_call_target="LayoutConstraint")
-        call.id = self._next
-        call.name = f"layout_constraint.{self._next & 0xFFFFFFFF}"
+        call.id = next(ids)
+        call.name = f"layout_constraint.{call.id & 0xFFFFFFFF}"
         call.operand_ids.append(operand)
-        call.shape.CopyFrom(self._shapes[shaped_like])
+        call.shape.CopyFrom(shapes[shaped_like])
         call.shape.layout.minor_to_major[:] = order
         call.constrain_layout = True
         call.operand_shapes_with_layout.add().CopyFrom(call.shape)
-        self._written.append(call)
-        self._next += 1
+        written.append(call)
         return call.id
+
+    # In instruction order, so that operands stay before users.
+    for instruction in list(entry.instructions):
+        output, *inputs = entries.get(instruction.id, UNCHANGED)
+        copy = HloInstructionProto()
+        copy.CopyFrom(instruction)
+        originals = list(instruction.operand_ids)
+        operands = [renamed.get(identity, identity) for identity in originals]
+        for slot, order in enumerate(inputs[: len(operands)]):
+            if order:
+                operands[slot] = constraint(operands[slot], originals[slot], order)
+        copy.operand_ids[:] = operands
+        written.append(copy)
+        if output:
+            renamed[copy.id] = constraint(copy.id, copy.id, output)
+    root = entry.root_id
+    del entry.instructions[:]
+    entry.instructions.extend(written)
+    entry.root_id = renamed.get(root, root)
+    return edited
 
 
 def layout_tuning_data(

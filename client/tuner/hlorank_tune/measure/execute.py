@@ -11,7 +11,7 @@ import numpy as np
 from jax.extend import core as jax_core
 
 from hlorank.checks.errors import HlorankError
-from hlorank_tune.measure.schema import HloModuleProto
+from hlorank_tune.measure.schema import HloModuleProto, strip
 
 try:
     from jaxlib import _hlo, _jax
@@ -104,16 +104,6 @@ def lower(name: str, function: Callable[..., Any], arguments: Sequence[Any]):
 def flat_arguments(arguments: Any) -> list[np.ndarray]:
     """Flattens a tree of arguments to arrays of the types that a lowered function takes."""
     return [np.asarray(jax.numpy.asarray(leaf)) for leaf in jax.tree.leaves(arguments)]
-
-
-def strip(module):
-    """Removes source metadata, which is large, contains paths, and is read by no feature."""
-    module.ClearField("stack_frame_index")
-    for computation in module.computations:
-        for instruction in computation.instructions:
-            instruction.ClearField("metadata")
-            instruction.ClearField("frontend_attributes")
-    return module
 
 
 def _nested(parameters: dict[str, Any]):

@@ -35,6 +35,16 @@ ModuleTuningData = _message("ModuleTuningData")
 TuningData = _message("TuningData")
 
 
+def strip(module: Any) -> Any:
+    """Removes source metadata, which is large, contains paths, and is read by no feature."""
+    module.ClearField("stack_frame_index")
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            instruction.ClearField("metadata")
+            instruction.ClearField("frontend_attributes")
+    return module
+
+
 @dataclass(frozen=True)
 class Tile:
     """One tile configuration of a kernel."""

@@ -127,43 +127,41 @@ def configuration(
     graph: FusionGraph, fused: Iterable[int], limits: Limits = DEFAULT
 ) -> Configuration:
     """Returns the kernels of a choice; a node that breaks the limits is written instead."""
-    forming = _Forming(graph, frozenset(fused) & frozenset(graph.slots), limits)
-    kernels = forming.kernels()
-    return Configuration(frozenset(forming.fused), tuple(_live(graph, kernels)))
+    chosen = set(fused) & set(graph.slots)
 
-
-class _Forming:
-    def __init__(self, graph: FusionGraph, fused: frozenset[int], limits: Limits):
-        self._graph = graph
-        self._limits = limits
-        self.fused = set(fused)
-
-    def kernels(self) -> dict[int, Kernel]:
-        """Forms the kernels from the last written node on; every written node has one."""
-        kernels: dict[int, Kernel] = {}
-        waiting = [node for node in range(len(self._graph.nodes)) if self._is_written(node)]
-        while waiting:
-            root = waiting.pop()
-            kernel = _kernel(self._graph, root, self.fused)
-            unfused = offender(self._graph, kernel.members, self._limits)
-            if unfused is None:
-                kernels[root] = kernel
-                continue
-            self.fused.discard(unfused)
-            stale = [k for k, v in kernels.items() if unfused in v.members and k != unfused]
-            for other in stale:
-                del kernels[other]
-            written_already = unfused in kernels or unfused in waiting
-            waiting += [root, *stale, *([] if written_already else [unfused])]
-        return kernels
-
-    def _is_written(self, node: int) -> bool:
-        graph = self._graph
+    def is_written(node: int) -> bool:
         if graph.opcode(node) in FREE:
             return False
         users = graph.users[node]
         fused_everywhere = all(graph.fusible(user) for user in users) and bool(users)
-        return node not in self.fused or node == graph.root or not fused_everywhere
+        return node not in chosen or node == graph.root or not fused_everywhere
+
+    # From the last written node on; every written node has a kernel.
+    kernels: dict[int, Kernel] = {}
+    waiting = [node for node in range(len(graph.nodes)) if is_written(node)]
+    while waiting:
+        root = waiting.pop()
+        kernel = _kernel(graph, root, chosen)
+        unfused = offender(graph, kernel.members, limits)
+        if unfused is None:
+            kernels[root] = kernel
+            continue
+        chosen.discard(unfused)
+        stale = [k for k, v in kernels.items() if unfused in v.members and k != unfused]
+        for other in stale:
+            del kernels[other]
+        written_already = unfused in kernels or unfused in waiting
+        waiting += [root, *stale, *([] if written_already else [unfused])]
+    # Those whose output is read.
+    live = set()
+    reached = [graph.root]
+    while reached:
+        node = reached.pop()
+        if node not in live:
+            live.add(node)
+            reached += kernels[node].inputs if node in kernels else graph.operands[node]
+    read = (kernels[root] for root in sorted(kernels) if root in live)
+    return Configuration(frozenset(chosen), tuple(read))
 
 
 def _kernel(graph: FusionGraph, root: int, fused: set[int]) -> Kernel:
@@ -184,18 +182,6 @@ def _kernel(graph: FusionGraph, root: int, fused: set[int]) -> Kernel:
     ordered = tuple(sorted(members))
     used = (operand for member in ordered for operand in graph.operands[member])
     return Kernel(root, ordered, tuple(dict.fromkeys(o for o in used if o in inputs)))
-
-
-def _live(graph: FusionGraph, kernels: dict[int, Kernel]) -> list[Kernel]:
-    """Returns the kernels whose output is read, by root."""
-    live = set()
-    reached = [graph.root]
-    while reached:
-        node = reached.pop()
-        if node not in live:
-            live.add(node)
-            reached += kernels[node].inputs if node in kernels else graph.operands[node]
-    return [kernels[root] for root in sorted(kernels) if root in live]
 
 
 GREEDY = Limits(places=15, repeats=math.inf, expensive_repeats=1.0)
