@@ -173,7 +173,7 @@ def test_a_process_that_is_killed_among_many_programs_blames_none_of_them(machin
 
     kill_when(monkeypatch, machine, signal.SIGKILL, is_the_last)
     assert statuses(machine.measure([GOOD, SAME], HASTE)) == ["measured"] * 2
-    assert before.returncode == -signal.SIGKILL
+    assert before.wait(10) == -signal.SIGKILL
 
 
 def test_a_process_that_ended_between_two_batches_is_started_anew(machine):
