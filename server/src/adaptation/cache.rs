@@ -3,19 +3,22 @@ use std::sync::Arc;
 use hlorank_graph::Digest;
 use quick_cache::{Weighter, sync::Cache};
 
-use super::{AdaptedModel, Measurements, Point, Prior, StudiedSources};
+use super::{AdaptedModel, Measurements, Prior, StudiedTargets};
 
 /// What was learned from sets of measurements, so that the calls of a search learn once.
-pub(crate) struct AdaptedCache(Cache<Digest, Option<Arc<AdaptedModel>>, WeightInBytes>);
+pub(crate) struct LessonCache {
+    /// Of sets of measurements. That a set teaches nothing is remembered, too.
+    adapted: Cache<Digest, Option<Arc<AdaptedModel>>, WeightInBytes>,
+    /// Of sets of other targets.
+    studied: Cache<Digest, Arc<StudiedTargets>, WeightInBytes>,
+}
 
-/// Maximum number of bytes.
+/// Maximum number of bytes of each.
 const BYTES: u64 = 64 << 20;
 
-/// Expected number of entries.
-const ENTRIES: usize = 1_024;
-
-/// Expected number of sets of other targets.
-const SOURCES: usize = 64;
+/// Expected numbers of entries.
+const ADAPTED: usize = 1_024;
+const STUDIED: usize = 64;
 
 /// Bytes of an entry beside what was learned.
 const ENTRY_BYTES: usize = 256;
@@ -29,13 +32,22 @@ impl Weighter<Digest, Option<Arc<AdaptedModel>>> for WeightInBytes {
     }
 }
 
-impl Default for AdaptedCache {
-    fn default() -> Self {
-        Self(Cache::with_weighter(ENTRIES, BYTES, WeightInBytes))
+impl Weighter<Digest, Arc<StudiedTargets>> for WeightInBytes {
+    fn weight(&self, _: &Digest, studied: &Arc<StudiedTargets>) -> u64 {
+        (ENTRY_BYTES + studied.bytes()) as u64
     }
 }
 
-impl AdaptedCache {
+impl Default for LessonCache {
+    fn default() -> Self {
+        Self {
+            adapted: Cache::with_weighter(ADAPTED, BYTES, WeightInBytes),
+            studied: Cache::with_weighter(STUDIED, BYTES, WeightInBytes),
+        }
+    }
+}
+
+impl LessonCache {
     /// Learns from measurements, unless that was done before.
     pub(crate) fn learn(
         &self,
@@ -43,54 +55,33 @@ impl AdaptedCache {
         measurements: Measurements,
     ) -> Option<Arc<AdaptedModel>> {
         let digest = digest(prior, &measurements);
-        // That a set teaches nothing is remembered, too.
-        if let Some(adapted) = self.0.get(&digest) {
+        if let Some(adapted) = self.adapted.get(&digest) {
             return adapted;
         }
         // Nobody waits for another call that learns the same, because learning pauses, and a waiting call would keep the
         // worker that the other one needs.
         let adapted = AdaptedModel::of(prior, measurements).map(Arc::new);
-        self.0.insert(digest, adapted.clone());
+        self.adapted.insert(digest, adapted.clone());
         adapted
     }
-}
 
-/// What sets of other targets' measurements say, so that the calls of a search compare them once.
-pub(crate) struct SourcesCache(Cache<Digest, Arc<StudiedSources>, SourceBytes>);
-
-#[derive(Clone)]
-struct SourceBytes;
-
-impl Weighter<Digest, Arc<StudiedSources>> for SourceBytes {
-    fn weight(&self, _: &Digest, studied: &Arc<StudiedSources>) -> u64 {
-        (ENTRY_BYTES + studied.bytes()) as u64
-    }
-}
-
-impl Default for SourcesCache {
-    fn default() -> Self {
-        Self(Cache::with_weighter(SOURCES, BYTES, SourceBytes))
-    }
-}
-
-impl SourcesCache {
     /// Compares the measurements of other targets, unless that was done before.
-    pub(crate) fn study(&self, prior: Prior, sources: &[Measurements]) -> Arc<StudiedSources> {
-        let digests: Vec<Digest> = sources.iter().map(|source| digest(prior, source)).collect();
+    pub(crate) fn study(&self, prior: Prior, targets: &[Measurements]) -> Arc<StudiedTargets> {
+        let digests: Vec<Digest> = targets.iter().map(|target| digest(prior, target)).collect();
         let parts = digests.iter().map(|digest| &digest.0[..]);
         let digest = Digest::of_parts("hlorank 2026 measurements of other targets", parts);
-        if let Some(studied) = self.0.get(&digest) {
+        if let Some(studied) = self.studied.get(&digest) {
             return studied;
         }
-        let studied = Arc::new(StudiedSources::of(prior, sources));
-        self.0.insert(digest, Arc::clone(&studied));
+        let studied = Arc::new(StudiedTargets::of(prior, targets));
+        self.studied.insert(digest, Arc::clone(&studied));
         studied
     }
 }
 
 /// Identifies all that learning depends on.
 fn digest(prior: Prior, measurements: &Measurements) -> Digest {
-    // The pattern has no `..`, so that a new field does not compile until it is part of the digest.
+    // The patterns have no `..`, so that a new field does not compile until it is part of the digest.
     let Measurements {
         points,
         times,
@@ -98,46 +89,40 @@ fn digest(prior: Prior, measurements: &Measurements) -> Digest {
         failed,
         own,
     } = measurements;
-    let numbers = |values: &[f64]| bytes(values.iter().map(|value| value.to_bits()));
-    let mut parts = vec![numbers(&prior.numbers()), numbers(times), numbers(counts)];
-    parts.extend(
-        own.iter()
-            .map(|own| own.iter().map(|&is_own| is_own.into()).collect()),
-    );
-    // The number of times says where the points with a time end and those that failed begin.
-    let of_point = |point: &Point| {
-        // A digest of each, because the bytes of all would be the dense form of a batch.
-        let bytes = bytes_of_point(point);
-        Digest::of_parts("hlorank 2026 a point", [bytes.as_slice()])
-            .0
-            .to_vec()
+    let Prior {
+        slope,
+        spread,
+        doubt,
+    } = prior;
+    let bytes = |values: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
+        values.flat_map(u64::to_le_bytes).collect()
     };
-    parts.extend(points.iter().chain(failed).map(of_point));
-    Digest::of_parts(
-        "hlorank 2026 measurements that teach",
-        parts.iter().map(Vec::as_slice),
-    )
-}
-
-fn bytes_of_point(point: &Point) -> Vec<u8> {
-    let score = [point.score.to_bits()];
-    bytes(point.configuration().chain(score))
-}
-
-fn bytes(values: impl Iterator<Item = u64>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for value in values {
-        bytes.extend_from_slice(&value.to_le_bytes());
-    }
-    bytes
+    let numbers = |values: &[f64]| bytes(&mut values.iter().map(|value| value.to_bits()));
+    let mut parts = vec![
+        numbers(&[slope, spread, doubt]),
+        numbers(times),
+        numbers(counts),
+    ];
+    let own = own.iter();
+    parts.extend(own.map(|own| own.iter().map(|&is_own| is_own.into()).collect()));
+    // The number of times says where the points with a time end and those that failed begin. There is a digest of each point,
+    // because the bytes of all would be the dense form of a batch.
+    parts.extend(points.iter().chain(failed).map(|point| {
+        let score = [point.score.to_bits()];
+        let bytes = bytes(&mut point.configuration().chain(score));
+        let digest = Digest::of_parts("hlorank 2026 a point", [bytes.as_slice()]);
+        digest.0.to_vec()
+    }));
+    let parts = parts.iter().map(Vec::as_slice);
+    Digest::of_parts("hlorank 2026 measurements that teach", parts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::Measurement;
+    use crate::adaptation::{Measurement, Point};
 
-    fn learned(cache: &AdaptedCache, seconds: [f64; 3]) -> Option<Arc<AdaptedModel>> {
+    fn learned(cache: &LessonCache, seconds: [f64; 3]) -> Option<Arc<AdaptedModel>> {
         let measurement = |(score, seconds)| {
             let point = Point {
                 score,
@@ -157,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_same_measurements_are_learned_once() {
-        let cache = AdaptedCache::default();
+        let cache = LessonCache::default();
         let first = learned(&cache, [1.0, 2.0, 3.0]).unwrap();
         assert!(Arc::ptr_eq(
             &first,

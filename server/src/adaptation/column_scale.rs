@@ -1,10 +1,7 @@
 use hlorank_graph::pace;
 
-use super::{
-    Point,
-    linear_algebra::{dot, scalar},
-};
-use crate::statistics::centered;
+use super::{Point, linear_algebra::dot};
+use crate::statistics::{centered, scalar};
 
 /// How the columns of a feature set become coordinates, in which a distance of 1 means that run times have changed.
 #[derive(Clone, Debug)]
@@ -78,7 +75,14 @@ impl Column {
         let values = values.into_iter().map(|value| column.of_value(value));
         let coordinates = centered(values.collect());
         let spread = dot(&coordinates, &coordinates);
-        column.unit = deviation(column.expected(highest - lowest), spread, points.len());
+        let expected = match column.least {
+            Some(_) => EXPECTED_LOGARITHM,
+            // A switch may have any two values.
+            None if highest > lowest => EXPECTED_SWITCH * (highest - lowest),
+            None => EXPECTED_SWITCH,
+        };
+        let expected = EXPECTED_COUNT * expected * expected;
+        column.unit = ((expected + spread) / (EXPECTED_COUNT + scalar(points.len()))).sqrt();
         let shared = dot(&coordinates, &centered(times.to_vec()));
         // A line through the coordinates explains this much of the sum of the times' squares.
         let explained = if spread > 0.0 {
@@ -87,17 +91,6 @@ impl Column {
             0.0
         };
         (explained, column)
-    }
-
-    /// The deviation that is expected of coordinates whose unit is 1, given how far the known
-    /// values reach.
-    fn expected(&self, extent: f64) -> f64 {
-        match self.least {
-            Some(_) => EXPECTED_LOGARITHM,
-            // A switch may have any two values.
-            None if extent > 0.0 => EXPECTED_SWITCH * extent,
-            None => EXPECTED_SWITCH,
-        }
     }
 
     fn of_value(&self, value: f64) -> f64 {
@@ -109,16 +102,10 @@ impl Column {
     }
 }
 
-/// The deviation of values, given the one that is expected before they are known and the sum of their squares around their mean.
-fn deviation(expected: f64, spread: f64, count: usize) -> f64 {
-    let expected = EXPECTED_COUNT * expected * expected;
-    ((expected + spread) / (EXPECTED_COUNT + scalar(count))).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::node_columns::NodeColumns;
+    use crate::adaptation::point::NodeColumns;
 
     fn points(columns: &[&[f64]]) -> Vec<Point> {
         let point = |columns: &&[f64]| Point {

@@ -6,8 +6,11 @@
 //! simulated searches and random draws in twelve kinds of lists, and hold for families of kernels that they were not fitted to:
 //! `models/results/trust.txt` has the recipe and the errors.
 
-use super::{Basis, linear_algebra::scalar, normal::Normal};
-use crate::model::ExpectedTau;
+use super::Basis;
+use crate::{
+    model::ExpectedTau,
+    statistics::{Normal, scalar},
+};
 
 /// What is predicted of some configurations of a list, without those that were measured.
 #[derive(Clone, Debug, Default)]

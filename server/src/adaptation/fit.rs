@@ -1,9 +1,11 @@
+use std::mem::take;
+
 use super::{
-    kernel::{ExpectedVariances, Kernel, ScaledPoint},
-    linear_algebra::{dot, scalar},
-    normal::{Normal, variance},
-    solution::{Covariance, Covariances, ExplainedVariance, Posterior, Solution, Variances},
+    covariance::{Covariance, Covariances, Posterior, Solution, Variances},
+    kernel::{Kernel, ScaledPoint},
+    linear_algebra::{dot, variance},
 };
+use crate::statistics::{Normal, scalar};
 
 /// The Gaussian process after the measurements, around a given mean.
 pub(super) struct Fit {
@@ -20,27 +22,11 @@ pub(super) struct Fit {
     pub(super) weights: Vec<f64>,
     /// `[measured]` the diagonal of A⁻¹.
     precisions: Vec<f64>,
-    pub(super) posterior: Posterior,
+    posterior: Posterior,
     /// ln of how likely the measurements are.
     pub(super) evidence: f64,
     /// What deviations are multiplied by, since they are too small where the model is wrong.
     pub(super) widening: f64,
-}
-
-/// The variances that are learned.
-struct Learning<'a> {
-    covariance: &'a dyn Covariance,
-    /// `[measured]` what is to be explained.
-    residuals: &'a [f64],
-    /// `[measured]` number of runs.
-    counts: &'a [f64],
-    /// What is expected of each group.
-    expected: Vec<f64>,
-    groups: Vec<f64>,
-    noise: f64,
-    total: f64,
-    /// `[measured]` how much each measurement is trusted: less than 1 if it lies far off.
-    trust: Vec<f64>,
 }
 
 /// Degrees of freedom of the noise's Student-t distribution.
@@ -55,11 +41,15 @@ const OFFSET: f64 = 30.0;
 /// Number of steps from variances that are nearly right.
 const STEPS_FROM_EXPECTED: usize = 3;
 
+/// How much a score's slope may differ, relative to it.
+const SLOPE_DIFFERS: f64 = 0.3;
+
 /// Leave-one-out residuals are expected to be this many deviations, which counts as much as this many measurements.
 const EXPECTED_WIDTH: (f64, f64) = (1.5, 5.0);
 
 impl Fit {
-    /// Learns the variances from the residuals of the measured configurations; `spread` is their expected deviation.
+    /// Learns the variances from the residuals of the measured configurations, given the number of runs of each; `spread` is the
+    /// expected deviation of residuals. Each step of majorization and minimization makes the residuals more likely.
     pub(super) fn of(
         kernel: &Kernel,
         covariance: &dyn Covariance,
@@ -67,27 +57,106 @@ impl Fit {
         counts: &[f64],
         spread: f64,
     ) -> Self {
-        let mut learning = Learning::of(kernel, covariance, residuals, counts, spread);
-        let steps = learning.begin(kernel.expected());
+        let total = variance(residuals, spread);
+        let family = total / scalar(kernel.families());
+        let mut expected = vec![family; kernel.dense()];
+        expected.resize(
+            kernel.dense() + kernel.partitions.all.len(),
+            family / scalar(kernel.measured_with.len().max(1)),
+        );
+        let (mut groups, mut noise, steps) = match &kernel.scale {
+            // The variances that were learned together with the scale are nearly right.
+            Some((_, learned)) => {
+                let of_score = (SLOPE_DIFFERS * spread).powi(2);
+                let groups = vec![of_score, learned.amplitude];
+                (groups, learned.noise, STEPS_FROM_EXPECTED)
+            }
+            // Few measurements would be overfitted by many steps, and many take time for each.
+            None => (
+                expected.clone(),
+                total / 10.0,
+                (residuals.len() / 4).clamp(4, 30),
+            ),
+        };
+        let offset = OFFSET * total;
+        // How much each measurement is trusted: less than 1 if it lies far off.
+        let mut trust = vec![1.0; residuals.len()];
+        let noises_of = |noise: f64, trust: &[f64]| -> Vec<f64> {
+            let noise = noise + MIN_NOISE * MIN_NOISE;
+            let trusted = counts.iter().zip(trust);
+            trusted
+                .map(|(count, trust)| noise / (count * trust))
+                .collect()
+        };
+        let solve = |groups: &[f64], noises: &[f64]| {
+            let variances = Variances {
+                groups,
+                offset,
+                noises,
+            };
+            covariance.solve(&variances, residuals)
+        };
         for _ in 0..steps {
-            learning.improve();
+            let noises = noises_of(noise, &trust);
+            let solution = solve(&groups, &noises);
+            // Where the likelihood is largest, product and trace are equal. The reciprocal of the
+            // expected variance is a penalty on larger ones.
+            let explained = solution
+                .products
+                .iter()
+                .zip(&solution.traces)
+                .zip(&expected);
+            for (group, ((product, trace), expected)) in groups.iter_mut().zip(explained) {
+                *group *= (product / (trace + expected.recip())).max(0.0).sqrt();
+            }
+            let mut product = 0.0;
+            // The penalty is that of an expected variance of ten times the total, and so a weak one.
+            let mut trace = 0.1 / total;
+            for (place, weight) in solution.weights.iter().enumerate() {
+                let share = (counts[place] * trust[place]).recip();
+                product += weight * weight * share;
+                trace += solution.precisions[place] * share;
+            }
+            noise *= (product / trace).sqrt();
+            // This is a step of expectation and maximization for a Student-t distribution: the trust in
+            // a measurement falls with its expected squared error, in units of the noise's variance.
+            let solved = solution.weights.iter().zip(&solution.precisions);
+            for ((trust, own), (weight, precision)) in trust.iter_mut().zip(&noises).zip(solved) {
+                let error = own * weight;
+                let uncertain = own * (1.0 - own * precision);
+                let squared = (error * error + uncertain.max(0.0)) / (own * *trust);
+                *trust = (FREEDOM + 1.0) / (FREEDOM + squared);
+            }
         }
-        learning.fit(kernel)
+        let noises = noises_of(noise, &trust);
+        let mut solution = solve(&groups, &noises);
+        let likelihood = dot(residuals, &solution.weights) + solution.log_determinant;
+        Self {
+            variances: kernel.of_tensors(&groups),
+            offset,
+            noise: noise + MIN_NOISE * MIN_NOISE,
+            // The constant term is left out, because it is the same under every hypothesis.
+            evidence: -0.5 * likelihood,
+            widening: widening(&solution),
+            weights: take(&mut solution.weights),
+            precisions: take(&mut solution.precisions),
+            posterior: solution.posterior(),
+            #[cfg(test)]
+            noises,
+        }
     }
 
     /// How the measurements see a configuration.
     pub(super) fn relate(&self, kernel: &Kernel, scaled: &ScaledPoint) -> Covariances {
-        self.posterior.relate(self.relations(kernel, scaled))
-    }
-
-    fn relations(&self, kernel: &Kernel, scaled: &ScaledPoint) -> Vec<f64> {
-        kernel.relations(scaled, &self.variances, self.offset)
+        let relations = kernel.relations(scaled, &self.variances, self.offset);
+        self.posterior.relate(relations)
     }
 
     /// Mean of a configuration, relative to the mean that the residuals are of. It takes time with the number of measurements, and a
     /// variance with its square.
     pub(super) fn mean(&self, kernel: &Kernel, scaled: &ScaledPoint) -> f64 {
-        self.posterior.mean(&self.relations(kernel, scaled))
+        let relations = kernel.relations(scaled, &self.variances, self.offset);
+        self.posterior.mean(&relations)
     }
 
     /// Mean and variance of a configuration, relative to the mean that the residuals are of, and without noise.
@@ -128,137 +197,13 @@ impl Fit {
     }
 }
 
-impl<'a> Learning<'a> {
-    fn of(
-        kernel: &Kernel,
-        covariance: &'a dyn Covariance,
-        residuals: &'a [f64],
-        counts: &'a [f64],
-        spread: f64,
-    ) -> Self {
-        let total = variance(residuals, spread);
-        let family = total / scalar(kernel.families());
-        let mut expected = vec![family; kernel.dense()];
-        expected.resize(
-            covariance.groups(),
-            family / scalar(kernel.tensors().max(1)),
-        );
-        Self {
-            covariance,
-            residuals,
-            counts,
-            groups: expected.clone(),
-            expected,
-            noise: total / 10.0,
-            total,
-            trust: vec![1.0; residuals.len()],
-        }
-    }
-
-    /// Begins with variances that are nearly right, if there are some. Returns the number of steps
-    /// that are left to take.
-    fn begin(&mut self, expected: Option<ExpectedVariances>) -> usize {
-        let Some(expected) = expected else {
-            // Few measurements would be overfitted by many steps, and many take time for each.
-            return (self.residuals.len() / 4).clamp(4, 30);
-        };
-        self.groups = vec![expected.score, expected.columns];
-        self.noise = expected.noise;
-        STEPS_FROM_EXPECTED
-    }
-
-    /// The variance of each measurement.
-    fn noises(&self) -> Vec<f64> {
-        let noise = self.noise + MIN_NOISE * MIN_NOISE;
-        let trusted = self.counts.iter().zip(&self.trust);
-        trusted
-            .map(|(count, trust)| noise / (count * trust))
-            .collect()
-    }
-
-    fn variances<'b>(&'b self, noises: &'b [f64]) -> Variances<'b> {
-        Variances {
-            groups: &self.groups,
-            offset: OFFSET * self.total,
-            noises,
-        }
-    }
-
-    /// Takes one step of majorization and minimization towards the variances that make the residuals most likely.
-    fn improve(&mut self) {
-        let noises = self.noises();
-        let variances = self.variances(&noises);
-        let solution = self.covariance.solve(&variances, self.residuals);
-        // The trust changes last, because the solution follows from that before.
-        self.improve_groups(&solution.explained);
-        self.improve_noise(&solution);
-        self.trust_less(&noises, &solution);
-    }
-
-    fn improve_groups(&mut self, explained: &[ExplainedVariance]) {
-        // Where the likelihood is largest, product and trace are equal. The reciprocal of the
-        // expected variance is a penalty on larger ones.
-        let expected = self.expected.iter().zip(explained);
-        for (group, (expected, explained)) in self.groups.iter_mut().zip(expected) {
-            let ratio = explained.product / (explained.trace + expected.recip());
-            *group *= ratio.max(0.0).sqrt();
-        }
-    }
-
-    fn improve_noise(&mut self, solution: &Solution) {
-        let mut product = 0.0;
-        // The penalty is that of an expected variance of ten times the total, and so a weak one.
-        let mut trace = 0.1 / self.total;
-        for (place, weight) in solution.weights.iter().enumerate() {
-            let share = (self.counts[place] * self.trust[place]).recip();
-            product += weight * weight * share;
-            trace += solution.precisions[place] * share;
-        }
-        self.noise *= (product / trace).sqrt();
-    }
-
-    /// Trusts measurements less that noise is unlikely to explain.
-    fn trust_less(&mut self, noises: &[f64], solution: &Solution) {
-        let solved = solution.weights.iter().zip(&solution.precisions);
-        // This is a step of expectation and maximization for a Student-t distribution: the trust in
-        // a measurement falls with its expected squared error, in units of the noise's variance.
-        for ((trust, noise), (weight, precision)) in self.trust.iter_mut().zip(noises).zip(solved) {
-            let error = noise * weight;
-            let uncertain = noise * (1.0 - noise * precision);
-            let squared = (error * error + uncertain.max(0.0)) / (noise * *trust);
-            *trust = (FREEDOM + 1.0) / (FREEDOM + squared);
-        }
-    }
-
-    fn fit(self, kernel: &Kernel) -> Fit {
-        let noises = self.noises();
-        let variances = self.variances(&noises);
-        let solved = self.covariance.solve(&variances, self.residuals);
-        let likelihood = dot(self.residuals, &solved.weights) + solved.log_determinant;
-        Fit {
-            variances: kernel.of_tensors(&self.groups),
-            offset: variances.offset,
-            noise: self.noise + MIN_NOISE * MIN_NOISE,
-            // The constant term is left out, because it is the same under every hypothesis.
-            evidence: -0.5 * likelihood,
-            widening: widening(&solved.weights, &solved.precisions),
-            posterior: self
-                .covariance
-                .posterior(&variances, solved.means, solved.factor),
-            weights: solved.weights,
-            precisions: solved.precisions,
-            #[cfg(test)]
-            noises,
-        }
-    }
-}
-
-fn widening(weights: &[f64], precisions: &[f64]) -> f64 {
+fn widening(solution: &Solution) -> f64 {
     // Each leave-one-out residual `weight / precision` has the variance `1 / precision`. If the
     // model is right, the squares of their quotients are 1 on average.
     let (width, count) = EXPECTED_WIDTH;
-    let solved = weights.iter().zip(precisions);
+    let solved = solution.weights.iter().zip(&solution.precisions);
     let squares = solved.map(|(weight, precision)| weight * weight / precision);
-    let mean = (count * width * width + squares.sum::<f64>()) / (count + scalar(weights.len()));
+    let all = count + scalar(solution.weights.len());
+    let mean = (count * width * width + squares.sum::<f64>()) / all;
     mean.sqrt().max(1.0)
 }

@@ -3,9 +3,9 @@
 use hlorank_graph::pace;
 
 use super::{
-    AdaptedModel, Point, kernel::ScaledPoint, linear_algebra::dot, normal::Normal,
-    solution::Covariances,
+    AdaptedModel, Point, covariance::Covariances, kernel::ScaledPoint, linear_algebra::dot,
 };
+use crate::statistics::Normal;
 
 /// The joint distribution of the run times of candidates.
 ///
@@ -75,9 +75,13 @@ impl<'a> Joint<'a> {
         configuration.condition(self.adapted, &self.believed);
         let normal = configuration.mixture(self.adapted);
         self.lowest = self.lowest.min(normal.mean);
+        let under = configuration.under.iter().zip(&self.adapted.hypotheses);
+        let deviations = under
+            .map(|(each, hypothesis)| (each.normal.variance + hypothesis.fit.noise).sqrt())
+            .collect();
         self.believed.push(Believed {
-            deviations: configuration.deviations_of_run(self.adapted),
             configuration,
+            deviations,
         });
     }
 
@@ -88,8 +92,12 @@ impl<'a> Joint<'a> {
 
     /// The candidate with the largest expected improvement, the first of several.
     pub(super) fn best(&mut self) -> Option<usize> {
+        // By descending upper bound of the expected improvement.
+        let mut places: Vec<usize> = (0..self.candidates.len()).collect();
+        let bound = |place: usize| self.candidates[place].improvement;
+        places.sort_by(|&one, &other| bound(other).total_cmp(&bound(one)));
         let mut best: Option<(f64, usize)> = None;
-        for place in pace::in_steps(4, self.by_bound()) {
+        for place in pace::in_steps(4, places) {
             let bound = self.candidates[place].improvement;
             // No bound that follows is higher.
             if best.is_some_and(|(largest, _)| bound < largest) {
@@ -104,14 +112,6 @@ impl<'a> Joint<'a> {
             }
         }
         best.map(|(_, place)| self.candidates[place].number)
-    }
-
-    /// The places of the candidates, by descending upper bound of their expected improvement.
-    fn by_bound(&self) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.candidates.len()).collect();
-        let bound = |place: usize| self.candidates[place].improvement;
-        places.sort_by(|&one, &other| bound(other).total_cmp(&bound(one)));
-        places
     }
 
     /// By how much a candidate is expected to lower the lowest ln(seconds); 0 for others.
@@ -146,21 +146,6 @@ fn before_measuring(adapted: &AdaptedModel, point: &Point) -> Normal {
     Normal::mixture(under)
 }
 
-impl Posterior {
-    /// Lowers the variance by what a believed configuration tells, given the covariance with it and
-    /// the deviation of its run.
-    fn hear(&mut self, covariance: f64, other: &Self, deviation: f64) {
-        // The configurations that were believed before explain a part of the covariance, which is
-        // subtracted. `told` is a row of a Cholesky factor, which grows by a column for each believed
-        // configuration.
-        let left = covariance - dot(&self.told[..other.told.len()], &other.told);
-        let told = left / deviation;
-        self.told.push(told);
-        // Rounding may leave less than nothing.
-        self.normal.variance = (self.normal.variance - told * told).max(0.0);
-    }
-}
-
 impl Configuration {
     fn of(adapted: &AdaptedModel, point: &Point) -> Self {
         let kernel = &adapted.kernel;
@@ -193,17 +178,16 @@ impl Configuration {
                     (&self.scaled, &own.related),
                     (&known.configuration.scaled, &other.related),
                 );
-                own.hear(before, other, known.deviations[number]);
+                // The configurations that were believed before explain a part of the covariance, which is
+                // subtracted. `told` is a row of a Cholesky factor, which grows by a column for each believed
+                // configuration.
+                let left = before - dot(&own.told[..other.told.len()], &other.told);
+                let told = left / known.deviations[number];
+                own.told.push(told);
+                // Rounding may leave less than nothing.
+                own.normal.variance = (own.normal.variance - told * told).max(0.0);
             }
         }
-    }
-
-    /// Under each hypothesis, the deviation of a run.
-    fn deviations_of_run(&self, adapted: &AdaptedModel) -> Vec<f64> {
-        let under = self.under.iter().zip(&adapted.hypotheses);
-        under
-            .map(|(each, hypothesis)| (each.normal.variance + hypothesis.fit.noise).sqrt())
-            .collect()
     }
 
     fn mixture(&self, adapted: &AdaptedModel) -> Normal {

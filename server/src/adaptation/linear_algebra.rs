@@ -2,6 +2,8 @@
 
 use hlorank_graph::pace;
 
+use crate::statistics::scalar;
+
 /// Number of sums that a processor adds up at the same time.
 pub(super) const LANES: usize = 8;
 
@@ -205,10 +207,10 @@ pub(super) fn diagonal(matrix: &[f64], size: usize) -> impl Iterator<Item = f64>
     (0..size).map(move |row| matrix[row * size + row])
 }
 
-/// A count as a scalar.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) const fn scalar(count: usize) -> f64 {
-    count as f64
+/// The variance of residuals around 0, given the deviation that is expected of them before they are known. That counts as much as
+/// one of them.
+pub(super) fn variance(residuals: &[f64], expected: f64) -> f64 {
+    (expected * expected + dot(residuals, residuals)) / (1.0 + scalar(residuals.len()))
 }
 
 /// Adds values, each multiplied by a factor.

@@ -1,8 +1,10 @@
-use std::{iter::zip, mem::take};
+use std::iter::zip;
 
-use super::{Point, kendall::tau};
-use crate::split_mix::mix;
-use crate::statistics::deviation;
+use super::Point;
+use crate::{
+    split_mix::mix,
+    statistics::{deviation, mean, tau},
+};
 
 /// A measured configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +32,25 @@ pub(crate) struct Measurements {
     pub(super) own: [Vec<bool>; 2],
 }
 
+/// How slow run times of a space are brought closer together.
+///
+/// In a space of parameters some configurations are a hundred times slower than others, and how slow a slow one is says little of
+/// the fast ones. Above the median, ln(seconds) therefore counts by its logarithm in units of the spread below it, which makes a
+/// smooth function of the rest easier to learn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlowSide {
+    /// The median of ln(seconds).
+    middle: f64,
+    /// About the deviation of those below it.
+    unit: f64,
+}
+
+/// Least unit, since half of the times may be equal.
+const MIN_UNIT: f64 = 0.05;
+
+/// What is farther above the median, in units, is as good as infinitely slow.
+const MAX_OVER: f64 = 6.0;
+
 /// By how many deviations of ln(seconds) a failure counts as slower than the slowest run.
 const SLOWER: f64 = 0.2;
 
@@ -44,7 +65,23 @@ impl Measurements {
         });
         let mut all = Self::default();
         for same in measured.chunk_by(|one, other| one.point == other.point) {
-            all.add(same);
+            let mut sum = 0.0;
+            let mut count = 0.0;
+            for each in same {
+                if let Some(seconds) = each.seconds {
+                    sum += f64::from(each.repeats) * libm::log(seconds);
+                    count += f64::from(each.repeats);
+                }
+            }
+            let point = same[0].point.clone();
+            // A configuration that succeeded once has a time, however often it failed.
+            if count == 0.0 {
+                all.failed.push(point);
+            } else {
+                all.points.push(point);
+                all.times.push(sum / count);
+                all.counts.push(count);
+            }
         }
         all.own = [all.points.len(), all.failed.len()].map(|count| vec![true; count]);
         all
@@ -62,52 +99,17 @@ impl Measurements {
         };
         let is_new = |point: &Point| !known(&self.points, point) && !known(&self.failed, point);
         let failed: Vec<Point> = others.failed.into_iter().filter(is_new).collect();
-        let timed = zip(others.points, others.times);
-        let timed: Vec<_> = timed.filter(|(point, _)| is_new(point)).collect();
-        let timed = timed
-            .into_iter()
-            .map(|(point, time)| (point, time, 1.0, false));
-        let own = zip(take(&mut self.points), take(&mut self.times));
-        let own = zip(own, take(&mut self.counts));
-        let own = own.map(|((point, time), count)| (point, time, count, true));
-        let mut all: Vec<_> = own.chain(timed).collect();
+        let timed = zip(others.points, others.times).filter(|(point, _)| is_new(point));
+        let mut all: Vec<_> = timed
+            .map(|(point, time)| (point, time, 1.0, false))
+            .collect();
+        let own = zip(zip(self.points, self.times), self.counts);
+        all.extend(own.map(|((point, time), count)| (point, time, count, true)));
         all.sort_unstable_by(|(one, ..), (other, ..)| one.compare(other));
-        self.own[0].clear();
-        for (point, time, count, is_own) in all {
-            self.points.push(point);
-            self.times.push(time);
-            self.counts.push(count);
-            self.own[0].push(is_own);
-        }
+        (self.points, self.times, self.counts, self.own[0]) = all.into_iter().collect();
         self.own[1].extend(vec![false; failed.len()]);
         self.failed.extend(failed);
         self
-    }
-
-    /// The points and the ln(seconds) of what has a time, in the order of the configurations.
-    pub(super) fn known(&self) -> Vec<(Point, f64)> {
-        let points = self.points.iter().cloned();
-        points.zip(self.times.iter().copied()).collect()
-    }
-
-    /// Adds the measurements of one configuration.
-    fn add(&mut self, same: &[Measurement]) {
-        let mut sum = 0.0;
-        let mut count = 0.0;
-        let timed = same.iter();
-        let timed = timed.filter_map(|each| Some((each.seconds?, f64::from(each.repeats))));
-        for (seconds, repeats) in timed {
-            sum += repeats * libm::log(seconds);
-            count += repeats;
-        }
-        let point = same[0].point.clone();
-        // A configuration that succeeded once has a time, however often it failed.
-        if count == 0.0 {
-            return self.failed.push(point);
-        }
-        self.points.push(point);
-        self.times.push(sum / count);
-        self.counts.push(count);
     }
 
     /// Keeps at most `count` configurations that have a time: the client's own before those of others, and of either the fastest
@@ -122,17 +124,17 @@ impl Measurements {
         let left = count - places.len();
         places.extend(self.some_of(others, left));
         places.sort_unstable();
-        let places = || places.iter().copied();
-        Self {
-            points: places().map(|place| self.points[place].clone()).collect(),
-            times: places().map(|place| self.times[place]).collect(),
-            counts: places().map(|place| self.counts[place]).collect(),
-            own: [
-                places().map(|place| self.own[0][place]).collect(),
-                take(&mut self.own[1]),
-            ],
-            failed: take(&mut self.failed),
-        }
+        let kept = places.into_iter().map(|place| {
+            let point = self.points[place].clone();
+            (
+                point,
+                self.times[place],
+                self.counts[place],
+                self.own[0][place],
+            )
+        });
+        (self.points, self.times, self.counts, self.own[0]) = kept.collect();
+        self
     }
 
     /// At most `count` of some places.
@@ -140,8 +142,11 @@ impl Measurements {
         if places.len() > count {
             places.sort_by(|&one, &other| self.times[one].total_cmp(&self.times[other]));
             // The fastest are what a search is about, and the others say how the rest of the space
-            // looks.
-            places[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
+            // looks. The draw depends on the configuration alone.
+            places[count / 2..].sort_by_cached_key(|&place| {
+                let values = self.points[place].configuration();
+                values.fold(0, |state, value| mix(state ^ value))
+            });
             places.truncate(count);
         }
         places
@@ -204,11 +209,34 @@ impl Measurements {
     }
 }
 
-/// A number that depends on the configuration alone.
-fn draw(point: &Point) -> u64 {
-    point
-        .configuration()
-        .fold(0, |state, value| mix(state ^ value))
+impl SlowSide {
+    /// Compresses the slow side of some ln(seconds), of which there is at least one.
+    pub(super) fn compress(times: &mut [f64]) -> Self {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted[times.len() / 2];
+        // The slow half is left out, because its largest squares would be nearly all of the sum.
+        let fast = sorted[..=times.len() / 2].iter();
+        let squares: Vec<f64> = fast.map(|time| (time - middle) * (time - middle)).collect();
+        let unit = mean(&squares).sqrt().max(MIN_UNIT);
+        for time in times {
+            let over = (*time - middle) / unit;
+            if over > 0.0 {
+                *time = middle + unit * libm::log1p(over);
+            }
+        }
+        Self { middle, unit }
+    }
+
+    /// The ln(seconds) that count as a number.
+    pub(super) fn restore(self, time: f64) -> f64 {
+        let over = (time - self.middle) / self.unit;
+        if over > 0.0 {
+            self.middle + self.unit * libm::expm1(over.min(MAX_OVER))
+        } else {
+            time
+        }
+    }
 }
 
 #[cfg(test)]
@@ -315,5 +343,18 @@ mod tests {
         };
         assert!(times(&[1.0, 1.0, 2.0]));
         assert!(!times(&[1.0, 1.0, 1.0]) && !times(&[1.0, 2.0]));
+    }
+
+    #[test]
+    fn only_slow_times_come_closer_and_are_restored() {
+        let times = [0.0, 0.5, 1.0, 3.0, 6.0];
+        let mut compressed = times;
+        let slow = SlowSide::compress(&mut compressed);
+        assert_eq!(compressed[..3], times[..3]);
+        assert!(compressed[3] < 3.0 && compressed[4] < 4.0 && compressed.is_sorted());
+        for (compressed, time) in compressed.iter().zip(&times) {
+            assert!((slow.restore(*compressed) - time).abs() < 1e-12);
+        }
+        assert!(slow.restore(1e9).is_finite());
     }
 }

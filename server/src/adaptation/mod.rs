@@ -1,52 +1,39 @@
 //! Learns from run times that a client measured: predicts ln(seconds) of configurations of one graph on one target.
 //!
-//! A Gaussian process on top of a frozen model. Its mean is the model's score times a slope, and its kernel has a
-//! variance of its own for each group of properties: the score, the order of dimensions of every tensor (layouts) or the
-//! bounds of a tile. The variances are those that make the measurements likely, and noise has a Student-t distribution, so
-//! that an outlier has little influence.
-//!
-//! If few properties tell the measured configurations apart, learning takes time with the cube of their number (`columns`);
-//! otherwise with the cube of the number of measurements (`gram`).
+//! A Gaussian process lies on what a frozen model leaves (`model`). Its mean is the model's score times a slope or, in doubt, no score
+//! at all, weighed by how likely either makes the measurements. Its `kernel` has a variance of its own for each group of properties:
+//! the score, the order of dimensions of every tensor (layouts), and the coordinates of a tile or a feature set, in units that
+//! `lengths` learns. `fit` finds the variances that make the measurements likely, with Student-t noise, so that an outlier has
+//! little influence; `covariance` solves for them, in time with the cube of the number of measurements or of properties, whichever
+//! is smaller. What `related` lists say, by linear regression or by boosted `trees`, takes the place of scores. `suggest` chooses
+//! what to measure by expected improvement (`joint`), and the posterior says how far a ranking can be trusted (`confidence`).
 //!
 //! Everything here is a pure function of the set of measurements, in 64 bits: measurements are sorted, sums have a fixed
 //! order, and every step is taken a fixed number of times. Wire messages and the engine are unknown here.
 
 mod cache;
 mod column_scale;
-mod columns;
 mod confidence;
+mod covariance;
 mod effects;
-mod fill;
 mod fit;
-mod gram;
 mod joint;
-mod kendall;
 mod kernel;
 mod lengths;
 mod linear_algebra;
-mod matern;
 mod measurements;
 mod model;
-mod node_columns;
-mod normal;
-mod partitions;
 mod point;
-mod pool;
-mod prior;
-mod slow_side;
-mod solution;
-mod sources;
+mod related;
 mod suggest;
 mod trees;
 
-pub(crate) use cache::{AdaptedCache, SourcesCache};
+pub(crate) use crate::model::Prior;
+pub(crate) use cache::LessonCache;
 pub(crate) use confidence::PredictedList;
 pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
-pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE, Prediction};
-pub(crate) use normal::Normal;
+pub(crate) use model::{AdaptedModel, Basis, MAX_SIZE};
 pub(crate) use point::Point;
-pub(crate) use pool::{Pool, PoolBasis, PoolRefusal};
-pub(crate) use prior::Prior;
-pub(crate) use sources::{SourceBasis, SourceRefusal, Sources, StudiedSources};
+pub(crate) use related::{Expectation, Refusal, RelatedBasis, StudiedTargets};
 pub(crate) use suggest::{Candidates, Reason, Suggestion, SuggestionRequest};

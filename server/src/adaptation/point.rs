@@ -1,9 +1,8 @@
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, iter, ptr, sync::Arc};
 
-use hlorank_graph::{ConfigInput, ConfigValues, Configurations, FusionBatch};
+use hlorank_graph::{ConfigInput, ConfigValues, Configurations, FusionBatch, NodeFeatureBatch};
 
-use super::node_columns::NodeColumns;
-use crate::model::ScoreUnit;
+use crate::{model::ScoreUnit, statistics::scalar};
 
 /// What the kernel compares of a configuration. Its clones share everything but the score.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +18,14 @@ pub(crate) struct Point {
     pub(crate) columns: NodeColumns,
 }
 
+/// The columns of a configuration of a feature set: those of the only node, or of several nodes the mean, least and largest value
+/// of each.
+///
+/// They stay in the batch, which has each distinct row once, and are computed when they are asked for: a small batch of equal rows
+/// stands for many columns of many configurations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeColumns(Option<(Arc<Configurations>, usize)>);
+
 /// Number of values of an order of dimensions.
 const ORDER_VALUES: usize = 6;
 
@@ -27,6 +34,9 @@ const SECONDS: [f64; 2] = [1e-12, 1e9];
 
 /// A tile's features are, for each kind of bounds, as many bounds, their sum and their product.
 const BOUNDS_OF: (usize, usize) = (6, 8);
+
+/// Number of columns that become of a column of several nodes.
+const AGGREGATES: usize = 3;
 
 impl Point {
     /// The points of some configurations, given their encoder input and scores.
@@ -90,15 +100,11 @@ impl Point {
     /// A total order of configurations, whatever a model says of them.
     pub(crate) fn compare_configuration(&self, other: &Self) -> Ordering {
         // The bits are compared, because they are in a total order, unlike the values.
-        let bits = |bounds: &[f64]| {
-            bounds
-                .iter()
-                .map(|bound| bound.to_bits())
-                .collect::<Vec<_>>()
-        };
+        let [own, others] =
+            [self, other].map(|each| each.bounds.iter().map(|bound| bound.to_bits()));
         self.orders
             .cmp(&other.orders)
-            .then_with(|| bits(&self.bounds).cmp(&bits(&other.bounds)))
+            .then_with(|| own.cmp(others))
             .then_with(|| self.columns.compare(&other.columns))
     }
 
@@ -160,8 +166,9 @@ fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Arc<[u32]>,
         ConfigValues::Float32(values) => {
             let (bounds, features) = BOUNDS_OF;
             let kinds = values[start..][..size].chunks(features);
-            // The sum and the product of the bounds follow from the bounds.
-            let bounds = kinds.flat_map(|kind| kind[..bounds].iter().copied().map(logarithm));
+            // The sum and the product of the bounds follow from the bounds. Those that a tile does not have are 0.
+            let bounds = kinds.flat_map(|kind| &kind[..bounds]);
+            let bounds = bounds.map(|&bound| libm::log(f64::from(bound).max(1.0)));
             (Arc::default(), bounds.collect())
         }
     }
@@ -176,13 +183,113 @@ fn order(values: &[i64]) -> u32 {
     })
 }
 
-/// Bounds that a tile does not have are 0.
-fn logarithm(bound: f32) -> f64 {
-    libm::log(f64::from(bound).max(1.0))
+impl NodeColumns {
+    /// The columns of a configuration; none if it is not of a feature set.
+    pub(super) fn new(configurations: Arc<Configurations>, config: usize) -> Self {
+        Self(Some((configurations, config)))
+    }
+
+    /// The columns of a configuration of one node.
+    #[cfg(test)]
+    #[expect(clippy::cast_possible_truncation, reason = "tests have small numbers")]
+    pub(crate) fn of_values(values: &[f64]) -> Self {
+        let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        let limits = hlorank_graph::Limits::default();
+        let batch = NodeFeatureBatch::from_values([1, values.len()], &values, &limits).unwrap();
+        Self::new(Arc::new(Configurations::FeatureSet(batch)), 0)
+    }
+
+    fn batch(&self) -> Option<(&NodeFeatureBatch, usize)> {
+        let (configurations, config) = self.0.as_ref()?;
+        match &**configurations {
+            Configurations::FeatureSet(batch) => Some((batch, *config)),
+            _ => None,
+        }
+    }
+
+    /// Number of columns.
+    pub(super) fn len(&self) -> usize {
+        self.batch().map_or(0, |(batch, _)| match batch.nodes() {
+            1 => batch.columns(),
+            _ => AGGREGATES * batch.columns(),
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a column.
+    pub(super) fn value(&self, place: usize) -> f64 {
+        let Some((batch, config)) = self.batch() else {
+            return 0.0;
+        };
+        if batch.nodes() == 1 {
+            let mut rows = batch.node_rows(config);
+            return rows.next().map_or(0.0, |row| row[place].into());
+        }
+        let of_nodes = batch.node_rows(config);
+        let of_nodes = of_nodes.map(|row| f64::from(row[place / AGGREGATES]));
+        match place % AGGREGATES {
+            0 => of_nodes.sum::<f64>() / scalar(batch.nodes()),
+            1 => of_nodes.fold(f64::INFINITY, f64::min),
+            _ => of_nodes.fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+
+    /// A total order of the columns of all nodes, which their aggregates do not tell apart.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        let (Some(own), Some(other)) = (self.batch(), other.batch()) else {
+            return self.0.is_some().cmp(&other.0.is_some());
+        };
+        let [mut own, mut other] = [own, other].map(|(batch, config)| batch.node_rows(config));
+        loop {
+            let order = match (own.next(), other.next()) {
+                (None, None) => return Ordering::Equal,
+                // Equal rows of one batch are one row, which need not be read.
+                (Some(own), Some(other)) if ptr::eq(own, other) => Ordering::Equal,
+                (Some(own), Some(other)) => {
+                    let bits = |value: &f32| value.to_bits();
+                    own.iter().map(bits).cmp(other.iter().map(bits))
+                }
+                (own, other) => return own.is_some().cmp(&other.is_some()),
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+    }
+
+    /// The values of all nodes, as bits.
+    pub(super) fn bits(&self) -> impl Iterator<Item = u64> + '_ {
+        let rows = self
+            .batch()
+            .into_iter()
+            .flat_map(|(batch, config)| batch.node_rows(config));
+        rows.flatten().map(|&value| f64::from(value).to_bits())
+    }
+
+    /// Bytes of its batch; 0 if another one has the same batch.
+    pub(super) fn batch_bytes(&self, other: &Self) -> usize {
+        let same =
+            iter::zip(&self.0, &other.0).any(|((own, _), (other, _))| Arc::ptr_eq(own, other));
+        match self.batch() {
+            Some((batch, _)) if !same => batch.bytes(),
+            _ => 0,
+        }
+    }
+}
+
+impl PartialEq for NodeColumns {
+    fn eq(&self, other: &Self) -> bool {
+        self.compare(other) == Ordering::Equal
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use hlorank_graph::Limits;
+
     use super::*;
 
     #[test]
@@ -223,5 +330,26 @@ mod tests {
             ..Point::default()
         };
         assert_eq!(point.volumes().collect::<Vec<_>>(), [3.0, 24.0, 0.0]);
+    }
+
+    #[test]
+    fn columns_of_several_nodes_are_aggregated() {
+        let limits = Limits::default();
+        let columns = |nodes: usize, values: &[f32]| {
+            let batch = NodeFeatureBatch::from_values([nodes, 2], values, &limits).unwrap();
+            NodeColumns::new(Arc::new(Configurations::FeatureSet(batch)), 0)
+        };
+        let values = |columns: &NodeColumns| {
+            let places = 0..columns.len();
+            places.map(|place| columns.value(place)).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&columns(1, &[3.0, 4.0])), [3.0, 4.0]);
+        let several = columns(2, &[3.0, 4.0, 5.0, 8.0]);
+        assert_eq!(values(&several), [4.0, 3.0, 5.0, 6.0, 4.0, 8.0]);
+        let exchanged = columns(2, &[5.0, 8.0, 3.0, 4.0]);
+        assert_eq!(values(&exchanged), values(&several));
+        assert_ne!(exchanged, several);
+        assert!(!exchanged.bits().eq(several.bits()));
+        assert_eq!(several, columns(2, &[3.0, 4.0, 5.0, 8.0]));
     }
 }

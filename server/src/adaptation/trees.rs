@@ -49,12 +49,7 @@ struct Question {
     threshold: u8,
 }
 
-/// The features as numbers of the intervals between thresholds.
-struct Binned {
-    rows: usize,
-    features: Vec<BinnedFeature>,
-}
-
+/// A feature as numbers of the intervals between its thresholds.
 struct BinnedFeature {
     feature: Feature,
     /// `[rows]` number of thresholds below each value.
@@ -97,27 +92,27 @@ const SHARE: u64 = 205;
 impl Trees {
     /// Learns in this number of rounds.
     pub(super) fn of(examples: &Examples, rounds: usize) -> Self {
-        let binned = Binned::of(examples);
+        let features = telling_features(examples);
         let mut left = examples.targets.clone();
         let mut trees = Vec::new();
         for round in pace::in_steps(1, 0..rounds) {
             let seed = mix(round as u64);
             // Each tree learns from other rows and features, so that their errors differ and cancel
             // out.
-            let rows = 0..left.len();
             let sample = Sample {
                 left: &left,
-                is_drawn: &rows.map(|row| is_drawn(seed, row)).collect::<Vec<_>>(),
+                is_drawn: &(0..left.len())
+                    .map(|row| is_drawn(seed, row))
+                    .collect::<Vec<_>>(),
             };
-            let (tree, leaf_of) = binned.tree(&sample, mix(seed));
+            let (tree, leaf_of) = Tree::of(&features, &sample, mix(seed));
             for (left, leaf) in left.iter_mut().zip(leaf_of) {
                 *left -= tree.leaves[leaf];
             }
             trees.push(tree);
         }
-        let features = binned.features.into_iter().map(|each| each.feature);
         Self {
-            features: features.collect(),
+            features: features.into_iter().map(|each| each.feature).collect(),
             trees,
         }
     }
@@ -128,8 +123,13 @@ impl Trees {
         let bins: Vec<Vec<u8>> = features.map(|feature| feature.bins(rows)).collect();
         let mut sums = vec![0.0; rows.len()];
         for tree in pace::in_steps(1, &self.trees) {
-            let leaves = tree.leaves_of(&bins, rows.len());
-            for (sum, leaf) in sums.iter_mut().zip(leaves) {
+            let mut leaf_of = vec![0_u8; rows.len()];
+            for question in &tree.questions {
+                for (leaf, &bin) in leaf_of.iter_mut().zip(&bins[question.feature]) {
+                    *leaf = 2 * *leaf + u8::from(bin > question.threshold);
+                }
+            }
+            for (sum, leaf) in sums.iter_mut().zip(leaf_of) {
                 *sum += tree.leaves[usize::from(leaf)];
             }
         }
@@ -138,15 +138,31 @@ impl Trees {
 }
 
 impl Tree {
-    /// `[rows]` the number of the leaf of each row, given `[features][rows]` the numbers of thresholds below its values.
-    fn leaves_of(&self, bins: &[Vec<u8>], rows: usize) -> Vec<u8> {
-        let mut leaves = vec![0; rows];
-        for question in &self.questions {
-            for (leaf, &bin) in leaves.iter_mut().zip(&bins[question.feature]) {
-                *leaf = 2 * *leaf + u8::from(bin > question.threshold);
+    /// Returns a tree of what is left over, about the features that a draw takes, and the leaf of each row.
+    fn of(features: &[BinnedFeature], sample: &Sample<'_>, seed: u64) -> (Self, Vec<usize>) {
+        let mut leaf_of = vec![0; sample.left.len()];
+        let mut questions = Vec::new();
+        for depth in 0..DEPTH {
+            let drawn = features.iter().enumerate();
+            let drawn = drawn.filter(|(_, each)| is_drawn(seed, each.feature.place));
+            let best = drawn.filter_map(|(feature, each)| {
+                let (threshold, gain) = each.best_threshold(sample, &leaf_of, 1 << depth)?;
+                Some((Question { feature, threshold }, gain))
+            });
+            // A tree ends where no drawn feature has a threshold.
+            let Some((question, _)) = best.max_by(|(_, one), (_, other)| one.total_cmp(other))
+            else {
+                break;
+            };
+            let bins = &features[question.feature].bins;
+            for (leaf, &bin) in leaf_of.iter_mut().zip(bins) {
+                *leaf = 2 * *leaf + usize::from(bin > question.threshold);
             }
+            questions.push(question);
         }
-        leaves
+        let sums = sample.sums(1 << questions.len(), leaf_of.iter().copied());
+        let leaves = sums.iter().map(|sum| RATE * sum.mean()).collect();
+        (Self { questions, leaves }, leaf_of)
     }
 }
 
@@ -177,69 +193,8 @@ impl Feature {
     }
 }
 
-impl Binned {
-    /// The features that differ. If there are too many, those are left out that tell least of the targets by themselves.
-    fn of(examples: &Examples) -> Self {
-        let Examples { points, targets } = examples;
-        let count = points.first().map_or(0, Point::features);
-        let all = pace::in_steps(1, 0..count).map(|place| Feature::of(place, points));
-        let differing = all.filter(|feature| !feature.thresholds.is_empty());
-        let binned = differing.map(|feature| BinnedFeature {
-            bins: feature.bins(points),
-            feature,
-        });
-        Self {
-            rows: targets.len(),
-            features: most_telling(binned, targets),
-        }
-    }
-
-    /// Returns a tree of what is left over, and the leaf of each row.
-    fn tree(&self, sample: &Sample<'_>, seed: u64) -> (Tree, Vec<usize>) {
-        let mut leaf_of = vec![0; self.rows];
-        let mut questions = Vec::new();
-        for depth in 0..DEPTH {
-            let best = |each: &BinnedFeature| each.best_threshold(sample, &leaf_of, 1 << depth);
-            // A tree ends where no drawn feature has a threshold.
-            let Some(question) = self.best_question(seed, best) else {
-                break;
-            };
-            let bins = &self.features[question.feature].bins;
-            for (leaf, &bin) in leaf_of.iter_mut().zip(bins) {
-                *leaf = 2 * *leaf + usize::from(bin > question.threshold);
-            }
-            questions.push(question);
-        }
-        let sums = sample.sums(1 << questions.len(), leaf_of.iter().copied());
-        let leaves = sums.iter().map(|sum| RATE * sum.mean()).collect();
-        (Tree { questions, leaves }, leaf_of)
-    }
-}
-
-impl Binned {
-    /// Returns the question with the largest gain of those about the features that a draw takes. `best` has the best threshold of a
-    /// feature, and its gain.
-    fn best_question(
-        &self,
-        seed: u64,
-        best: impl Fn(&BinnedFeature) -> Option<(u8, f64)>,
-    ) -> Option<Question> {
-        let features = self.features.iter().enumerate();
-        let drawn = features.filter(|(_, each)| is_drawn(seed, each.feature.place));
-        let questions = drawn.filter_map(|(feature, each)| {
-            let (threshold, gain) = best(each)?;
-            Some((Question { feature, threshold }, gain))
-        });
-        let best = questions.max_by(|(_, one), (_, other)| one.total_cmp(other));
-        best.map(|(question, _)| question)
-    }
-}
-
-/// Leaves out those features that tell least of the targets by themselves if there are too many.
-fn most_telling(
-    features: impl Iterator<Item = BinnedFeature>,
-    targets: &[f64],
-) -> Vec<BinnedFeature> {
+/// The features that differ. If there are too many, those are left out that tell least of the targets by themselves.
+fn telling_features(Examples { points, targets }: &Examples) -> Vec<BinnedFeature> {
     let root = vec![0; targets.len()];
     let all = Sample {
         left: targets,
@@ -250,9 +205,17 @@ fn most_telling(
         kept.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         kept.truncate(MAX_FEATURES);
     };
-    for each in features {
-        let best = each.best_threshold(&all, &root, 1);
-        kept.push((best.map_or(0.0, |(_, gain)| gain), each));
+    for place in pace::in_steps(1, 0..points.first().map_or(0, Point::features)) {
+        let feature = Feature::of(place, points);
+        if feature.thresholds.is_empty() {
+            continue;
+        }
+        let binned = BinnedFeature {
+            bins: feature.bins(points),
+            feature,
+        };
+        let best = binned.best_threshold(&all, &root, 1);
+        kept.push((best.map_or(0.0, |(_, gain)| gain), binned));
         // Few are there at a time, because a point can have more features than the points of a call have bytes.
         if kept.len() == 2 * MAX_FEATURES {
             leave_out(&mut kept);
@@ -276,23 +239,24 @@ impl BinnedFeature {
         let rows = leaf_of.iter().zip(&self.bins);
         let bin_of = rows.map(|(&leaf, &bin)| leaf * bins + usize::from(bin));
         let sums = sample.sums(leaves * bins, bin_of);
+        // What each threshold explains of what is left over in the leaves.
         let mut gains = vec![0.0; bins - 1];
         for of_leaf in sums.chunks_exact(bins) {
-            add_gains(&mut gains, of_leaf);
+            let mut all = Sum::default();
+            of_leaf.iter().for_each(|bin| all.add(*bin));
+            let mut below = Sum::default();
+            // What is above a threshold is all but what is below, so that one pass serves every threshold.
+            for (gain, bin) in gains.iter_mut().zip(of_leaf) {
+                below.add(*bin);
+                let above = Sum {
+                    total: all.total - below.total,
+                    count: all.count - below.count,
+                };
+                *gain += below.explained() + above.explained();
+            }
         }
         let gains = (0..).zip(gains);
         gains.max_by(|(_, one), (_, other)| one.total_cmp(other))
-    }
-}
-
-/// Adds what each threshold explains of what is left over in a leaf, given the sum of each bin.
-fn add_gains(gains: &mut [f64], bins: &[Sum]) {
-    let all = bins.iter().fold(Sum::default(), Sum::plus);
-    let mut below = Sum::default();
-    // What is above a threshold is all but what is below, so that one pass serves every threshold.
-    for (gain, bin) in gains.iter_mut().zip(bins) {
-        below = below.plus(bin);
-        *gain += below.explained() + all.minus(&below).explained();
     }
 }
 
@@ -302,7 +266,10 @@ impl Sample<'_> {
         let mut sums = vec![Sum::default(); count];
         for ((number, &left), &is_drawn) in sum_of.zip(self.left).zip(self.is_drawn) {
             if is_drawn {
-                sums[number].add(left);
+                sums[number].add(Sum {
+                    total: left,
+                    count: 1.0,
+                });
             }
         }
         sums
@@ -310,23 +277,9 @@ impl Sample<'_> {
 }
 
 impl Sum {
-    fn add(&mut self, value: f64) {
-        self.total += value;
-        self.count += 1.0;
-    }
-
-    fn plus(self, other: &Self) -> Self {
-        Self {
-            total: self.total + other.total,
-            count: self.count + other.count,
-        }
-    }
-
-    fn minus(&self, other: &Self) -> Self {
-        Self {
-            total: self.total - other.total,
-            count: self.count - other.count,
-        }
+    fn add(&mut self, other: Self) {
+        self.total += other.total;
+        self.count += other.count;
     }
 
     fn mean(&self) -> f64 {

@@ -5,9 +5,8 @@ use std::time::Instant;
 use hlorank_proto::v1::{self, ModelSelector, ReuseCounts, StageTimings};
 
 use crate::{
-    adaptation::{PoolBasis, PoolRefusal, SourceRefusal},
+    adaptation::{Refusal, RelatedBasis},
     graphs::Warning,
-    learning::{Expectation, TargetSource},
     model::{Model, ScoreUnit},
     outcome::{Reuse, Timings},
     queries::{Assessment, Query, Scored},
@@ -121,7 +120,13 @@ pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
             .basis
             .is_some()
             .then_some(v1::Evidence::Measurements),
-        adaptation.expectation.as_ref().map(v1::Evidence::from),
+        adaptation.expectation.as_ref().map(|expectation| {
+            if expectation.is_of_targets() {
+                v1::Evidence::OtherTargets
+            } else {
+                v1::Evidence::OtherKernels
+            }
+        }),
     ];
     let reporters = adaptation.reporters.iter().map(|share| v1::Reporter {
         reporter: query.call.client.shown(&share.reporter).to_owned(),
@@ -142,71 +147,42 @@ pub(super) fn adaptation_of(query: &Query) -> Option<v1::Adaptation> {
         target: adaptation.target,
         measured_configs: count(adaptation.measured),
         stored_measurements: count(adaptation.stored),
-        pool: adaptation.pool.as_ref().map(v1::Pool::from),
+        pool: adaptation.pool.map(pool),
         reporters: reporters.collect(),
-        sources: adaptation
-            .sources
-            .into_iter()
-            .map(v1::TargetSource::from)
-            .collect(),
+        sources: adaptation.sources.into_iter().map(source).collect(),
         rests_on: rests_on.into_iter().flatten().map(i32::from).collect(),
         // Without a basis the scores are the model's own, and `adapted` stays false.
         ..learned.unwrap_or_default()
     })
 }
 
-impl From<&Expectation> for v1::Evidence {
-    fn from(expectation: &Expectation) -> Self {
-        match expectation {
-            Expectation::OfKernels(_) => Self::OtherKernels,
-            Expectation::OfTargets(_) => Self::OtherTargets,
-        }
+fn source((target, basis): (String, RelatedBasis)) -> v1::TargetSource {
+    let refusal = basis.refusal.map(|refusal| match refusal {
+        Refusal::TooFew => v1::SourceRefusal::TooFewMeasurements,
+        Refusal::Contradicted => v1::SourceRefusal::Contradicted,
+        Refusal::NoBetterThanChance | Refusal::NoBetterThanModel => v1::SourceRefusal::UnlikeOthers,
+    });
+    v1::TargetSource {
+        target,
+        measured_configs: count(basis.measured),
+        used: refusal.is_none(),
+        agreement: basis.agreement,
+        refusal: refusal.unwrap_or_default().into(),
     }
 }
 
-impl From<TargetSource> for v1::TargetSource {
-    fn from(TargetSource { target, basis }: TargetSource) -> Self {
-        let refusal = basis.refusal.map(v1::SourceRefusal::from);
-        Self {
-            target,
-            measured_configs: count(basis.measured),
-            used: refusal.is_none(),
-            agreement: basis.agreement,
-            refusal: refusal.unwrap_or_default().into(),
-        }
-    }
-}
-
-impl From<SourceRefusal> for v1::SourceRefusal {
-    fn from(refusal: SourceRefusal) -> Self {
-        match refusal {
-            SourceRefusal::TooFewMeasurements => Self::TooFewMeasurements,
-            SourceRefusal::UnlikeOthers => Self::UnlikeOthers,
-            SourceRefusal::Contradicted => Self::Contradicted,
-        }
-    }
-}
-
-impl From<&PoolBasis> for v1::Pool {
-    fn from(basis: &PoolBasis) -> Self {
-        let refusal = basis.refusal.map(v1::PoolRefusal::from);
-        Self {
-            graphs: count(basis.graphs),
-            measured_configs: count(basis.measured),
-            used: refusal.is_none(),
-            leave_one_out_tau: basis.left_out_tau,
-            zero_shot_tau: basis.score_tau,
-            refusal: refusal.unwrap_or_default().into(),
-        }
-    }
-}
-
-impl From<PoolRefusal> for v1::PoolRefusal {
-    fn from(refusal: PoolRefusal) -> Self {
-        match refusal {
-            PoolRefusal::TooFewKernels => Self::TooFewKernels,
-            PoolRefusal::NoBetterThanModel => Self::NoBetterThanModel,
-            PoolRefusal::NoBetterThanChance => Self::NoBetterThanChance,
-        }
+fn pool(basis: RelatedBasis) -> v1::Pool {
+    let refusal = basis.refusal.map(|refusal| match refusal {
+        Refusal::TooFew => v1::PoolRefusal::TooFewKernels,
+        Refusal::NoBetterThanModel => v1::PoolRefusal::NoBetterThanModel,
+        Refusal::NoBetterThanChance | Refusal::Contradicted => v1::PoolRefusal::NoBetterThanChance,
+    });
+    v1::Pool {
+        graphs: count(basis.lists),
+        measured_configs: count(basis.measured),
+        used: refusal.is_none(),
+        leave_one_out_tau: basis.agreement,
+        zero_shot_tau: basis.score_tau,
+        refusal: refusal.unwrap_or_default().into(),
     }
 }

@@ -57,54 +57,39 @@ impl Evaluator {
         terms: Terms,
         top_k: u32,
     ) -> Result<ScoredConfigs, CallError> {
-        if let Some(predictor) = &self.predictor {
-            return self.score_by(predictor, part, terms, top_k).await;
-        }
-        let evaluation = self.evaluate(part, terms).await?;
-        Ok(ScoredConfigs {
-            evaluation,
-            deviations: Vec::new(),
-            sample: PredictedList::default(),
-        })
-    }
-
-    /// Scores configurations by the times that are predicted of them.
-    async fn score_by(
-        &self,
-        predictor: &Predictor,
-        part: BatchPart,
-        terms: Terms,
-        top_k: u32,
-    ) -> Result<ScoredConfigs, CallError> {
-        let configurations = self.whole(part, terms.class).await?;
+        let Some(predictor) = &self.predictor else {
+            return Ok(ScoredConfigs {
+                evaluation: self.evaluate(part, terms).await?,
+                deviations: Vec::new(),
+                sample: PredictedList::default(),
+            });
+        };
+        let (pool, class) = (self.engine.pool(), terms.class);
+        // A part of a batch is selected on a compute thread, unless it is all of it.
+        let configurations = if let Some(batch) = part.whole() {
+            Arc::clone(batch)
+        } else {
+            let select = move |_| Arc::new(part.into_configurations());
+            pool.run(class, select).await?.value
+        };
         let part = BatchPart::from(Arc::clone(&configurations));
         let mut evaluation = self.evaluate(part, terms).await?;
         let scores = take(&mut evaluation.scores);
-        let pool = self.engine.pool();
         let batch = self.scored(predictor, configurations, scores);
-        let means = batch.means(pool, terms.class).await?;
+        let means = batch.means(pool, class).await?;
         // A pool alone predicts times up to a common factor, so that their deviation says nothing.
         let deviations = if predictor.adapted.is_some() {
-            batch.deviations(pool, terms.class, &means, top_k).await?
+            batch.deviations(pool, class, &means, top_k).await?
         } else {
             Vec::new()
         };
-        let sample = batch.sample(pool, terms.class).await?;
+        let sample = batch.sample(pool, class).await?;
         evaluation.scores = means;
         Ok(ScoredConfigs {
             evaluation,
             deviations,
             sample,
         })
-    }
-
-    /// The configurations of a part of a batch, which are selected on a compute thread unless they are all of it.
-    async fn whole(&self, part: BatchPart, class: Class) -> Result<Arc<Configurations>, CallError> {
-        if let Some(batch) = part.whole() {
-            return Ok(Arc::clone(batch));
-        }
-        let select = move |_| Arc::new(part.into_configurations());
-        Ok(self.engine.pool().run(class, select).await?.value)
     }
 
     /// Scores configurations, and keeps the scores beside what is predicted of them.

@@ -1,16 +1,14 @@
 use std::{fmt::Display, sync::Arc};
 
-use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
+use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{
     Lesson,
-    lesson::{Evidence, KernelPool, learn, learning_bytes},
-    measured::{MeasuredConfigs, MeasuredPoints, SentConfigs, join},
-    other_targets::{OtherMeasurements, OtherTargets},
-    predict::{Expectation, points_of_measured},
+    lesson::{MeasuredScores, Related, learning_bytes},
+    measured::{MeasuredConfigs, SentConfigs, join},
 };
 use crate::{
-    adaptation::{AdaptedCache, Measurements, SourcesCache},
+    adaptation::{LessonCache, Measurements},
     call::{
         ADAPT, BatchReader, Call, CallError, Deadline, MAX_LEARNED, Position, SentMeasurements,
         class_of,
@@ -18,7 +16,7 @@ use crate::{
     compute::{Class, ComputePool},
     engine::{Engine, Terms},
     graphs::Warning,
-    model::{Model, ScoreUnit},
+    model::Model,
     store::{Measurement, Subject, Whose},
     stored_measurements::StoredMeasurements,
 };
@@ -27,9 +25,7 @@ use crate::{
 pub(crate) struct Learning {
     engine: Arc<Engine>,
     /// What earlier calls learned.
-    cache: Arc<AdaptedCache>,
-    /// What earlier calls found when they compared other targets.
-    pub(super) sources: Arc<SourcesCache>,
+    pub(super) cache: Arc<LessonCache>,
     pub(super) stored: Arc<StoredMeasurements>,
 }
 
@@ -53,17 +49,13 @@ pub(crate) struct WantedMeasurements {
     pub(crate) own_only: bool,
 }
 
-impl WantedMeasurements {
-    /// Whose stored measurements count for a call about a target.
-    fn source(&self, target: String, call: &Call) -> Source {
-        let client = call.client.reporter.clone();
-        let whose = if self.own_only {
-            Whose::Only(client)
-        } else {
-            Whose::First(client)
-        };
-        Source { target, whose }
-    }
+/// Other targets whose measurements a call learns from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OtherTargets {
+    /// Those of these names; may be none.
+    Named(Vec<String>),
+    /// All that have measurements of the graph.
+    All,
 }
 
 impl Learning {
@@ -72,7 +64,6 @@ impl Learning {
         Self {
             engine,
             cache: Arc::default(),
-            sources: Arc::default(),
             stored,
         }
     }
@@ -84,69 +75,83 @@ impl Learning {
         sent: SentMeasurements,
         wanted: WantedMeasurements,
     ) -> Result<Lesson, CallError> {
-        let source = wanted.source(sent.target.clone(), learner.call);
-        let mut known = Known {
-            target: sent.target.clone(),
-            ..Known::default()
+        let target = sent.target.clone();
+        let client = learner.call.client.reporter.clone();
+        let source = Source {
+            target: target.clone(),
+            whose: if wanted.own_only {
+                Whose::Only(client)
+            } else {
+                Whose::First(client)
+            },
         };
+        let mut lesson = Lesson::new(target);
+        let mut related = Related::default();
         // What the call sent is checked before the store is asked.
         let sent = self.sent_configs(learner, sent).await?;
         let stored = if wanted.stored {
-            known.unless_failed(self.stored(learner, &source, MAX_LEARNED).await)
+            lesson.unless_failed(self.stored(learner, &source, MAX_LEARNED).await)
         } else {
             None
         };
         // A store that failed is not asked again.
-        let uses_pool = stored.is_some();
+        let uses_kernels = stored.is_some();
         let stored = stored.unwrap_or_default();
-        let warnings = &mut known.warnings;
+        let warnings = &mut lesson.warnings;
         let measured = self.join(learner, sent, stored, warnings).await?;
-        let others = self.other_measurements(learner, &source, wanted.others);
-        known.others = known.unless_failed(others.await).flatten();
+        let targets = self.other_targets(learner, &source, wanted.others).await;
+        related.targets = lesson.unless_failed(targets).flatten();
         // The kernels of the structure come last, because they are scored behind all other work.
-        if uses_pool {
-            let pooled = self.pooled(learner, &source).await;
-            known.pooled = known.unless_failed(pooled).flatten();
+        if uses_kernels {
+            let kernels = self.kernels(learner, &source).await;
+            related.kernels = lesson.unless_failed(kernels).flatten();
         }
-        match measured {
-            None => self.learn_from_others(known).await,
-            Some(measured) => self.learn_from(learner, measured, known).await,
-        }
+        let Some(measured) = measured else {
+            let relate = move |_| {
+                lesson.relate(related, &Measurements::default());
+                lesson
+            };
+            return Ok(self.pool().run(Class::Bulk, relate).await?.value);
+        };
+        let manifest = learner.model.manifest();
+        let scores = MeasuredScores {
+            values: self.scores(learner, &measured.configurations).await?,
+            unit: manifest.unit(),
+            prior: manifest.prior(),
+        };
+        // The scores are there already, so that memory is held while it is used, and not while the
+        // engine works.
+        let bytes = learning_bytes(measured.configurations.len(), learner.graph);
+        let held = self.engine.memory().hold(bytes)?;
+        let cache = Arc::clone(&self.cache);
+        let learn = move |_| lesson.learn(&cache, related, &measured, &scores, held);
+        Ok(self.pool().run(Class::Bulk, learn).await?.value)
     }
 
     pub(super) fn pool(&self) -> &Arc<ComputePool> {
         self.engine.pool()
     }
 
-    /// Reads the measured configurations that the call sent.
+    /// Reads the measured configurations that the call sent, on a worker.
     async fn sent_configs(
         &self,
         learner: Learner<'_>,
         sent: SentMeasurements,
     ) -> Result<SentConfigs, CallError> {
-        let configurations = match sent.batch {
-            None => None,
-            Some(batch) => Some(self.read(learner, batch).await?),
-        };
+        let mut configurations = None;
+        if let Some(batch) = sent.batch {
+            // The batch is kept after the engine has scored a copy of it.
+            let class = learner.reader.accept_as(&batch, ADAPT.batch, 2)?;
+            let reader = learner.reader.clone();
+            let read = move |_| reader.read(&batch, ADAPT.batch, Position::default());
+            configurations = Some(self.pool().run(class, read).await?.value?);
+        }
         Ok(SentConfigs {
             configurations,
             outcomes: sent.outcomes,
             ids: sent.ids,
             reporter: learner.call.client.reporter.clone(),
         })
-    }
-
-    /// Reads a batch of measured configurations on a worker.
-    async fn read(
-        &self,
-        learner: Learner<'_>,
-        batch: EncodedBatch,
-    ) -> Result<Configurations, CallError> {
-        // The batch is kept after the engine has scored a copy of it.
-        let class = learner.reader.accept_as(&batch, ADAPT.batch, 2)?;
-        let reader = learner.reader.clone();
-        let read = move |_| reader.read(&batch, ADAPT.batch, Position::default());
-        self.pool().run(class, read).await?.value
     }
 
     /// Returns the stored measurements of the call's graph, at most `count`.
@@ -185,36 +190,6 @@ impl Learning {
         Ok(measured)
     }
 
-    /// Learns what other kernels and targets say, if nothing was measured.
-    async fn learn_from_others(&self, known: Known) -> Result<Lesson, CallError> {
-        let given = move |_| Lesson::nothing(known.given(&Measurements::default()));
-        Ok(self.pool().run(Class::Bulk, given).await?.value)
-    }
-
-    /// Learns from measured configurations: scores them, compares other targets, and fits what they say.
-    async fn learn_from(
-        &self,
-        learner: Learner<'_>,
-        measured: MeasuredConfigs,
-        known: Known,
-    ) -> Result<Lesson, CallError> {
-        let scores = self.scores(learner, &measured.configurations).await?;
-        // The scores are there already, so that memory is held while it is used, and not while the
-        // engine works.
-        let bytes = learning_bytes(measured.configurations.len(), learner.graph);
-        let held = self.engine.memory().hold(bytes)?;
-        let manifest = learner.model.manifest();
-        let unit = manifest.unit();
-        let of_scores = manifest.prior();
-        let cache = Arc::clone(&self.cache);
-        let learn = move |_| {
-            let (evidence, measured) = known.weigh(measured, &scores, unit);
-            let prior = evidence.prior(of_scores);
-            Lesson::of(evidence, learn(&cache, prior, measured), held)
-        };
-        Ok(self.pool().run(Class::Bulk, learn).await?.value)
-    }
-
     /// The model's scores of what was measured.
     pub(super) async fn scores(
         &self,
@@ -248,47 +223,7 @@ impl Source {
     }
 }
 
-/// What is known beside the measurements of the graph on the target.
-#[derive(Default)]
-struct Known {
-    target: String,
-    pooled: Option<KernelPool>,
-    others: Option<OtherMeasurements>,
-    warnings: Vec<Warning>,
-}
-
-impl Known {
-    /// What it says of measured configurations, and their points. What is expected takes the place of the points' scores.
-    fn weigh(
-        self,
-        configs: MeasuredConfigs,
-        scores: &[f32],
-        unit: ScoreUnit,
-    ) -> (Evidence, MeasuredPoints) {
-        let points = points_of_measured(&configs.configurations, scores, unit);
-        let mut measured = MeasuredPoints { configs, points };
-        let evidence = self.given(&measured.measurements());
-        if let Some(expectation) = &evidence.expectation {
-            expectation.replace_scores(&mut measured.points);
-        }
-        (evidence, measured)
-    }
-
-    /// What it says, given the target's own measurements. Other targets tell more of a graph than other kernels do.
-    fn given(self, own: &Measurements) -> Evidence {
-        let others = self.others.map(|others| others.given(own));
-        let (sources, described) = others.unwrap_or_default();
-        let pool = self.pooled.as_ref().and_then(|pooled| pooled.pool.clone());
-        let of_targets = sources.map(Expectation::OfTargets);
-        Evidence {
-            target: self.target,
-            pooled: self.pooled.map(|pooled| pooled.basis),
-            sources: described,
-            expectation: of_targets.or(pool.map(Expectation::OfKernels)),
-            warnings: self.warnings,
-        }
-    }
-
+impl Lesson {
     /// Returns what the store answered. If it failed, the call goes on without, and with a warning.
     fn unless_failed<T>(&mut self, answered: Result<T, CallError>) -> Option<T> {
         answered

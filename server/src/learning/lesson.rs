@@ -1,107 +1,71 @@
-use std::sync::Arc;
+use std::{iter::zip, sync::Arc};
 
 use hlorank_graph::{SegmentedGraph, Task};
 
 use super::{
     ReporterShare,
-    measured::MeasuredPoints,
-    other_targets::TargetSource,
-    predict::{Expectation, Predictor},
-    reporters::reporter_shares,
+    measured::MeasuredConfigs,
+    predict::{Predictor, points_of_measured},
 };
 use crate::{
-    adaptation::{AdaptedCache, AdaptedModel, Basis, MAX_SIZE, Point, Pool, PoolBasis, Prior},
+    adaptation::{
+        AdaptedModel, Basis, Expectation, LessonCache, MAX_SIZE, Measurements, Point, Prior,
+        RelatedBasis, StudiedTargets,
+    },
     call::MAX_LEARNED,
     graphs::Warning,
     memory::Held,
-    model::ExpectedTau,
+    model::{ExpectedTau, ScoreUnit},
     statistics::mean,
 };
 
 /// What a call learned from measurements.
+#[derive(Default)]
 pub(crate) struct Lesson {
-    fit: Fit,
-    /// What was known before.
-    evidence: Evidence,
+    adaptation: Adaptation,
+    /// `None` if the measurements of the graph on the target say nothing.
+    adapted: Option<Arc<AdaptedModel>>,
+    /// The configurations that were measured or failed.
+    points: Arc<Vec<Point>>,
+    /// What was unusual.
+    pub(super) warnings: Vec<Warning>,
     /// The memory that it takes.
-    _held: Option<Held>,
+    held: Option<Held>,
 }
 
 /// What an adapted answer rests on.
+#[derive(Clone, Default)]
 pub(crate) struct Adaptation {
     pub(crate) target: String,
+    /// Number of distinct configurations that have a time.
     pub(crate) measured: usize,
     /// Number of stored measurements that it rests on.
     pub(crate) stored: usize,
     /// `None` if nothing was learned.
     pub(crate) basis: Option<Basis>,
-    /// What a pool of other kernels rests on, if the call asked for it.
-    pub(crate) pool: Option<PoolBasis>,
-    /// What other targets taught, if the call asked for them.
-    pub(crate) sources: Vec<TargetSource>,
+    /// What kernels of the same structure taught, if the call asked for it.
+    pub(crate) pool: Option<RelatedBasis>,
+    /// The names of other targets and what they taught, if the call asked for them.
+    pub(crate) sources: Vec<(String, RelatedBasis)>,
     /// What takes the place of the model's scores, if other kernels or targets say something.
     pub(crate) expectation: Option<Expectation>,
     /// Whose measurements it rests on.
     pub(crate) reporters: Arc<Vec<ReporterShare>>,
 }
 
-/// What a call learns from, beside its measurements.
-pub(super) struct Evidence {
-    pub(super) target: String,
-    /// What kernels of the same structure say, if the call asked for it.
-    pub(super) pooled: Option<PoolBasis>,
-    /// What other targets taught.
-    pub(super) sources: Vec<TargetSource>,
-    /// What takes the place of scores.
-    pub(super) expectation: Option<Expectation>,
-    /// What was unusual.
-    pub(super) warnings: Vec<Warning>,
-}
-
-/// What measurements of a graph say about it.
+/// What related lists say, before it is compared with the target's own measurements.
 #[derive(Default)]
-pub(super) struct Fit {
-    /// Number of distinct configurations that have a time.
-    measured: usize,
-    /// Number of stored measurements that are learned from.
-    stored: usize,
-    /// `None` if the measurements say nothing.
-    adapted: Option<Arc<AdaptedModel>>,
-    /// The configurations that were measured or failed.
-    points: Arc<Vec<Point>>,
-    /// Whose measurements they are.
-    reporters: Arc<Vec<ReporterShare>>,
+pub(super) struct Related {
+    pub(super) kernels: Option<(Option<Expectation>, RelatedBasis)>,
+    /// The names of other targets, and what they say.
+    pub(super) targets: Option<(Vec<String>, Arc<StudiedTargets>)>,
 }
 
-/// What other kernels of one structure say.
-pub(super) struct KernelPool {
-    /// `None` if they predict each other no better than the model does.
-    pub(super) pool: Option<Arc<Pool>>,
-    pub(super) basis: PoolBasis,
-}
-
-impl Evidence {
-    /// What is expected of run times before the graph is measured, given what is expected by the model's scores.
-    pub(super) fn prior(&self, of_scores: Prior) -> Prior {
-        let expectation = self.expectation.as_ref();
-        expectation.map_or(of_scores, |expectation| expectation.prior(of_scores))
-    }
-}
-
-impl Fit {
-    /// Warns if what was measured reverses the order of what was expected.
-    fn contradiction(&self) -> Option<Warning> {
-        let basis = self.adapted.as_ref()?.basis();
-        let message = format!(
-            "the measured times reverse the order of the scores (tau {:.2} over {} configurations), so predictions rest on the \
-             measurements alone; check that the model is for this target and that the target is named right",
-            basis.score_tau, basis.learned
-        );
-        basis.contradicts.then_some(Warning {
-            reason: "MODEL_CONTRADICTED",
-            message,
-        })
-    }
+/// What the model says of measured configurations.
+pub(super) struct MeasuredScores {
+    pub(super) values: Vec<f32>,
+    pub(super) unit: ScoreUnit,
+    pub(super) prior: Prior,
 }
 
 /// Deviation of the tau on a further target from what sources say of each other, in 68 choices of two or three of 17 measured spaces.
@@ -119,41 +83,86 @@ const ORDER_BYTES: usize = 3 * size_of::<u32>();
 const SLOT_BYTES: usize = 3 * (128 + 32 + 2 * size_of::<usize>());
 
 impl Lesson {
-    /// What these measurements say.
-    pub(super) fn of(mut evidence: Evidence, fit: Fit, held: Held) -> Self {
-        evidence.warnings.extend(fit.contradiction());
+    /// Nothing is learned of a target yet.
+    pub(super) fn new(target: String) -> Self {
         Self {
-            fit,
-            evidence,
-            _held: Some(held),
+            adaptation: Adaptation {
+                target,
+                ..Adaptation::default()
+            },
+            ..Self::default()
         }
     }
 
-    /// Nothing was measured on the target.
-    pub(super) fn nothing(evidence: Evidence) -> Self {
-        Self {
-            fit: Fit::default(),
-            evidence,
-            _held: None,
+    /// Adds what related lists say, given the target's own measurements. Other targets tell more of a graph than other kernels do.
+    pub(super) fn relate(&mut self, related: Related, own: &Measurements) {
+        let adaptation = &mut self.adaptation;
+        if let Some((expectation, basis)) = related.kernels {
+            adaptation.pool = Some(basis);
+            adaptation.expectation = expectation;
         }
+        if let Some((names, studied)) = related.targets {
+            let (expectation, bases) = studied.given(own);
+            adaptation.sources = zip(names, bases).collect();
+            adaptation.expectation = expectation.or(adaptation.expectation.take());
+        }
+    }
+
+    /// Adds what measured configurations say, beside related lists. What these expect takes the place of the points' scores.
+    pub(super) fn learn(
+        mut self,
+        cache: &LessonCache,
+        related: Related,
+        measured: &MeasuredConfigs,
+        scores: &MeasuredScores,
+        held: Held,
+    ) -> Self {
+        let configurations = &measured.configurations;
+        let mut points = points_of_measured(configurations, &scores.values, scores.unit);
+        self.relate(related, &measured.measurements(&points));
+        let adaptation = &mut self.adaptation;
+        let mut prior = scores.prior;
+        if let Some(expectation) = &adaptation.expectation {
+            expectation.replace_scores(&mut points);
+            prior = expectation.prior();
+        }
+        let measurements = measured.measurements(&points);
+        adaptation.measured = measurements.measured();
+        adaptation.stored = measured.stored();
+        adaptation.reporters = Arc::new(measured.reporter_shares(&points));
+        self.adapted = cache.learn(prior, measurements.at_most(MAX_LEARNED));
+        adaptation.basis = self.adapted.as_ref().map(|adapted| adapted.basis());
+        if let Some(basis) = adaptation.basis.filter(|basis| basis.contradicts) {
+            let message = format!(
+                "the measured times reverse the order of the scores (tau {:.2} over {} configurations), so predictions rest on the \
+                 measurements alone; check that the model is for this target and that the target is named right",
+                basis.score_tau, basis.learned
+            );
+            self.warnings.push(Warning {
+                reason: "MODEL_CONTRADICTED",
+                message,
+            });
+        }
+        self.points = Arc::new(points);
+        self.held = Some(held);
+        self
     }
 
     /// What the measurements say of predictions; `None` if they teach nothing.
     pub(crate) fn basis(&self) -> Option<Basis> {
-        let adapted = self.fit.adapted.as_ref();
-        adapted.map(|adapted| adapted.basis())
+        self.adaptation.basis
     }
 
     /// Whether something has replaced the order of the model's scores.
     pub(crate) fn replaces_order(&self) -> bool {
-        self.fit.adapted.is_some() || self.evidence.expectation.is_some()
+        self.adapted.is_some() || self.adaptation.expectation.is_some()
     }
 
     /// What is expected of a ranking by what other targets say: as much as they say of each other.
     pub(crate) fn expected_by_sources(&self) -> Option<ExpectedTau> {
-        let used = self.evidence.sources.iter();
-        let used = used.filter(|source| source.basis.refusal.is_none());
-        let agreements: Vec<f64> = used.map(|source| source.basis.agreement).collect();
+        let used = self.adaptation.sources.iter();
+        let used = used.filter(|(_, basis)| basis.refusal.is_none());
+        let agreements: Vec<f64> = used.map(|(_, basis)| basis.agreement).collect();
         // A single source has no other to be compared with.
         (agreements.len() > 1).then(|| ExpectedTau {
             tau: mean(&agreements),
@@ -163,38 +172,26 @@ impl Lesson {
 
     /// What it rests on.
     pub(crate) fn adaptation(&self) -> Adaptation {
-        Adaptation {
-            target: self.evidence.target.clone(),
-            measured: self.fit.measured,
-            stored: self.fit.stored,
-            basis: self.basis(),
-            pool: self.evidence.pooled,
-            sources: self.evidence.sources.clone(),
-            expectation: self.evidence.expectation.clone(),
-            reporters: Arc::clone(&self.fit.reporters),
-        }
+        self.adaptation.clone()
     }
 
     /// What predicts run times; `None` if the model's scores do.
     pub(crate) fn predictor(&self) -> Option<Predictor> {
-        let expectation = self.evidence.expectation.clone();
-        let adapted = self.fit.adapted.clone();
-        let says_something = expectation.is_some() || adapted.is_some();
-        says_something.then_some(Predictor {
-            expectation,
-            adapted,
+        self.replaces_order().then(|| Predictor {
+            expectation: self.adaptation.expectation.clone(),
+            adapted: self.adapted.clone(),
             measured: self.points(),
         })
     }
 
     /// The configurations that were measured or failed.
     pub(crate) fn points(&self) -> Arc<Vec<Point>> {
-        Arc::clone(&self.fit.points)
+        Arc::clone(&self.points)
     }
 
     /// What was unusual.
     pub(crate) fn warnings(&self) -> &[Warning] {
-        &self.evidence.warnings
+        &self.warnings
     }
 }
 
@@ -216,17 +213,5 @@ fn compared_slots(graph: &SegmentedGraph) -> usize {
         // The columns of all nodes stay in their batch.
         Task::FeatureSet => 0,
         Task::Tile | Task::Layout | Task::Fusion => graph.slots(),
-    }
-}
-
-/// Learns from measured configurations.
-pub(super) fn learn(cache: &AdaptedCache, prior: Prior, measured: MeasuredPoints) -> Fit {
-    let measurements = measured.measurements();
-    Fit {
-        measured: measurements.measured(),
-        stored: measured.configs.stored(),
-        adapted: cache.learn(prior, measurements.at_most(MAX_LEARNED)),
-        reporters: Arc::new(reporter_shares(&measured)),
-        points: Arc::new(measured.points),
     }
 }

@@ -1,11 +1,12 @@
-//! The measured configurations that a call learns from: its own, joined with stored ones.
+//! The measured configurations that a call learns from, its own joined with stored ones, and whose they are.
 
 use std::{
-    collections::{HashMap, HashSet},
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
-use hlorank_graph::{ConfigurationError, Configurations, SegmentedGraph};
+use hlorank_graph::{ConfigurationError, Configurations, SegmentedGraph, pace};
 
 use crate::{
     adaptation::{self, Measurements, Point},
@@ -27,10 +28,13 @@ pub(super) struct MeasuredConfigs {
     pub(super) client: Reporter,
 }
 
-/// Measured configurations, and the point of each.
-pub(super) struct MeasuredPoints {
-    pub(super) configs: MeasuredConfigs,
-    pub(super) points: Vec<Point>,
+/// What one reporter measured of the call's graph on its target.
+pub(crate) struct ReporterShare {
+    pub(crate) reporter: Reporter,
+    /// Number of distinct configurations that have a time.
+    pub(crate) measured: usize,
+    /// `[shared configurations]` the absolute differences between its mean ln(seconds) and that of the other reporters.
+    differences: Vec<f64>,
 }
 
 /// The measurements that a call sent.
@@ -51,39 +55,75 @@ impl MeasuredConfigs {
             .filter(|&number| self.twins[number] == number)
             .count()
     }
-}
 
-impl MeasuredPoints {
-    /// What the call's client measured and, of other configurations, what others measured.
-    pub(super) fn measurements(&self) -> Measurements {
-        let configs = &self.configs;
-        let is_own = |number: usize| configs.reporters[number] == configs.client;
-        let all = 0..self.points.len();
+    /// What the call's client measured and, of other configurations, what others measured, given the points.
+    pub(super) fn measurements(&self, points: &[Point]) -> Measurements {
+        let is_own = |number: usize| self.reporters[number] == self.client;
         // What two reporters report alike counts once.
-        let distinct = all.filter(|&number| is_own(number) || configs.twins[number] == number);
-        measurements_of(distinct.map(|number| MeasuredPoint {
-            point: self.points[number].clone(),
-            outcome: configs.outcomes[number],
-            is_own: is_own(number),
+        let distinct =
+            (0..points.len()).filter(|&number| is_own(number) || self.twins[number] == number);
+        measurements_of(distinct.map(|number| {
+            (
+                points[number].clone(),
+                self.outcomes[number],
+                is_own(number),
+            )
         }))
+    }
+
+    /// Compares reporters by what several of them measured, given the points. The call's client comes first, then those with the
+    /// most configurations.
+    pub(super) fn reporter_shares(&self, points: &[Point]) -> Vec<ReporterShare> {
+        let timed = (0..points.len()).filter(|&number| self.outcomes[number].failure == 0);
+        let mut timed: Vec<usize> = timed.collect();
+        timed.sort_by(|&one, &other| points[one].compare(&points[other]));
+        let mut shares = BTreeMap::<_, ReporterShare>::new();
+        for same in pace::in_steps(
+            64,
+            timed.chunk_by(|&one, &other| points[one] == points[other]),
+        ) {
+            // The sums of the logarithms of times and of the runs of each reporter.
+            let mut sums = BTreeMap::<_, [f64; 2]>::new();
+            for &number in same {
+                let outcome = self.outcomes[number];
+                let runs = f64::from(outcome.repeats);
+                let sum = sums.entry(&self.reporters[number]).or_default();
+                sum[0] += runs * libm::log(outcome.seconds);
+                sum[1] += runs;
+            }
+            let all = sums
+                .values()
+                .fold([0.0; 2], |[log, runs], own| [log + own[0], runs + own[1]]);
+            for (&reporter, [log, runs]) in &sums {
+                let share = shares.entry(reporter).or_insert_with(|| ReporterShare {
+                    reporter: reporter.clone(),
+                    measured: 0,
+                    differences: Vec::new(),
+                });
+                share.measured += 1;
+                if sums.len() > 1 {
+                    let others = (all[0] - log) / (all[1] - runs);
+                    share.differences.push((log / runs - others).abs());
+                }
+            }
+        }
+        let mut shares: Vec<ReporterShare> = shares.into_values().collect();
+        // Sorting is stable, so that reporters with equally many configurations keep the order of names.
+        shares.sort_by_key(|share| (share.reporter != self.client, Reverse(share.measured)));
+        shares
     }
 }
 
-/// The point of a measured configuration, and what came of it.
-pub(super) struct MeasuredPoint {
-    pub(super) point: Point,
-    pub(super) outcome: Outcome,
-    /// Whether the call's client measured it.
-    pub(super) is_own: bool,
-}
-
-/// What the call's client measured and, of other configurations, what others measured.
-pub(super) fn measurements_of(measured: impl Iterator<Item = MeasuredPoint>) -> Measurements {
+/// What the call's client measured and, of other configurations, what others measured, given the point of each, what came of it, and
+/// whether it is the client's own.
+pub(super) fn measurements_of(
+    measured: impl Iterator<Item = (Point, Outcome, bool)>,
+) -> Measurements {
     // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let finite = measured.filter(|each| each.point.score.is_finite());
-    let (own, others): (Vec<_>, Vec<_>) = finite.partition(|each| each.is_own);
+    let finite = measured.filter(|(point, ..)| point.score.is_finite());
+    let (own, others): (Vec<_>, Vec<_>) = finite.partition(|(.., is_own)| *is_own);
     let [own, others] = [own, others].map(|some| {
-        let measurement = |MeasuredPoint { point, outcome, .. }| adaptation::Measurement {
+        let measurement = |(point, outcome, _): (Point, Outcome, bool)| adaptation::Measurement {
             point,
             seconds: (outcome.failure == 0).then_some(outcome.seconds),
             repeats: outcome.repeats,
@@ -102,11 +142,7 @@ pub(super) fn join(
     sent: SentConfigs,
     stored: Vec<Measurement>,
 ) -> (Option<MeasuredConfigs>, Option<ConfigurationError>) {
-    let joined = joined(graph, &sent, stored).and_then(|measured| {
-        check_columns(&measured, columns)?;
-        Ok(measured)
-    });
-    match joined {
+    match joined(graph, columns, &sent, stored) {
         Ok(measured) => (Some(measured), None),
         Err(error) => (sent.into_measured(), Some(error)),
     }
@@ -114,38 +150,23 @@ pub(super) fn join(
 
 fn joined(
     graph: &SegmentedGraph,
+    columns: Option<usize>,
     sent: &SentConfigs,
     stored: Vec<Measurement>,
 ) -> Result<MeasuredConfigs, ConfigurationError> {
-    let mut configs = sent.canonical();
-    let stored = sent.unsent(&configs, stored);
-    let mut outcomes = sent.outcomes.clone();
-    let count = outcomes.len();
-    let mut reporters = vec![sent.reporter.clone(); count];
-    let twins = twins(count, &stored);
-    for measurement in stored {
-        configs.push(measurement.config);
-        outcomes.push(measurement.outcome);
-        reporters.push(measurement.reporter);
+    let mut configs = Vec::new();
+    if let Some(own) = &sent.configurations {
+        configs.extend((0..own.len()).map(|config| own.canonical(config)));
     }
-    let configs: Vec<&[u8]> = configs.iter().map(Vec::as_slice).collect();
-    Ok(MeasuredConfigs {
-        configurations: Arc::new(read_canonical(graph, &configs)?),
-        outcomes,
-        reporters,
-        twins,
-        sent: count,
-        client: sent.reporter.clone(),
-    })
-}
-
-/// `[measured]` the first measurement that is the same as each, given how many were sent, which
-/// come first, and the stored ones.
-fn twins(sent: usize, stored: &[Measurement]) -> Vec<usize> {
-    let mut first = HashMap::new();
+    // A stored measurement that was sent too counts once.
+    let known: HashSet<(&Vec<u8>, &Vec<u8>)> = configs.iter().zip(&sent.ids).collect();
+    let is_new = |each: &Measurement| !known.contains(&(&each.config, &each.id));
+    let stored: Vec<Measurement> = stored.into_iter().filter(is_new).collect();
+    let count = sent.outcomes.len();
     // Two runs hardly take the same time to the last bit: one run was reported by several clients,
     // and is no more certain for it.
-    let of_stored = (sent..).zip(stored).map(|(number, each)| {
+    let mut first = HashMap::new();
+    let of_stored = (count..).zip(&stored).map(|(number, each)| {
         let Outcome {
             seconds,
             repeats,
@@ -154,19 +175,28 @@ fn twins(sent: usize, stored: &[Measurement]) -> Vec<usize> {
         let same = (&each.config, &each.id, seconds.to_bits(), repeats, failure);
         *first.entry(same).or_insert(number)
     });
-    (0..sent).chain(of_stored).collect()
-}
-
-/// Checks that stored configurations have the columns that the model takes.
-fn check_columns(
-    measured: &MeasuredConfigs,
-    columns: Option<usize>,
-) -> Result<(), ConfigurationError> {
-    match (measured.configurations.columns(), columns) {
+    let twins = (0..count).chain(of_stored).collect();
+    let mut outcomes = sent.outcomes.clone();
+    let mut reporters = vec![sent.reporter.clone(); count];
+    for measurement in stored {
+        configs.push(measurement.config);
+        outcomes.push(measurement.outcome);
+        reporters.push(measurement.reporter);
+    }
+    let configs: Vec<&[u8]> = configs.iter().map(Vec::as_slice).collect();
+    let configurations = read_canonical(graph, &configs)?;
+    match (configurations.columns(), columns) {
         (Some(found), Some(expected)) if found != expected => {
             Err(ConfigurationError::WrongColumns { found, expected })
         }
-        _ => Ok(()),
+        _ => Ok(MeasuredConfigs {
+            configurations: Arc::new(configurations),
+            outcomes,
+            reporters,
+            twins,
+            sent: count,
+            client: sent.reporter.clone(),
+        }),
     }
 }
 
@@ -176,22 +206,6 @@ impl SentConfigs {
         self.configurations.as_ref().map_or(0, |sent| {
             measurement_bytes(graph, sent.columns(), sent.len())
         })
-    }
-
-    /// The configurations in the form in which they are stored.
-    fn canonical(&self) -> Vec<Vec<u8>> {
-        let Some(sent) = &self.configurations else {
-            return Vec::new();
-        };
-        let numbers = 0..sent.len();
-        numbers.map(|config| sent.canonical(config)).collect()
-    }
-
-    /// Leaves out what was sent too, given the canonical configurations of what was sent.
-    fn unsent(&self, configs: &[Vec<u8>], stored: Vec<Measurement>) -> Vec<Measurement> {
-        let sent: HashSet<(&Vec<u8>, &Vec<u8>)> = configs.iter().zip(&self.ids).collect();
-        let is_new = |each: &Measurement| !sent.contains(&(&each.config, &each.id));
-        stored.into_iter().filter(is_new).collect()
     }
 
     /// Returns what was sent alone; nothing if nothing was.
@@ -206,5 +220,21 @@ impl SentConfigs {
             sent: count,
             client: self.reporter,
         })
+    }
+}
+
+impl ReporterShare {
+    /// Number of its configurations that other reporters measured, too.
+    pub(crate) fn shared(&self) -> usize {
+        self.differences.len()
+    }
+
+    /// By what factor its times of these differ from those of the others, as a median; 0 if there are none.
+    pub(crate) fn times_differ_by(&self) -> f64 {
+        let mut sorted = self.differences.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+            .get(sorted.len() / 2)
+            .map_or(0.0, |&median| libm::exp(median))
     }
 }

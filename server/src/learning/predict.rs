@@ -6,13 +6,12 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hlorank_graph::{Configurations, pace};
 
 use crate::{
-    adaptation::{
-        AdaptedModel, LayoutMeans, Normal, Point, Pool, PredictedList, Prediction, Prior, Sources,
-    },
+    adaptation::{AdaptedModel, Expectation, LayoutMeans, Point, PredictedList},
     call::CallError,
     compute::{Class, ComputePool},
     engine::rank,
     model::ScoreUnit,
+    statistics::Normal,
 };
 
 /// What predicts run times in place of the model's scores.
@@ -25,15 +24,6 @@ pub(crate) struct Predictor {
     pub(crate) adapted: Option<Arc<AdaptedModel>>,
     /// The configurations that were measured or failed.
     pub(crate) measured: Arc<Vec<Point>>,
-}
-
-/// What is expected of ln(seconds), up to a common number, before the graph is measured on the target.
-#[derive(Clone)]
-pub(crate) enum Expectation {
-    /// From other kernels on the target.
-    OfKernels(Arc<Pool>),
-    /// From other targets.
-    OfTargets(Arc<Sources>),
 }
 
 /// The model's scores of some configurations.
@@ -88,56 +78,16 @@ impl ModelScores {
     ) -> Result<Vec<f32>, CallError> {
         let batch = Arc::clone(self);
         // The mean of a layout is a sum over tables, which is cheaper than to look for equal rows.
-        match pool.run(class, move |_| batch.layout_means()).await?.value {
-            Some(means) => self.means_of_layouts(pool, class, Arc::new(means)).await,
-            None => self.means_of_distinct(pool, class).await,
-        }
-    }
-
-    fn layout_means(&self) -> Option<LayoutMeans> {
-        // What other targets say is no sum over tensors.
-        if self.predictor.expectation.is_some() {
-            return None;
-        }
-        match &*self.configurations {
-            Configurations::Layout(batch) => self.predictor.adapted.as_ref()?.layout_means(batch),
-            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
-                None
+        if let Some(means) = pool.run(class, move |_| batch.layout_means()).await?.value {
+            let means = Arc::new(means);
+            let mut all = Vec::with_capacity(self.scores.len());
+            for start in (0..self.scores.len()).step_by(MEANS_AT_ONCE) {
+                let (batch, means) = (Arc::clone(self), Arc::clone(&means));
+                let some = pool.run(class, move |_| batch.some_layouts(&means, start));
+                all.extend(some.await?.value);
             }
+            return Ok(all);
         }
-    }
-
-    async fn means_of_layouts(
-        self: &Arc<Self>,
-        pool: &ComputePool,
-        class: Class,
-        means: Arc<LayoutMeans>,
-    ) -> Result<Vec<f32>, CallError> {
-        let mut all = Vec::with_capacity(self.scores.len());
-        for start in (0..self.scores.len()).step_by(MEANS_AT_ONCE) {
-            let batch = Arc::clone(self);
-            let means = Arc::clone(&means);
-            let some = pool.run(class, move |_| batch.some_layouts(&means, start));
-            all.extend(some.await?.value);
-        }
-        Ok(all)
-    }
-
-    fn some_layouts(&self, means: &LayoutMeans, start: usize) -> Vec<f32> {
-        let Configurations::Layout(batch) = &*self.configurations else {
-            return Vec::new();
-        };
-        let scores = self.scores[start..].iter().take(MEANS_AT_ONCE).enumerate();
-        scores
-            .map(|(place, &score)| finite(means.mean(score.into(), batch.row(start + place))))
-            .collect()
-    }
-
-    async fn means_of_distinct(
-        self: &Arc<Self>,
-        pool: &ComputePool,
-        class: Class,
-    ) -> Result<Vec<f32>, CallError> {
         // Equal configurations have equal means, and a mean takes time with the number of
         // measurements.
         let batch = Arc::clone(self);
@@ -153,6 +103,26 @@ impl ModelScores {
         Ok(distinct.fan_out(&means.concat()))
     }
 
+    fn layout_means(&self) -> Option<LayoutMeans> {
+        match (&*self.configurations, &self.predictor.expectation) {
+            (Configurations::Layout(batch), None) => {
+                self.predictor.adapted.as_ref()?.layout_means(batch)
+            }
+            // What other targets say is no sum over tensors.
+            _ => None,
+        }
+    }
+
+    fn some_layouts(&self, means: &LayoutMeans, start: usize) -> Vec<f32> {
+        let Configurations::Layout(batch) = &*self.configurations else {
+            return Vec::new();
+        };
+        let scores = self.scores[start..].iter().take(MEANS_AT_ONCE).enumerate();
+        scores
+            .map(|(place, &score)| finite(means.mean(score.into(), batch.row(start + place))))
+            .collect()
+    }
+
     /// Predicts something of configurations by their points.
     async fn of_points<T: Send + 'static>(
         self: &Arc<Self>,
@@ -163,21 +133,17 @@ impl ModelScores {
     ) -> Result<Vec<T>, CallError> {
         let batch = Arc::clone(self);
         let of_each = move |_| {
-            let points = batch.points(&numbers);
+            let scores = Scores {
+                values: &batch.scores,
+                unit: batch.unit,
+                expectation: batch.predictor.expectation.as_ref(),
+            };
+            let points = points(&batch.configurations, &numbers, &scores);
             pace::in_steps(4, &points)
                 .map(|point| predict(&batch.predictor, point))
                 .collect()
         };
         Ok(pool.run(class, of_each).await?.value)
-    }
-
-    fn points(&self, numbers: &[usize]) -> Vec<Point> {
-        let scores = Scores {
-            values: &self.scores,
-            unit: self.unit,
-            expectation: self.predictor.expectation.as_ref(),
-        };
-        points(&self.configurations, numbers, &scores)
     }
 
     /// What is predicted of some configurations that lie evenly over the batch and were not measured; nothing if nothing was learned
@@ -213,7 +179,7 @@ impl ModelScores {
         for some in best.chunks(AT_ONCE) {
             let numbers: Vec<usize> = some.iter().map(|&number| number as usize).collect();
             let deviation =
-                |predictor: &Predictor, point: &Point| finite(predictor.predict(point).deviation);
+                |predictor: &Predictor, point: &Point| finite(predictor.deviation(point));
             let predicted = self.of_points(pool, class, numbers.clone(), deviation);
             for (number, deviation) in numbers.into_iter().zip(predicted.await?) {
                 deviations[number] = deviation;
@@ -223,44 +189,11 @@ impl ModelScores {
     }
 }
 
-impl Expectation {
-    fn log_seconds(&self, points: &[Point]) -> Vec<f64> {
-        match self {
-            Self::OfKernels(pool) => {
-                let points = pace::in_steps(8, points);
-                points.map(|point| pool.score(point)).collect()
-            }
-            Self::OfTargets(sources) => sources.scores(points),
-        }
-    }
-
-    /// Takes the place of the scores of points.
-    pub(super) fn replace_scores(&self, points: &mut [Point]) {
-        let log_seconds = self.log_seconds(points);
-        for (point, score) in points.iter_mut().zip(log_seconds) {
-            point.score = score;
-        }
-    }
-
-    /// What is expected of run times that it has taken the place of scores for.
-    pub(super) fn prior(&self, of_scores: Prior) -> Prior {
-        match self {
-            Self::OfKernels(_) => of_scores.pooled(),
-            Self::OfTargets(sources) => sources.prior(),
-        }
-    }
-}
-
 impl Predictor {
-    /// Predicts the run time of a configuration; without deviation if only other kernels or targets say something.
-    fn predict(&self, point: &Point) -> Prediction {
-        let by_expectation = || Prediction {
-            log_seconds: point.score,
-            deviation: 0.0,
-        };
-        self.adapted
-            .as_ref()
-            .map_or_else(by_expectation, |adapted| adapted.predict(point))
+    /// The deviation of the predicted ln(seconds); 0 if only other kernels or targets say something.
+    fn deviation(&self, point: &Point) -> f64 {
+        let adapted = self.adapted.as_ref();
+        adapted.map_or(0.0, |adapted| adapted.predict(point).deviation)
     }
 
     /// What is expected of a configuration, unless it was measured or nothing was learned of the graph itself.

@@ -2,7 +2,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::adaptation::Measurement;
-use crate::adaptation::node_columns::NodeColumns;
+use crate::adaptation::point::NodeColumns;
 
 const PRIOR: Prior = Prior::of_model(0.05, 0.3);
 

@@ -136,10 +136,7 @@ fn an_index_and_test_modules_make_no_circle() {
             "lib.rs",
             "mod a; mod b; pub use a::First; pub use b::Second;",
         ),
-        (
-            "a.rs",
-            "use crate::Second; pub struct First(Second);",
-        ),
+        ("a.rs", "use crate::Second; pub struct First(Second);"),
         (
             "b.rs",
             "pub struct Second; #[cfg(test)] mod tests { use crate::First; }",
@@ -156,10 +153,7 @@ fn folders_use_each_other_in_a_circle_though_no_files_do() {
         ("a/mod.rs", "pub mod high; pub mod low;"),
         ("a/high.rs", "use crate::b::Middle;"),
         ("a/low.rs", "pub struct Low;"),
-        (
-            "b.rs",
-            "pub struct Middle(crate::a::low::Low);",
-        ),
+        ("b.rs", "pub struct Middle(crate::a::low::Low);"),
     ]);
     assert_eq!(file_circles(&uses), []);
     let [circle] = <[Circle; 1]>::try_from(folder_circles(&uses)).unwrap();
@@ -180,10 +174,7 @@ fn a_parent_and_its_child_are_folders_too() {
             "mod high; mod low; pub(super) use high::high;",
         ),
         ("a/child/high.rs", "pub(crate) fn high() {}"),
-        (
-            "a/child/low.rs",
-            "struct Low(crate::a::Shared);",
-        ),
+        ("a/child/low.rs", "struct Low(crate::a::Shared);"),
     ]);
     assert_eq!(file_circles(&uses), []);
     let [circle] = <[Circle; 1]>::try_from(folder_circles(&uses)).unwrap();
@@ -197,10 +188,7 @@ fn uses_of_higher_layers_and_modules_without_a_layer_are_found() {
     let uses = uses_of(&[
         ("lib.rs", "mod a; mod b; mod c;"),
         ("a.rs", "pub struct Top(crate::b::Low);"),
-        (
-            "b.rs",
-            "pub struct Low; fn f(_: crate::a::Top) {}",
-        ),
+        ("b.rs", "pub struct Low; fn f(_: crate::a::Top) {}"),
         ("c.rs", "pub struct Other(crate::a::Top);"),
     ]);
     let modules = ["a", "b", "c"].map(str::to_owned).into();

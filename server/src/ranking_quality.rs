@@ -1,6 +1,10 @@
+//! How well scores rank measured run times: of one graph, and over several.
+
+use std::collections::BTreeMap;
+
 use hlorank_graph::quality::{Outcome, PairCounts, top_slowdown};
 
-use crate::model::ScoreUnit;
+use crate::{model::ScoreUnit, statistics::mean};
 
 /// How well a model version ranks the measured configurations of one graph on one target.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +41,14 @@ impl GraphQuality {
         if scores.len() < MIN_MEASURED {
             return None;
         }
-        let outcomes = outcomes(scores, seconds);
+        let outcomes = scores
+            .iter()
+            .zip(seconds)
+            .map(|(&score, &run_time)| Outcome {
+                run_time,
+                score: score.into(),
+            });
+        let outcomes: Vec<Outcome> = outcomes.collect();
         let pairs = PairCounts::of(&outcomes)?;
         Some(Self {
             measured: outcomes.len(),
@@ -51,14 +62,6 @@ impl GraphQuality {
     }
 }
 
-fn outcomes(scores: &[f32], seconds: &[f64]) -> Vec<Outcome> {
-    let outcome = |(&score, &run_time): (&f32, &f64)| Outcome {
-        run_time,
-        score: score.into(),
-    };
-    scores.iter().zip(seconds).map(outcome).collect()
-}
-
 impl TimeQuality {
     /// Configurations without a score have none.
     fn of(outcomes: &[Outcome]) -> Option<Self> {
@@ -68,21 +71,67 @@ impl TimeQuality {
         let logs = outcomes.map(|outcome| libm::log(outcome.score / outcome.run_time));
         let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
         (!logs.is_empty()).then(|| Self {
-            log_ratio: mean(logs.iter().copied()),
-            log_error: mean(logs.iter().map(|log| log.abs())),
+            log_ratio: mean(&logs),
+            log_error: mean(&logs.iter().map(|log| log.abs()).collect::<Vec<_>>()),
         })
     }
 }
 
-/// The mean of some numbers; 0 of none.
-pub(super) fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
-    let mut sum = 0.0;
-    let mut count = 0.0_f64;
-    for number in numbers {
-        sum += number;
-        count += 1.0;
+/// How well a model version ranks, over several graphs. Every graph counts once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QualitySummary {
+    /// Number of graphs.
+    pub graphs: usize,
+    /// Number of distinct measured configurations of all graphs.
+    pub measured: usize,
+    /// Mean of Kendall's tau.
+    pub tau: f64,
+    /// Mean share of pairs in the right order.
+    pub ordered_pairs: f64,
+    /// Mean slowdown of the configuration with the lowest score.
+    pub regret: f64,
+    /// Predicted over measured run time, if the unit of scores is seconds: the geometric mean, 1 if predictions are right on
+    /// average.
+    pub time_ratio: Option<f64>,
+    /// The larger over the smaller of predicted and measured run time: the geometric mean.
+    pub time_error: Option<f64>,
+}
+
+impl QualitySummary {
+    /// Sums up graphs.
+    #[must_use]
+    pub fn of(graphs: &[GraphQuality]) -> Self {
+        let of =
+            |value: fn(&GraphQuality) -> f64| mean(&graphs.iter().map(value).collect::<Vec<_>>());
+        let times: Vec<TimeQuality> = graphs.iter().filter_map(|graph| graph.time).collect();
+        let time = |value: fn(&TimeQuality) -> f64| {
+            (!times.is_empty())
+                .then(|| libm::exp(mean(&times.iter().map(value).collect::<Vec<_>>())))
+        };
+        Self {
+            graphs: graphs.len(),
+            measured: graphs.iter().map(|graph| graph.measured).sum(),
+            tau: of(|graph| graph.tau),
+            ordered_pairs: of(|graph| graph.ordered_pairs),
+            regret: of(|graph| graph.regret),
+            time_ratio: time(|time| time.log_ratio),
+            time_error: time(|time| time.log_error),
+        }
     }
-    sum / count.max(1.0)
+
+    /// Sums up graphs by key.
+    pub fn by_key<K: Ord>(
+        graphs: impl IntoIterator<Item = (K, GraphQuality)>,
+    ) -> BTreeMap<K, Self> {
+        let mut groups = BTreeMap::<K, Vec<GraphQuality>>::new();
+        for (key, graph) in graphs {
+            groups.entry(key).or_default().push(graph);
+        }
+        let groups = groups.into_iter();
+        groups
+            .map(|(key, graphs)| (key, Self::of(&graphs)))
+            .collect()
+    }
 }
 
 #[cfg(test)]
