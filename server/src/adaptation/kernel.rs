@@ -178,15 +178,13 @@ impl Kernel {
     }
 
     pub(super) fn scaled(&self, point: &Point) -> ScaledPoint {
-        let coordinates = match &self.scale {
-            Some((scale, _)) => scale.coordinates(point),
-            // The bounds of a tile and its volumes; nothing for other tasks.
-            None => {
-                // A squared distance has the square of this factor.
-                let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
-                let coordinates = point.bounds.iter().copied().chain(volumes);
-                coordinates.map(|each| each / LENGTH_SCALE).collect()
-            }
+        let coordinates = if let Some((scale, _)) = &self.scale {
+            scale.coordinates(point)
+        } else {
+            // The bounds of a tile and its volumes; nothing for other tasks. A squared distance has the square of this factor.
+            let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
+            let coordinates = point.bounds.iter().copied().chain(volumes);
+            coordinates.map(|each| each / LENGTH_SCALE).collect()
         };
         ScaledPoint {
             score: (point.score - self.mean_score) / self.score_unit,

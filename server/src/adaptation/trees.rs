@@ -243,7 +243,9 @@ impl BinnedFeature {
         let mut gains = vec![0.0; bins - 1];
         for of_leaf in sums.chunks_exact(bins) {
             let mut all = Sum::default();
-            of_leaf.iter().for_each(|bin| all.add(*bin));
+            for bin in of_leaf {
+                all.add(*bin);
+            }
             let mut below = Sum::default();
             // What is above a threshold is all but what is below, so that one pass serves every threshold.
             for (gain, bin) in gains.iter_mut().zip(of_leaf) {
