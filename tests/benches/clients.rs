@@ -32,8 +32,8 @@ fn main() {
     let rounds: Vec<[Overhead; 2]> = (0..ROUNDS)
         .map(|_| {
             [
-                rust(&server.endpoint, &file),
-                python(&server.endpoint, &file),
+                rust(server.endpoint(), &file),
+                python(server.endpoint(), &file),
             ]
         })
         .collect();

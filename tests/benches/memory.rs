@@ -16,7 +16,7 @@ fn main() {
     ]);
     let client = Runtime::new().expect("a runtime");
     client.block_on(async {
-        let client = Client::connect(&server.endpoint, Connection::default()).await.expect("a server");
+        let client = Client::connect(server.endpoint(), Connection::default()).await.expect("a server");
         let (mut warm, mut last) = (0.0, 0.0);
         println!("{:>10}{:>16}", "requests", "resident, MiB");
         for request in 0..=REQUESTS {

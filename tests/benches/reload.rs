@@ -25,7 +25,7 @@ async fn measure() {
     let artifacts = Artifacts::copy();
     // Without a cache, every request is as much work as the one before.
     let server = ServerProcess::start(&[&artifacts.flag(), "--embedding-cache-bytes=0"]);
-    let client = Client::connect(&server.endpoint, Connection::default())
+    let client = Client::connect(server.endpoint(), Connection::default())
         .await
         .expect("a server");
     let pause = Duration::from_secs_f64(1.0 / (LOAD * capacity(&client).await));
@@ -74,7 +74,7 @@ async fn measure() {
 }
 
 async fn report_swaps(server: &ServerProcess) {
-    let scrape = Scrape::parse(&http_get(server.metrics, "/metrics").await.1);
+    let scrape = Scrape::parse(&http_get(server.metrics_address(), "/metrics").await.1);
     let swaps = |part: &str, labels: &[_]| {
         scrape.value(
             &format!("hlorank_model_swap_duration_seconds_{part}"),

@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use hlorank_proto::v1::{
     DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
     GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse, ModelSelector,
@@ -9,6 +11,8 @@ use hlorank_proto::v1::{
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming, async_trait, transport::Server};
+
+use crate::Reach;
 
 /// A server that gives the same answers to every call, whatever was sent. Dropping it stops it.
 pub struct AnsweringServer {
@@ -50,11 +54,19 @@ impl AnsweringServer {
         });
         Self { endpoint, serving }
     }
+}
 
-    /// Returns the address.
-    #[must_use]
-    pub fn endpoint(&self) -> &str {
+impl Reach for AnsweringServer {
+    fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    fn metrics(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn admin_endpoint(&self) -> Option<String> {
+        None
     }
 }
 
@@ -65,7 +77,6 @@ impl Drop for AnsweringServer {
 }
 
 /// Returns a valid answer to a request to rank two configurations.
-#[must_use]
 pub fn valid_ranking() -> RankConfigsResponse {
     RankConfigsResponse {
         ranking: vec![1, 0],

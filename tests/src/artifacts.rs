@@ -26,7 +26,6 @@ impl Artifacts {
     ///
     /// # Panics
     /// If files cannot be copied.
-    #[must_use]
     pub fn copy() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         for registry in [models(), fixture("registry")] {
@@ -39,7 +38,6 @@ impl Artifacts {
     ///
     /// # Panics
     /// If files cannot be copied.
-    #[must_use]
     pub fn tiles() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         for model in [TILE_MODEL, SMALL_TILE_MODEL] {
@@ -53,7 +51,6 @@ impl Artifacts {
     ///
     /// # Panics
     /// If files cannot be copied.
-    #[must_use]
     pub fn with_papers(self) -> Self {
         copy_folder(&repository("models/papers"), self.folder.path())
             .expect("artifacts can be copied");
@@ -61,25 +58,21 @@ impl Artifacts {
     }
 
     /// Returns the folder that contains `NAME/VERSION`.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Returns the server flag that selects this model folder.
-    #[must_use]
     pub fn flag(&self) -> String {
         format!("--models={}", self.folder.path().display())
     }
 
     /// Returns the folders of all versions of a model, ascending.
-    #[must_use]
     pub fn versions(&self, name: &str) -> Vec<PathBuf> {
         subfolders(&self.folder.path().join(name))
     }
 
     /// Returns the folders of all versions of all models, ascending.
-    #[must_use]
     pub fn all_versions(&self) -> Vec<PathBuf> {
         subfolders(self.folder.path())
             .iter()
@@ -183,7 +176,6 @@ fn version_number(path: &Path) -> Option<u64> {
 ///
 /// # Panics
 /// If the golden cases cannot be read.
-#[must_use]
 pub fn golden_cases(version: &Path) -> Vec<GoldenCase> {
     let path = version.join("golden.npz");
     let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -16,20 +16,17 @@ const MODULE_ENDING: &str = ".hlo_module.pb";
 const TEXT_ENDING: &str = ".hlo.txt";
 
 /// Returns the path of a file or folder of the repository.
-#[must_use]
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
 /// Returns the path of a file or folder of `tests/data`.
-#[must_use]
 pub fn fixture(path: &str) -> PathBuf {
     repository("tests/data").join(path)
 }
 
 /// Returns the path of the ONNX Runtime library: `HLORANK_ONNXRUNTIME` if it is set, else the one that `make setup`
 /// fetches.
-#[must_use]
 pub fn onnxruntime() -> PathBuf {
     let fetched = || repository("target/onnxruntime/libonnxruntime.so");
     env::var_os("HLORANK_ONNXRUNTIME").map_or_else(fetched, PathBuf::from)
@@ -38,7 +35,6 @@ pub fn onnxruntime() -> PathBuf {
 /// Returns the path of data that is not in the repository: `TpuGraphs`' files and large modules. The root is the
 /// environment variable `HLORANK_SHARED`, else `shared` beside the repository. If the data is absent, prints what is
 /// skipped to standard error and returns `None`.
-#[must_use]
 pub fn shared(path: &str) -> Option<PathBuf> {
     let beside = || repository("../shared");
     let root = env::var_os("HLORANK_SHARED").map_or_else(beside, PathBuf::from);
@@ -59,7 +55,6 @@ pub fn shared(path: &str) -> Option<PathBuf> {
 ///
 /// # Panics
 /// If the folder cannot be read.
-#[must_use]
 pub fn modules(folder: &Path) -> Vec<String> {
     names(folder, MODULE_ENDING)
 }
@@ -68,7 +63,6 @@ pub fn modules(folder: &Path) -> Vec<String> {
 ///
 /// # Panics
 /// If the folder cannot be read.
-#[must_use]
 pub fn texts(folder: &Path) -> Vec<String> {
     names(folder, TEXT_ENDING)
 }

@@ -44,7 +44,6 @@ const CHUNK: usize = 5;
 
 impl FeatureSetModel {
     /// A model of the feature set `loops`.
-    #[must_use]
     pub fn of_loops(name: &str) -> Self {
         Self {
             set: Loops::set("loops"),
@@ -56,7 +55,6 @@ impl FeatureSetModel {
     }
 
     /// Returns the score of every configuration.
-    #[must_use]
     pub fn scores(&self, graph: &FeatureGraph, batch: &NodeFeatureBatch) -> Vec<f32> {
         let weighted = |row: &[f32], weights: &[f32]| -> f64 {
             row.iter()
@@ -228,7 +226,6 @@ impl Loops {
     ///
     /// # Panics
     /// If it is no name of a set.
-    #[must_use]
     pub fn set(name: &str) -> NamedFeatureSet {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let (nodes, configs) = (
@@ -239,13 +236,11 @@ impl Loops {
     }
 
     /// A random graph of the set.
-    #[must_use]
     pub fn graph(nodes: usize, random: &mut Rng) -> FeatureGraph {
         Self::random_graph("loops", nodes, 3, random)
     }
 
     /// Random configurations of a graph with this many nodes. Rows are often equal.
-    #[must_use]
     pub fn batch(nodes: usize, configs: usize, random: &mut Rng) -> NodeFeatureBatch {
         Self::random_batch([nodes, 2], configs, random)
     }
@@ -254,7 +249,6 @@ impl Loops {
     ///
     /// # Panics
     /// If the scores are no times.
-    #[must_use]
     pub fn measured(
         model: &FeatureSetModel,
         nodes: usize,

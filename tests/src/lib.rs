@@ -21,6 +21,8 @@ mod process;
 mod program;
 mod programs;
 mod prometheus;
+mod reach;
+mod refusal;
 mod request;
 mod scrape;
 pub mod security;
@@ -34,23 +36,28 @@ pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, 
 pub use feature_set::{FeatureSetModel, Loops};
 pub use figure::{Figure, Target, call_times, times};
 pub use load::{Answer, Load, Question};
-pub use measured::{configurations, forms, measured_graphs, part, read_graphs};
+pub use measured::{
+    adapt, configurations, forms, measured_graph_of, measured_graphs, measured_graphs_of, outcomes,
+    pairs, part, rank_measured, read_graphs, reasons, run_times, seconds_of, some_of,
+};
 pub use memory::{peak_bytes, reset_peak, resident_bytes};
 pub use model::{SMALL_TILE_MODEL, TILE_MODEL, load_model, models};
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use postgres::Postgres;
-pub use process::{ServerProcess, Stopped};
+pub use process::{ServerProcess, Stopped, server_program};
 pub use program::program;
 pub use programs::{fusion_neighbours, program_graph, program_module, random_fusions};
 pub use prometheus::{Prometheus, prometheus};
+pub use reach::Reach;
+pub use refusal::{Refusal, bits, invalid, reason};
 pub use request::{
     RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text,
     kernel_graph, model_named, packed_tiles, rank_request, repeated_tiles, stream_batch,
-    stream_start, stream_start_with,
+    stream_start, stream_start_with, with_headers,
 };
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
-pub use server::{TestServer, patient};
+pub use server::TestServer;
 pub use synthetic::{
     MANY_TILES, block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying,
 };

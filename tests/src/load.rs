@@ -43,7 +43,6 @@ pub struct Answer {
 
 impl Load {
     /// Sends the questions in turn, one every `pause`.
-    #[must_use]
     pub fn start(client: Client, questions: Vec<Question>, pause: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let calling = tokio::spawn(ask(client, questions.into(), pause, Arc::clone(&stop)));

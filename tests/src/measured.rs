@@ -7,13 +7,16 @@
 
 use std::{fs, path::Path};
 
+use hlorank_client::{
+    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking,
+    quality::{Outcome, PairCounts},
+};
 use hlorank_graph::{Configurations, GraphFile, Limits, MeasuredGraph, Task};
 use hlorank_proto::v1::config_batch::Configs;
 
 use crate::fixture;
 
 /// Reads the graphs of a file.
-#[must_use]
 pub fn read_graphs(path: &Path) -> Vec<MeasuredGraph> {
     GraphFile::read(path, Task::Layout, &Limits::default())
         .unwrap_or_else(|error| panic!("{error}"))
@@ -21,7 +24,6 @@ pub fn read_graphs(path: &Path) -> Vec<MeasuredGraph> {
 }
 
 /// Reads all measured graphs of the repository, some of each task.
-#[must_use]
 pub fn measured_graphs() -> Vec<MeasuredGraph> {
     let folder = fixture("measured");
     let files =
@@ -41,7 +43,6 @@ pub fn measured_graphs() -> Vec<MeasuredGraph> {
 }
 
 /// Returns the measured configurations of a graph.
-#[must_use]
 pub fn configurations(graph: &MeasuredGraph) -> &Configurations {
     &graph
         .measurements
@@ -51,7 +52,6 @@ pub fn configurations(graph: &MeasuredGraph) -> &Configurations {
 }
 
 /// Returns a batch of the chosen configurations.
-#[must_use]
 pub fn part(
     configurations: &Configurations,
     chosen: impl IntoIterator<Item = usize>,
@@ -60,7 +60,80 @@ pub fn part(
 }
 
 /// Returns a batch in every wire form of its kind.
-#[must_use]
 pub fn forms(configurations: &Configurations, configurable: &[u32]) -> Vec<Configs> {
     configurations.to_forms(configurable)
+}
+
+/// Reads the measured graphs of a task.
+pub fn measured_graphs_of(task: Task) -> impl Iterator<Item = MeasuredGraph> {
+    measured_graphs()
+        .into_iter()
+        .filter(move |graph| graph.graph.task() == task)
+}
+
+/// Reads a measured graph of a task.
+pub fn measured_graph_of(task: Task) -> MeasuredGraph {
+    measured_graphs_of(task).next().expect("a measured graph")
+}
+
+/// Returns the run times of the configurations of a graph in seconds.
+pub fn seconds_of(graph: &MeasuredGraph) -> Vec<f64> {
+    let measurements = graph.measurements.as_ref();
+    let times = &measurements.expect("a measured graph").run_times;
+    times.iter().map(|&time| time as f64 * 1e-9).collect()
+}
+
+/// Returns every third of the first configurations of a graph.
+pub fn some_of(graph: &MeasuredGraph) -> Vec<usize> {
+    let all = 0..configurations(graph).len();
+    all.step_by(3).take(10).collect()
+}
+
+/// Returns times that were each measured once.
+pub fn run_times(seconds: impl IntoIterator<Item = f64>) -> Vec<Measured> {
+    let time = |seconds| Measured::Time {
+        seconds,
+        repeats: 1,
+    };
+    seconds.into_iter().map(time).collect()
+}
+
+/// Returns the run times of the chosen configurations of a graph.
+pub fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
+    let seconds = seconds_of(graph);
+    run_times(chosen.iter().map(|&config| seconds[config]))
+}
+
+/// Returns a request to learn from the chosen configurations of a graph.
+pub fn adapt(target: &str, graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
+    let measured = part(configurations(graph), chosen.to_vec());
+    Adapt::new(target).measured(&measured, &outcomes(graph, chosen))
+}
+
+/// Ranks the measured configurations of a graph, with scores.
+pub async fn rank_measured(
+    client: &Client,
+    graph: &MeasuredGraph,
+    adapt: Option<Adapt>,
+) -> Ranking {
+    let handle = GraphHandle::of(graph);
+    let request = RankRequest::new(&handle, configurations(graph));
+    let ranking = client.rank(&request.with_scores().adapt(adapt)).await;
+    ranking.unwrap_or_else(|error| panic!("{}: {error}", graph.name))
+}
+
+/// Returns the agreement of scores with run times.
+pub fn pairs(scores: &[f32], seconds: &[f64]) -> PairCounts {
+    let outcome = |(&run_time, &score): (&f64, &f32)| Outcome {
+        run_time,
+        score: score.into(),
+    };
+    let outcomes: Vec<Outcome> = seconds.iter().zip(scores).map(outcome).collect();
+    PairCounts::of(&outcomes).expect("finite scores")
+}
+
+/// Returns the reasons of the warnings of a ranking.
+pub fn reasons(ranking: &Ranking) -> Vec<&str> {
+    let warnings = ranking.warnings.iter();
+    warnings.map(|warning| warning.reason.as_str()).collect()
 }

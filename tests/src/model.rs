@@ -14,7 +14,6 @@ pub const TILE_MODEL: &str = "tile-xla-cpu";
 pub const SMALL_TILE_MODEL: &str = "tile-xla-cpu-sage";
 
 /// Returns the folder of the models that servers of tests serve: those that ship, as links, and both tile models.
-#[must_use]
 pub fn models() -> PathBuf {
     fixture("models")
 }
@@ -23,7 +22,6 @@ pub fn models() -> PathBuf {
 ///
 /// # Panics
 /// If the model does not load. The message says what to run.
-#[must_use]
 pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
     let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));
     let versions = models().join(format!("{task}-xla-cpu"));

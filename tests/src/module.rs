@@ -5,7 +5,6 @@ use hlorank_proto::xla::{HloComputationProto, HloInstructionProto, HloModuleProt
 use prost::Message;
 
 /// Returns a `custom-call` that consumes the instructions with the ids of `operands`, and whose output is a scalar.
-#[must_use]
 pub fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
     HloInstructionProto {
         name: format!("instruction.{id}"),
@@ -21,7 +20,6 @@ pub fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
 }
 
 /// Returns an instruction of an opcode with an f32 `[8, 8]` output.
-#[must_use]
 pub fn operation(opcode: &str, id: i64, operands: &[i64]) -> HloInstructionProto {
     let shape = ShapeProto {
         element_type: 11,
@@ -36,7 +34,6 @@ pub fn operation(opcode: &str, id: i64, operands: &[i64]) -> HloInstructionProto
 }
 
 /// Returns a computation whose root is its last instruction, and whose parameters have numbers from 0.
-#[must_use]
 pub fn computation(id: i64, mut instructions: Vec<HloInstructionProto>) -> HloComputationProto {
     let parameters = instructions
         .iter_mut()
@@ -54,7 +51,6 @@ pub fn computation(id: i64, mut instructions: Vec<HloInstructionProto>) -> HloCo
 }
 
 /// Returns a serialized module.
-#[must_use]
 pub fn module(computations: Vec<HloComputationProto>) -> Vec<u8> {
     HloModuleProto {
         name: "made_by_hand".to_owned(),
@@ -65,13 +61,11 @@ pub fn module(computations: Vec<HloComputationProto>) -> Vec<u8> {
 }
 
 /// Returns a serialized module of one computation.
-#[must_use]
 pub fn single(instructions: Vec<HloInstructionProto>) -> Vec<u8> {
     module(vec![computation(1, instructions)])
 }
 
 /// Returns a serialized module of two dots in a row. Nodes 0 to 2 are parameters, 3 and 4 the dots.
-#[must_use]
 pub fn two_dots() -> Vec<u8> {
     let parameters = (1..=3).map(|id| operation("parameter", id, &[]));
     let dots = [operation("dot", 4, &[1, 2]), operation("dot", 5, &[4, 3])];

@@ -26,7 +26,6 @@ struct Rows<'a> {
 ///
 /// # Panics
 /// If the model fails.
-#[must_use]
 pub fn score_naively(
     model: &SegmentModel,
     worker: Worker,

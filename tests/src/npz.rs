@@ -19,7 +19,6 @@ impl Arrays {
     ///
     /// # Panics
     /// If the file is missing or is not an npz file.
-    #[must_use]
     pub fn open(path: &Path) -> Self {
         let archive = File::open(path)
             .map_err(Into::into)

@@ -37,7 +37,6 @@ pub const SUM: HeadInput<'static> = HeadInput {
 };
 
 /// Returns a `head.onnx` that sums all dimensions of its input except the first.
-#[must_use]
 pub fn head(input: HeadInput<'_>) -> ModelProto {
     let HeadInput {
         configs,
@@ -81,7 +80,6 @@ pub fn head(input: HeadInput<'_>) -> ModelProto {
 }
 
 /// Returns a node with an operator of ONNX itself.
-#[must_use]
 pub fn node(
     operator: &str,
     inputs: &[&str],

@@ -34,7 +34,6 @@ impl Postgres {
     ///
     /// # Panics
     /// If PostgreSQL does not start.
-    #[must_use]
     pub fn start() -> Option<Self> {
         let server = Self::prepare()?;
         server.resume();
@@ -45,7 +44,6 @@ impl Postgres {
     ///
     /// # Panics
     /// If PostgreSQL does not start.
-    #[must_use]
     pub fn start_secured(pair: &Pair) -> Option<Self> {
         let mut server = Self::prepare()?;
         server.is_secured = true;
@@ -98,7 +96,6 @@ impl Postgres {
     }
 
     /// The address of its database, as the server takes it.
-    #[must_use]
     pub fn url(&self) -> String {
         let mode = if self.is_secured {
             "require"

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{models, program, repository};
+use crate::{Reach, models, onnxruntime, program, repository};
 
 /// Running server process. Dropping it kills the process.
 pub struct ServerProcess {
@@ -40,29 +40,42 @@ pub struct Stopped {
 /// Maximum wait for a log line, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Returns a command that runs the server in this checkout, with the ONNX Runtime and the models of the tests unless flags
+/// name others.
+pub fn server_program() -> Command {
+    let mut server = program("hlorank-server");
+    settle(&mut server);
+    server
+}
+
+fn settle(server: &mut Command) {
+    server
+        .env("HLORANK_ONNXRUNTIME", onnxruntime())
+        .env("HLORANK_MODELS", models())
+        .env("ORT_DISABLE_TELEMETRY", "1")
+        .current_dir(repository("."));
+}
+
 impl ServerProcess {
     /// Starts the server with these flags, in the profile of the caller: optimized for a benchmark.
     ///
     /// # Panics
     /// If the server does not start. The message says what to run.
-    #[must_use]
     pub fn start(flags: &[&str]) -> Self {
-        let mut server = program("hlorank-server");
+        let mut server = server_program();
         server.args(flags);
         Self::run(server)
     }
 
-    /// Starts a server with a command. The server logs JSON, and has the models of the tests unless `--models` is given.
+    /// Starts a server with a command. The server logs JSON.
     ///
     /// # Panics
     /// If the server does not start. The message says what to run.
-    #[must_use]
     pub fn run(mut program: Command) -> Self {
+        settle(&mut program);
         let mut child = program
             .args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"])
             .args(["--log-format", "json"])
-            .env("HLORANK_MODELS", models())
-            .current_dir(repository("."))
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| {
@@ -98,13 +111,11 @@ impl ServerProcess {
     }
 
     /// Returns the resident memory in bytes.
-    #[must_use]
     pub fn resident_bytes(&self) -> usize {
         crate::resident_bytes(self.id())
     }
 
     /// Returns the process id.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -182,9 +193,22 @@ impl Stopped {
     ///
     /// # Panics
     /// If a line is not JSON.
-    #[must_use]
     pub fn lines(&self) -> Vec<Value> {
         parsed(&self.log)
+    }
+}
+
+impl Reach for ServerProcess {
+    fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    fn metrics(&self) -> Option<SocketAddr> {
+        Some(self.metrics)
+    }
+
+    fn admin_endpoint(&self) -> Option<String> {
+        self.admin.clone()
     }
 }
 

@@ -13,7 +13,6 @@ use std::{
 ///
 /// # Panics
 /// If the program was not built, or if one of its sources has changed since then. The message says what to run.
-#[must_use]
 pub fn program(name: &str) -> Command {
     let test = env::current_exe().expect("this test has a path");
     let folder = test

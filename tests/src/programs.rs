@@ -9,7 +9,6 @@ use crate::fixture;
 ///
 /// # Panics
 /// If there is no such file.
-#[must_use]
 pub fn program_module(name: &str) -> Vec<u8> {
     let path = fixture(&format!("fusion/{name}.hlo_module.pb"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -19,7 +18,6 @@ pub fn program_module(name: &str) -> Vec<u8> {
 ///
 /// # Panics
 /// If it is not a program before fusion.
-#[must_use]
 pub fn program_graph(name: &str) -> Graph {
     let bytes = program_module(name);
     let module = HloModule::read(&bytes, &Limits::default()).expect("a module");
@@ -32,7 +30,6 @@ pub fn program_graph(name: &str) -> Graph {
 ///
 /// # Panics
 /// If they are none.
-#[must_use]
 pub fn random_fusions(program: &Graph, count: usize, random: &mut Rng) -> FusionBatch {
     let slots = program.configurable().len();
     let fusion = |_| {
@@ -47,7 +44,6 @@ pub fn random_fusions(program: &Graph, count: usize, random: &mut Rng) -> Fusion
 ///
 /// # Panics
 /// If they are none.
-#[must_use]
 pub fn fusion_neighbours(
     of: &FusionBatch,
     config: usize,

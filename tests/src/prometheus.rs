@@ -32,7 +32,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the path of a program of Prometheus, in the folder that `HLORANK_PROMETHEUS` names, else where `make
 /// setup-prometheus` puts it. If it is absent, prints what is skipped to standard error and returns `None`.
-#[must_use]
 pub fn prometheus(program: &str) -> Option<PathBuf> {
     let fetched = || repository("target/prometheus");
     let folder = env::var_os("HLORANK_PROMETHEUS").map_or_else(fetched, PathBuf::from);

@@ -7,10 +7,13 @@ use hlorank_proto::v1::{
     rank_configs_stream_request::Part,
 };
 use prost::bytes::Bytes;
+use tonic::{
+    Request,
+    metadata::{AsciiMetadataKey, AsciiMetadataValue},
+};
 
 /// Returns a request for the whole ranking of some configurations, by the default model of their task and without
 /// scores. [`RankRequestBuilder`] changes it.
-#[must_use]
 pub fn rank_request(graph: Graph, configs: Configs) -> RankConfigsRequest {
     RankConfigsRequest::default()
         .with_graph(graph)
@@ -20,19 +23,14 @@ pub fn rank_request(graph: Graph, configs: Configs) -> RankConfigsRequest {
 /// Sets the fields of a `RankConfigsRequest`.
 pub trait RankRequestBuilder {
     /// Sets the graph.
-    #[must_use]
     fn with_graph(self, graph: Graph) -> Self;
     /// Sets the configurations.
-    #[must_use]
     fn with_configs(self, configs: Configs) -> Self;
     /// Sets the name of the model that scores.
-    #[must_use]
     fn with_model(self, name: &str) -> Self;
     /// Asks for the scores in the order sent, too.
-    #[must_use]
     fn with_scores(self) -> Self;
     /// Accepts a partial ranking.
-    #[must_use]
     fn allowing_partial(self) -> Self;
 }
 
@@ -74,7 +72,6 @@ impl RankRequestBuilder for RankConfigsRequest {
 }
 
 /// Returns a batch of configurations.
-#[must_use]
 pub fn config_batch(configs: Configs) -> ConfigBatch {
     ConfigBatch {
         configs: Some(configs),
@@ -82,7 +79,6 @@ pub fn config_batch(configs: Configs) -> ConfigBatch {
 }
 
 /// Returns a selector of whatever serves the model of this name.
-#[must_use]
 pub fn model_named(name: &str) -> ModelSelector {
     ModelSelector {
         name: name.to_owned(),
@@ -91,7 +87,6 @@ pub fn model_named(name: &str) -> ModelSelector {
 }
 
 /// Returns a graph whose task its configurations settle.
-#[must_use]
 pub fn graph_of(source: Source) -> Graph {
     Graph {
         source: Some(source),
@@ -100,25 +95,21 @@ pub fn graph_of(source: Source) -> Graph {
 }
 
 /// Returns a serialized module as a graph.
-#[must_use]
 pub fn graph_of_module(module: impl Into<Bytes>) -> Graph {
     graph_of(Source::HloModule(module.into()))
 }
 
 /// Returns HLO text as a graph.
-#[must_use]
 pub fn graph_of_text(text: impl Into<String>) -> Graph {
     graph_of(Source::HloText(text.into()))
 }
 
 /// Returns a graph that was sent before.
-#[must_use]
 pub fn graph_by_hash(hash: impl Into<Bytes>) -> Graph {
     graph_of(Source::GraphHash(hash.into()))
 }
 
 /// Returns the graph as a kernel, whose configurations are tiles.
-#[must_use]
 pub fn kernel_graph(graph: Graph) -> Graph {
     Graph {
         task: Task::Tile.into(),
@@ -127,7 +118,6 @@ pub fn kernel_graph(graph: Graph) -> Graph {
 }
 
 /// Returns the first message of a stream about a graph.
-#[must_use]
 pub fn stream_start(graph: Graph) -> RankConfigsStreamRequest {
     stream_start_with(RankConfigsStart {
         graph: Some(graph),
@@ -136,7 +126,6 @@ pub fn stream_start(graph: Graph) -> RankConfigsStreamRequest {
 }
 
 /// Returns the first message of a stream.
-#[must_use]
 pub fn stream_start_with(start: RankConfigsStart) -> RankConfigsStreamRequest {
     RankConfigsStreamRequest {
         part: Some(Part::Start(start)),
@@ -144,7 +133,6 @@ pub fn stream_start_with(start: RankConfigsStart) -> RankConfigsStreamRequest {
 }
 
 /// Returns a message of a stream with a batch.
-#[must_use]
 pub fn stream_batch(configs: Configs) -> RankConfigsStreamRequest {
     RankConfigsStreamRequest {
         part: Some(Part::Batch(config_batch(configs))),
@@ -155,7 +143,6 @@ pub fn stream_batch(configs: Configs) -> RankConfigsStreamRequest {
 ///
 /// # Panics
 /// If the tiles cannot be packed.
-#[must_use]
 pub fn packed_tiles(tiles: &TileBatch) -> Configs {
     Configs::PackedTileConfigs(tiles.to_packed().expect("equal numbers of small bounds"))
 }
@@ -165,7 +152,6 @@ pub fn packed_tiles(tiles: &TileBatch) -> Configs {
 ///
 /// # Panics
 /// If a count does not fit 32 bits.
-#[must_use]
 pub fn repeated_tiles(count: usize, dimensions: usize) -> PackedTileConfigs {
     let bound = |config: usize| i32::try_from(config % 64 + 1).expect("at most 64");
     let bounds = |config| {
@@ -184,4 +170,18 @@ pub fn repeated_tiles(count: usize, dimensions: usize) -> PackedTileConfigs {
             .into(),
         ..PackedTileConfigs::default()
     }
+}
+
+/// Returns a request with these headers, whose values may be invalid.
+///
+/// # Panics
+/// If the name of a header is invalid.
+pub fn with_headers<T>(message: T, headers: &[(&str, &str)]) -> Request<T> {
+    let mut request = Request::new(message);
+    for (name, value) in headers {
+        let name: AsciiMetadataKey = name.parse().expect("the name of a header");
+        let value = AsciiMetadataValue::try_from(value.as_bytes()).expect("no control characters");
+        request.metadata_mut().append(name, value);
+    }
+    request
 }

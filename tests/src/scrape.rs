@@ -65,7 +65,6 @@ impl Scrape {
     ///
     /// # Panics
     /// If the text is not in that format.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut scrape = Self::default();
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -105,7 +104,6 @@ impl Scrape {
     ///
     /// # Panics
     /// If there is no such series.
-    #[must_use]
     #[expect(clippy::panic, reason = "how a test fails")]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let is_wanted = |sample: &&Sample| {
@@ -142,7 +140,6 @@ impl Sample {
     }
 
     /// Returns the value of a label.
-    #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels
             .iter()

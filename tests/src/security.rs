@@ -39,7 +39,6 @@ impl Authority {
     ///
     /// # Panics
     /// If no key can be generated.
-    #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         let mut params = params(&[]);
@@ -72,7 +71,6 @@ impl Authority {
     ///
     /// # Panics
     /// If no key can be generated.
-    #[must_use]
     pub fn issue_until(&self, year: i32) -> Pair {
         self.issue_for(&["localhost", "127.0.0.1"], year)
     }
@@ -81,7 +79,6 @@ impl Authority {
     ///
     /// # Panics
     /// If no key can be generated.
-    #[must_use]
     pub fn issue(&self) -> Pair {
         self.issue_until(4000)
     }
@@ -90,13 +87,11 @@ impl Authority {
     ///
     /// # Panics
     /// If no key can be generated.
-    #[must_use]
     pub fn issue_elsewhere(&self) -> Pair {
         self.issue_for(&["ranker.example"], 4000)
     }
 
     /// Returns the certificate of the authority, for a client.
-    #[must_use]
     pub fn certificate(&self) -> Certificate {
         Certificate::from_pem(&self.pem)
     }
@@ -104,7 +99,6 @@ impl Authority {
 
 impl Pair {
     /// Returns the identity that a client presents.
-    #[must_use]
     pub fn identity(&self) -> Identity {
         Identity::from_pem(&self.certificate, &self.key)
     }
@@ -121,7 +115,6 @@ fn params(names: &[&str]) -> CertificateParams {
 }
 
 /// Returns a line of a token file.
-#[must_use]
 pub fn token_line(name: &str, scopes: &str, token: &str) -> String {
     let digest = Digest(Sha256::digest(token).into());
     format!("{name} {scopes} sha256:{digest}\n")
@@ -132,7 +125,6 @@ impl Files {
     ///
     /// # Panics
     /// If no folder can be created.
-    #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
@@ -142,7 +134,6 @@ impl Files {
     ///
     /// # Panics
     /// If the file cannot be written.
-    #[expect(clippy::must_use_candidate, reason = "flags name files, too")]
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let (path, elsewhere) = (self.0.path().join(name), self.0.path().join("new"));
         fs::write(&elsewhere, text).unwrap();
@@ -160,13 +151,11 @@ impl Files {
     }
 
     /// Returns the folder of the files.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.0.path()
     }
 
     /// Returns the server flags for the files that exist.
-    #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let names = [
             ("--tls-certificate", "tls.crt"),
@@ -207,7 +196,6 @@ impl Files {
 }
 
 /// Returns the `https://` address of a test server that reports an `http://` address.
-#[must_use]
 pub fn over_tls(endpoint: &str) -> String {
     endpoint.replace("http://", "https://")
 }

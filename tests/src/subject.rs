@@ -5,7 +5,9 @@ use std::time::Duration;
 use hlorank_client::{GraphHandle, RankRequest, Ranking, v1::ModelState};
 use hlorank_graph::Configurations;
 
-use crate::{Answer, Artifacts, Load, Question, TILE_MODEL, TestServer, grid_tiles, kernel_of};
+use crate::{
+    Answer, Artifacts, Load, Question, Reach, TILE_MODEL, TestServer, grid_tiles, kernel_of,
+};
 
 /// Model whose versions come and go.
 pub const MODEL: &str = TILE_MODEL;
@@ -108,7 +110,6 @@ impl Subject {
 }
 
 /// Returns a request for tiles of a kernel of this number of nodes.
-#[must_use]
 pub fn question(nodes: u8) -> Question {
     Question {
         graph: GraphHandle::features(&kernel_of(nodes)),
@@ -120,7 +121,6 @@ pub fn question(nodes: u8) -> Question {
 ///
 /// # Panics
 /// If a request failed, or if there were only a few.
-#[must_use]
 pub fn rankings(answers: Vec<Answer>) -> Vec<Ranking> {
     assert!(
         answers.len() > 10,

@@ -17,7 +17,6 @@ const DIMENSION: usize = 21;
 
 /// Returns a module of blocks of five nodes, one or two of them configurable. Equal numbers are equal blocks, and a
 /// block 0 is connected to the block before it.
-#[must_use]
 pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Graph {
     let (mut features, mut edges, mut configurable) = (vec![], vec![], vec![]);
     for (first, &kind) in (0..).step_by(BLOCK_NODES).zip(blocks) {
@@ -46,7 +45,6 @@ pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Graph {
 }
 
 /// Returns a kernel that is a chain of nodes.
-#[must_use]
 pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> Graph {
     let dimensions = |node| [sizes[node % sizes.len()], 1];
     let features: Vec<_> = (0..opcodes.len())
@@ -60,7 +58,6 @@ pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> Graph {
 }
 
 /// Returns a kernel of this number of arbitrary nodes.
-#[must_use]
 pub fn kernel_of(nodes: u8) -> Graph {
     let opcodes: Vec<u8> = (1..=nodes).collect();
     chain_kernel(&opcodes, &[128, 64, 256])
@@ -70,7 +67,6 @@ pub fn kernel_of(nodes: u8) -> Graph {
 pub const MANY_TILES: i64 = 200_000;
 
 /// Returns this number of distinct tiles.
-#[must_use]
 pub fn grid_tiles(count: i64) -> TileBatch {
     let outputs: Vec<[i64; 2]> = (0..count)
         .map(|tile| [1 + tile % 43, 1 + tile / 43])
@@ -112,7 +108,6 @@ fn graph(
 ///
 /// # Panics
 /// If `choices` is empty.
-#[must_use]
 pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
     for choices in choices {
@@ -135,7 +130,6 @@ pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
 ///
 /// # Panics
 /// If there are more tiles than the limits allow.
-#[must_use]
 pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
     let mut batch = TileBatch::default();
     for output_bounds in outputs {
@@ -156,7 +150,6 @@ pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
 ///
 /// # Panics
 /// Never, since all of them fit the limits.
-#[must_use]
 pub fn varying(number: usize) -> (Graph, Configurations) {
     let size = 1 + number * 7 % 113;
     let opcodes: Vec<u8> = (0..)

@@ -2,53 +2,14 @@
 
 use hlorank_tests::prelude::*;
 
-/// What came of measuring these configurations of a graph.
-fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
-    let times = &graph.measurements.as_ref().unwrap().run_times;
-    #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
-    chosen
-        .iter()
-        .map(|&config| Measured::Time {
-            seconds: times[config] as f64 * 1e-9,
-            repeats: 1,
-        })
-        .collect()
-}
-
-fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
-    Adapt::new("test").measured(
-        &part(configurations(graph), chosen.to_vec()),
-        &outcomes(graph, chosen),
-    )
-}
-
-async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> Ranking {
-    let handle = GraphHandle::of(graph);
-    let request = RankRequest::new(&handle, configurations(graph))
-        .with_scores()
-        .adapt(adapt);
-    client
-        .rank(&request)
-        .await
-        .unwrap_or_else(|error| panic!("{}: {error}", graph.name))
-}
-
-/// Every third of the first configurations.
-fn some(graph: &MeasuredGraph) -> Vec<usize> {
-    (0..configurations(graph).len())
-        .step_by(3)
-        .take(10)
-        .collect()
-}
-
 #[tokio::test]
 async fn no_measurements_change_no_bit() {
     let server = TestServer::start().await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let today = rank(&client, &graph, None).await;
-        for chosen in [&[][..], &some(&graph)[..2]] {
-            let ranking = rank(&client, &graph, Some(adapt(&graph, chosen))).await;
+        let today = rank_measured(&client, &graph, None).await;
+        for chosen in [&[][..], &some_of(&graph)[..2]] {
+            let ranking = rank_measured(&client, &graph, Some(adapt("test", &graph, chosen))).await;
             let bits = |scores: &[f32]| {
                 scores
                     .iter()
@@ -70,11 +31,11 @@ async fn an_adapted_answer_depends_on_the_set_of_measurements_alone() {
     let server = TestServer::start_with(&["--embedding-cache-bytes=0"]).await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let mut chosen = some(&graph);
-        let first = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let mut chosen = some_of(&graph);
+        let first = rank_measured(&client, &graph, Some(adapt("test", &graph, &chosen))).await;
         chosen.reverse();
         chosen.rotate_left(3);
-        let second = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let second = rank_measured(&client, &graph, Some(adapt("test", &graph, &chosen))).await;
         assert_eq!(
             (&first.scores, &first.log_sd),
             (&second.scores, &second.log_sd),
@@ -88,7 +49,7 @@ async fn an_adapted_answer_depends_on_the_set_of_measurements_alone() {
             let alone = part(configurations(&graph), [config]);
             let request = RankRequest::new(&handle, &alone)
                 .with_scores()
-                .adapt(Some(adapt(&graph, &chosen)));
+                .adapt(Some(adapt("test", &graph, &chosen)));
             assert_eq!(
                 client.rank(&request).await.unwrap().scores,
                 [first.scores[config]],
@@ -104,10 +65,10 @@ async fn a_stream_is_adapted_like_a_call() {
     let server = TestServer::start().await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let chosen = some(&graph);
-        let at_once = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let chosen = some_of(&graph);
+        let at_once = rank_measured(&client, &graph, Some(adapt("test", &graph, &chosen))).await;
         let (handle, count) = (GraphHandle::of(&graph), configurations(&graph).len());
-        let request = StreamRequest::new(&handle).adapt(Some(adapt(&graph, &chosen)));
+        let request = StreamRequest::new(&handle).adapt(Some(adapt("test", &graph, &chosen)));
         let mut stream = client.rank_stream(&request).await.unwrap();
         stream
             .send(&part(configurations(&graph), 0..count / 2))
@@ -132,8 +93,8 @@ async fn predictions_are_seconds_and_say_how_sure_they_are() {
     let server = TestServer::start().await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let chosen = some(&graph);
-        let ranking = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let chosen = some_of(&graph);
+        let ranking = rank_measured(&client, &graph, Some(adapt("test", &graph, &chosen))).await;
         let adaptation = ranking.adaptation.as_ref().unwrap();
         assert!(adaptation.adapted, "{adaptation:?}");
         assert_eq!(adaptation.target, "test");
@@ -154,11 +115,11 @@ async fn a_configuration_that_failed_is_ranked_last() {
     let server = TestServer::start().await;
     let client = server.client().await;
     for graph in measured_graphs() {
-        let chosen = some(&graph);
+        let chosen = some_of(&graph);
         let mut measured = outcomes(&graph, &chosen);
         measured[0] = Measured::Failed(MeasurementFailure::Crash);
         let adapt = Adapt::new("test").measured(&part(configurations(&graph), chosen), &measured);
-        let ranking = rank(&client, &graph, Some(adapt)).await;
+        let ranking = rank_measured(&client, &graph, Some(adapt)).await;
         let (last, seconds) = (
             ranking.best.last().unwrap(),
             ranking.predicted_seconds.last().unwrap(),
@@ -176,13 +137,14 @@ async fn a_configuration_that_failed_is_ranked_last() {
 async fn a_whole_graph_model_is_adapted_by_its_scores() {
     let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let client = server.client().await;
-    for graph in measured_graphs()
-        .iter()
-        .filter(|graph| graph.graph.task() == Task::Tile)
-    {
+    for graph in measured_graphs_of(Task::Tile) {
+        let graph = &graph;
         let handle = GraphHandle::of(graph);
-        let request = RankRequest::new(&handle, configurations(graph))
-            .adapt(Some(adapt(graph, &some(graph))));
+        let request = RankRequest::new(&handle, configurations(graph)).adapt(Some(adapt(
+            "test",
+            graph,
+            &some_of(graph),
+        )));
         let request = request.model(Some("tile-whole-graph".parse().unwrap()));
         let ranking = client.rank(&request).await.unwrap();
         assert!(ranking.adaptation.unwrap().adapted, "{}", graph.name);
@@ -197,10 +159,10 @@ async fn five_measurements_say_how_far_a_ranking_can_be_trusted_and_three_do_not
         let handle = GraphHandle::of(graph);
         let after = async |measured: &[usize]| {
             let request = RankRequest::new(&handle, configurations(graph))
-                .adapt(Some(adapt(graph, measured)));
+                .adapt(Some(adapt("test", graph, measured)));
             client.rank(&request).await.unwrap()
         };
-        let some = some(graph);
+        let some = some_of(graph);
         let ranking = after(&some).await;
         assert!(ranking.adaptation.unwrap().learned_configs >= 5);
         let confidence = ranking.confidence.unwrap();

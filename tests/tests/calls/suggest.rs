@@ -3,31 +3,12 @@
 use hlorank_client::{SuggestionReason, Suggestions};
 use hlorank_tests::prelude::*;
 
-/// Seconds of each configuration.
-fn times(graph: &MeasuredGraph) -> Vec<f64> {
-    let times = &graph.measurements.as_ref().unwrap().run_times;
-    #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
-    times.iter().map(|&time| time as f64 * 1e-9).collect()
-}
-
-fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
-    let times = times(graph);
-    let outcomes: Vec<Measured> = chosen
-        .iter()
-        .map(|&config| Measured::Time {
-            seconds: times[config],
-            repeats: 1,
-        })
-        .collect();
-    Adapt::new("test").measured(&part(configurations(graph), chosen.to_vec()), &outcomes)
-}
-
 fn request<'a>(
     handle: &'a GraphHandle,
     graph: &MeasuredGraph,
     chosen: &[usize],
 ) -> SuggestRequest<'a> {
-    SuggestRequest::new(handle, configurations(graph)).adapt(Some(&adapt(graph, chosen)))
+    SuggestRequest::new(handle, configurations(graph)).adapt(Some(&adapt("test", graph, chosen)))
 }
 
 fn configs(suggestions: &Suggestions) -> Vec<usize> {
@@ -46,7 +27,7 @@ async fn client() -> (TestServer, Client) {
 
 /// Measures what is suggested until a configuration is at most 1 % slower than the fastest; returns how many were.
 async fn search(client: &Client, graph: &MeasuredGraph) -> usize {
-    let (handle, times) = (GraphHandle::of(graph), times(graph));
+    let (handle, times) = (GraphHandle::of(graph), seconds_of(graph));
     let enough = times.iter().copied().fold(f64::INFINITY, f64::min) * 1.01;
     let (mut measured, mut since_improvement, mut fastest) = (Vec::new(), 0, f64::INFINITY);
     while fastest > enough {
@@ -248,10 +229,8 @@ async fn what_failed_is_not_suggested() {
 async fn a_whole_graph_model_suggests_too() {
     let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let client = server.client().await;
-    for graph in measured_graphs()
-        .iter()
-        .filter(|graph| graph.graph.task() == Task::Tile)
-    {
+    for graph in measured_graphs_of(Task::Tile) {
+        let graph = &graph;
         let handle = GraphHandle::of(graph);
         let request = request(&handle, graph, &[0, 2, 4, 6])
             .model(Some(&"tile-whole-graph".parse().unwrap()));

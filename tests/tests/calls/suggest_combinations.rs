@@ -5,12 +5,6 @@ use hlorank_tests::prelude::*;
 
 const SOURCES: [SuggestionSource; 2] = [SuggestionSource::Segments, SuggestionSource::Nodes];
 
-fn graphs_of(task: Task) -> impl Iterator<Item = MeasuredGraph> {
-    measured_graphs()
-        .into_iter()
-        .filter(move |graph| graph.graph.task() == task)
-}
-
 fn layouts(graph: &MeasuredGraph) -> &LayoutBatch {
     let Configurations::Layout(batch) = configurations(graph) else {
         panic!("layouts")
@@ -20,16 +14,7 @@ fn layouts(graph: &MeasuredGraph) -> &LayoutBatch {
 
 /// Measurements of the first configurations.
 fn adapt(graph: &MeasuredGraph, count: usize) -> Adapt {
-    let times = &graph.measurements.as_ref().unwrap().run_times[..count];
-    #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
-    let outcomes: Vec<Measured> = times
-        .iter()
-        .map(|&time| Measured::Time {
-            seconds: time as f64 * 1e-9,
-            repeats: 1,
-        })
-        .collect();
-    Adapt::new("test").measured(&part(configurations(graph), 0..count), &outcomes)
+    hlorank_tests::adapt("test", graph, &(0..count).collect::<Vec<_>>())
 }
 
 async fn suggest(
@@ -75,7 +60,7 @@ fn at(batch: &LayoutBatch, config: usize, slots: &[usize]) -> Vec<u64> {
 async fn suggested_combinations_are_scored_exactly_and_no_change_of_a_segment_is_better() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    for graph in graphs_of(Task::Layout) {
+    for graph in measured_graphs_of(Task::Layout) {
         let measured = adapt(&graph, 12);
         for (source, measured) in SOURCES
             .into_iter()
@@ -156,7 +141,7 @@ fn places(graph: &MeasuredGraph, source: SuggestionSource) -> Vec<Vec<usize>> {
 async fn a_combination_has_only_what_was_sent() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    for graph in graphs_of(Task::Layout) {
+    for graph in measured_graphs_of(Task::Layout) {
         let all = layouts(&graph);
         let measured = adapt(&graph, 12);
         for source in SOURCES {
@@ -188,7 +173,7 @@ async fn a_combination_has_only_what_was_sent() {
 async fn pending_combinations_are_sent_among_the_candidates() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    let graph = graphs_of(Task::Layout).next().unwrap();
+    let graph = measured_graphs_of(Task::Layout).next().unwrap();
     let measured = adapt(&graph, 12);
     let first = suggest(&client, &graph, SuggestionSource::Segments, Some(&measured)).await;
     let pending = first.combinations.unwrap().select(&[0]);
@@ -219,7 +204,7 @@ async fn pending_combinations_are_sent_among_the_candidates() {
 async fn after_five_measurements_without_improvement_a_combination_is_drawn() {
     let server = TestServer::start().await;
     let client = server.client().await;
-    let graph = graphs_of(Task::Layout).next().unwrap();
+    let graph = measured_graphs_of(Task::Layout).next().unwrap();
     let (handle, measured) = (GraphHandle::of(&graph), adapt(&graph, 12));
     let request = |seed| {
         let request =
@@ -239,8 +224,8 @@ async fn after_five_measurements_without_improvement_a_combination_is_drawn() {
 async fn tiles_and_models_of_whole_graphs_are_refused() {
     let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let client = server.client().await;
-    let tiles = graphs_of(Task::Tile).next().unwrap();
-    let layouts = graphs_of(Task::Layout).next().unwrap();
+    let tiles = measured_graphs_of(Task::Tile).next().unwrap();
+    let layouts = measured_graphs_of(Task::Layout).next().unwrap();
     for (graph, model, why) in [
         (tiles, None, "a tile belongs to"),
         (layouts, Some("layout-even-chunks"), "scores whole graphs"),

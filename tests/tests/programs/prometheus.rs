@@ -127,7 +127,14 @@ async fn drive(client: &Client, round: u8) {
             .await
             .unwrap();
         client
-            .report_measurements(&graph, &measurements(&measured))
+            .report_measurements(
+                &graph,
+                &adapt(
+                    "a board",
+                    &measured,
+                    &(0..configurations(&measured).len()).collect::<Vec<_>>(),
+                ),
+            )
             .await
             .unwrap();
     }
@@ -146,17 +153,7 @@ async fn drive(client: &Client, round: u8) {
     assert!(client.rank(&unknown).await.is_err());
 }
 
-fn measurements(graph: &MeasuredGraph) -> Adapt {
-    let times = &graph.measurements.as_ref().unwrap().run_times;
-    let time = |&time: &i64| Measured::Time {
-        seconds: time as f64 * 1e-9,
-        repeats: 1,
-    };
-    let measured: Vec<Measured> = times.iter().map(time).collect();
-    Adapt::new("a board").measured(configurations(graph), &measured)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!(

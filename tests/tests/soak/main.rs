@@ -52,11 +52,11 @@ async fn soak(plan: &Plan) {
     println!("soak: {plan:?}");
     let artifacts = Artifacts::copy();
     let server = server::start(&artifacts);
-    let client = connect(&server.endpoint).await;
+    let client = connect(server.endpoint()).await;
     let start = Instant::now();
     let (stop, stopped) = watch::channel(());
     let mut calls = Calls::start(client.clone(), plan.rate, stopped.clone());
-    let clients = tokio::spawn(Clients::start(&server.endpoint).kill_until(stopped.clone()));
+    let clients = tokio::spawn(Clients::start(server.endpoint()).kill_until(stopped.clone()));
     let reloads = tokio::spawn(server::reload_until(
         stopped,
         artifacts,
@@ -109,7 +109,7 @@ async fn connect(endpoint: &str) -> Client {
 async fn idle(server: &ServerProcess) {
     let started = Instant::now();
     loop {
-        let scrape = Scrape::parse(&http_get(server.metrics, "/metrics").await.1);
+        let scrape = Scrape::parse(&http_get(server.metrics_address(), "/metrics").await.1);
         let [requests, rows] = ["hlorank_requests_in_progress", "hlorank_waiting_rows"]
             .map(|name| scrape.value(name, &[]));
         if requests == 0.0 && rows == 0.0 {

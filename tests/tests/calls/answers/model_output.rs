@@ -19,11 +19,9 @@ async fn a_score_that_is_not_finite_fails_the_call() {
         (Code::Internal, Some("MODEL_OUTPUT_INVALID"))
     );
     let message = refusal.message();
-    assert!(
-        message.contains(&format!(
-            "`{SMALL_TILE_MODEL}` gave NaN for configuration 0"
-        )),
-        "{message}"
+    says!(
+        message,
+        format!("`{SMALL_TILE_MODEL}` gave NaN for configuration 0")
     );
     assert!(client.rank(&request()).await.is_ok(), "other models go on");
 }

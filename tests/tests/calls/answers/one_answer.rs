@@ -33,7 +33,7 @@ async fn load(client: &Client, graphs: &[(GraphHandle, &Configurations)], stop: 
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_has_one_answer_under_load() {
     // Without a cache, embeddings are evaluated again each time, beside other rows.
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;

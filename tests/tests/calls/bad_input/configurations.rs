@@ -2,9 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::bad_input::request::{
-    delta, invalid, node, packed, readable, refuse_all, tables, with_configs,
-};
+use super::request::{delta, node, packed, readable, sound, tables, with_configs};
 
 /// Returns a good tile, and one with these output bounds.
 fn tile_of(output_bounds: &[i64]) -> RankConfigsRequest {
@@ -21,41 +19,30 @@ fn tile_of(output_bounds: &[i64]) -> RankConfigsRequest {
 
 #[tokio::test]
 async fn tiles_that_xla_refuses_are_refused() {
+    let refusal = |words| invalid("VALUE_OUT_OF_RANGE", words);
     let cases = [
-        (&[8, 0][..], ["configuration 1", "output_bounds is 0"]),
-        (&[-1], ["configuration 1", "output_bounds is -1"]),
-        (&[i64::MIN, 2], ["configuration 1", "at least 1"]),
-        (&[i64::MAX, i64::MAX], ["configuration 1", "2^63 elements"]),
+        (
+            tile_of(&[8, 0]),
+            refusal(&["configuration 1", "output_bounds is 0"]),
+        ),
+        (
+            tile_of(&[-1]),
+            refusal(&["configuration 1", "output_bounds is -1"]),
+        ),
+        (
+            tile_of(&[i64::MIN, 2]),
+            refusal(&["configuration 1", "at least 1"]),
+        ),
+        (
+            tile_of(&[i64::MAX, i64::MAX]),
+            refusal(&["configuration 1", "2^63 elements"]),
+        ),
     ];
     let server = TestServer::start().await;
-    for (bounds, words) in cases {
-        let status = server
-            .cost_model()
-            .await
-            .rank_configs(tile_of(bounds))
-            .await
-            .unwrap_err();
-        assert_eq!(status.code(), Code::InvalidArgument);
-        assert_eq!(
-            status.get_details_error_info().unwrap().reason,
-            "VALUE_OUT_OF_RANGE"
-        );
-        assert!(
-            words.iter().all(|word| status.message().contains(word)),
-            "{}",
-            status.message()
-        );
-    }
-    server
-        .cost_model()
-        .await
-        .rank_configs(tile_of(&[i64::MAX]))
-        .await
-        .unwrap();
+    server.refuses(&tile_of(&[i64::MAX]), cases).await;
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn broken_configurations_are_refused() {
     let cases = vec![
         (
@@ -188,7 +175,6 @@ async fn broken_configurations_are_refused() {
     ];
     let cases = cases
         .into_iter()
-        .map(|(configs, refusal)| (with_configs(configs), refusal))
-        .collect();
-    refuse_all(&TestServer::start().await, cases).await;
+        .map(|(configs, refusal)| (with_configs(configs), refusal));
+    TestServer::start().await.refuses(&sound(), cases).await;
 }

@@ -2,9 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::bad_input::request::{
-    features, graph_of_features, invalid, node, readable, refuse_all, with_graph, with_module,
-};
+use super::request::{features, graph_of_features, node, readable, sound, with_graph, with_module};
 
 #[tokio::test]
 async fn broken_graphs_are_refused() {
@@ -55,7 +53,7 @@ async fn broken_graphs_are_refused() {
             invalid("NOTHING_TO_CONFIGURE", &["convolution"]),
         ),
     ];
-    refuse_all(&TestServer::start().await, cases).await;
+    TestServer::start().await.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
@@ -95,7 +93,7 @@ async fn broken_texts_are_refused_with_line_and_column() {
             invalid("NOTHING_TO_CONFIGURE", &["convolution"]),
         ),
     ];
-    refuse_all(&TestServer::start().await, cases).await;
+    TestServer::start().await.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
@@ -156,7 +154,7 @@ async fn broken_features_are_refused() {
             invalid("CONFIGURABLE_NODES_INVALID", &["node 1", "twice"]),
         ),
     ];
-    refuse_all(&TestServer::start().await, cases).await;
+    TestServer::start().await.refuses(&sound(), cases).await;
 }
 
 /// Returns features in which these columns of node 1 have a value.
@@ -227,7 +225,7 @@ async fn numbers_that_no_module_has_are_refused() {
             invalid("TENSOR_TOO_LARGE", &["node 0"]),
         ),
     ];
-    refuse_all(&server, cases).await;
+    server.refuses(&sound(), cases).await;
     let metrics = server.scrape().await;
     assert_eq!(
         metrics.value(
@@ -259,13 +257,7 @@ async fn the_largest_numbers_that_are_accepted_are_scored() {
                 .clone()
                 .with_model(model)
                 .with_configs(readable(vec![]));
-            let answer = server
-                .cost_model()
-                .await
-                .rank_configs(request)
-                .await
-                .unwrap()
-                .into_inner();
+            let answer = server.rank(request).await.unwrap();
             assert!(answer.ranking_scores[0].is_finite(), "{model}");
         }
     }
@@ -286,15 +278,7 @@ async fn opcodes_past_the_table_in_features_are_counted_in_a_warning() {
     for features in [odd, unknown] {
         let configs = readable(vec![node(0, &[1, 0])]);
         let request = with_graph(graph_of_features(features)).with_configs(configs);
-        answers.push(
-            server
-                .cost_model()
-                .await
-                .rank_configs(request)
-                .await
-                .unwrap()
-                .into_inner(),
-        );
+        answers.push(server.rank(request).await.unwrap());
     }
     assert!(
         answers[0].warnings[0].message.starts_with("2 nodes"),
@@ -313,13 +297,7 @@ async fn opcodes_that_the_table_does_not_know_are_counted_in_a_warning() {
         operation("dot", 3, &[1, 2]),
     ]);
     let request = with_module(module).with_configs(readable(vec![node(2, &[1, 0])]));
-    let answer = server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .unwrap()
-        .into_inner();
+    let answer = server.rank(request).await.unwrap();
     assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
     assert_eq!(answer.warnings[0].reason, "UNKNOWN_OPCODES");
     assert!(
@@ -364,7 +342,7 @@ async fn arrays_that_no_module_has_are_refused() {
             invalid("FEATURES_INVALID", &["feature 13", "0 or 1"]),
         ),
     ];
-    refuse_all(&server, cases).await;
+    server.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
@@ -404,5 +382,5 @@ async fn modules_that_xla_refuses_are_refused_as_proto_and_text() {
             ),
         ),
     ];
-    refuse_all(&server, cases).await;
+    server.refuses(&sound(), cases).await;
 }

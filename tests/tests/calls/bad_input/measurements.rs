@@ -3,9 +3,7 @@
 use hlorank_proto::v1::Adapt;
 use hlorank_tests::prelude::*;
 
-use crate::bad_input::request::{
-    invalid, node, packed, readable, refuse_all, sound, tables, tiles,
-};
+use super::request::{node, packed, readable, sound, tables, tiles};
 
 /// A valid request with some measurements of two configurations, all of them sound.
 fn measured(change: impl FnOnce(&mut Adapt)) -> RankConfigsRequest {
@@ -70,7 +68,7 @@ async fn impossible_measurements_are_refused() {
             invalid("FIELD_INVALID", &["adapt.target", "257"]),
         ),
     ];
-    refuse_all(&server, cases).await;
+    server.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
@@ -100,5 +98,5 @@ async fn measured_configurations_are_of_the_graph_and_not_too_many() {
             invalid("TOO_MANY_MEASUREMENTS", &["adapt.batch", "2001", "2000"]),
         ),
     ];
-    refuse_all(&server, cases).await;
+    server.refuses(&sound(), cases).await;
 }

@@ -2,9 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::bad_input::request::{
-    Refusal, check, invalid, refuse, refuse_all, sound, tiles, with_graph, with_model,
-};
+use super::request::{sound, tiles, with_graph, with_model};
 
 #[tokio::test]
 async fn requests_that_do_not_fit_together_are_refused() {
@@ -78,27 +76,23 @@ async fn requests_that_do_not_fit_together_are_refused() {
             ),
         ),
     ];
-    refuse_all(&server, cases).await;
+    server.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
 async fn tiles_for_a_layout_graph_that_is_cached_are_refused() {
     let server = TestServer::start().await;
-    let cached = server
-        .cost_model()
-        .await
-        .rank_configs(sound())
-        .await
-        .unwrap()
-        .into_inner()
-        .graph_hash;
+    let cached = server.rank(sound()).await.unwrap().graph_hash;
     let request = with_graph(graph_by_hash(cached)).with_configs(tiles());
-    refuse(
-        &server,
-        request,
-        &invalid("GRAPH_TASK_MISMATCH", &["tile configurations", "layout"]),
-    )
-    .await;
+    server
+        .refuses(
+            &sound(),
+            [(
+                request,
+                invalid("GRAPH_TASK_MISMATCH", &["tile configurations", "layout"]),
+            )],
+        )
+        .await;
 }
 
 #[tokio::test]
@@ -117,16 +111,9 @@ async fn bytes_that_are_no_request_are_refused() {
         .unary(tonic::Request::new(wrong), path, codec)
         .await
         .unwrap_err();
-    check(
-        &status,
-        &invalid("REQUEST_MALFORMED", &["not a readable message"]),
-    );
-    server
-        .cost_model()
-        .await
-        .rank_configs(sound())
-        .await
-        .expect("the server goes on");
+    invalid("REQUEST_MALFORMED", &["not a readable message"]).check(&status);
+    assert!(status.get_details_bad_request().is_none(), "{status}");
+    server.rank(sound()).await.expect("the server goes on");
 }
 
 #[tokio::test]
@@ -137,5 +124,7 @@ async fn a_name_of_megabytes_still_gets_a_readable_refusal() {
         reason: "MODEL_NOT_FOUND",
         words: &["xxx", "layout-xla-cpu"],
     };
-    refuse(&server, with_model(&"x".repeat(1 << 20), 0), &expected).await;
+    server
+        .refuses(&sound(), [(with_model(&"x".repeat(1 << 20), 0), expected)])
+        .await;
 }

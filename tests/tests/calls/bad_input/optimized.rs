@@ -49,7 +49,7 @@ async fn a_dump_after_optimization_has_a_warning_that_says_how_to_dump_before_it
             )
             .await;
             assert_eq!(found.len(), 1, "{program}: {found:?}");
-            assert!(found[0].contains("before_optimizations.txt"), "{found:?}");
+            says!(found[0], "before_optimizations.txt");
         }
     }
 }

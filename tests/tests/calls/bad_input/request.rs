@@ -1,22 +1,6 @@
-//! Requests that are valid except for one thing, and the expected rejections.
+//! Requests that are valid except for one thing.
 
 use hlorank_tests::prelude::*;
-
-/// Expected rejection.
-pub(crate) struct Refusal {
-    pub(crate) code: Code,
-    pub(crate) reason: &'static str,
-    /// Words that the message contains, such as the place and the limit.
-    pub(crate) words: &'static [&'static str],
-}
-
-pub(crate) const fn invalid(reason: &'static str, words: &'static [&'static str]) -> Refusal {
-    Refusal {
-        code: Code::InvalidArgument,
-        reason,
-        words,
-    }
-}
 
 pub(crate) fn features(nodes: usize) -> GraphFeatures {
     GraphFeatures {
@@ -111,52 +95,5 @@ pub(crate) fn with_model(name: &str, version: u64) -> RankConfigsRequest {
     RankConfigsRequest {
         model: Some(model),
         ..sound()
-    }
-}
-
-pub(crate) async fn refuse(server: &TestServer, request: RankConfigsRequest, expected: &Refusal) {
-    let mut service = server.cost_model().await;
-    let status = service
-        .rank_configs(request)
-        .await
-        .expect_err(expected.reason);
-    check(&status, expected);
-    service
-        .rank_configs(sound())
-        .await
-        .expect("the server goes on");
-}
-
-pub(crate) fn check(status: &Status, expected: &Refusal) {
-    let details = status.get_error_details();
-    let info = details
-        .error_info()
-        .unwrap_or_else(|| panic!("{status} has no ErrorInfo"));
-    assert_eq!(
-        (status.code(), info.reason.as_str()),
-        (expected.code, expected.reason),
-        "{status}"
-    );
-    assert_eq!(info.domain, "hlorank");
-    let to_blame = details
-        .bad_request()
-        .is_some_and(|request| !request.field_violations.is_empty());
-    assert_eq!(
-        to_blame,
-        expected.code == Code::InvalidArgument && expected.reason != "REQUEST_MALFORMED"
-    );
-    assert!(details.retry_info().is_none(), "trying again does not help");
-    for word in expected.words {
-        assert!(
-            status.message().contains(word),
-            "{:?} does not say {word:?}",
-            status.message()
-        );
-    }
-}
-
-pub(crate) async fn refuse_all(server: &TestServer, cases: Vec<(RankConfigsRequest, Refusal)>) {
-    for (request, expected) in cases {
-        refuse(server, request, &expected).await;
     }
 }

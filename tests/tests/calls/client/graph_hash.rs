@@ -32,9 +32,7 @@ async fn narrow_client(server: &TestServer, graph: &MeasuredGraph) -> Client {
         message_bytes: module.len(),
         ..Connection::default()
     };
-    Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap()
+    server.client_with(connection).await
 }
 
 /// Ranks by hash without sending the graph again.

@@ -10,9 +10,7 @@ use crate::client::replica::tiles;
 
 async fn client_of(answers: Answers) -> (AnsweringServer, Client) {
     let server = AnsweringServer::start(answers).await;
-    let client = Client::connect(server.endpoint(), Connection::default())
-        .await
-        .unwrap();
+    let client = server.client().await;
     (server, client)
 }
 

@@ -1,5 +1,7 @@
 //! A server that can be killed and restarted at the same address.
 
+use std::net::SocketAddr;
+
 use hlorank_tests::prelude::*;
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -23,10 +25,6 @@ impl Replica {
         }
     }
 
-    pub(crate) fn endpoint(&self) -> &str {
-        self.server.endpoint()
-    }
-
     /// Kills the server immediately, which breaks its connections.
     pub(crate) async fn kill(&mut self) -> Result<(), JoinError> {
         let runtime = self.runtime.take();
@@ -37,17 +35,27 @@ impl Replica {
 
     /// Starts a new server at the address of this one, which was killed.
     pub(crate) async fn restart(self) -> Self {
-        let address = self.endpoint().trim_start_matches("http://").to_owned();
+        let address = self.address().to_owned();
         Self::start_at(&address).await
-    }
-
-    pub(crate) async fn scrape(&self) -> Scrape {
-        self.server.scrape().await
     }
 
     /// Returns the number of ranking calls that have ended.
     pub(crate) async fn ranked(&self) -> f64 {
         calls(&self.scrape().await, "RankConfigs")
+    }
+}
+
+impl Reach for Replica {
+    fn endpoint(&self) -> &str {
+        self.server.endpoint()
+    }
+
+    fn metrics(&self) -> Option<SocketAddr> {
+        self.server.metrics()
+    }
+
+    fn admin_endpoint(&self) -> Option<String> {
+        self.server.admin_endpoint()
     }
 }
 

@@ -41,7 +41,7 @@ fn endpoints(replicas: &[Replica]) -> Vec<&str> {
     replicas.iter().map(Replica::endpoint).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_graph_is_always_asked_about_at_the_same_replica() {
     let replicas = [
         Replica::start().await,
@@ -78,7 +78,7 @@ async fn a_graph_is_always_asked_about_at_the_same_replica() {
     assert_eq!(read, 40.0, "each graph was read once, by one of them");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
     let mut replicas = vec![Replica::start().await, Replica::start().await];
     let client = Client::connect_replicas(endpoints(&replicas), Connection::default())
@@ -108,7 +108,7 @@ async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
     assert_eq!(ranked(&replicas).await, [2.0 * share[0], before + share[1]]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
     let mut replicas = [Replica::start().await, Replica::start().await];
     let client = Client::connect_replicas(endpoints(&replicas), Connection::default())
@@ -139,7 +139,7 @@ async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
     assert_eq!(call.await.unwrap().unwrap().best.len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_while_a_replica_is_killed_and_started_again() {
     let (mut killed, other) = (Replica::start().await, Replica::start().await);
     let listed = [killed.endpoint(), other.endpoint()];
@@ -172,7 +172,7 @@ async fn no_call_fails_while_a_replica_is_killed_and_started_again() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn replicas_that_are_not_there_do_not_stop_the_others() {
     let (server, gone) = (Replica::start().await, Gone::start().await);
     let connection = Connection {

@@ -72,30 +72,21 @@ async fn a_request_that_no_message_holds_is_not_sent() {
         message_bytes: 1000,
         ..Connection::default()
     };
-    let client = Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap();
+    let client = server.client_with(connection).await;
     let graph = GraphHandle::features(&kernel_of(3));
     let error = client.put_graph(&graph).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("a message may have at most 1000"),
-        "{error}"
-    );
+    says!(error.to_string(), "a message may have at most 1000");
     assert_eq!(calls(&server.scrape().await, "PutGraph"), 0.0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_restarts_is_waited_for() {
     let mut server = Replica::start().await;
     let connection = Connection {
         retries: 8,
         ..Connection::default()
     };
-    let client = Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap();
+    let client = server.client_with(connection).await;
     let (graph, tiles) = (GraphHandle::features(&kernel_of(3)), tiles(5));
     let request = RankRequest::new(&graph, &tiles);
     let first = client.rank(&request).await.unwrap();
@@ -106,16 +97,14 @@ async fn a_server_that_restarts_is_waited_for() {
     assert_eq!(server.ranked().await, 2.0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stays_away_is_reported_with_its_address() {
     let mut server = Replica::start().await;
     let connection = Connection {
         retries: 1,
         ..Connection::default()
     };
-    let client = Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap();
+    let client = server.client_with(connection).await;
     server.kill().await.unwrap();
     let error = client.list_models().await.unwrap_err();
     assert_eq!(error.code(), Some(Code::Unavailable), "{error}");

@@ -94,10 +94,7 @@ async fn what_was_scored_is_adapted() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
     let tiles = Configurations::Tile(grid_tiles(MANY_TILES));
-    let outcomes = [1, 3, 2, 5].map(|milliseconds| Measured::Time {
-        seconds: f64::from(milliseconds) * 1e-3,
-        repeats: 1,
-    });
+    let outcomes = run_times([1e-3, 3e-3, 2e-3, 5e-3]);
     let adapt = Adapt::new("test").measured(&Configurations::Tile(grid_tiles(4)), &outcomes);
     let request = RankRequest::new(&graph, &tiles)
         .top(3)

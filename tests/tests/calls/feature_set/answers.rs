@@ -52,14 +52,7 @@ fn scores_equal_the_naive_evaluation_in_every_form_chunk_and_stream() {
             let mut unary = Vec::new();
             for form in forms(&Configurations::FeatureSet(batch.clone()), &[]) {
                 let request = rank_request(message(&graph), form).with_scores();
-                let answer = subject
-                    .server
-                    .cost_model()
-                    .await
-                    .rank_configs(request)
-                    .await
-                    .unwrap()
-                    .into_inner();
+                let answer = subject.server.rank(request).await.unwrap();
                 assert_near(&answer.scores, &expected);
                 let reuse = answer.reuse.unwrap();
                 assert_eq!(reuse.configs, batch.len() as u64);
@@ -122,14 +115,7 @@ async fn a_graph_is_put_once_and_ranked_by_its_hash() {
     assert_eq!((summary.segments, put.configurable_nodes.len()), (0, 0));
     let form = Configurations::FeatureSet(batch.clone()).to_smallest_form();
     let request = rank_request(graph_by_hash(put.graph_hash), form).with_scores();
-    let answer = subject
-        .server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .unwrap()
-        .into_inner();
+    let answer = subject.server.rank(request).await.unwrap();
     assert_near(&answer.scores, &subject.model.scores(&graph, &batch));
     assert_eq!(answer.model.unwrap().name, "loops-sum");
 }

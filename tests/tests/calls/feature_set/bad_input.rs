@@ -57,318 +57,217 @@ fn table(change: impl FnOnce(&mut NodeFeatureConfigs)) -> RankConfigsRequest {
     })
 }
 
-fn assert_refused(status: &Status, reason: &str, words: &[&str]) {
-    assert_eq!(
-        status.get_details_error_info().unwrap().reason,
-        reason,
-        "{}",
-        status.message()
-    );
-    assert!(
-        words.iter().all(|word| status.message().contains(word)),
-        "{words:?} in {}",
-        status.message()
-    );
-}
-
-async fn refuse(subject: &Subject, request: RankConfigsRequest, reason: &str, words: &[&str]) {
-    let status = subject
-        .server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .unwrap_err();
-    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
-    assert_refused(&status, reason, words);
-}
-
-async fn accept(subject: &Subject, request: RankConfigsRequest) {
-    subject
-        .server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .unwrap();
-}
-
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn a_graph_is_refused_with_the_place() {
     let flags = ["--max-nodes=3"];
     let subject = Subject::with(FeatureSetModel::of_loops("loops-sum"), &flags).await;
-    let subject = &subject;
-    accept(subject, with_graph(|_| ())).await;
     let columns = |count: usize| {
         move |graph: &mut FeatureGraph| graph.node_features = bytes(&vec![1.0; 2 * count]).into()
     };
-    refuse(
-        subject,
-        with_graph(columns(2)),
-        "FEATURES_INVALID",
-        &["2 columns", "`loops`", "`loops-sum`", "3"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.node_features = vec![0; 22].into()),
-        "FEATURES_INVALID",
-        &["22"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.node_features = vec![0; 20].into()),
-        "FEATURES_INVALID",
-        &["5 values"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.node_features.clear()),
-        "FEATURES_INVALID",
-        &["0 values"],
-    )
-    .await;
+    let mut cases = vec![
+        (
+            with_graph(columns(2)),
+            invalid(
+                "FEATURES_INVALID",
+                &["2 columns", "`loops`", "`loops-sum`", "3"],
+            ),
+        ),
+        (
+            with_graph(|graph| graph.node_features = vec![0; 22].into()),
+            invalid("FEATURES_INVALID", &["22"]),
+        ),
+        (
+            with_graph(|graph| graph.node_features = vec![0; 20].into()),
+            invalid("FEATURES_INVALID", &["5 values"]),
+        ),
+        (
+            with_graph(|graph| graph.node_features.clear()),
+            invalid("FEATURES_INVALID", &["0 values"]),
+        ),
+    ];
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let values = [1.0, 2.0, 3.0, 4.0, value, 6.0];
         let request = with_graph(|graph| graph.node_features = bytes(&values).into());
-        refuse(
-            subject,
+        cases.push((
             request,
-            "FEATURES_INVALID",
-            &["feature 1 of node 1"],
-        )
-        .await;
+            invalid("FEATURES_INVALID", &["feature 1 of node 1"]),
+        ));
     }
-    refuse(
-        subject,
-        with_graph(|graph| graph.edges = vec![1, 0, 0, 1]),
-        "GRAPH_CYCLE",
-        &["depends on itself"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.edges = vec![1, 2]),
-        "UNKNOWN_NODE",
-        &["edge 0", "node 2"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.edges = vec![1]),
-        "FEATURES_INVALID",
-        &["edges", "expected 2"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.edges = [1, 0].repeat(13)),
-        "TOO_MANY_EDGES",
-        &["--max-nodes"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.nodes = 4),
-        "TOO_MANY_NODES",
-        &["--max-nodes"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.nodes = u32::MAX),
-        "TOO_MANY_NODES",
-        &["--max-nodes"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.nodes = 0),
-        "GRAPH_EMPTY",
-        &[],
-    )
-    .await;
-    refuse(
-        subject,
-        with_graph(|graph| graph.feature_set = "é".to_owned()),
-        "FIELD_INVALID",
-        &["ASCII"],
-    )
-    .await;
-    accept(subject, with_graph(|_| ())).await;
+    cases.extend([
+        (
+            with_graph(|graph| graph.edges = vec![1, 0, 0, 1]),
+            invalid("GRAPH_CYCLE", &["depends on itself"]),
+        ),
+        (
+            with_graph(|graph| graph.edges = vec![1, 2]),
+            invalid("UNKNOWN_NODE", &["edge 0", "node 2"]),
+        ),
+        (
+            with_graph(|graph| graph.edges = vec![1]),
+            invalid("FEATURES_INVALID", &["edges", "expected 2"]),
+        ),
+        (
+            with_graph(|graph| graph.edges = [1, 0].repeat(13)),
+            invalid("TOO_MANY_EDGES", &["--max-nodes"]),
+        ),
+        (
+            with_graph(|graph| graph.nodes = 4),
+            invalid("TOO_MANY_NODES", &["--max-nodes"]),
+        ),
+        (
+            with_graph(|graph| graph.nodes = u32::MAX),
+            invalid("TOO_MANY_NODES", &["--max-nodes"]),
+        ),
+        (
+            with_graph(|graph| graph.nodes = 0),
+            invalid("GRAPH_EMPTY", &[]),
+        ),
+        (
+            with_graph(|graph| graph.feature_set = "é".to_owned()),
+            invalid("FIELD_INVALID", &["ASCII"]),
+        ),
+    ]);
+    subject.server.refuses(&with_graph(|_| ()), cases).await;
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn configurations_are_refused_with_the_place() {
     let flags = ["--max-configs=3", "--max-config-entries=8"];
     let subject = Subject::with(FeatureSetModel::of_loops("loops-sum"), &flags).await;
-    let subject = &subject;
-    accept(subject, with_configs(|_| ())).await;
-    accept(subject, table(|_| ())).await;
     let short = |configs: &mut NodeFeatureConfigs| configs.features = vec![0; 12].into();
-    refuse(
-        subject,
+    let mut cases = vec![(
         with_configs(short),
-        "WRONG_COUNT",
-        &["features (in bytes) has 12 entries, expected 16"],
-    )
-    .await;
+        invalid(
+            "WRONG_COUNT",
+            &["features (in bytes) has 12 entries, expected 16"],
+        ),
+    )];
     let wide = |configs: &mut NodeFeatureConfigs| {
         (configs.column_count, configs.features) = (3, vec![0; 24].into());
     };
-    refuse(
-        subject,
-        with_configs(wide),
-        "WRONG_COUNT",
-        &["column_count is 3", "2 configuration columns"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_configs(|configs| configs.column_count = 0),
-        "WRONG_COUNT",
-        &["column_count is 0"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_configs(|configs| configs.config_count = 0),
-        "CONFIGS_EMPTY",
-        &[],
-    )
-    .await;
+    cases.extend([
+        (
+            with_configs(wide),
+            invalid(
+                "WRONG_COUNT",
+                &["column_count is 3", "2 configuration columns"],
+            ),
+        ),
+        (
+            with_configs(|configs| configs.column_count = 0),
+            invalid("WRONG_COUNT", &["column_count is 0"]),
+        ),
+        (
+            with_configs(|configs| configs.config_count = 0),
+            invalid("CONFIGS_EMPTY", &[]),
+        ),
+    ]);
     for value in [f32::NAN, f32::INFINITY] {
         let values = bytes(&[1.0, 2.0, 3.0, value]);
         let dense = with_configs(|configs| configs.features = values.clone().into());
-        refuse(
-            subject,
+        cases.push((
             dense,
-            "VALUE_OUT_OF_RANGE",
-            &["configuration 0, node 1, column 1"],
-        )
-        .await;
+            invalid("VALUE_OUT_OF_RANGE", &["configuration 0, node 1, column 1"]),
+        ));
         let rows = table(|configs| configs.rows = values.into());
-        refuse(
-            subject,
+        cases.push((
             rows,
-            "VALUE_OUT_OF_RANGE",
-            &["row 1 of the table, column 1"],
-        )
-        .await;
+            invalid("VALUE_OUT_OF_RANGE", &["row 1 of the table, column 1"]),
+        ));
     }
     let outside = |configs: &mut NodeFeatureConfigs| {
         configs.row_indices = [0_u32, 2].map(u32::to_le_bytes).concat().into();
     };
-    refuse(
-        subject,
-        table(outside),
-        "INDEX_OUT_OF_RANGE",
-        &["configuration 0", "slot 1", "2 entries"],
-    )
-    .await;
-    refuse(
-        subject,
-        table(|configs| configs.rows = vec![0; 12].into()),
-        "WRONG_COUNT",
-        &["rows (in bytes)"],
-    )
-    .await;
-    refuse(
-        subject,
-        table(|configs| configs.row_indices = vec![0; 7].into()),
-        "WRONG_COUNT",
-        &["row_indices"],
-    )
-    .await;
+    cases.extend([
+        (
+            table(outside),
+            invalid(
+                "INDEX_OUT_OF_RANGE",
+                &["configuration 0", "slot 1", "2 entries"],
+            ),
+        ),
+        (
+            table(|configs| configs.rows = vec![0; 12].into()),
+            invalid("WRONG_COUNT", &["rows (in bytes)"]),
+        ),
+        (
+            table(|configs| configs.row_indices = vec![0; 7].into()),
+            invalid("WRONG_COUNT", &["row_indices"]),
+        ),
+    ]);
     let both = |configs: &mut NodeFeatureConfigs| configs.features = vec![0; 16].into();
-    refuse(
-        subject,
+    cases.push((
         table(both),
-        "REQUEST_MALFORMED",
-        &["one of both forms"],
-    )
-    .await;
+        invalid("REQUEST_MALFORMED", &["one of both forms"]),
+    ));
+
     // The message claims more than it holds.
-    refuse(
-        subject,
-        with_configs(|configs| configs.config_count = 4),
-        "TOO_MANY_CONFIGS",
-        &["--max-configs"],
-    )
-    .await;
-    refuse(
-        subject,
-        with_configs(|configs| configs.config_count = u32::MAX),
-        "TOO_MANY_CONFIGS",
-        &[],
-    )
-    .await;
+    cases.extend([
+        (
+            with_configs(|configs| configs.config_count = 4),
+            invalid("TOO_MANY_CONFIGS", &["--max-configs"]),
+        ),
+        (
+            with_configs(|configs| configs.config_count = u32::MAX),
+            invalid("TOO_MANY_CONFIGS", &[]),
+        ),
+    ]);
     let entries = with_configs(|configs| configs.config_count = 3);
-    refuse(
-        subject,
+    cases.push((
         entries,
-        "TOO_MANY_CONFIG_ENTRIES",
-        &["3 configurations of 4", "--max-config-entries"],
-    )
-    .await;
-    accept(subject, with_configs(|_| ())).await;
+        invalid(
+            "TOO_MANY_CONFIG_ENTRIES",
+            &["3 configurations of 4", "--max-config-entries"],
+        ),
+    ));
+
+    subject.server.rank(table(|_| ())).await.unwrap();
+    subject.server.refuses(&with_configs(|_| ()), cases).await;
 }
 
 #[tokio::test]
 async fn graphs_and_configurations_of_other_tasks_are_refused() {
     let subject = Subject::new().await;
-    let subject = &subject;
     let tiles = || packed_tiles(&tiles(&[[8, 8]]));
-    refuse(
-        subject,
+    let mut cases = vec![(
         rank_request(sent(graph()), tiles()),
-        "GRAPH_TASK_MISMATCH",
-        &["tile", "feature-set"],
-    )
-    .await;
+        invalid("GRAPH_TASK_MISMATCH", &["tile", "feature-set"]),
+    )];
     let module = || Graph {
         task: Task::Tile.into(),
         ..graph_of_module(two_dots())
     };
     let columns = Configs::NodeFeatureConfigs(configs());
-    refuse(
-        subject,
+    cases.push((
         rank_request(module(), columns.clone()),
-        "GRAPH_TASK_MISMATCH",
-        &["feature-set", "tile"],
-    )
-    .await;
+        invalid("GRAPH_TASK_MISMATCH", &["feature-set", "tile"]),
+    ));
+
     let module = Graph {
         task: Task::FeatureSet.into(),
         ..module()
     };
-    refuse(
-        subject,
+    cases.push((
         rank_request(module, columns.clone()),
-        "GRAPH_TASK_MISMATCH",
-        &["feature_graph"],
-    )
-    .await;
+        invalid("GRAPH_TASK_MISMATCH", &["feature_graph"]),
+    ));
+
     let layout = Graph {
         task: Task::Layout.into(),
         ..sent(graph())
     };
-    refuse(
-        subject,
+    cases.push((
         rank_request(layout, columns),
-        "GRAPH_TASK_MISMATCH",
-        &["layout", "feature_graph"],
-    )
-    .await;
+        invalid("GRAPH_TASK_MISMATCH", &["layout", "feature_graph"]),
+    ));
+
     let explained = RankConfigsRequest {
         explain_top: 1,
         ..with_configs(|_| ())
     };
-    refuse(subject, explained, "EXPLAIN_UNSUPPORTED", &["explain_top"]).await;
+    cases.extend([(explained, invalid("EXPLAIN_UNSUPPORTED", &["explain_top"]))]);
+
+    subject.server.refuses(&with_graph(|_| ()), cases).await;
     let combined = SuggestConfigsRequest {
         graph: Some(sent(graph())),
         batch: Some(config_batch(Configs::NodeFeatureConfigs(configs()))),
@@ -382,8 +281,7 @@ async fn graphs_and_configurations_of_other_tasks_are_refused() {
         .suggest_configs(combined)
         .await
         .unwrap_err();
-    assert_eq!(status.code(), Code::InvalidArgument);
-    assert_refused(&status, "SOURCE_UNSUPPORTED", &["source"]);
+    invalid("SOURCE_UNSUPPORTED", &["source"]).check(&status);
 }
 
 #[tokio::test]

@@ -25,24 +25,11 @@ fn request(set: &str, columns: usize) -> RankConfigsRequest {
 }
 
 async fn model_of(subject: &Subject, request: RankConfigsRequest) -> Result<(String, u64), Status> {
-    let answer = subject
-        .server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await?
-        .into_inner();
+    let answer = subject.server.rank(request).await?;
     Ok(answer
         .model
         .map(|model| (model.name, model.version))
         .unwrap())
-}
-
-fn reason(status: &Status) -> (Code, String) {
-    (
-        status.code(),
-        status.get_details_error_info().unwrap().reason,
-    )
 }
 
 fn other(set: &str, name: &str) -> FeatureSetModel {
@@ -73,8 +60,8 @@ async fn the_set_of_the_graph_selects_the_model() {
     }
     let unknown = model_of(&subject, request("trees", 3)).await.unwrap_err();
     assert_eq!(
-        reason(&unknown),
-        (Code::NotFound, "FEATURE_SET_UNKNOWN".to_owned())
+        (unknown.code(), &*reason(&unknown)),
+        (Code::NotFound, "FEATURE_SET_UNKNOWN")
     );
     assert!(
         ["`trees`", "`loops`", "`nests`"]
@@ -85,15 +72,15 @@ async fn the_set_of_the_graph_selects_the_model() {
     let named = request("loops", 3).with_model("nests-sum");
     let refused = model_of(&subject, named).await.unwrap_err();
     assert_eq!(
-        reason(&refused),
-        (Code::InvalidArgument, "FEATURE_SET_MISMATCH".to_owned())
+        (refused.code(), &*reason(&refused)),
+        (Code::InvalidArgument, "FEATURE_SET_MISMATCH")
     );
     let tiles = model_of(&subject, request("loops", 3).with_model(TILE_MODEL))
         .await
         .unwrap_err();
     assert_eq!(
-        reason(&tiles),
-        (Code::InvalidArgument, "MODEL_TASK_MISMATCH".to_owned())
+        (tiles.code(), &*reason(&tiles)),
+        (Code::InvalidArgument, "MODEL_TASK_MISMATCH")
     );
 }
 
@@ -109,26 +96,17 @@ async fn a_server_needs_only_models_that_it_is_asked_for() {
         .err()
         .unwrap()
         .to_string();
-    assert!(empty.contains("no model could be loaded"), "{empty}");
+    says!(empty, "no model could be loaded");
     other("loops", "loops-sum").write(folder.path(), 1);
     let named = TestServer::try_start_with(&[&models, "--default-models=tile=tiles"])
         .await
         .err()
         .unwrap();
-    assert!(
-        named.to_string().contains("no version of model `tiles`"),
-        "{named}"
-    );
+    says!(named.to_string(), "no version of model `tiles`");
     let server = TestServer::start_with(&[&models, built_in]).await;
     let (status, text) = http_get(server.metrics_address(), "/readyz").await;
     assert_eq!((status, text.as_str()), (200, "ready\n"));
-    let ranked = server
-        .cost_model()
-        .await
-        .rank_configs(request("loops", 3))
-        .await
-        .unwrap()
-        .into_inner();
+    let ranked = server.rank(request("loops", 3)).await.unwrap();
     assert_eq!(ranked.model.unwrap().name, "loops-sum");
 }
 
@@ -151,13 +129,10 @@ async fn a_setting_chooses_among_several_models_of_a_set() {
     let subject = start(&[]).await;
     let several = model_of(&subject, request("loops", 3)).await.unwrap_err();
     assert_eq!(
-        reason(&several),
-        (Code::NotFound, "MODEL_NOT_FOUND".to_owned())
+        (several.code(), &*reason(&several)),
+        (Code::NotFound, "MODEL_NOT_FOUND")
     );
-    assert!(
-        several.message().contains("--default-models loops=MODEL"),
-        "{several}"
-    );
+    says!(several.message(), "--default-models loops=MODEL");
     let named = request("loops", 3).with_model("a-sum");
     assert_eq!(model_of(&subject, named).await.unwrap().0, "a-sum");
     let subject = start(&["--default-models=loops=b-sum"]).await;

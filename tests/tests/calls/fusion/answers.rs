@@ -79,16 +79,7 @@ async fn every_form_has_the_same_scores() {
     let (mut scores, graph) = (Vec::new(), graph_of_module(program_module("adam_small")));
     for form in forms(&Configurations::Fusion(batch), program.configurable()) {
         let request = rank_request(graph.clone(), form).with_scores();
-        scores.push(
-            server
-                .cost_model()
-                .await
-                .rank_configs(request)
-                .await
-                .unwrap()
-                .into_inner()
-                .scores,
-        );
+        scores.push(server.rank(request).await.unwrap().scores);
     }
     assert_eq!(scores.len(), 3);
     assert!(
@@ -254,14 +245,7 @@ async fn a_graph_hash_is_of_the_program() {
             batch: Some(batch),
             ..Default::default()
         };
-        server
-            .cost_model()
-            .await
-            .rank_configs(request)
-            .await
-            .unwrap()
-            .into_inner()
-            .graph_hash
+        server.rank(request).await.unwrap().graph_hash
     };
     // The operands are the same set, in another order: other parameters of the kernel.
     assert_ne!(hash("n, q").await, hash("q, n").await);

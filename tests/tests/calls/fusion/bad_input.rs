@@ -39,73 +39,51 @@ fn delta(base: &[u8], change_counts: &[u32], change_slots: &[u32]) -> Configs {
     })
 }
 
-async fn refuse(
-    server: &TestServer,
-    request: RankConfigsRequest,
-    (reason, words): (&str, &[&str]),
-) {
-    let status = server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .unwrap_err();
-    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
-    assert_eq!(
-        status.get_details_error_info().unwrap().reason,
-        reason,
-        "{}",
-        status.message()
-    );
-    assert!(
-        words.iter().all(|word| status.message().contains(word)),
-        "{}",
-        status.message()
-    );
+fn sound() -> RankConfigsRequest {
+    rank_request(text(CHAIN), readable(&[2]))
 }
 
 #[tokio::test]
 async fn wrong_bits_are_refused() {
     let server = TestServer::start().await;
-    for (configs, refusal) in [
+    let cases = vec![
         (
             packed(2, &[1]),
-            ("WRONG_COUNT", &["1 entries", "expected 2"][..]),
+            invalid("WRONG_COUNT", &["1 entries", "expected 2"]),
         ),
         (
             packed(1, &[0b100]),
-            ("VALUE_OUT_OF_RANGE", &["configuration 0", "2 slots"]),
+            invalid("VALUE_OUT_OF_RANGE", &["configuration 0", "2 slots"]),
         ),
-        (packed(0, &[]), ("CONFIGS_EMPTY", &["at least one"])),
+        (packed(0, &[]), invalid("CONFIGS_EMPTY", &["at least one"])),
         (
             readable(&[3]),
-            (
+            invalid(
                 "NODE_NOT_CONFIGURABLE",
                 &["configuration 0", "node 3", "slot"],
             ),
         ),
-        (readable(&[1, 1]), ("NODE_SET_TWICE", &["node 1"])),
+        (readable(&[1, 1]), invalid("NODE_SET_TWICE", &["node 1"])),
         (
             delta(&[1, 0], &[0], &[]),
-            ("WRONG_COUNT", &["the base", "2 entries", "expected 1"]),
+            invalid("WRONG_COUNT", &["the base", "2 entries", "expected 1"]),
         ),
         (
             delta(&[1], &[1], &[2]),
-            (
+            invalid(
                 "NODE_NOT_CONFIGURABLE",
                 &["configuration 0", "slot 2", "2 slots"],
             ),
         ),
-        (delta(&[1], &[2], &[0, 0]), ("NODE_SET_TWICE", &["slot 0"])),
-    ] {
-        refuse(&server, rank_request(text(CHAIN), configs), refusal).await;
-    }
-    server
-        .cost_model()
-        .await
-        .rank_configs(rank_request(text(CHAIN), readable(&[2])))
-        .await
-        .unwrap();
+        (
+            delta(&[1], &[2], &[0, 0]),
+            invalid("NODE_SET_TWICE", &["slot 0"]),
+        ),
+    ];
+    let cases = cases
+        .into_iter()
+        .map(|(configs, refusal)| (rank_request(text(CHAIN), configs), refusal));
+    server.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
@@ -129,29 +107,28 @@ async fn modules_that_are_not_prepared_are_refused() {
         task: Task::Fusion.into(),
         ..graph_of(Source::Features(features))
     };
-    for (request, refusal) in [
-        (scheduled, ("PROGRAM_NOT_PREPARED", &["schedule"][..])),
+    let cases = [
+        (scheduled, invalid("PROGRAM_NOT_PREPARED", &["schedule"])),
         (
             entry(
                 "p = f32[8,4] parameter(0)\n n = f32[8,4]{0,1} negate(p)\n ROOT t = f32[8,4] tanh(n)",
             ),
-            ("PROGRAM_NOT_PREPARED", &["node 1", "{0,1}", "row-major"]),
+            invalid("PROGRAM_NOT_PREPARED", &["node 1", "{0,1}", "row-major"]),
         ),
         (
             entry("p = f32[8,4] parameter(0)\n b = f32[32] bitcast(p)\n ROOT t = f32[32] tanh(b)"),
-            ("PROGRAM_NOT_PREPARED", &["node 1", "bitcast"]),
+            invalid("PROGRAM_NOT_PREPARED", &["node 1", "bitcast"]),
         ),
         (
             entry("p = f32[8,4] parameter(0)\n ROOT t = f32[8,4] tanh(p)"),
-            ("NOTHING_TO_CONFIGURE", &["slot"]),
+            invalid("NOTHING_TO_CONFIGURE", &["slot"]),
         ),
         (
             rank_request(features, packed(1, &[0])),
-            ("MODULE_REQUIRED", &["hlo_module"]),
+            invalid("MODULE_REQUIRED", &["hlo_module"]),
         ),
-    ] {
-        refuse(&server, request, refusal).await;
-    }
+    ];
+    server.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
@@ -166,32 +143,28 @@ async fn what_does_not_fit_fusions_is_refused() {
         task: Task::Tile.into(),
         ..graph_of_module(hlorank_tests::module::two_dots())
     };
-    for (request, refusal) in [
+    let cases = [
         (
             rank_request(text(CHAIN), tiles()),
-            (
-                "GRAPH_TASK_MISMATCH",
-                &["tile configurations", "fusion"][..],
-            ),
+            invalid("GRAPH_TASK_MISMATCH", &["tile configurations", "fusion"]),
         ),
         (
             rank_request(text(CHAIN), packed(1, &[0])).with_model("tile-iree-cpu"),
-            (
+            invalid(
                 "MODEL_TASK_MISMATCH",
                 &["tile-iree-cpu", "fusion configurations"],
             ),
         ),
         (
             explained(module(), tiles(), 1),
-            ("EXPLAIN_UNSUPPORTED", &["explain_top", "fusions"]),
+            invalid("EXPLAIN_UNSUPPORTED", &["explain_top", "fusions"]),
         ),
         (
             explained(text(CHAIN), packed(1, &[0]), 17),
-            ("FIELD_INVALID", &["explain_top", "17", "16"]),
+            invalid("FIELD_INVALID", &["explain_top", "17", "16"]),
         ),
-    ] {
-        refuse(&server, request, refusal).await;
-    }
+    ];
+    server.refuses(&sound(), cases).await;
 }
 
 #[tokio::test]
@@ -204,23 +177,20 @@ async fn opcodes_that_the_compiler_dies_on_are_no_slots() {
                     slice_sizes={1,4}
  e = f32[2,4] exponential(g)
  ROOT t = f32[2,4] tanh(e)";
-    let gather = rank_request(text(gathered), readable(&[3]));
-    let refusal = (
-        "NODE_NOT_CONFIGURABLE",
-        &["node 3", "a loop fusion cannot compute it"][..],
-    );
-    refuse(&server, gather, refusal).await;
-    let read_by_gather = rank_request(text(gathered), readable(&[2]));
-    refuse(
-        &server,
-        read_by_gather,
-        ("NODE_NOT_CONFIGURABLE", &["node 2", "no such user"]),
-    )
-    .await;
+    let cases = [
+        (
+            rank_request(text(gathered), readable(&[3])),
+            invalid(
+                "NODE_NOT_CONFIGURABLE",
+                &["node 3", "a loop fusion cannot compute it"],
+            ),
+        ),
+        (
+            rank_request(text(gathered), readable(&[2])),
+            invalid("NODE_NOT_CONFIGURABLE", &["node 2", "no such user"]),
+        ),
+    ];
     server
-        .cost_model()
-        .await
-        .rank_configs(rank_request(text(gathered), readable(&[4])))
-        .await
-        .unwrap();
+        .refuses(&rank_request(text(gathered), readable(&[4])), cases)
+        .await;
 }

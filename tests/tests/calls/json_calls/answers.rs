@@ -16,7 +16,7 @@ fn tiles(count: i64) -> serde_json::Value {
     json!({ "tileConfigs": { "configs": (0..batch.len()).map(tile).collect::<Vec<_>>() } })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_equals_that_of_grpc_over_both_versions_of_http() {
     let server = TestServer::start().await;
     let (graph, batch) = (
@@ -44,11 +44,7 @@ async fn an_answer_equals_that_of_grpc_over_both_versions_of_http() {
         )
         .await;
         assert_eq!(answered.status, 200, "{}", answered.body);
-        assert!(
-            answered.headers.contains("content-type: application/json"),
-            "{}",
-            answered.headers
-        );
+        says!(answered.headers, "content-type: application/json");
         let answer = answered.json();
         let ranking: Vec<_> = expected.best.iter().map(|ranked| ranked.config).collect();
         assert_eq!(answer["ranking"], json!(ranking), "{version}");
@@ -66,7 +62,7 @@ async fn an_answer_equals_that_of_grpc_over_both_versions_of_http() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_module_is_sent_as_text_or_base64_and_its_layouts_are_ranked() {
     let server = TestServer::start().await;
     let file = |name: &str| std::fs::read(fixture(HLO_FIXTURES).join(name)).unwrap();
@@ -107,7 +103,7 @@ async fn a_module_is_sent_as_text_or_base64_and_its_layouts_are_ranked() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn models_are_listed_and_calls_are_counted_like_those_of_grpc() {
     let server = TestServer::start().await;
     let answer = call(server.endpoint(), "ModelService/ListModels", "{}")
@@ -133,7 +129,7 @@ async fn models_are_listed_and_calls_are_counted_like_those_of_grpc() {
     server.until_idle().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_large_answer_is_complete() {
     let server = TestServer::start().await;
     let (graph, batch) = (

@@ -44,7 +44,7 @@ fn check(value: &Value, schema: &Value, document: &Value, place: &str) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn answers_and_errors_are_as_the_description_says() {
     let server = TestServer::start().await;
     let (status, document) = http_get(server.metrics_address(), "/openapi.json").await;

@@ -2,7 +2,7 @@ use hlorank_tests::prelude::*;
 
 use crate::json_calls::curl::{call, call_with};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_required_before_the_body_is_read() {
     let files = Files::new();
     files.write("tokens", &token_line("ci", "read", "secret"));
@@ -38,7 +38,7 @@ async fn a_token_is_required_before_the_body_is_read() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn both_versions_of_http_are_offered_over_tls() {
     let (files, authority) = (Files::new(), Authority::new());
     files.write_pair(&authority.issue());
@@ -58,7 +58,7 @@ async fn both_versions_of_http_are_offered_over_tls() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_that_send_half_of_a_call_leave_nothing() {
     let server = hlorank_tests::TestServer::start().await;
     for head in [
@@ -66,7 +66,7 @@ async fn clients_that_send_half_of_a_call_leave_nothing() {
         "POST /",
         "POST / HTTP/1.1\r\ncontent-type: application/json\r\n",
     ] {
-        let address = server.endpoint().trim_start_matches("http://");
+        let address = server.address();
         let stream = std::net::TcpStream::connect(address).unwrap();
         std::io::Write::write_all(&mut &stream, head.as_bytes()).unwrap();
         drop(stream);

@@ -19,9 +19,7 @@ impl Caller {
             retries: 0,
             ..Connection::default()
         };
-        let client = Client::connect(server.endpoint(), connection)
-            .await
-            .unwrap();
+        let client = server.client_with(connection).await;
         Self(client, GraphHandle::features(&kernel_of(3)))
     }
 
@@ -110,26 +108,18 @@ async fn a_token_has_so_many_requests_at_a_time_and_others_have_theirs() {
 
 /// Makes a call that a proxy forwards for these addresses.
 async fn forwarded(server: &TestServer, addresses: &str) -> Result<(), Status> {
-    let mut request = Request::new(rank_request(kernel(), tiles(4)));
-    request
-        .metadata_mut()
-        .insert("x-forwarded-for", addresses.parse().unwrap());
-    server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .map(drop)
+    let request = with_headers(
+        rank_request(kernel(), tiles(4)),
+        &[("x-forwarded-for", addresses)],
+    );
+    server.rank(request).await.map(drop)
 }
 
 /// Starts a request that is in progress until it is dropped, for an address that a proxy names.
 async fn forwarded_stream(server: &TestServer, address: &str) -> impl Sized {
     let (requests, received) = futures::channel::mpsc::unbounded();
     requests.unbounded_send(stream_start(kernel())).unwrap();
-    let mut request = Request::new(received);
-    request
-        .metadata_mut()
-        .insert("x-forwarded-for", address.parse().unwrap());
+    let request = with_headers(received, &[("x-forwarded-for", address)]);
     let mut answers = server
         .cost_model()
         .await

@@ -141,11 +141,7 @@ async fn a_flood_of_connections_does_not_end_those_of_another_address() {
     let server = TestServer::start_with(&[&format!("--max-connections={MOST}")]).await;
     let quiet = server.channel().await;
     assert!(list_models(quiet.clone()).await.is_ok());
-    let address = server
-        .endpoint()
-        .trim_start_matches("http://")
-        .parse()
-        .unwrap();
+    let address = server.address().parse().unwrap();
     let mut flood = Vec::new();
     for _ in 0..4 * MOST {
         let socket = TcpSocket::new_v4().unwrap();

@@ -40,7 +40,7 @@ fn check_late(status: &Status) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn seconds_of_a_message() {
     let server = TestServer::start_with(&["--max-message-seconds=0.5"]).await;
     let channel = server.channel().await;

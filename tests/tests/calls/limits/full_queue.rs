@@ -28,7 +28,7 @@ async fn fill(server: &TestServer) -> JoinHandle<Result<(), ClientError>> {
         retries: 0,
         ..Connection::default()
     };
-    let client = Client::connect(server.endpoint(), endless).await.unwrap();
+    let client = server.client_with(endless).await;
     let large = tokio::spawn(async move {
         let tiles = tiles(LARGE);
         client
@@ -146,9 +146,7 @@ async fn a_client_comes_again_when_it_was_told_to() {
         timeout: Some(Duration::from_mins(5)),
         ..Connection::default()
     };
-    let patient = Client::connect(server.endpoint(), long_deadline)
-        .await
-        .unwrap();
+    let patient = server.client_with(long_deadline).await;
     let large = fill(&server).await;
     let stop = async {
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -102,7 +102,7 @@ async fn computations_are_bounded_as_nodes_are() {
     let empty = (2..5).map(|id| computation(id, vec![]));
     let past = Past::setting("TOO_MANY_NODES", "--max-nodes", None, 3);
     let message = servers.refuse(computations(empty.collect()), past).await;
-    assert!(message.contains("3 computations"), "{message}");
+    says!(message, "3 computations");
 }
 
 #[tokio::test]

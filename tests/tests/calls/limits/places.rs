@@ -9,7 +9,7 @@ use crate::limits::{
 
 const RANK: &str = "/hlorank.v1.CostModelService/RankConfigs";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_without_messages_make_room_for_others() {
     let server = TestServer::start_with(&["--max-requests=8", "--max-client-requests=4"]).await;
     let channel = server.channel().await;
@@ -45,7 +45,7 @@ async fn calls_without_messages_make_room_for_others() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_sends_its_message_slowly_is_not_ended_for_those_that_send_nothing() {
     let server = TestServer::start_with(&["--max-client-requests=4"]).await;
     let channel = server.channel().await;
@@ -76,7 +76,7 @@ async fn until_one_ends(calls: &mut Vec<OpenCall>) {
     calls.retain(OpenCall::is_open);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn open_streams_hold_their_windows() {
     const WINDOW: usize = 100_000;
     let flags = ["--stream-window-bytes=100000", "--max-call-bytes=500000"];
@@ -90,11 +90,7 @@ async fn open_streams_hold_their_windows() {
         .until_metrics(|scrape| held(scrape) == 3.0 * WINDOW as f64)
         .await;
     let refused = OpenCall::open(&channel, stream).ended().await;
-    assert_eq!(
-        refused.get_details_error_info().unwrap().reason,
-        "MEMORY_FULL",
-        "{refused}"
-    );
+    assert_eq!(reason(&refused), "MEMORY_FULL", "{refused}");
     drop(streams);
     server.until_metrics(|scrape| held(scrape) == 0.0).await;
 }

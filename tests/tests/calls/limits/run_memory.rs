@@ -36,7 +36,7 @@ fn halide_chain(nodes: usize) -> (GraphHandle, Configurations) {
     )
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_graph_that_is_too_large_for_a_model_is_refused_and_others_are_ranked() {
     let artifacts = Artifacts::copy();
     let server = TestServer::start_with(&[
@@ -56,14 +56,13 @@ async fn a_graph_that_is_too_large_for_a_model_is_refused_and_others_are_ranked(
         "{refused}"
     );
     let message = refused.to_string();
-    for part in [
+    says!(
+        message,
         "20000 nodes",
         "19999 edges",
         "939524096 bytes",
-        "--max-call-bytes",
-    ] {
-        assert!(message.contains(part), "{message}");
-    }
+        "--max-call-bytes"
+    );
     let (graph, configurations) = halide_chain(1_000);
     client
         .rank(&RankRequest::new(&graph, &configurations).model(model))

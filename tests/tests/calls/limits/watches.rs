@@ -4,7 +4,7 @@ use hlorank_tests::prelude::*;
 
 use crate::limits::request::{kernel, tiles};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn watches_of_a_client() {
     let server = TestServer::start_with(&["--max-client-requests=2"]).await;
     let mut health = HealthClient::new(server.channel().await);
@@ -23,17 +23,8 @@ async fn watches_of_a_client() {
         .check(watch())
         .await
         .expect("checks are never refused");
-    let answer = server
-        .cost_model()
-        .await
-        .rank_configs(rank_request(kernel(), tiles(3)))
-        .await
-        .unwrap();
-    assert_eq!(
-        answer.into_inner().ranking.len(),
-        3,
-        "watches take no place of requests"
-    );
+    let answer = server.rank(rank_request(kernel(), tiles(3))).await.unwrap();
+    assert_eq!(answer.ranking.len(), 3, "watches take no place of requests");
     drop(second);
     while health.watch(watch()).await.is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -22,7 +22,7 @@ async fn kernels_that_a_model_knows(client: &Client, model: &str) -> Vec<Kernel>
     kernels
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_version_that_knows_the_hardware_ranks_better() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
@@ -76,7 +76,7 @@ async fn the_version_that_knows_the_hardware_ranks_better() {
     assert_eq!((nothing.graphs, nothing.verdict()), (0, Verdict::Undecided));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn versions_that_cannot_be_compared_are_named() {
     let folder = folder();
     let (server, _client) = start(folder.path(), &[]).await;
@@ -100,7 +100,7 @@ async fn versions_that_cannot_be_compared_are_named() {
             .compare_models(request)
             .await
             .unwrap_err();
-        let reason = status.get_details_error_info().unwrap().reason;
+        let reason = reason(&status);
         (status.code(), reason, status.message().to_owned())
     };
     let (code, reason, message) = refused(&server, None).await;
@@ -115,10 +115,7 @@ async fn versions_that_cannot_be_compared_are_named() {
         (Code::InvalidArgument, "FIELD_INVALID"),
         "{message}"
     );
-    assert!(
-        message.contains("a model of layout") && message.contains(&format!("`{TILE_MODEL}`")),
-        "{message}"
-    );
+    says!(message, "a model of layout", format!("`{TILE_MODEL}`"));
     let (code, reason, message) = refused(&server, selector(TILES, 77)).await;
     assert_eq!(
         (code, reason.as_str()),

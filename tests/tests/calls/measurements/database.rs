@@ -21,21 +21,14 @@ pub(crate) async fn rank(client: &Client, kernel: &Kernel) -> Ranking {
 }
 
 pub(crate) fn adapt(kernel: &Kernel) -> Adapt {
-    let time = |&seconds: &f64| Measured::Time {
-        seconds,
-        repeats: 1,
-    };
-    Adapt::new(TARGET).measured(
-        &kernel.tiles,
-        &kernel.seconds.iter().map(time).collect::<Vec<_>>(),
-    )
+    Adapt::new(TARGET).measured(&kernel.tiles, &run_times(kernel.seconds.iter().copied()))
 }
 
 pub(crate) fn reason(error: &ClientError) -> Option<&str> {
     error.refusal()?.reason()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn two_servers_share_what_either_was_told() {
     let Some(database) = Postgres::start() else {
         return;
@@ -73,8 +66,8 @@ async fn two_servers_share_what_either_was_told() {
         assert!(expected.adaptation.as_ref().unwrap().adapted);
         for client in [&first, &second] {
             assert_eq!(
-                bits(&rank(client, kernel).await),
-                bits(&expected),
+                all_bits(&rank(client, kernel).await),
+                all_bits(&expected),
                 "as from a file"
             );
         }
@@ -117,7 +110,7 @@ async fn two_servers_share_what_either_was_told() {
     live_quality::quality_of(&first, None, 0).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn ranking_goes_on_while_the_database_is_away() {
     let Some(database) = Postgres::start() else {
         return;
@@ -150,8 +143,8 @@ async fn ranking_goes_on_while_the_database_is_away() {
     database.resume();
     for client in [&client, &late] {
         assert_eq!(
-            bits(&rank(client, kernel).await),
-            bits(&adapted),
+            all_bits(&rank(client, kernel).await),
+            all_bits(&adapted),
             "nothing acknowledged is lost"
         );
     }
@@ -161,7 +154,7 @@ async fn ranking_goes_on_while_the_database_is_away() {
     assert!(rank(&client, other).await.adaptation.unwrap().adapted);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_draws_what_a_file_draws() {
     let Some(database) = Postgres::start() else {
         return;
@@ -172,11 +165,8 @@ async fn a_database_draws_what_a_file_draws() {
     let kernel = &Kernel::all()[0];
     let often: Vec<usize> = [0, 1, 2].repeat(1_000);
     let measured = |seconds: &dyn Fn(usize, f64) -> f64, chosen: &[usize]| {
-        let time = |(number, &tile): (usize, &usize)| Measured::Time {
-            seconds: seconds(number, kernel.seconds[tile]),
-            repeats: 1,
-        };
-        let measured: Vec<Measured> = chosen.iter().enumerate().map(time).collect();
+        let time = |(number, &tile): (usize, &usize)| seconds(number, kernel.seconds[tile]);
+        let measured = run_times(chosen.iter().enumerate().map(time));
         Adapt::new(TARGET).measured(&part(&kernel.tiles, chosen.to_vec()), &measured)
     };
     let all: Vec<usize> = (0..kernel.seconds.len()).collect();
@@ -199,14 +189,14 @@ async fn a_database_draws_what_a_file_draws() {
         }
         rankings.push(rank(client, kernel).await);
     }
-    assert_eq!(bits(&rankings[0]), bits(&rankings[1]));
+    assert_eq!(all_bits(&rankings[0]), all_bits(&rankings[1]));
     assert_eq!(rankings[0].adaptation, rankings[1].adaptation);
     let adaptation = rankings[0].adaptation.as_ref().unwrap();
     assert_eq!(adaptation.stored_measurements, 2_000);
     assert_eq!(adaptation.measured_configs as usize, all.len());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_is_bounded_and_refused_in_another_format() {
     let Some(database) = Postgres::start() else {
         return;
@@ -237,14 +227,8 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
             .to_string()
     };
     let refused = refusal(&format!("--measurements={}", database.url())).await;
-    assert!(
-        refused.contains("format 4") && refused.contains("127.0.0.1/postgres"),
-        "{refused}"
-    );
+    says!(refused, "format 4", "127.0.0.1/postgres");
     let refused = refusal("--measurements=postgres://me:secret@host:port/x").await;
-    assert!(
-        refused.contains("no address of a PostgreSQL database"),
-        "{refused}"
-    );
+    says!(refused, "no address of a PostgreSQL database");
     assert!(!refused.contains("secret"), "{refused}");
 }

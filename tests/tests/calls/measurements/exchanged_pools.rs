@@ -35,11 +35,7 @@ async fn report(
         let (rising, falling) = ((tile % 10) as f64, (tile / 10) as f64);
         1e-3 * (number + 1) as f64 * (1.0 + 0.02 * rising) / (1.0 + falling)
     };
-    let time = |tile| Measured::Time {
-        seconds: seconds(tile),
-        repeats: 1,
-    };
-    let outcomes: Vec<Measured> = chosen.iter().map(time).collect();
+    let outcomes = run_times(chosen.iter().map(seconds));
     let measured = Adapt::new(TARGET).measured(&part(&all_tiles(), chosen), &outcomes);
     client
         .report_measurements(&kernels[number], &measured)
@@ -65,14 +61,14 @@ async fn ask(client: &Client, kernel: &GraphHandle) -> Answer {
         .iter()
         .map(|suggestion| suggestion.config)
         .collect();
-    (bits(&ranking), ranking.adaptation.unwrap(), chosen)
+    (all_bits(&ranking), ranking.adaptation.unwrap(), chosen)
 }
 
 fn pool((_, adaptation, _): &Answer) -> v1::Pool {
     adaptation.pool.unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_that_exchange_parts_of_the_kernels_of_one_structure_pool_them_alike() {
     let folders = [folder(), folder(), folder()];
     let (one, one_client) = start(folders[0].path(), &[]).await;

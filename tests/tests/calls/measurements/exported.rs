@@ -54,7 +54,7 @@ async fn adapted(client: &Client, graph: &MeasuredGraph) -> (Vec<u32>, u32) {
         .await
         .unwrap();
     (
-        bits(&ranking),
+        all_bits(&ranking),
         ranking.adaptation.unwrap().stored_measurements,
     )
 }
@@ -63,7 +63,7 @@ pub(crate) fn path(folder: &Path) -> &str {
     folder.to_str().unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_that_exchange_their_measurements_answer_alike() {
     let (folders, graphs) = ([folder(), folder(), folder()], measured_graphs());
     let (one, one_client) = start(folders[0].path(), &[]).await;
@@ -144,7 +144,7 @@ async fn servers_that_exchange_their_measurements_answer_alike() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn measured_files_of_others_need_a_target() {
     let folder = folder();
     let (server, client) = start(folder.path(), &[]).await;
@@ -171,7 +171,7 @@ async fn measured_files_of_others_need_a_target() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
     let folders = [folder(), folder(), folder()];
     let (one, one_client) = start(folders[0].path(), &[]).await;

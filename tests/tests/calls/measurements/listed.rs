@@ -2,7 +2,6 @@
 
 use hlorank_tests::prelude::*;
 
-use super::stored::{adapt, outcomes};
 use crate::measurements::{TARGET, folder, start};
 
 #[tokio::test]
@@ -14,7 +13,7 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
     for graph in &graphs {
         let chosen: Vec<usize> = (0..configurations(graph).len()).take(12).collect();
         let ids = chosen.iter().map(|config| format!("run {config}"));
-        let adapt = adapt(graph, &chosen).ids(ids);
+        let adapt = adapt(TARGET, graph, &chosen).ids(ids);
         hashes.push(
             client
                 .report_measurements(&GraphHandle::of(graph), &adapt)
@@ -99,7 +98,7 @@ async fn pages_have_the_size_that_was_asked_for() {
     let folder = folder();
     let (server, client) = start(folder.path(), &[]).await;
     let graph = measured_graphs().remove(0);
-    let ten = adapt(&graph, &[0; 10]).ids((0..10).map(|id| vec![id]));
+    let ten = adapt(TARGET, &graph, &[0; 10]).ids((0..10).map(|id| vec![id]));
     client
         .report_measurements(&GraphHandle::of(&graph), &ten)
         .await

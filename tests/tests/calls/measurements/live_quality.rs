@@ -32,7 +32,7 @@ pub(crate) async fn quality_of(
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn live_quality_is_that_of_the_rankings_and_outlives_a_restart() {
     let (folder, kernels) = (folder(), Kernel::all());
     let (server, client) = start(folder.path(), &["--replay-share=1"]).await;
@@ -91,7 +91,7 @@ async fn live_quality_is_that_of_the_rankings_and_outlives_a_restart() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_canary_is_judged_on_the_same_measurements() {
     let (folder, kernels, artifacts) = (folder(), Kernel::all(), Artifacts::copy());
     let flags = [
@@ -125,7 +125,7 @@ async fn a_canary_is_judged_on_the_same_measurements() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_replayed_without_a_share_of_the_time() {
     let folder = folder();
     let (server, client) = start(folder.path(), &["--replay-share=0"]).await;
@@ -145,7 +145,7 @@ async fn nothing_is_replayed_without_a_share_of_the_time() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn predicted_seconds_are_calibrated_by_fusions_that_were_reported_by_hash() {
     const FUSIONS: &str = "fusion-xla-cpu";
     let folder = folder();

@@ -12,7 +12,7 @@ mod reporters;
 mod secured_database;
 mod stored;
 
-use hlorank_client::quality::{Outcome, PairCounts};
+use hlorank_client::quality::PairCounts;
 use hlorank_tests::prelude::*;
 
 const TARGET: &str = "a board";
@@ -25,7 +25,7 @@ async fn start(folder: &Path, flags: &[&str]) -> (TestServer, Client) {
 }
 
 /// The bits of every number that a ranking predicts.
-fn bits(ranking: &Ranking) -> Vec<u32> {
+fn all_bits(ranking: &Ranking) -> Vec<u32> {
     let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd];
     numbers
         .into_iter()
@@ -48,25 +48,17 @@ struct Kernel {
 impl Kernel {
     /// The measured kernels of the repository that have at least three distinct tiles.
     fn all() -> Vec<Self> {
-        let kernels = measured_graphs()
-            .into_iter()
-            .filter(|graph| graph.graph.task() == Task::Tile);
-        kernels
-            .map(|graph| Self::of(&graph))
-            .filter(|kernel| kernel.seconds.len() > 2)
-            .collect()
+        let kernels = measured_graphs_of(Task::Tile).map(|graph| Self::of(&graph));
+        kernels.filter(|kernel| kernel.seconds.len() > 2).collect()
     }
 
     fn of(graph: &MeasuredGraph) -> Self {
         let distinct = configurations(graph).batch().distinct().first;
-        let times = &graph.measurements.as_ref().unwrap().run_times;
+        let seconds = seconds_of(graph);
         Self {
             handle: GraphHandle::of(graph),
-            tiles: part(configurations(graph), distinct.clone()),
-            seconds: distinct
-                .iter()
-                .map(|&config| times[config] as f64 * 1e-9)
-                .collect(),
+            seconds: distinct.iter().map(|&config| seconds[config]).collect(),
+            tiles: part(configurations(graph), distinct),
         }
     }
 
@@ -82,28 +74,11 @@ impl Kernel {
 
     /// The agreement of a model's scores with the run times.
     async fn pairs(&self, client: &Client, model: &str) -> PairCounts {
-        let scores = self.scores(client, model).await;
-        let outcome = |(&run_time, score): (&f64, f32)| Outcome {
-            run_time,
-            score: score.into(),
-        };
-        PairCounts::of(
-            &self
-                .seconds
-                .iter()
-                .zip(scores)
-                .map(outcome)
-                .collect::<Vec<_>>(),
-        )
-        .unwrap()
+        pairs(&self.scores(client, model).await, &self.seconds)
     }
 
     async fn report(&self, client: &Client, target: &str) {
-        let time = |&seconds: &f64| Measured::Time {
-            seconds,
-            repeats: 1,
-        };
-        let measured: Vec<Measured> = self.seconds.iter().map(time).collect();
+        let measured = run_times(self.seconds.iter().copied());
         let measurements = Adapt::new(target).measured(&self.tiles, &measured);
         client
             .report_measurements(&self.handle, &measurements)

@@ -1,6 +1,5 @@
 //! Stored measurements of kernels of one structure teach about a kernel that was never measured.
 
-use hlorank_client::quality::{Outcome, PairCounts};
 use hlorank_graph::Graph;
 use hlorank_proto::{v1, v1::PoolRefusal};
 use hlorank_tests::prelude::*;
@@ -12,11 +11,7 @@ const DIMENSION: usize = 21;
 
 /// Kernels of one structure, whose shapes differ.
 pub(crate) fn kernels(count: u16) -> Vec<GraphHandle> {
-    let measured = measured_graphs();
-    let kernel = measured
-        .iter()
-        .find(|graph| graph.graph.task() == Task::Tile)
-        .unwrap();
+    let kernel = measured_graph_of(Task::Tile);
     (1..=count)
         .map(|number| of_shape(&kernel.graph, number))
         .collect()
@@ -63,13 +58,7 @@ fn seconds(kernel: usize) -> Vec<f64> {
 }
 
 fn measured(target: &str, seconds: &[f64]) -> Adapt {
-    let outcomes: Vec<Measured> = seconds
-        .iter()
-        .map(|&seconds| Measured::Time {
-            seconds,
-            repeats: 1,
-        })
-        .collect();
+    let outcomes = run_times(seconds.iter().copied());
     Adapt::new(target).measured(&tiles(), &outcomes)
 }
 
@@ -82,12 +71,7 @@ async fn rank(client: &Client, kernel: &GraphHandle, target: &str) -> Ranking {
 }
 
 fn tau(scores: &[f32], seconds: &[f64]) -> f64 {
-    let outcome = |(&score, &run_time): (&f32, &f64)| Outcome {
-        score: score.into(),
-        run_time,
-    };
-    let outcomes: Vec<Outcome> = scores.iter().zip(seconds).map(outcome).collect();
-    PairCounts::of(&outcomes).unwrap().kendall_tau().unwrap()
+    pairs(scores, seconds).kendall_tau().unwrap()
 }
 
 /// What an answer says before other kernels were measured.

@@ -3,8 +3,7 @@
 use hlorank_proto::v1::DeleteMeasurementsRequest;
 use hlorank_tests::prelude::*;
 
-use super::stored::{adapt, rank, reasons, some};
-use crate::measurements::{TARGET, bits, folder, start};
+use crate::measurements::{TARGET, all_bits, folder, start};
 
 fn refusal(status: &Status) -> (Code, String, String) {
     let fields = status
@@ -14,11 +13,7 @@ fn refusal(status: &Status) -> (Code, String, String) {
         .unwrap_or_default()
         .pop()
         .map(|violation| violation.field);
-    (
-        status.code(),
-        status.get_details_error_info().unwrap().reason,
-        field.unwrap_or_default(),
-    )
+    (status.code(), reason(status), field.unwrap_or_default())
 }
 
 /// A report of two tiles of a graph that the server has.
@@ -42,10 +37,7 @@ fn report(graph: Digest) -> ReportMeasurementsRequest {
 }
 
 async fn tile_graph(client: &Client) -> Digest {
-    let graph = measured_graphs()
-        .into_iter()
-        .find(|graph| graph.graph.task() == Task::Tile)
-        .unwrap();
+    let graph = measured_graph_of(Task::Tile);
     client
         .put_graph(&GraphHandle::of(&graph))
         .await
@@ -53,129 +45,157 @@ async fn tile_graph(client: &Client) -> Digest {
         .hash
 }
 
+type Change<'a> = &'a dyn Fn(&mut ReportMeasurementsRequest);
+
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn impossible_reports_are_refused_with_reason_and_field() {
     let folder = folder();
     let (server, client) = start(folder.path(), &[]).await;
     let (mut calls, hash) = (server.cost_model().await, tile_graph(&client).await);
-    let layouts = measured_graphs()
-        .into_iter()
-        .find(|graph| graph.graph.task() == Task::Layout)
-        .unwrap();
+    let layouts = measured_graph_of(Task::Layout);
     let layouts = client
         .put_graph(&GraphHandle::of(&layouts))
         .await
         .unwrap()
         .hash;
-    let mut refused =
-        async |change: &dyn Fn(&mut ReportMeasurementsRequest), reason: &str, field: &str| {
-            let mut request = report(hash);
-            change(&mut request);
-            let status = calls.report_measurements(request).await.unwrap_err();
-            let (code, found, named) = refusal(&status);
-            assert_eq!(
-                (found.as_str(), named.as_str()),
-                (reason, field),
-                "{status:?}"
-            );
-            code
-        };
-    for seconds in [0.0, -1.0, f64::NAN, 1e300, f64::INFINITY] {
-        let code = refused(
-            &|report| report.seconds[1] = seconds,
-            "VALUE_OUT_OF_RANGE",
-            "seconds",
-        )
-        .await;
-        assert_eq!(code, Code::InvalidArgument);
-    }
-    refused(
-        &|report| report.seconds.truncate(1),
-        "WRONG_COUNT",
-        "seconds",
-    )
-    .await;
-    refused(
-        &|report| report.repeats = vec![0, 1],
-        "VALUE_OUT_OF_RANGE",
-        "repeats",
-    )
-    .await;
-    refused(
-        &|report| report.failures = vec![0, 9],
-        "VALUE_OUT_OF_RANGE",
-        "failures",
-    )
-    .await;
-    refused(
-        &|report| report.ids = vec![vec![1; 65].into(), vec![2].into()],
-        "VALUE_OUT_OF_RANGE",
-        "ids",
-    )
-    .await;
-    refused(
-        &|report| report.ids = vec![vec![1].into()],
-        "WRONG_COUNT",
-        "ids",
-    )
-    .await;
-    refused(&|report| report.target.clear(), "FIELD_MISSING", "target").await;
-    refused(
-        &|report| report.target = "t".repeat(257),
-        "FIELD_INVALID",
-        "target",
-    )
-    .await;
-    refused(&|report| report.batch = None, "FIELD_MISSING", "configs").await;
-    refused(&|report| report.graph = None, "FIELD_MISSING", "graph").await;
-    refused(
-        &|report| report.graph = Some(graph_by_hash(layouts.0.to_vec())),
-        "GRAPH_TASK_MISMATCH",
-        "batch",
-    )
-    .await;
-    let unknown =
-        |report: &mut ReportMeasurementsRequest| report.graph = Some(graph_by_hash(vec![7; 32]));
-    assert_eq!(
-        refused(&unknown, "GRAPH_NOT_CACHED", "").await,
-        Code::FailedPrecondition
-    );
-    let mut tiles = TileBatch::default();
+    let mut bound_of_0 = TileBatch::default();
     for bound in [0, 8] {
         let tile = TileConfiguration {
             kernel_bounds: &[],
             output_bounds: &[bound],
             input_bounds: &[],
         };
-        tiles.push(tile, &Limits::default()).unwrap();
+        bound_of_0.push(tile, &Limits::default()).unwrap();
     }
-    let bound_of_0 = config_batch(Configurations::Tile(tiles).to_smallest_form());
-    refused(
-        &|report| report.batch = Some(bound_of_0.clone()),
-        "VALUE_OUT_OF_RANGE",
-        "batch",
-    )
-    .await;
-
-    let ids =
-        |report: &mut ReportMeasurementsRequest| report.ids = vec![vec![1].into(), vec![2].into()];
-    let mut first = report(hash);
-    ids(&mut first);
-    server
-        .cost_model()
-        .await
-        .report_measurements(first)
-        .await
-        .unwrap();
-    let changed = |report: &mut ReportMeasurementsRequest| {
-        ids(report);
-        report.seconds[1] = 3.0;
+    let bound_of_0 = config_batch(Configurations::Tile(bound_of_0).to_smallest_form());
+    let ids = vec![vec![1].into(), vec![2].into()];
+    let first = ReportMeasurementsRequest {
+        ids: ids.clone(),
+        ..report(hash)
     };
-    assert_eq!(
-        refused(&changed, "MEASUREMENT_CHANGED", "ids").await,
-        Code::AlreadyExists
-    );
+    calls.report_measurements(first).await.unwrap();
+
+    let wrong = Code::InvalidArgument;
+    let cases: &[(Change, Code, &str, &str)] = &[
+        (
+            &|report| report.seconds[1] = 0.0,
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "seconds",
+        ),
+        (
+            &|report| report.seconds[1] = -1.0,
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "seconds",
+        ),
+        (
+            &|report| report.seconds[1] = f64::NAN,
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "seconds",
+        ),
+        (
+            &|report| report.seconds[1] = 1e300,
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "seconds",
+        ),
+        (
+            &|report| report.seconds[1] = f64::INFINITY,
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "seconds",
+        ),
+        (
+            &|report| report.seconds.truncate(1),
+            wrong,
+            "WRONG_COUNT",
+            "seconds",
+        ),
+        (
+            &|report| report.repeats = vec![0, 1],
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "repeats",
+        ),
+        (
+            &|report| report.failures = vec![0, 9],
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "failures",
+        ),
+        (
+            &|report| report.ids = vec![vec![1; 65].into(), vec![2].into()],
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "ids",
+        ),
+        (
+            &|report| report.ids = vec![vec![1].into()],
+            wrong,
+            "WRONG_COUNT",
+            "ids",
+        ),
+        (
+            &|report| report.target.clear(),
+            wrong,
+            "FIELD_MISSING",
+            "target",
+        ),
+        (
+            &|report| report.target = "t".repeat(257),
+            wrong,
+            "FIELD_INVALID",
+            "target",
+        ),
+        (
+            &|report| report.batch = None,
+            wrong,
+            "FIELD_MISSING",
+            "configs",
+        ),
+        (
+            &|report| report.graph = None,
+            wrong,
+            "FIELD_MISSING",
+            "graph",
+        ),
+        (
+            &|report| report.graph = Some(graph_by_hash(layouts.0.to_vec())),
+            wrong,
+            "GRAPH_TASK_MISMATCH",
+            "batch",
+        ),
+        (
+            &|report| report.graph = Some(graph_by_hash(vec![7; 32])),
+            Code::FailedPrecondition,
+            "GRAPH_NOT_CACHED",
+            "",
+        ),
+        (
+            &|report| report.batch = Some(bound_of_0.clone()),
+            wrong,
+            "VALUE_OUT_OF_RANGE",
+            "batch",
+        ),
+        (
+            &|report| (report.ids, report.seconds[1]) = (ids.clone(), 3.0),
+            Code::AlreadyExists,
+            "MEASUREMENT_CHANGED",
+            "ids",
+        ),
+    ];
+    for (change, code, reason, field) in cases {
+        let mut request = report(hash);
+        change(&mut request);
+        let status = calls.report_measurements(request).await.unwrap_err();
+        assert_eq!(
+            refusal(&status),
+            (*code, (*reason).to_owned(), (*field).to_owned()),
+            "{status:?}"
+        );
+    }
     let kept = client
         .list_measurements(MeasurementsOf::All, &[])
         .await
@@ -271,17 +291,22 @@ async fn a_server_without_a_store_says_how_to_get_one() {
                 String::new()
             )
         );
-        assert!(refused.message().contains("--measurements"), "{refused:?}");
+        says!(refused.message(), "--measurements");
     }
     let graph = measured_graphs().remove(0);
-    let today = rank(&client, &graph, Some(adapt(&graph, &some(&graph)))).await;
-    let ranking = rank(
+    let today = rank_measured(
         &client,
         &graph,
-        Some(adapt(&graph, &some(&graph)).use_stored()),
+        Some(adapt(TARGET, &graph, &some_of(&graph))),
     )
     .await;
-    assert_eq!(bits(&ranking), bits(&today));
+    let ranking = rank_measured(
+        &client,
+        &graph,
+        Some(adapt(TARGET, &graph, &some_of(&graph)).use_stored()),
+    )
+    .await;
+    assert_eq!(all_bits(&ranking), all_bits(&today));
     assert!(reasons(&today).is_empty());
     assert_eq!(reasons(&ranking), ["STORED_MEASUREMENTS_UNUSED"]);
 }

@@ -28,7 +28,7 @@ async fn start(database: &str, authorities: &Path) -> (ServerProcess, Client) {
         retries: 0,
         ..Connection::default()
     };
-    let client = Client::connect(&server.endpoint, connection).await.unwrap();
+    let client = server.client_with(connection).await;
     (server, client)
 }
 
@@ -37,7 +37,7 @@ fn without_mode(database: &Postgres) -> String {
     database.url().split('?').next().unwrap().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn measurements_are_kept_over_tls_if_the_certificate_is_trusted() {
     let authority = Authority::new();
     let Some(database) = Postgres::start_secured(&authority.issue()) else {
@@ -93,7 +93,7 @@ async fn assert_refused(database: &str, authorities: &Path, why: &str) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_is_not_trusted_is_refused_with_the_reason() {
     let authority = Authority::new();
     let Some(database) = Postgres::start_secured(&authority.issue()) else {
@@ -117,7 +117,7 @@ async fn a_certificate_that_is_not_trusted_is_refused_with_the_reason() {
     assert_refused(&database.url(), &authorities, "not valid for name").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_system_without_authorities_reaches_databases_without_tls_only() {
     let Some(database) = Postgres::start() else {
         return;

@@ -2,55 +2,10 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::measurements::{TARGET, bits, folder, start};
-
-pub(crate) fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
-    let times = &graph.measurements.as_ref().unwrap().run_times;
-    chosen
-        .iter()
-        .map(|&config| Measured::Time {
-            seconds: times[config] as f64 * 1e-9,
-            repeats: 1,
-        })
-        .collect()
-}
-
-pub(crate) fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
-    Adapt::new(TARGET).measured(
-        &part(configurations(graph), chosen.to_vec()),
-        &outcomes(graph, chosen),
-    )
-}
+use crate::measurements::{TARGET, all_bits, folder, start};
 
 fn stored() -> Adapt {
     Adapt::new(TARGET).use_stored()
-}
-
-/// Every third of the first configurations.
-pub(crate) fn some(graph: &MeasuredGraph) -> Vec<usize> {
-    (0..configurations(graph).len())
-        .step_by(3)
-        .take(10)
-        .collect()
-}
-
-pub(crate) async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> Ranking {
-    let handle = GraphHandle::of(graph);
-    let request = RankRequest::new(&handle, configurations(graph))
-        .with_scores()
-        .adapt(adapt);
-    client
-        .rank(&request)
-        .await
-        .unwrap_or_else(|error| panic!("{}: {error}", graph.name))
-}
-
-pub(crate) fn reasons(ranking: &Ranking) -> Vec<&str> {
-    ranking
-        .warnings
-        .iter()
-        .map(|warning| warning.reason.as_str())
-        .collect()
 }
 
 #[tokio::test]
@@ -58,10 +13,10 @@ async fn stored_measurements_adapt_as_sent_ones_do() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
     for graph in measured_graphs() {
-        let (handle, chosen) = (GraphHandle::of(&graph), some(&graph));
-        let sent = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let (handle, chosen) = (GraphHandle::of(&graph), some_of(&graph));
+        let sent = rank_measured(&client, &graph, Some(adapt(TARGET, &graph, &chosen))).await;
         let reported = client
-            .report_measurements(&handle, &adapt(&graph, &chosen))
+            .report_measurements(&handle, &adapt(TARGET, &graph, &chosen))
             .await
             .unwrap();
         let all = u32::try_from(chosen.len()).unwrap();
@@ -71,8 +26,8 @@ async fn stored_measurements_adapt_as_sent_ones_do() {
             "{}",
             graph.name
         );
-        let kept = rank(&client, &graph, Some(stored())).await;
-        assert_eq!(bits(&kept), bits(&sent), "{}", graph.name);
+        let kept = rank_measured(&client, &graph, Some(stored())).await;
+        assert_eq!(all_bits(&kept), all_bits(&sent), "{}", graph.name);
         let (kept_on, sent_on) = (
             kept.adaptation.as_ref().unwrap(),
             sent.adaptation.as_ref().unwrap(),
@@ -83,22 +38,30 @@ async fn stored_measurements_adapt_as_sent_ones_do() {
         );
         assert_eq!(kept_on.measured_configs, sent_on.measured_configs);
 
-        let both = rank(&client, &graph, Some(adapt(&graph, &chosen).use_stored())).await;
-        assert_eq!(
-            bits(&both),
-            bits(&sent),
-            "a measurement that was sent too counts once"
-        );
-        assert_eq!(both.adaptation.unwrap().stored_measurements, 0);
-        let half = rank(
+        let both = rank_measured(
             &client,
             &graph,
-            Some(adapt(&graph, &chosen[..2]).use_stored()),
+            Some(adapt(TARGET, &graph, &chosen).use_stored()),
         )
         .await;
         assert_eq!(
-            (bits(&half), half.adaptation.unwrap().stored_measurements),
-            (bits(&sent), all - 2)
+            all_bits(&both),
+            all_bits(&sent),
+            "a measurement that was sent too counts once"
+        );
+        assert_eq!(both.adaptation.unwrap().stored_measurements, 0);
+        let half = rank_measured(
+            &client,
+            &graph,
+            Some(adapt(TARGET, &graph, &chosen[..2]).use_stored()),
+        )
+        .await;
+        assert_eq!(
+            (
+                all_bits(&half),
+                half.adaptation.unwrap().stored_measurements
+            ),
+            (all_bits(&sent), all - 2)
         );
     }
 }
@@ -110,19 +73,23 @@ async fn every_order_of_reports_and_a_restart_give_equal_bits() {
     let (_other, back) = start(back_folder.path(), &[]).await;
     let graphs = measured_graphs();
     for graph in &graphs {
-        let (handle, other, chosen) = (GraphHandle::of(graph), GraphHandle::of(graph), some(graph));
+        let (handle, other, chosen) = (
+            GraphHandle::of(graph),
+            GraphHandle::of(graph),
+            some_of(graph),
+        );
         for half in chosen.chunks(5) {
             forth
-                .report_measurements(&handle, &adapt(graph, half))
+                .report_measurements(&handle, &adapt(TARGET, graph, half))
                 .await
                 .unwrap();
         }
         for &one in chosen.iter().rev() {
             // Twice, as a client that repeats a call does.
-            back.report_measurements(&other, &adapt(graph, &[one]))
+            back.report_measurements(&other, &adapt(TARGET, graph, &[one]))
                 .await
                 .unwrap();
-            back.report_measurements(&other, &adapt(graph, &[one]))
+            back.report_measurements(&other, &adapt(TARGET, graph, &[one]))
                 .await
                 .unwrap();
         }
@@ -130,21 +97,21 @@ async fn every_order_of_reports_and_a_restart_give_equal_bits() {
     // Kernels of one structure teach about each other, so rankings are compared once all are reported.
     let mut expected = Vec::new();
     for graph in &graphs {
-        let ranking = rank(&forth, graph, Some(stored())).await;
+        let ranking = rank_measured(&forth, graph, Some(stored())).await;
         assert!(ranking.adaptation.as_ref().unwrap().adapted);
         assert_eq!(
-            bits(&rank(&back, graph, Some(stored())).await),
-            bits(&ranking),
+            all_bits(&rank_measured(&back, graph, Some(stored())).await),
+            all_bits(&ranking),
             "{}",
             graph.name
         );
-        expected.push(bits(&ranking));
+        expected.push(all_bits(&ranking));
     }
     server.stop().await;
     let (_server, client) = start(forth_folder.path(), &[]).await;
     for (graph, expected) in graphs.iter().zip(expected) {
         assert_eq!(
-            bits(&rank(&client, graph, Some(stored())).await),
+            all_bits(&rank_measured(&client, graph, Some(stored())).await),
             expected,
             "{}",
             graph.name
@@ -158,11 +125,14 @@ async fn targets_are_never_mixed() {
     let (_server, client) = start(folder.path(), &[]).await;
     let graph = measured_graphs().remove(0);
     client
-        .report_measurements(&GraphHandle::of(&graph), &adapt(&graph, &some(&graph)))
+        .report_measurements(
+            &GraphHandle::of(&graph),
+            &adapt(TARGET, &graph, &some_of(&graph)),
+        )
         .await
         .unwrap();
-    let today = rank(&client, &graph, None).await;
-    let other = rank(
+    let today = rank_measured(&client, &graph, None).await;
+    let other = rank_measured(
         &client,
         &graph,
         Some(Adapt::new("another board").use_stored()),
@@ -177,10 +147,10 @@ async fn streams_and_suggestions_use_stored_measurements() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
     for graph in measured_graphs() {
-        let (handle, chosen) = (GraphHandle::of(&graph), some(&graph));
-        let sent = adapt(&graph, &chosen);
+        let (handle, chosen) = (GraphHandle::of(&graph), some_of(&graph));
+        let sent = adapt(TARGET, &graph, &chosen);
         client.report_measurements(&handle, &sent).await.unwrap();
-        let at_once = rank(&client, &graph, Some(sent.clone())).await;
+        let at_once = rank_measured(&client, &graph, Some(sent.clone())).await;
         let request = StreamRequest::new(&handle).adapt(Some(stored()));
         let mut stream = client.rank_stream(&request).await.unwrap();
         stream.send(configurations(&graph)).await.unwrap();
@@ -213,13 +183,13 @@ async fn failures_are_kept_and_ranked_last() {
     let folder = folder();
     let (_server, client) = start(folder.path(), &[]).await;
     for graph in measured_graphs() {
-        let (handle, chosen) = (GraphHandle::of(&graph), some(&graph));
+        let (handle, chosen) = (GraphHandle::of(&graph), some_of(&graph));
         let mut measured = outcomes(&graph, &chosen);
         measured[0] = Measured::Failed(MeasurementFailure::Timeout);
         let all =
             Adapt::new(TARGET).measured(&part(configurations(&graph), chosen.clone()), &measured);
         client.report_measurements(&handle, &all).await.unwrap();
-        let ranking = rank(&client, &graph, Some(stored())).await;
+        let ranking = rank_measured(&client, &graph, Some(stored())).await;
         assert_eq!(ranking.scores[chosen[0]], f32::MAX, "{}", graph.name);
     }
 }
@@ -244,18 +214,15 @@ fn tiles(numbers: impl Iterator<Item = usize>) -> Configurations {
     Configurations::Tile(tiles)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_thousand_measurements_of_a_graph_take_bounded_memory_and_time() {
     const ALL: usize = 100_000;
     const AT_ONCE: usize = 2_500;
     let folder = folder();
     let (server, client) = start(folder.path(), &[]).await;
-    let graph = measured_graphs()
-        .into_iter()
-        .find(|graph| graph.graph.task() == Task::Tile)
-        .unwrap();
+    let graph = measured_graph_of(Task::Tile);
     let handle = GraphHandle::of(&graph);
-    rank(&client, &graph, None).await;
+    rank_measured(&client, &graph, None).await;
     let (before, started) = (resident_bytes(std::process::id()), Instant::now());
     for first in (0..ALL).step_by(AT_ONCE) {
         let numbers = || first..first + AT_ONCE;
@@ -283,7 +250,7 @@ async fn a_hundred_thousand_measurements_of_a_graph_take_bounded_memory_and_time
     );
 
     let started = Instant::now();
-    let ranking = rank(&client, &graph, Some(stored())).await;
+    let ranking = rank_measured(&client, &graph, Some(stored())).await;
     println!("ranking with them took {:?}", started.elapsed());
     let adaptation = ranking.adaptation.as_ref().unwrap();
     assert_eq!(
@@ -292,7 +259,7 @@ async fn a_hundred_thousand_measurements_of_a_graph_take_bounded_memory_and_time
     );
     assert!(adaptation.adapted);
     assert_eq!(
-        bits(&rank(&client, &graph, Some(stored())).await),
-        bits(&ranking)
+        all_bits(&rank_measured(&client, &graph, Some(stored())).await),
+        all_bits(&ranking)
     );
 }

@@ -110,7 +110,7 @@ async fn errors_are_counted_by_code_and_reason() {
             .is_err()
     );
     let bare = RankConfigsRequest::default();
-    assert!(server.cost_model().await.rank_configs(bare).await.is_err());
+    assert!(server.rank(bare).await.is_err());
     let start = RankConfigsStreamRequest::default();
     let stream = server
         .cost_model()

@@ -17,7 +17,7 @@ async fn a_server_is_healthy_and_ready() {
     assert_eq!(http_get(address, "/nothing").await.0, 404);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_finishes_its_calls_is_healthy_but_not_ready() {
     let server = TestServer::start().await;
     let address = server.metrics_address();

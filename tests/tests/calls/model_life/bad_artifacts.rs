@@ -269,7 +269,7 @@ fn answers() -> Vec<Bad> {
     ]
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
     let subject = Subject::start().await;
     let (before, load) = (subject.ask(MODEL, 12).await, subject.load().await);
@@ -304,7 +304,7 @@ async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
     assert_eq!(subject.ask(MODEL, 12).await.scores, before.scores);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_is_too_slow_is_rejected() {
     // No version takes less than half the time of another.
     const FAST: &str = SMALL_TILE_MODEL;
@@ -333,11 +333,7 @@ async fn a_version_that_is_too_slow_is_rejected() {
         .rejection
         .unwrap();
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
-    assert!(
-        rejected.message.contains(&format!("version {serving}")),
-        "{}",
-        rejected.message
-    );
+    says!(rejected.message, format!("version {serving}"));
 
     // A restart, when nothing serves yet, has the same results.
     let Subject {
@@ -356,7 +352,7 @@ async fn a_version_that_is_too_slow_is_rejected() {
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_version_is_tried_again_once_its_files_are_mended() {
     let subject = Subject::start().await;
     let version = subject.first + 1;
@@ -377,7 +373,7 @@ async fn a_rejected_version_is_tried_again_once_its_files_are_mended() {
         .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_folder_without_a_manifest_is_no_version_yet() {
     let subject = Subject::start().await;
     let version = subject.first + 1;

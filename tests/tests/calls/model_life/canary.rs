@@ -21,7 +21,7 @@ fn count(versions: &BTreeMap<u8, String>, version: &str) -> usize {
         .count()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_graph_always_sees_the_same_version() {
     let subject = Subject::start().await;
     let (stable, canary) = (subject.first, subject.first + 1);
@@ -75,7 +75,7 @@ async fn a_graph_always_sees_the_same_version() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_is_rejected_changes_nothing() {
     let subject = Subject::start().await;
     let bad = subject.first + 1;

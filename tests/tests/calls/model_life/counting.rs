@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn metrics_show_states_loads_and_the_reasons_of_rejections() {
     let subject = Subject::start().await;
     let (second, bad) = (subject.first + 1, subject.first + 2);

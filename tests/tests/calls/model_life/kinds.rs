@@ -33,7 +33,7 @@ async fn assert_answers(subject: &Subject, version: u64) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_while_the_kinds_of_a_model_change() {
     // A whole-graph model may take many times as long.
     let subject = Subject::start_with(Artifacts::tiles(), &["--max-slowdown=1000"]).await;

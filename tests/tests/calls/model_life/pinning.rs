@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pinned_version_survives_newer_ones_and_a_restart() {
     let subject = Subject::start().await;
     let (first, second, third) = (subject.first, subject.first + 1, subject.first + 2);
@@ -39,7 +39,7 @@ async fn a_pinned_version_survives_newer_ones_and_a_restart() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rollback_is_one_call_and_no_other_call_fails() {
     let subject = Subject::start().await;
     let (first, second) = (subject.first, subject.first + 1);
@@ -77,7 +77,7 @@ async fn a_rollback_is_one_call_and_no_other_call_fails() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_is_not_loaded_is_loaded_and_checked_before_it_is_pinned() {
     let subject = Subject::start().await;
     for version in subject.first + 1..=subject.first + 3 {
@@ -112,11 +112,11 @@ async fn a_version_that_is_not_loaded_is_loaded_and_checked_before_it_is_pinned(
         Some("MODEL_REJECTED"),
         "{refused}"
     );
-    assert!(refused.to_string().contains("FILE_MISSING"), "{refused}");
+    says!(refused.to_string(), "FILE_MISSING");
     assert_eq!(subject.ask(MODEL, 12).await.model, asked.model);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_cannot_be_chosen() {
     let subject = Subject::start().await;
     let admin = subject.server.admin().await;
@@ -155,7 +155,7 @@ async fn what_is_not_there_cannot_be_chosen() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_cannot_be_kept_changes_nothing() {
     let subject = Subject::start().await;
     subject.publish(subject.first + 1).await;
@@ -170,7 +170,7 @@ async fn a_policy_that_cannot_be_kept_changes_nothing() {
         .await
         .unwrap_err();
     assert_eq!(refused.refusal().unwrap().reason(), Some("POLICY_NOT_KEPT"));
-    assert!(refused.to_string().contains("policy.json"), "{refused}");
+    says!(refused.to_string(), "policy.json");
     let serving = subject.ask(MODEL, 12).await.model;
     assert_eq!(
         serving.to_string(),
@@ -178,7 +178,7 @@ async fn a_policy_that_cannot_be_kept_changes_nothing() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn admin_calls_are_answered_on_their_listener_alone() {
     use hlorank_client::{AdminClient, Connection};
 
@@ -193,7 +193,7 @@ async fn admin_calls_are_answered_on_their_listener_alone() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn health_is_reported_by_the_name_of_a_model() {
     let subject = Subject::start().await;
     let mut health = HealthClient::new(subject.server.channel().await);
@@ -214,7 +214,7 @@ async fn health_is_reported_by_the_name_of_a_model() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_is_edited_by_hand_is_followed_and_a_broken_one_changes_nothing() {
     let subject = Subject::start().await;
     let (first, second) = (subject.first, subject.first + 1);
@@ -230,7 +230,7 @@ async fn a_policy_that_is_edited_by_hand_is_followed_and_a_broken_one_changes_no
     fs::write(&policy, "{").unwrap();
     let refused = admin.reload().await.unwrap_err();
     assert_eq!(refused.refusal().unwrap().reason(), Some("POLICY_NOT_KEPT"));
-    assert!(refused.to_string().contains("policy.json"), "{refused}");
+    says!(refused.to_string(), "policy.json");
     assert_eq!(serving().await, format!("{MODEL}@{first}"));
 
     fs::remove_file(&policy).unwrap();
@@ -238,7 +238,7 @@ async fn a_policy_that_is_edited_by_hand_is_followed_and_a_broken_one_changes_no
     assert_eq!(serving().await, format!("{MODEL}@{second}"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pin_outlives_the_model_folder_while_that_is_away() {
     let subject = Subject::start().await;
     let (first, second) = (subject.first, subject.first + 1);

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use hlorank_client::ModelVersion;
 use hlorank_tests::prelude::*;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_over_a_hundred_reloads() {
     let subject = Subject::start().await;
     let load = subject.load().await;
@@ -25,14 +25,14 @@ async fn no_call_fails_over_a_hundred_reloads() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_version_is_seen_at_once() {
     // Polling alone would find the version after an hour.
     let subject = Subject::start_with(Artifacts::tiles(), &["--poll-seconds=3600"]).await;
     subject.publish(subject.first + 1).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_version_is_found_by_polling_where_the_disk_tells_nothing() {
     // A link to another folder replaces the first link, so the watched folder does not change.
     let (old, new) = (Artifacts::tiles(), Artifacts::tiles());
@@ -47,7 +47,7 @@ async fn a_new_version_is_found_by_polling_where_the_disk_tells_nothing() {
     fs::remove_file(link).unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn requests_finish_on_the_version_that_they_began_with() {
     let subject = Subject::start().await;
     let Question {
@@ -79,7 +79,7 @@ async fn requests_finish_on_the_version_that_they_began_with() {
         .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_weights_give_the_same_scores_in_every_version() {
     let subject = Subject::start().await;
     let before = subject.ask(MODEL, 40).await;

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_serving_version_outlives_its_folder() {
     let subject = Subject::start().await;
     let before = subject.ask(MODEL, 12).await;
@@ -24,7 +24,7 @@ async fn the_serving_version_outlives_its_folder() {
     assert!(removed.folder_gone, "the list of models says so");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_with_a_lower_number_replaces_one_whose_folder_is_removed() {
     let subject = Subject::start().await;
     let [lower, higher] = [subject.first + 1, subject.first + 5];
@@ -55,7 +55,7 @@ async fn a_version_with_a_lower_number_replaces_one_whose_folder_is_removed() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_is_not_wanted_any_more_is_unloaded() {
     let subject = Subject::start().await;
     let (second, third) = (subject.first + 1, subject.first + 2);
@@ -86,10 +86,7 @@ async fn a_version_that_is_not_wanted_any_more_is_unloaded() {
         .await
         .unwrap_err()
         .to_string();
-    assert!(
-        refused.contains("is not loaded") && refused.contains("MODEL_NOT_FOUND"),
-        "{refused}"
-    );
+    says!(refused, "is not loaded", "MODEL_NOT_FOUND");
 
     fs::remove_dir_all(
         subject

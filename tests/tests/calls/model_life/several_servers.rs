@@ -8,7 +8,7 @@ const MODELS_PER_SERVER: usize = 5;
 /// Changes of each model.
 const ROUNDS: u64 = 8;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_pin_is_lost() {
     let artifacts = Artifacts::tiles();
     let first: u64 = artifacts.versions(MODEL)[0]

@@ -32,7 +32,7 @@ fn sign(folder: &Path, key: &KeyPair) {
 /// Changes the folder of a version.
 type Spoil<'a> = &'a dyn Fn(&Path);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_no_key_has_signed_is_rejected() {
     let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let artifacts = Artifacts::copy();

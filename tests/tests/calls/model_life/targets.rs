@@ -159,9 +159,9 @@ async fn a_target_that_is_too_long_is_refused_and_a_listed_model_says_what_it_is
     };
     let refused = server.cost_model().await.rank_configs(request).await;
     let message = refused.unwrap_err().message().to_owned();
-    assert!(
-        message.contains("model.target is 257 bytes long, expected at most 256 bytes"),
-        "{message}"
+    says!(
+        message,
+        "model.target is 257 bytes long, expected at most 256 bytes"
     );
     let listed = server
         .models()

@@ -48,7 +48,7 @@ async fn an_idle_stream_that_is_dropped_gives_its_place_back() {
     until_free(&server).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back() {
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_refused_stream_gives_its_place_back() {
     until_free(&server).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stopping_server_finishes_a_stream() {
     let server = TestServer::start().await;
     let mut stream = open(&server).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_stopping_server_finishes_a_stream() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stopping_server_waits_no_longer_than_the_drain_time_for_an_idle_stream() {
     let server = TestServer::start_with(&["--drain-seconds=0.5"]).await;
     let _idle = open(&server).await.unwrap();

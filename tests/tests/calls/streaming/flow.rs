@@ -32,7 +32,7 @@ async fn fill(stream: &Stream) -> usize {
     panic!("the server took {ROOM} batches, and nobody took their scores");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_takes_no_scores_is_not_read_until_it_does() {
     let server = TestServer::start().await;
     let mut stream = Stream::started(narrow_channel(&server).await, kernel()).await;
@@ -46,7 +46,7 @@ async fn a_client_that_takes_no_scores_is_not_read_until_it_does() {
     assert_eq!(stream.finish().await.unwrap().len(), 2);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_stands_still_holds_back_no_other_call_of_its_connection() {
     let server = TestServer::start().await;
     let channel = narrow_channel(&server).await;

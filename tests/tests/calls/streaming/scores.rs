@@ -318,9 +318,7 @@ async fn a_batch_that_the_client_cannot_send_leaves_the_stream_going() {
         message_bytes: 1000,
         ..Connection::default()
     };
-    let client = Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap();
+    let client = server.client_with(connection).await;
     let graph = GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]);
     let mut stream = client
         .rank_stream(&StreamRequest::new(&graph))

@@ -12,11 +12,7 @@ const EMPTY: Bytes = Bytes::from_static(&[0; 5]);
 
 async fn other_calls_go_on(flags: &[&str], batches: usize) {
     let server = TestServer::start_with(flags).await;
-    let target = server
-        .endpoint()
-        .trim_start_matches("http://")
-        .parse()
-        .unwrap();
+    let target = server.address().parse().unwrap();
     // No answer fits the window, so the server scores few batches.
     let mut client = Attacker::alone(target).client(0).await.unwrap();
     let stream = send_small_batches(&mut client, batches, kernel())
@@ -34,24 +30,20 @@ async fn other_calls_go_on(flags: &[&str], batches: usize) {
     server.until_idle().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_small_batches_wait_to_be_scored() {
     other_calls_go_on(&[], 10_000).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_too_far_ahead_ends_alone() {
     other_calls_go_on(&["--stream-window-bytes=131072"], 100_000).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_follows_a_stream_that_has_failed_is_taken_from_the_connection() {
     let server = TestServer::start().await;
-    let target = server
-        .endpoint()
-        .trim_start_matches("http://")
-        .parse()
-        .unwrap();
+    let target = server.address().parse().unwrap();
     let mut client = Attacker::alone(target).client(65_535).await.unwrap();
     for _ in 0..3 {
         let stream = send_small_batches(&mut client, 10_000, graph_by_hash(vec![7; 32]))

@@ -192,7 +192,7 @@ fn a_module_may_have_as_many_edges_as_the_limit_and_no_more() {
         kind: LimitKind::Edges,
         limit: 4,
     };
-    assert!(expected.to_string().contains("4 edges"));
+    says!(expected.to_string(), "4 edges");
     assert_eq!(read_within(&fan_in(&[0, 0, 0, 0]), &limits), Err(expected));
 }
 

@@ -15,10 +15,7 @@ fn a_cut_file_of_kernels_is_refused_with_the_kernel() {
     let whole = fs::read(fixture("measured/tile_kernels.pb")).unwrap();
     assert_eq!(read(&whole).unwrap().graphs.len(), 5);
     let error = read(&whole[..whole.len() - 10]).unwrap_err().to_string();
-    assert!(
-        error.contains("module 4") && error.contains("not a readable protobuf"),
-        "{error}"
-    );
+    says!(error, "module 4", "not a readable protobuf");
 }
 
 #[test]

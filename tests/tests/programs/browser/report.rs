@@ -22,7 +22,7 @@ async fn written(server: &TestServer, folder: &TempDir, graph: &str, options: &[
     format!("file://{}", path.display())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn layouts_tiles_and_fusions_are_shown_with_effects_kernels_and_run_times() {
     let Some(mut browser) = Browser::start() else {
         return;
@@ -62,7 +62,7 @@ async fn layouts_tiles_and_fusions_are_shown_with_effects_kernels_and_run_times(
     assert!(browser.problems.is_empty(), "{:?}", browser.problems);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn names_of_a_graph_are_text() {
     let Some(mut browser) = Browser::start() else {
         return;

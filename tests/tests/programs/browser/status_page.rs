@@ -22,7 +22,7 @@ fn text_of(id: &str) -> String {
     format!("document.getElementById('{id}').textContent")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_shows_models_calls_sharing_and_refusals_at_every_width_and_in_both_schemes() {
     let Some(mut browser) = Browser::start() else {
         return;
@@ -81,7 +81,7 @@ async fn the_page_shows_models_calls_sharing_and_refusals_at_every_width_and_in_
     ));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn names_of_models_are_text_and_a_policy_forbids_other_scripts() {
     let Some(mut browser) = Browser::start() else {
         return;
@@ -116,7 +116,7 @@ async fn names_of_models_are_text_and_a_policy_forbids_other_scripts() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_has_a_policy_and_no_resources() {
     let server = TestServer::start().await;
     let answer = get(server.metrics_address());

@@ -55,7 +55,7 @@ async fn outcomes(client: &Client, graph: &MeasuredGraph) -> Vec<Outcome> {
     run_times(graph).into_iter().map(outcome).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_evaluation_compares_the_scores_of_the_server_with_the_run_times_of_the_file() {
     let server = TestServer::start().await;
     let (files, client) = (MeasuredFile::both(), server.client().await);
@@ -87,7 +87,7 @@ async fn an_evaluation_compares_the_scores_of_the_server_with_the_run_times_of_t
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_mean_is_that_of_the_graphs() {
     let (_, report) = evaluate(&TestServer::start().await, &MeasuredFile::both());
     for metric in METRICS {
@@ -99,7 +99,7 @@ async fn the_mean_is_that_of_the_graphs() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_an_evaluation_agrees_with_the_json_document() {
     let (text, report) = evaluate(&TestServer::start().await, &MeasuredFile::both());
     let mut table = rows(&text, "graph");
@@ -129,7 +129,7 @@ fn metric_cells(quality: &Value) -> [String; 8] {
     })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn graphs_without_run_times_are_left_out_and_counted() {
     let server = TestServer::start().await;
     let command_line = CommandLine::of(&server);

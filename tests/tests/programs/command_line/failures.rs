@@ -48,10 +48,7 @@ fn an_argument_that_cannot_be_read_says_what_is_expected() {
             "{arguments:?}: {message}"
         );
         let value = arguments.last().unwrap();
-        assert!(
-            message.contains(&format!("invalid value '{value}' for ")),
-            "{message}"
-        );
+        says!(message, format!("invalid value '{value}' for "));
     }
 }
 
@@ -68,7 +65,7 @@ fn a_file_that_is_wrong_exits_with_two() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_wrong_exits_with_two() {
     let server = TestServer::start().await;
     let file = MeasuredFile::tile();
@@ -86,19 +83,17 @@ async fn a_request_that_is_wrong_exits_with_two() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_not_loaded_is_reported_with_those_that_are() {
     let server = TestServer::start().await;
     let file = MeasuredFile::layout();
     let (code, message) =
         CommandLine::of(&server).failure(&["rank", "--graph", file.argument(), "--model", "other"]);
     assert_eq!(code, Some(3));
-    for words in ["error: ", "`other`", "layout-xla-cpu", "NOT_FOUND"] {
-        assert!(message.contains(words), "{message}");
-    }
+    says!(message, "error: ", "`other`", "layout-xla-cpu", "NOT_FOUND");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn more_than_the_server_takes_exits_with_three() {
     let server = TestServer::start_with(&["--max-message-bytes=100"]).await;
     let file = MeasuredFile::layout();
@@ -119,7 +114,7 @@ fn no_server_is_reported_with_its_address() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_is_not_that_of_grpc_is_named() {
     let server = TestServer::start().await;
     let metrics = format!("http://{}", server.metrics_address());
@@ -129,7 +124,7 @@ async fn a_port_that_is_not_that_of_grpc_is_named() {
         message.starts_with(&format!("error: {metrics} does not speak gRPC: ")),
         "{message}"
     );
-    assert!(message.contains("--listen"), "{message}");
+    says!(message, "--listen");
 }
 
 #[test]
@@ -143,7 +138,7 @@ fn a_connection_that_breaks_exits_with_four() {
     hangs_up.join().unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_busy_exits_with_four() {
     let server = TestServer::start_with(&["--max-requests=1"]).await;
     let file = MeasuredFile::layout();
@@ -161,7 +156,7 @@ async fn a_server_that_is_busy_exits_with_four() {
 }
 
 /// A server that says of a configuration that was never sent that it is the best.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_impossible_answer_exits_with_one() {
     let file = MeasuredFile::tile();
     let configs = measurements(&file.graphs[0]).configurations.len();
@@ -214,7 +209,7 @@ fn output_that_cannot_be_written_exits_with_one() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failure_is_reported_as_json_where_that_is_asked_for() {
     let server = TestServer::start().await;
     let file = MeasuredFile::tile();

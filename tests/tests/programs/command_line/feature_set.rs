@@ -5,7 +5,7 @@ use hlorank_tests::prelude::*;
 
 use crate::command_line::command_line::CommandLine;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_measured_file_is_ranked_evaluated_and_inspected() {
     let (models, model) = (Artifacts::copy(), FeatureSetModel::of_loops("loops-sum"));
     model.write(models.folder(), 1);
@@ -18,9 +18,9 @@ async fn a_measured_file_is_ranked_evaluated_and_inspected() {
     let file = path.to_str().unwrap();
 
     let ranked = command_line.json(&["rank", "--graph", file, "--task", "feature-set"]);
-    assert!(ranked.to_string().contains("loops-sum"), "{ranked}");
+    says!(ranked.to_string(), "loops-sum");
     let text = command_line.text(&["rank", "--graph", file, "--top", "3"]);
-    assert!(text.contains("5 nodes; node 0: "), "{text}");
+    says!(text, "5 nodes; node 0: ");
     let evaluated = command_line.text(&["eval", file]);
     assert!(
         evaluated.contains("1.000"),
@@ -64,5 +64,5 @@ async fn a_measured_file_is_ranked_evaluated_and_inspected() {
         "--configs",
         configs.to_str().unwrap(),
     ];
-    assert!(command_line.text(&chosen).contains("5 nodes; node 0: 1 2"));
+    says!(command_line.text(&chosen), "5 nodes; node 0: 1 2");
 }

@@ -15,7 +15,7 @@ fn assert_same_score(one: &Value, other: &Value) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_configurations_of_a_report_can_be_ranked_again() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
@@ -44,7 +44,7 @@ async fn the_configurations_of_a_report_can_be_ranked_again() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_text_is_ranked_as_its_module() {
     let server = TestServer::start().await;
     let command_line = CommandLine::of(&server);

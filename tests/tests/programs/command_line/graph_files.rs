@@ -166,7 +166,7 @@ fn features_padded_with_zero_are_not_padded_anew() {
         "-1",
     ]);
     assert_eq!(code, Some(2));
-    assert!(message.contains("padded with 0"), "{message}");
+    says!(message, "padded with 0");
 }
 
 #[test]

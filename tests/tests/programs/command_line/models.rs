@@ -12,7 +12,7 @@ fn manifest(model: &Value) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_default_models_are_listed() {
     let server = TestServer::start().await;
     let report = CommandLine::of(&server).json(&["models"]);
@@ -39,7 +39,7 @@ async fn the_default_models_are_listed() {
     assert_eq!(defaults, expected);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_listed_as_its_manifest_describes_it() {
     let server = TestServer::start().await;
     for model in CommandLine::of(&server).json(&["models"])["models"]
@@ -71,7 +71,7 @@ async fn a_model_is_listed_as_its_manifest_describes_it() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_models_agrees_with_the_json_document() {
     let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let command_line = CommandLine::of(&server);
@@ -104,7 +104,7 @@ async fn the_table_of_models_agrees_with_the_json_document() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_operator_tries_pins_and_takes_back_a_version() {
     const MODEL: &str = TILE_MODEL;
     let artifacts = Artifacts::copy();
@@ -146,12 +146,9 @@ async fn an_operator_tries_pins_and_takes_back_a_version() {
         fs::remove_file(folder.join("head.onnx")).unwrap();
     });
     let text = command_line.text(&["models", "reload"]);
-    assert!(
-        text.contains(&format!(
-            "{MODEL}@{} was rejected, FILE_MISSING:",
-            first + 2
-        )),
-        "{text}"
+    says!(
+        text,
+        format!("{MODEL}@{} was rejected, FILE_MISSING:", first + 2)
     );
 
     let (code, message) = command_line.failure(&["models", "pin", MODEL]);

@@ -74,7 +74,7 @@ fn assert_summary(graph: &Value, measured: &MeasuredGraph) {
     assert_eq!(summary["best_of_ranking_ns"].as_i64(), best_of_ranking);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
@@ -96,7 +96,7 @@ async fn every_graph_of_a_file_is_ranked_by_score_beside_what_was_measured() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_top_of_zero_shows_every_configuration() {
     let server = TestServer::start().await;
     let file = MeasuredFile::layout();
@@ -132,7 +132,7 @@ fn a_graph_without_configurations_says_how_to_pass_some() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_a_ranking_agrees_with_the_json_document() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
@@ -164,7 +164,7 @@ async fn the_table_of_a_ranking_agrees_with_the_json_document() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_closing_sentence_names_the_best_of_the_table() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {

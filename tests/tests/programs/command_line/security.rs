@@ -55,7 +55,7 @@ impl Secured {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_bring_the_token_of_a_file_over_tls() {
     let secured = Secured::start().await;
     let (command_line, file) = (secured.command_line(), MeasuredFile::tile());
@@ -80,7 +80,7 @@ async fn commands_bring_the_token_of_a_file_over_tls() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn variables_say_who_is_trusted_and_who_calls() {
     let secured = Secured::start().await;
     let models = |variables: &[(&str, &str)]| {
@@ -122,7 +122,7 @@ async fn variables_say_who_is_trusted_and_who_calls() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_trusted_is_reported_with_the_cause() {
     let secured = Secured::start().await;
     secured.files.write("stranger.crt", &Authority::new().pem);
@@ -139,7 +139,7 @@ async fn a_server_that_is_not_trusted_is_reported_with_the_cause() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_asks_for_a_certificate_is_shown_one() {
     let (files, authority) = (Files::new(), Authority::new());
     files.write_pair(&authority.issue());

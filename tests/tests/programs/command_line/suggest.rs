@@ -54,7 +54,7 @@ fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec
     measured
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_search_by_suggestions_and_its_measurements() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {
@@ -68,18 +68,12 @@ async fn a_search_by_suggestions_and_its_measurements() {
             "--measured=measured.json",
         ];
         let text = command_line.text(&arguments);
-        assert!(
-            text.contains("Learned from 6 measured configurations of `local`"),
-            "{text}"
-        );
-        assert!(
-            text.contains("expected improvement") && text.contains(" to "),
-            "{text}"
-        );
+        says!(text, "Learned from 6 measured configurations of `local`");
+        says!(text, "expected improvement", " to ");
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn combinations_of_given_layouts_are_suggested_for_a_plain_file() {
     let server = TestServer::start().await;
     let command_line = CommandLine::of(&server);

@@ -36,13 +36,13 @@ fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bar_is_shown_on_a_terminal_and_leaves_nothing_behind() {
     let server = TestServer::start().await;
     let (command_line, files) = (CommandLine::of(&server), MeasuredFile::both());
     let arguments = ["eval", files[0].argument(), files[1].argument()];
     let (printed, shown) = with_terminal(command_line.command(&arguments));
-    assert!(shown.contains("0/2 graphs"), "{shown:?}");
+    says!(shown, "0/2 graphs");
     assert!(shown.ends_with(CLEAR), "{shown:?}");
     let piped = command_line.command(&arguments).output().unwrap();
     assert_eq!(
@@ -75,7 +75,7 @@ fn an_error_is_red_on_a_terminal_unless_colours_are_off() {
     assert!(shown.starts_with("error: "), "{shown:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn tables_have_colours_where_they_are_forced_and_none_in_a_pipe_or_as_json() {
     let server = TestServer::start().await;
     let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
@@ -89,7 +89,7 @@ async fn tables_have_colours_where_they_are_forced_and_none_in_a_pipe_or_as_json
             String::from_utf8(output.stdout).unwrap()
         };
         let (coloured, piped) = (forced(arguments), command_line.text(arguments));
-        assert!(coloured.contains("\u{1b}[1m"), "{coloured:?}");
+        says!(coloured, "\u{1b}[1m");
         assert_eq!(plain(&coloured), piped);
         for text in [piped, forced(&[arguments, &["--json"]].concat())] {
             assert!(!text.contains('\u{1b}'), "{text:?}");

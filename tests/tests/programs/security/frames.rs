@@ -71,7 +71,7 @@ async fn headers_without_end_close_the_connection() {
 async fn floods_of_pings_and_settings_take_no_memory() {
     const FRAMES: usize = 200_000;
     let server = ServerProcess::start(&[]);
-    let channel = tonic::transport::Endpoint::from_shared(server.endpoint.clone())
+    let channel = tonic::transport::Endpoint::from_shared(server.endpoint().to_owned())
         .unwrap()
         .connect()
         .await;
@@ -82,9 +82,7 @@ async fn floods_of_pings_and_settings_take_no_memory() {
         ("pings", frame(6, 0, 0, &[7; 8])),
         ("settings", frame(4, 0, 0, b"")),
     ] {
-        let stream = TcpStream::connect(server.endpoint.trim_start_matches("http://"))
-            .await
-            .unwrap();
+        let stream = TcpStream::connect(server.address()).await.unwrap();
         let (mut reader, mut writer) = stream.into_split();
         let flood = tokio::spawn(async move {
             writer.write_all(PREFACE).await.unwrap();

@@ -70,10 +70,7 @@ async fn only_posts_of_grpc_reach_a_method() {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, true),
             "{content:?}"
         );
-        assert!(
-            text.contains("application/grpc") && text.contains("CONTENT_TYPE_UNSUPPORTED"),
-            "{text}"
-        );
+        says!(text, "application/grpc", "CONTENT_TYPE_UNSUPPORTED");
     }
     let scrape = server.scrape().await;
     let calls: f64 = scrape

@@ -16,7 +16,7 @@ const EXPIRY: &str = "hlorank_tls_certificate_expiry_timestamp_seconds";
 /// 3000-12-31 and 4000-12-31, since the Unix epoch.
 const ENDS: [f64; 2] = [32_535_129_600.0, 64_092_124_800.0];
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_rotated_under_load_without_a_failed_call() {
     let authorities = [Authority::new(), Authority::new()];
     let pair = |number: usize| authorities[number % 2].issue_until([3000, 4000][number % 2]);

@@ -11,9 +11,7 @@ use crate::security::secured::connections;
 
 /// Returns the seconds until the server closes a connection on which a client sends only these bytes.
 async fn seconds_until_closed(server: &TestServer, said: &[u8]) -> f64 {
-    let mut stream = TcpStream::connect(server.endpoint().trim_start_matches("http://"))
-        .await
-        .unwrap();
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
     stream.write_all(said).await.unwrap();
     let started = Instant::now();
     // Reads the server's own settings, if any, up to the end of the connection.

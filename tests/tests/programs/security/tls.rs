@@ -83,30 +83,14 @@ async fn files_that_make_no_tls_are_reported_at_the_start() {
     let (one, other) = (authority.issue(), authority.issue());
     let files = Files::new();
     files.write("tls.crt", &one.certificate);
-    assert!(
-        refusal(&files)
-            .await
-            .contains("--tls-certificate needs --tls-key")
-    );
+    says!(refusal(&files).await, "--tls-certificate needs --tls-key");
     files.write("tls.key", &other.key);
-    assert!(
-        refusal(&files)
-            .await
-            .contains("is not that of the certificate in")
-    );
+    says!(refusal(&files).await, "is not that of the certificate in");
     files.write("tls.key", &one.certificate);
-    assert!(
-        refusal(&files)
-            .await
-            .contains("tls.key` is no private key in PEM")
-    );
+    says!(refusal(&files).await, "tls.key` is no private key in PEM");
     files.write("tls.key", &one.key);
     files.write("ca.crt", "");
-    assert!(
-        refusal(&files)
-            .await
-            .contains("ca.crt` is no certificate in PEM")
-    );
+    says!(refusal(&files).await, "ca.crt` is no certificate in PEM");
     files.write("ca.crt", &authority.pem);
     files.write("tokens", "ci read secret");
     let refused = refusal(&files).await;

@@ -16,7 +16,7 @@ const HEAD: &str = "POST /hlorank.v1.CostModelService/RankConfigs HTTP/1.1\r\nho
 
 /// Sends the rest of a request over HTTP/1.1, closes that side of the connection, and returns the answer.
 async fn upload(server: &TestServer, rest: &'static str) -> String {
-    let address = server.endpoint().trim_start_matches("http://").to_owned();
+    let address = server.address().to_owned();
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream
@@ -51,7 +51,7 @@ fn ended(scrape: &Scrape, codes: &[&str]) -> f64 {
 /// Codes that the alert of failed calls counts.
 const FAILURES: [&str; 4] = ["INTERNAL", "UNKNOWN", "UNAVAILABLE", "DATA_LOSS"];
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_not_http_is_refused_as_malformed() {
     let server = TestServer::start().await;
     for body in [
@@ -67,7 +67,7 @@ async fn a_body_that_is_not_http_is_refused_as_malformed() {
     assert_eq!(ended(&server.scrape().await, &FAILURES), 0.0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_breaks_off_counts_as_cancelled() {
     let server = TestServer::start().await;
     let bodies = [
@@ -80,11 +80,7 @@ async fn a_request_that_breaks_off_counts_as_cancelled() {
         let is_cancelled = answer.starts_with("HTTP/1.1 499 ") && answer.contains("REQUEST_BROKEN");
         assert!(is_cancelled || answer.is_empty(), "{body:?}: {answer}");
     }
-    let target = server
-        .endpoint()
-        .trim_start_matches("http://")
-        .parse()
-        .unwrap();
+    let target = server.address().parse().unwrap();
     for path in [RANK, RANK_STREAM] {
         for reason in [
             None,

@@ -3,12 +3,8 @@
 use hlorank_tests::prelude::*;
 
 fn start(artifacts: &Artifacts) -> ServerProcess {
-    let mut server = program("hlorank-server");
-    server
-        .args([&artifacts.flag(), "--log=info,hlorank_server=trace"])
-        .env("HLORANK_ONNXRUNTIME", onnxruntime())
-        .env("HLORANK_DEFAULT_MODELS", format!("tile={TILE_MODEL}"));
-    ServerProcess::run(server)
+    let tiles = format!("--default-models=tile={TILE_MODEL}");
+    ServerProcess::start(&[&artifacts.flag(), &tiles, "--log=info,hlorank_server=trace"])
 }
 
 /// Returns the field of each batch that was read, in the order of the reads, once this many calls have been logged. The line
@@ -25,9 +21,7 @@ async fn reads(server: &ServerProcess, calls: usize) -> Vec<String> {
 async fn a_batch_is_read_once_for_scores_and_kernels() {
     let artifacts = Artifacts::copy();
     let server = start(&artifacts);
-    let client = Client::connect(&server.endpoint, Connection::default())
-        .await
-        .unwrap();
+    let client = server.client().await;
     let handle = GraphHandle::hlo_module(program_module("sharpen_train"), Task::Fusion, Vec::new());
     let fusions = random_fusions(&program_graph("sharpen_train"), 20, &mut Rng::with_seed(1));
     let batch = Configurations::Fusion(fusions);
@@ -42,19 +36,14 @@ async fn a_batch_is_read_once_for_scores_and_kernels() {
 async fn the_measured_and_the_ranked_batch_of_a_call_are_read_once_each() {
     let artifacts = Artifacts::copy();
     let server = start(&artifacts);
-    let client = Client::connect(&server.endpoint, Connection::default())
-        .await
-        .unwrap();
+    let client = server.client().await;
     let graphs = measured_graphs();
     let graph = graphs
         .iter()
         .find(|graph| graph.graph.task() == Task::Tile && configurations(graph).len() >= 10)
         .unwrap();
     let some: Vec<usize> = (0..10).collect();
-    let measured = [Measured::Time {
-        seconds: 1e-3,
-        repeats: 1,
-    }; 10];
+    let measured = run_times([1e-3; 10]);
     let measured = Adapt::new("test").measured(&part(configurations(graph), some), &measured);
     let handle = GraphHandle::of(graph);
     let request = RankRequest::new(&handle, configurations(graph)).adapt(Some(measured));

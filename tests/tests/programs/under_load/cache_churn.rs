@@ -47,7 +47,7 @@ async fn ask(client: &Client, number: usize) -> Vec<u32> {
     bits(&rank(client, &GraphHandle::features(&graph), &configurations).await)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn caches_stay_within_their_bytes_and_answers_are_right() {
     let _alone = alone().await;
     let large = TestServer::start().await;

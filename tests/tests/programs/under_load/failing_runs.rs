@@ -45,7 +45,7 @@ fn assert_failed(ranked: Result<Ranking, ClientError>) {
     assert!(refusal.message().contains("encoder.onnx failed"), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_beside_one_that_fails_have_their_answers() {
     let _alone = alone().await;
     let models = Artifacts::copy();
@@ -142,16 +142,8 @@ async fn a_failed_call_tells_its_id() {
     let message = of_tiles(hash, 1)
         .with_model(MODEL)
         .with_configs(packed_tiles(&tiles(&[TOO_LARGE])));
-    let mut request = Request::new(message);
-    request
-        .metadata_mut()
-        .insert("x-request-id", "tune-17".parse().unwrap());
-    let failed = server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .unwrap_err();
+    let request = with_headers(message, &[("x-request-id", "tune-17")]);
+    let failed = server.rank(request).await.unwrap_err();
     let details = failed.get_error_details();
     assert_eq!(failed.code(), Code::Internal, "{failed}");
     assert_eq!(details.error_info().unwrap().reason, "MODEL_FAILED");

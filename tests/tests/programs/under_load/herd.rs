@@ -9,7 +9,7 @@ use crate::under_load::requests::{alone, bits, connect, rank};
 const CLIENTS: usize = 256;
 const BLOCKS: usize = 60;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn many_clients_with_one_cold_graph_have_it_read_once() {
     let _alone = alone().await;
     let server = TestServer::start().await;

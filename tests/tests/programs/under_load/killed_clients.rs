@@ -89,7 +89,7 @@ async fn reset_when_dropped(endpoint: String) -> CostModelServiceClient<Channel>
     )
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn work_stops_and_others_notice_nothing() {
     let _alone = alone().await;
     let server = TestServer::start().await;
@@ -128,7 +128,7 @@ async fn work_stops_and_others_notice_nothing() {
     assert_eq!(bits(&rank(&client, own, &small).await), expected);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reset_connection_frees_the_places_of_all_its_calls() {
     const CALLS: usize = 20;
     let _alone = alone().await;

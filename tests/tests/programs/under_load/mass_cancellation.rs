@@ -40,7 +40,7 @@ async fn fastest(
     fastest
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_of_a_thousand_calls_cancelled_at_once() {
     let _alone = alone().await;
     let server = TestServer::start_with(&FLAGS).await;

@@ -123,7 +123,7 @@ fn assert_refused(error: &ClientError) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_times_the_load_is_answered_or_refused_and_passes() {
     let _alone = alone().await;
     let server = TestServer::start_with(&FLAGS).await;

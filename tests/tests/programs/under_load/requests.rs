@@ -53,9 +53,7 @@ pub(crate) async fn connect_with(server: &TestServer, connection: Connection) ->
         retries: 0,
         ..connection
     };
-    Client::connect(server.endpoint(), connection)
-        .await
-        .unwrap()
+    server.client_with(connection).await
 }
 
 pub(crate) async fn rank(

@@ -148,7 +148,7 @@ fn wanted(hash: Digest) -> RankConfigsRequest {
     of_tiles(hash, TILES)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn those_who_do_not_read_keep_nobody_waiting() {
     const CALLS: usize = 100;
     let _alone = alone().await;
@@ -176,7 +176,7 @@ async fn those_who_do_not_read_keep_nobody_waiting() {
     fixture.server.until_idle().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_keeps_its_place_until_it_was_read() {
     const PLACES: usize = 16;
     const CALLS: usize = 100;

@@ -92,7 +92,7 @@ impl Fixture {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn at_most_a_chunk_is_evaluated_for_a_call_that_has_ended() {
     let _alone = alone().await;
     let graphs = kernels_of(NODES, 2);

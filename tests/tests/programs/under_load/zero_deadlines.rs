@@ -24,10 +24,7 @@ async fn ranked(
     hash: Digest,
     allowed: &'static str,
 ) -> Result<Response<RankConfigsResponse>, Status> {
-    let mut request = Request::new(of_tiles(hash, TILES));
-    request
-        .metadata_mut()
-        .insert("grpc-timeout", allowed.parse().unwrap());
+    let request = with_headers(of_tiles(hash, TILES), &[("grpc-timeout", allowed)]);
     server.patient().rank_configs(request).await
 }
 
@@ -83,7 +80,7 @@ async fn every_deadline_has_a_proper_answer() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_calls_without_time_cost_no_evaluation() {
     let _alone = alone().await;
     let server = TestServer::start().await;

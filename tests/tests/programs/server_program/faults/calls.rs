@@ -18,40 +18,17 @@ pub(crate) struct Question {
     pub(crate) tiles: i64,
 }
 
-/// Returns a command that runs the server without flags.
-pub(crate) fn program() -> Command {
-    let mut program = hlorank_tests::program("hlorank-server");
-    program
-        .env("HLORANK_ONNXRUNTIME", onnxruntime())
-        .env("ORT_DISABLE_TELEMETRY", "1");
-    program
-}
-
 /// Starts a server that caches no embeddings.
 pub(crate) fn start(flags: &[&str]) -> ServerProcess {
-    let mut program = program();
-    program.arg("--embedding-cache-bytes=0").args(flags);
-    ServerProcess::run(program)
-}
-
-pub(crate) async fn channel(endpoint: &str) -> Channel {
-    Channel::from_shared(endpoint.to_owned())
-        .unwrap()
-        .connect()
-        .await
-        .unwrap()
-}
-
-pub(crate) async fn cost_model(server: &ServerProcess) -> CostModelServiceClient<Channel> {
-    CostModelServiceClient::new(channel(&server.endpoint).await)
-        .max_decoding_message_size(usize::MAX)
-}
-
-pub(crate) async fn admin(server: &ServerProcess) -> ModelAdminServiceClient<Channel> {
-    ModelAdminServiceClient::new(channel(server.admin.as_deref().unwrap()).await)
+    ServerProcess::start(&[&["--embedding-cache-bytes=0"], flags].concat())
 }
 
 impl Question {
+    /// Returns a question of a few nodes and tiles.
+    pub(crate) const fn new(nodes: usize, tiles: i64) -> Self {
+        Self { nodes, tiles }
+    }
+
     fn graph(self) -> Graph {
         let mut text =
             "HloModule kernel\n\nENTRY %entry {\n  %n0 = f32[16,8] parameter(0)\n".to_owned();
@@ -91,11 +68,8 @@ pub(crate) async fn ask_as(
     question: Question,
     id: &str,
 ) -> Result<Vec<u32>, Status> {
-    let answer = client
-        .rank_configs(with_id(question.request(), id))
-        .await?
-        .into_inner();
-    Ok(bits(&answer.scores))
+    let answer = client.rank_configs(with_id(question.request(), id)).await?;
+    Ok(bits(&answer.into_inner().scores))
 }
 
 /// Makes such a call as a stream.
@@ -119,23 +93,12 @@ pub(crate) async fn stream_as(
 }
 
 fn with_id<T>(message: T, id: &str) -> Request<T> {
-    let mut request = Request::new(message);
-    if !id.is_empty() {
-        request
-            .metadata_mut()
-            .insert("x-request-id", id.parse().unwrap());
-    }
-    request
-}
-
-pub(crate) fn bits(scores: &[f32]) -> Vec<u32> {
-    scores.iter().map(|score| score.to_bits()).collect()
-}
-
-pub(crate) async fn scrape(server: &ServerProcess) -> Scrape {
-    let (status, text) = http_get(server.metrics, "/metrics").await;
-    assert_eq!(status, 200, "{text}");
-    Scrape::parse(&text)
+    let headers: &[_] = if id.is_empty() {
+        &[]
+    } else {
+        &[("x-request-id", id)]
+    };
+    with_headers(message, headers)
 }
 
 /// Waits for a condition that is expected soon.
@@ -147,35 +110,35 @@ pub(crate) async fn until(what: &str, mut is_there: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Waits until a version of [`MODEL`] serves.
-pub(crate) async fn until_serving(client: &Client, version: u64) {
-    let started = Instant::now();
-    loop {
-        match client.get_model(MODEL, Some(version)).await {
-            Ok(model) if model.state() == ModelState::Serving => return,
-            model => assert!(started.elapsed() < PATIENCE, "not serving but {model:?}"),
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+/// Waits until a server has this number of calls in progress.
+pub(crate) async fn until_in_progress(server: &ServerProcess, calls: u8) {
+    let in_progress =
+        |scrape: &Scrape| scrape.value("hlorank_requests_in_progress", &[]) >= calls.into();
+    server.until_metrics(in_progress).await;
 }
 
-/// Sets a resource limit of the server, and returns the previous limit.
-pub(crate) fn limit(server: &ServerProcess, resource: Resource, most: Option<u64>) -> Option<u64> {
+/// Asserts that a server ends well, and returns its log.
+pub(crate) async fn ended_well(server: ServerProcess) -> Stopped {
+    let stopped = server.stop().await;
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    assert!(!stopped.log.contains("panic"), "{}", stopped.log);
+    stopped
+}
+
+/// Sets a resource limit of a process, and returns the previous limit.
+pub(crate) fn limit(process: u32, resource: Resource, most: Option<u64>) -> Option<u64> {
     let maximum = getrlimit(resource).maximum;
-    prlimit(
-        pid(server),
-        resource,
-        Rlimit {
-            current: most,
-            maximum,
-        },
-    )
-    .unwrap()
-    .current
+    let limits = Rlimit {
+        current: most,
+        maximum,
+    };
+    prlimit(Some(pid(process)), resource, limits)
+        .unwrap()
+        .current
 }
 
-pub(crate) fn pid(server: &ServerProcess) -> Option<Pid> {
-    Pid::from_raw(server.id().try_into().unwrap())
+pub(crate) fn pid(process: u32) -> Pid {
+    Pid::from_raw(process.try_into().unwrap()).unwrap()
 }
 
 /// Prints why a test is skipped. Not with `eprintln!`, whose output the test harness captures.

@@ -2,18 +2,15 @@
 
 use hlorank_tests::prelude::*;
 
-use super::calls::{MODEL, Question, ask_as, bits, cost_model, program, skipped, until_serving};
+use super::calls::{MODEL, Question, ask_as, ended_well, skipped};
 
-const QUESTION: Question = Question {
-    nodes: 8,
-    tiles: 20,
-};
+const QUESTION: Question = Question::new(8, 20);
 const HOUR: i64 = 3_600;
 
 /// Builds the library that shifts the clock. Returns `None` if there is no C compiler.
 fn shim(folder: &Path) -> Option<PathBuf> {
-    let source =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server_program/faults/clock_offset.c");
+    let source = repository("tests/tests/programs/server_program/faults/clock_offset.c");
+    assert!(source.exists(), "{}", source.display());
     let library = folder.join("clock_offset.so");
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])
@@ -35,7 +32,7 @@ async fn hour(server: &ServerProcess, id: &str) -> String {
     lines[0]["timestamp"].as_str().unwrap()[..13].to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
     let folder = tempfile::tempdir().unwrap();
     let Some(shim) = shim(folder.path()) else {
@@ -49,28 +46,22 @@ async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
     };
     jump(0);
     let artifacts = Artifacts::copy();
-    let mut program = program();
+    let mut program = server_program();
     program.env("LD_PRELOAD", shim).env("CLOCK_OFFSET", &offset);
     program.args([&artifacts.flag(), "--poll-seconds=0.3"]);
     let server = ServerProcess::run(program);
-    let models = Client::connect(&server.endpoint, Connection::default())
-        .await
-        .unwrap();
+    let models = server.client().await;
     let mut version = models.get_model(MODEL, None).await.unwrap().version;
-    let mut client = cost_model(&server).await;
+    let mut client = server.cost_model().await;
     let answer = ask_as(&mut client, QUESTION, "before").await.unwrap();
     let mut hours = vec![hour(&server, "before").await];
 
     for hours_off in [6, -18, 30] {
         jump(hours_off * HOUR);
         // A deadline that would expire if it depended on the wall clock, and one that does expire.
-        let mut patient = patient(&server.endpoint);
+        let mut patient = server.patient();
         let within = |timeout: &str, question: Question| {
-            let mut request = Request::new(question.request());
-            request
-                .metadata_mut()
-                .insert("grpc-timeout", timeout.parse().unwrap());
-            request
+            with_headers(question.request(), &[("grpc-timeout", timeout)])
         };
         let answered = patient
             .rank_configs(within("30S", QUESTION))
@@ -79,10 +70,7 @@ async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
             .into_inner();
         assert_eq!(bits(&answered.scores), answer);
         let started = Instant::now();
-        let long = Question {
-            nodes: 90,
-            tiles: 20_000,
-        };
+        let long = Question::new(90, 20_000);
         let ended = patient
             .rank_configs(within("200m", long))
             .await
@@ -96,13 +84,12 @@ async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
         // Polling continues, and a new version is checked by monotonic time.
         version += 1;
         artifacts.publish(MODEL, version, |_| ());
-        until_serving(&models, version).await;
+        server.until(MODEL, version, ModelState::Serving).await;
         let id = format!("after{hours_off}");
         assert_eq!(ask_as(&mut client, QUESTION, &id).await.unwrap(), answer);
         hours.push(hour(&server, &id).await);
     }
-    let stopped = server.stop().await;
-    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    let stopped = ended_well(server).await;
     let distinct = hours
         .iter()
         .collect::<std::collections::BTreeSet<_>>()

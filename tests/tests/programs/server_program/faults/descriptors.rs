@@ -5,12 +5,9 @@ use std::net::TcpStream;
 use hlorank_tests::prelude::*;
 use rustix::process::Resource;
 
-use super::calls::{MODEL, Question, admin, ask, cost_model, limit, start, until_serving};
+use super::calls::{MODEL, Question, ask, ended_well, limit, start};
 
-const QUESTION: Question = Question {
-    nodes: 5,
-    tiles: 20,
-};
+const QUESTION: Question = Question::new(5, 20);
 
 /// Number of descriptors left for connections.
 const SPARE: u64 = 4;
@@ -31,7 +28,7 @@ fn is_shortage(line: &serde_json::Value) -> bool {
         .is_some_and(|message| message.starts_with("cannot take connections"))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn open_connections_go_on_without_descriptors_and_others_once_there_are_some() {
     let artifacts = Artifacts::copy();
     let server = start(&[
@@ -39,35 +36,30 @@ async fn open_connections_go_on_without_descriptors_and_others_once_there_are_so
         "--admin-listen=127.0.0.1:0",
         "--poll-seconds=0.3",
     ]);
-    let mut client = cost_model(&server).await;
-    let models = Client::connect(&server.endpoint, Connection::default())
-        .await
-        .unwrap();
+    let mut client = server.cost_model().await;
+    let models = server.client().await;
     let version = models.get_model(MODEL, None).await.unwrap().version;
-    let mut admin = admin(&server).await;
+    let mut admin = server.admin_calls().await;
     admin.reload(ReloadRequest {}).await.unwrap();
     let before = ask(&mut client, QUESTION).await.unwrap();
 
     let most = limit(
-        &server,
+        server.id(),
         Resource::Nofile,
         Some(open_descriptors(&server) + SPARE),
     );
-    let address = server.endpoint.trim_start_matches("http://");
+    let address = server.address();
     let crowd: Vec<TcpStream> = (0..20)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
     let log = server.lines(1, is_shortage).await;
-    assert!(
-        log[0]["fields"]["error"]
-            .as_str()
-            .unwrap()
-            .contains("Too many open files"),
-        "{log:?}"
+    says!(
+        log[0]["fields"]["error"].as_str().unwrap(),
+        "Too many open files"
     );
 
     let newcomer = tokio::spawn({
-        let endpoint = server.endpoint.clone();
+        let endpoint = server.endpoint().to_owned();
         async move {
             let client = Client::connect(&endpoint, Connection::default())
                 .await
@@ -81,14 +73,8 @@ async fn open_connections_go_on_without_descriptors_and_others_once_there_are_so
     }
     let refused = admin.reload(ReloadRequest {}).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
-    assert_eq!(
-        refused.get_details_error_info().unwrap().reason,
-        "MODELS_UNREADABLE"
-    );
-    assert!(
-        refused.message().contains("Too many open files"),
-        "{refused:?}"
-    );
+    assert_eq!(reason(&refused), "MODELS_UNREADABLE");
+    says!(refused.message(), "Too many open files");
     assert_eq!(
         models.get_model(MODEL, None).await.unwrap().version,
         version
@@ -98,11 +84,9 @@ async fn open_connections_go_on_without_descriptors_and_others_once_there_are_so
     drop(crowd);
     newcomer.await.unwrap();
     // The server finds the version by polling.
-    until_serving(&models, version + 1).await;
+    server.until(MODEL, version + 1, ModelState::Serving).await;
     assert_eq!(ask(&mut client, QUESTION).await.unwrap(), before);
-    limit(&server, Resource::Nofile, most);
-    let stopped = server.stop().await;
-    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    limit(server.id(), Resource::Nofile, most);
+    let stopped = ended_well(server).await;
     assert_eq!(shortages(&stopped.lines()), 1, "{}", stopped.log);
-    assert!(!stopped.log.contains("panic"), "{}", stopped.log);
 }

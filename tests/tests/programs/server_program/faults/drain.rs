@@ -6,19 +6,14 @@ use hlorank_tests::prelude::*;
 use tokio::net::TcpStream;
 
 use super::{
-    calls::{
-        PATIENCE, Question, ask, ask_as, channel, cost_model, scrape, start, stream_as, until,
-    },
+    calls::{PATIENCE, Question, ask, ask_as, start, stream_as, until, until_in_progress},
     frozen::Frozen,
 };
 
 /// Number of clients, each with its own connection.
 const CLIENTS: usize = 12;
 
-const QUESTION: Question = Question {
-    nodes: 12,
-    tiles: 60,
-};
+const QUESTION: Question = Question::new(12, 60);
 
 /// Calls of a client: the number of answers, and the error of the next call.
 struct Asked {
@@ -30,7 +25,7 @@ struct Asked {
 async fn load(server: &ServerProcess, expected: &[u32]) -> JoinSet<Asked> {
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
-        let mut client = cost_model(server).await;
+        let mut client = server.cost_model().await;
         let expected = expected.to_vec();
         clients.spawn(async move {
             let mut answered = Vec::new();
@@ -59,7 +54,8 @@ fn is_clean(refused: &Status) -> bool {
 
 async fn under_load(server: &ServerProcess) {
     until("a load", async || {
-        let calls: f64 = scrape(server)
+        let calls: f64 = server
+            .scrape()
             .await
             .samples
             .iter()
@@ -95,11 +91,11 @@ fn lost(stopped: &Stopped, asked: &[Asked]) -> Vec<(String, Value)> {
         .collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exit() {
     const DRAIN: Duration = Duration::from_secs(6);
     let server = start(&[&format!("--drain-seconds={}", DRAIN.as_secs())]);
-    let expected = ask(&mut cost_model(&server).await, QUESTION).await.unwrap();
+    let expected = ask(&mut server.cost_model().await, QUESTION).await.unwrap();
     let frozen = [
         Frozen::before_it_spoke,
         Frozen::before_a_call,
@@ -115,23 +111,19 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     server.signal("TERM");
     let asked = clients.join_all().await;
     // Meanwhile the server waits for the frozen clients.
-    let (status, text) = http_get(server.metrics, "/readyz").await;
+    let (status, text) = http_get(server.metrics_address(), "/readyz").await;
     assert_eq!(
         (status, text.as_str()),
         (503, "not ready: the server is stopping\n")
     );
-    let address = server.endpoint.trim_start_matches("http://");
+    let address = server.address();
     let refused = TcpStream::connect(address).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     let stopped = server.stopped(signalled).await;
     drop(frozen);
 
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
-    assert!(
-        stopped.log.contains("the drain time was over"),
-        "{}",
-        stopped.log
-    );
+    says!(stopped.log, "the drain time was over");
     assert!(!stopped.log.contains("panic"), "{}", stopped.log);
     for Asked { refused, .. } in &asked {
         assert!(is_clean(refused), "{refused:?}");
@@ -161,12 +153,12 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     assert!(late < PATIENCE.as_secs_f64(), "{:?}", stopped.took);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let server = start(&["--drain-seconds=60"]);
-    let mut client = cost_model(&server).await;
+    let mut client = server.cost_model().await;
     let expected = ask(&mut client, QUESTION).await.unwrap();
-    let mut health = HealthClient::new(channel(&server.endpoint).await);
+    let mut health = HealthClient::new(server.channel().await);
     let watched = ["", "hlorank.v1.CostModelService", TILE_MODEL];
     let mut watching = Vec::new();
     for service in watched {
@@ -181,18 +173,9 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
         watching.push(statuses);
     }
     // This call takes a while and is accepted before SIGTERM.
-    let long = Question {
-        nodes: 60,
-        tiles: 4_000,
-    };
+    let long = Question::new(60, 4_000);
     let long = tokio::spawn(async move { ask(&mut client, long).await });
-    until("a call in progress", async || {
-        scrape(&server)
-            .await
-            .value("hlorank_requests_in_progress", &[])
-            >= 1.0
-    })
-    .await;
+    until_in_progress(&server, 1).await;
     let clients = load(&server, &expected).await;
 
     let signalled = Instant::now();
@@ -215,15 +198,15 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let stopped = server.stopped(signalled).await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
     assert!(stopped.took < Duration::from_secs(30), "{:?}", stopped.took);
-    assert!(stopped.log.contains("\"stopped\""), "{}", stopped.log);
+    says!(stopped.log, "\"stopped\"");
     let lost = lost(&stopped, &asked);
     assert!(lost.is_empty(), "{lost:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_without_calls_that_ignore_the_end_of_their_connections_do_not_delay_the_exit() {
     let server = start(&["--drain-seconds=60"]);
-    let expected = ask(&mut cost_model(&server).await, QUESTION).await.unwrap();
+    let expected = ask(&mut server.cost_model().await, QUESTION).await.unwrap();
     let _silent = [Frozen::before_it_spoke, Frozen::before_a_call].map(|frozen| frozen(&server));
     let mut pinging = Frozen::before_a_call(&server);
     let clients = load(&server, &expected).await;
@@ -238,7 +221,7 @@ async fn clients_without_calls_that_ignore_the_end_of_their_connections_do_not_d
     pings.join().unwrap();
     let asked = clients.join_all().await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
-    assert!(stopped.log.contains("\"stopped\""), "{}", stopped.log);
+    says!(stopped.log, "\"stopped\"");
     let lost = lost(&stopped, &asked);
     assert!(lost.is_empty(), "{lost:?}");
     assert!(

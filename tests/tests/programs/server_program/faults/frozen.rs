@@ -23,7 +23,7 @@ const LARGEST_FRAME: usize = 1 << 14;
 impl Frozen {
     /// Connects and sends nothing.
     pub(crate) fn before_it_spoke(server: &ServerProcess) -> Self {
-        Self(TcpStream::connect(server.endpoint.trim_start_matches("http://")).unwrap())
+        Self(TcpStream::connect(server.address()).unwrap())
     }
 
     /// Starts HTTP/2 and makes no call.
@@ -38,13 +38,7 @@ impl Frozen {
     pub(crate) fn in_mid_request(server: &ServerProcess) -> Self {
         let mut client = Self::before_a_call(server);
         client.begin("RankConfigs");
-        let message = message(
-            &Question {
-                nodes: 3,
-                tiles: 100,
-            }
-            .request(),
-        );
+        let message = message(&Question::new(3, 100).request());
         client.send(DATA, 0, 1, &message[..message.len() / 2]);
         client
     }
@@ -53,12 +47,7 @@ impl Frozen {
     pub(crate) fn in_a_stream(server: &ServerProcess) -> Self {
         let mut client = Self::before_a_call(server);
         client.begin("RankConfigsStream");
-        client.send(
-            DATA,
-            0,
-            1,
-            &message(&Question { nodes: 3, tiles: 1 }.streamed()[0]),
-        );
+        client.send(DATA, 0, 1, &message(&Question::new(3, 1).streamed()[0]));
         client
     }
 
@@ -66,13 +55,7 @@ impl Frozen {
     pub(crate) fn without_reading(server: &ServerProcess) -> Self {
         let mut client = Self::before_a_call(server);
         client.begin("RankConfigs");
-        let message = message(
-            &Question {
-                nodes: 2,
-                tiles: 20_000,
-            }
-            .request(),
-        );
+        let message = message(&Question::new(2, 20_000).request());
         for part in message.chunks(LARGEST_FRAME) {
             client.send(DATA, 0, 1, part);
         }

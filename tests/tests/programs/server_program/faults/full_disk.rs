@@ -9,16 +9,13 @@ use hlorank_proto::v1::PinRequest;
 use hlorank_tests::prelude::*;
 use rustix::process::Resource;
 
-use super::calls::{MODEL, Question, admin, ask, cost_model, limit, program, skipped, start};
+use super::calls::{MODEL, Question, ask, ended_well, limit, skipped, start};
 
-const QUESTION: Question = Question {
-    nodes: 5,
-    tiles: 20,
-};
+const QUESTION: Question = Question::new(5, 20);
 const OTHER: &str = "layout-xla-cpu";
 
 async fn pin(server: &ServerProcess, name: &str) -> Result<(), Status> {
-    let mut admin = admin(server).await;
+    let mut admin = server.admin_calls().await;
     let models = admin
         .reload(hlorank_proto::v1::ReloadRequest {})
         .await?
@@ -52,7 +49,7 @@ async fn pin_around(
     full: impl FnOnce(),
     free: impl FnOnce(),
 ) {
-    let mut client = cost_model(server).await;
+    let mut client = server.cost_model().await;
     let answer = ask(&mut client, QUESTION).await.unwrap();
     pin(server, MODEL).await.unwrap();
     let policy = fs::read(folder.join("policy.json")).unwrap();
@@ -61,11 +58,8 @@ async fn pin_around(
     let before = names(folder);
     let refused = pin(server, OTHER).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
-    assert_eq!(
-        refused.get_details_error_info().unwrap().reason,
-        "POLICY_NOT_KEPT"
-    );
-    assert!(refused.message().contains("policy.json"), "{refused:?}");
+    assert_eq!(reason(&refused), "POLICY_NOT_KEPT");
+    says!(refused.message(), "policy.json");
     assert_eq!(
         fs::read(folder.join("policy.json")).unwrap(),
         policy,
@@ -81,15 +75,15 @@ async fn pin_around(
     assert_eq!(ask(&mut client, QUESTION).await.unwrap(), answer);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_over_the_allowed_size_of_a_file_is_refused_whole() {
     let artifacts = Artifacts::copy();
     let server = start(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0"]);
     // By default the system ends a process that exceeds the file size limit.
-    let full = || _ = limit(&server, Resource::Fsize, Some(0));
-    let free = || _ = limit(&server, Resource::Fsize, None);
+    let full = || _ = limit(server.id(), Resource::Fsize, Some(0));
+    let free = || _ = limit(server.id(), Resource::Fsize, None);
     pin_around(&server, artifacts.folder(), full, free).await;
-    assert_eq!(server.stop().await.status.code(), Some(0));
+    ended_well(server).await;
 }
 
 /// Starts a server whose models are on its own small file system. Returns `None` if the test lacks the rights for that.
@@ -111,7 +105,7 @@ fn on_small_disk(mounted: &Path) -> Option<ServerProcess> {
         skipped("`unshare`, and the right to mount in a namespace of its own");
         return None;
     }
-    let program = program();
+    let program = server_program();
     unshare
         .args(["sh", "-c", SCRIPT, "sh"])
         .arg(program.get_program());
@@ -128,7 +122,7 @@ fn on_small_disk(mounted: &Path) -> Option<ServerProcess> {
     Some(ServerProcess::run(unshare))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_a_full_disk_does_not_take_is_refused_whole() {
     let mounted = tempfile::tempdir().unwrap();
     let Some(server) = on_small_disk(mounted.path()) else {
@@ -147,7 +141,7 @@ async fn a_policy_that_a_full_disk_does_not_take_is_refused_whole() {
         || fs::remove_file(&ballast).unwrap(),
     )
     .await;
-    assert_eq!(server.stop().await.status.code(), Some(0));
+    ended_well(server).await;
 }
 
 fn fill(ballast: &Path) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hlorank_tests::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::calls::{Question, ask, bits, channel, cost_model, pid, start};
+use super::calls::{Question, ask, ended_well, pid, start};
 
 /// The process runs a quarter of the time on two processors. A period is as long as the kernel's own, 100 ms.
 const RUN: Duration = Duration::from_millis(25);
@@ -14,10 +14,7 @@ const HELD: Duration = Duration::from_millis(75);
 
 const CLIENTS: usize = 6;
 const LOAD: Duration = Duration::from_secs(3);
-const QUESTION: Question = Question {
-    nodes: 24,
-    tiles: 120,
-};
+const QUESTION: Question = Question::new(24, 120);
 
 /// Stops and continues a process repeatedly until it is dropped.
 struct Quota {
@@ -60,7 +57,7 @@ async fn load(server: &ServerProcess, expected: &[u32]) -> BTreeMap<String, usiz
     let mut clients = JoinSet::new();
     let started = Instant::now();
     for number in 0..CLIENTS {
-        let (mut client, expected) = (patient(&server.endpoint), expected.to_vec());
+        let (mut client, expected) = (server.patient(), expected.to_vec());
         clients.spawn(async move {
             let mut ended = Vec::new();
             while started.elapsed() < LOAD {
@@ -93,12 +90,12 @@ async fn load(server: &ServerProcess, expected: &[u32]) -> BTreeMap<String, usiz
     counts
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn half_a_processor_answers_what_it_can_and_nothing_wrong() {
     let server = start(&[]);
-    let mut client = cost_model(&server).await;
+    let mut client = server.cost_model().await;
     let expected = ask(&mut client, QUESTION).await.unwrap();
-    let mut health = HealthClient::new(channel(&server.endpoint).await);
+    let mut health = HealthClient::new(server.channel().await);
     let mut status = async || {
         health
             .check(HealthCheckRequest::default())
@@ -108,7 +105,7 @@ async fn half_a_processor_answers_what_it_can_and_nothing_wrong() {
             .status()
     };
 
-    let quota = Quota::of(pid(&server).unwrap());
+    let quota = Quota::of(pid(server.id()));
     let ended = load(&server, &expected).await;
     assert_eq!(status().await, ServingStatus::Serving);
     drop(quota);
@@ -123,7 +120,5 @@ async fn half_a_processor_answers_what_it_can_and_nothing_wrong() {
         assert_eq!(ask(&mut client, QUESTION).await.unwrap(), expected);
     }
     assert_eq!(status().await, ServingStatus::Serving);
-    let stopped = server.stop().await;
-    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
-    assert!(!stopped.log.contains("panic"), "{}", stopped.log);
+    ended_well(server).await;
 }

@@ -3,28 +3,21 @@
 use std::io::BufRead as _;
 
 use hlorank_tests::prelude::*;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use rustix::process::{Resource, Signal, kill_process};
 
-use super::calls::{PATIENCE, Question, ask, channel, program, until};
+use super::calls::{PATIENCE, Question, ask, limit, pid, until};
 
-const QUESTION: Question = Question {
-    nodes: 5,
-    tiles: 20,
-};
+const QUESTION: Question = Question::new(5, 20);
 const CALLS: u64 = 20;
 
 fn spawn(errors: impl Into<Stdio>) -> Child {
-    let mut program = program();
+    let mut program = server_program();
     program.args([
         "--listen=127.0.0.1:0",
         "--metrics-listen=off",
         "--log-format=json",
     ]);
-    program
-        .current_dir(repository("."))
-        .stderr(errors)
-        .spawn()
-        .unwrap()
+    program.stderr(errors).spawn().unwrap()
 }
 
 fn endpoint(line: &str) -> Option<String> {
@@ -35,16 +28,16 @@ fn endpoint(line: &str) -> Option<String> {
 }
 
 async fn call(endpoint: &str) {
-    let client = channel(endpoint).await;
-    let mut client =
-        hlorank_proto::v1::cost_model_service_client::CostModelServiceClient::new(client);
+    let mut client = CostModelServiceClient::connect(endpoint.to_owned())
+        .await
+        .unwrap();
     for _ in 0..CALLS {
         ask(&mut client, QUESTION).await.unwrap();
     }
 }
 
 async fn stop(mut server: Child) -> Option<i32> {
-    kill_process(pid(&server), Signal::TERM).unwrap();
+    kill_process(pid(server.id()), Signal::TERM).unwrap();
     let ended = async {
         loop {
             match server.try_wait().unwrap() {
@@ -56,11 +49,7 @@ async fn stop(mut server: Child) -> Option<i32> {
     tokio::time::timeout(PATIENCE, ended).await.unwrap()
 }
 
-fn pid(server: &Child) -> Pid {
-    Pid::from_child(server)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_reads_the_log_any_more() {
     let mut server = spawn(Stdio::piped());
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
@@ -70,7 +59,7 @@ async fn nobody_reads_the_log_any_more() {
     assert_eq!(stop(server).await, Some(0));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_disk_of_the_log_is_full_for_a_while() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
@@ -85,18 +74,7 @@ async fn the_disk_of_the_log_is_full_for_a_while() {
     until("the server", async || log().contains("\"serving\"")).await;
     let endpoint = log().lines().find_map(endpoint).unwrap();
 
-    let limit = |most| {
-        let maximum = getrlimit(Resource::Fsize).maximum;
-        prlimit(
-            Some(pid(&server)),
-            Resource::Fsize,
-            Rlimit {
-                current: most,
-                maximum,
-            },
-        )
-        .unwrap();
-    };
+    let limit = |most| limit(server.id(), Resource::Fsize, most);
     limit(Some(0));
     let full = log();
     call(&endpoint).await;
@@ -125,7 +103,7 @@ async fn the_disk_of_the_log_is_full_for_a_while() {
 #[test]
 fn why_the_server_does_not_start_cannot_be_written() {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let status = program()
+    let status = server_program()
         .args(["--models", "no/such/folder"])
         .stderr(full)
         .status()

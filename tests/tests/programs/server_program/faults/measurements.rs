@@ -5,7 +5,7 @@ use hlorank_tests::prelude::*;
 use rustix::process::Resource;
 use tokio::sync::mpsc;
 
-use super::calls::{PATIENCE, cost_model, limit, program, start};
+use super::calls::{PATIENCE, ended_well, limit, start};
 
 type CostModel = CostModelServiceClient<Channel>;
 
@@ -86,14 +86,14 @@ async fn report_on(
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again() {
     const CLIENTS: usize = 4;
     let (_folder, flag) = folder();
     let mut acknowledged = BTreeSet::new();
     for round in 0..6 {
         let server = start(&[&flag]);
-        let mut client = cost_model(&server).await;
+        let mut client = server.cost_model().await;
         let found = kept(&mut client).await;
         assert!(
             found.is_superset(&acknowledged),
@@ -122,10 +122,10 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again(
     }
     assert!(acknowledged.len() >= 6 * 20);
     let server = start(&[&flag]);
-    let mut client = cost_model(&server).await;
+    let mut client = server.cost_model().await;
     assert!(kept(&mut client).await.is_superset(&acknowledged));
     report(&mut client, u32::MAX).await.unwrap();
-    assert_eq!(server.stop().await.status.code(), Some(0));
+    ended_well(server).await;
 }
 
 /// A request to rank that uses stored measurements.
@@ -142,13 +142,13 @@ fn using_stored() -> RankConfigsRequest {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() {
     let (_folder, flag) = folder();
     let server = start(&[&flag]);
-    let mut client = cost_model(&server).await;
+    let mut client = server.cost_model().await;
     report(&mut client, 0).await.unwrap();
-    let before = limit(&server, Resource::Fsize, Some(0));
+    let before = limit(server.id(), Resource::Fsize, Some(0));
     let (mut number, mut acknowledged) = (1, 0);
     let refused = loop {
         match report(&mut client, number).await {
@@ -158,10 +158,7 @@ async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() 
         assert!(number < 10_000, "it always finds room");
     };
     assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
-    assert_eq!(
-        refused.get_details_error_info().unwrap().reason,
-        "MEASUREMENTS_FAILED"
-    );
+    assert_eq!(reason(&refused), "MEASUREMENTS_FAILED");
     let ranking = client
         .rank_configs(using_stored())
         .await
@@ -178,7 +175,7 @@ async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() 
     assert_eq!(refused_again.code(), Code::Unavailable, "{refused_again:?}");
     assert_eq!(kept(&mut client).await, listed);
 
-    limit(&server, Resource::Fsize, before);
+    limit(server.id(), Resource::Fsize, before);
     report(&mut client, number).await.unwrap();
     let kept = kept(&mut client).await;
     assert!(
@@ -193,7 +190,7 @@ async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() 
         .unwrap()
         .into_inner();
     assert!(learns(&ranking), "{ranking:?}");
-    assert_eq!(server.stop().await.status.code(), Some(0));
+    ended_well(server).await;
 }
 
 /// Whether stored measurements were used, whatever they say of the model.
@@ -210,7 +207,7 @@ fn learns(ranking: &RankConfigsResponse) -> bool {
 fn refusal(flag: &str) -> String {
     let started = Instant::now();
     let listeners = ["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"];
-    let output = program()
+    let output = server_program()
         .args(listeners)
         .args([flag, "--models", "no/such/folder"])
         .output()
@@ -230,32 +227,29 @@ fn damage(file: &Path) {
     fs::write(file, bytes).unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_in_use_or_damaged_is_reported_with_what_to_do() {
     let (folder, flag) = folder();
     let file = folder.path().join("measurements");
     let server = start(&[&flag]);
-    report(&mut cost_model(&server).await, 0).await.unwrap();
+    report(&mut server.cost_model().await, 0).await.unwrap();
     let said = refusal(&flag);
     assert!(
         said.contains(&file.display().to_string()) && said.contains("a file of its own"),
         "{said}"
     );
-    assert_eq!(server.stop().await.status.code(), Some(0));
+    ended_well(server).await;
 
     damage(&file);
     let said = refusal(&flag);
-    assert!(
-        said.contains("damaged") && said.contains("move it away"),
-        "{said}"
-    );
+    says!(said, "damaged", "move it away");
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     let said = refusal(&flag);
-    assert!(said.contains("may write there"), "{said}");
+    says!(said, "may write there");
     fs::remove_dir(&file).unwrap();
     let server = start(&[&flag]);
-    assert!(kept(&mut cost_model(&server).await).await.is_empty());
+    assert!(kept(&mut server.cost_model().await).await.is_empty());
     tokio::time::timeout(Duration::from_mins(1), server.stop())
         .await
         .unwrap();

@@ -2,14 +2,11 @@
 
 use hlorank_tests::prelude::*;
 
-use super::calls::{MODEL, Question, admin, ask, cost_model, start, until_serving};
+use super::calls::{MODEL, Question, ask, ended_well, start};
 
-const QUESTION: Question = Question {
-    nodes: 8,
-    tiles: 20,
-};
+const QUESTION: Question = Question::new(8, 20);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() {
     let artifacts = Artifacts::copy();
     let server = start(&[
@@ -17,11 +14,9 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
         "--admin-listen=127.0.0.1:0",
         "--poll-seconds=3600",
     ]);
-    let models = Client::connect(&server.endpoint, Connection::default())
-        .await
-        .unwrap();
+    let models = server.client().await;
     let version = models.get_model(MODEL, None).await.unwrap().version;
-    let mut client = cost_model(&server).await;
+    let mut client = server.cost_model().await;
     let answer = ask(&mut client, QUESTION).await.unwrap();
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
     let calling = tokio::spawn(async move {
@@ -41,14 +36,11 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
             .is_some_and(|message| message.contains("cannot read the model folder"))
     };
     server.lines(1, unreadable).await;
-    let mut admin = admin(&server).await;
+    let mut admin = server.admin_calls().await;
     for _ in 0..3 {
         let refused = admin.reload(ReloadRequest {}).await.unwrap_err();
         assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
-        assert_eq!(
-            refused.get_details_error_info().unwrap().reason,
-            "MODELS_UNREADABLE"
-        );
+        assert_eq!(reason(&refused), "MODELS_UNREADABLE");
     }
     let model = models.get_model(MODEL, None).await.unwrap();
     assert!(model.serving && model.version == version, "{model:?}");
@@ -57,7 +49,7 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
     admin.reload(ReloadRequest {}).await.unwrap();
     // The folder is watched again: polling alone would find the version much later.
     artifacts.publish(MODEL, version + 1, |_| ());
-    until_serving(&models, version + 1).await;
+    server.until(MODEL, version + 1, ModelState::Serving).await;
     stop.send(()).unwrap();
     let answers = calling.await.unwrap();
     assert!(
@@ -65,8 +57,7 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
         "{} answers",
         answers.len()
     );
-    let stopped = server.stop().await;
-    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    let stopped = ended_well(server).await;
     // The failure is logged once, however often the folder was polled.
     assert_eq!(
         stopped.lines().into_iter().filter(unreadable).count(),

@@ -4,10 +4,10 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use hlorank_tests::prelude::*;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
 use super::{
-    calls::{Question, ask, cost_model, pid, program, scrape, start, until},
+    calls::{Question, ask, pid, start, until_in_progress},
     frozen::Frozen,
 };
 
@@ -20,7 +20,7 @@ async fn stop_twice(first: Signal, second: Signal) -> (Option<i32>, Duration, St
     let server = start(&["--drain-seconds=60"]);
     let _frozen = Frozen::in_a_stream(&server);
     busy(&server, 3).await;
-    let process = pid(&server).unwrap();
+    let process = pid(server.id());
     kill_process(process, first).unwrap();
     server
         .lines(1, |line| line["fields"]["message"] == "stopping")
@@ -39,65 +39,32 @@ async fn stop_twice(first: Signal, second: Signal) -> (Option<i32>, Duration, St
 /// Starts this number of calls, and waits until the compute threads are busy with them.
 async fn busy(server: &ServerProcess, calls: u8) {
     for _ in 0..2 {
-        let mut client = cost_model(server).await;
-        tokio::spawn(async move {
-            ask(
-                &mut client,
-                Question {
-                    nodes: 90,
-                    tiles: 100_000,
-                },
-            )
-            .await
-        });
+        let mut client = server.cost_model().await;
+        tokio::spawn(async move { ask(&mut client, Question::new(90, 100_000)).await });
     }
-    until("calls", async || {
-        scrape(server)
-            .await
-            .value("hlorank_requests_in_progress", &[])
-            >= calls.into()
-    })
-    .await;
+    until_in_progress(server, calls).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_the_server_at_once_and_says_so() {
     let (term, int) = (Signal::TERM, Signal::INT);
     for (first, second, code) in [(term, term, 143), (int, int, 130), (term, int, 130)] {
         let (status, took, log) = stop_twice(first, second).await;
         assert_eq!(status, Some(code), "{log}");
         assert!(took < AT_ONCE, "{took:?}");
-        assert!(
-            log.contains("stopping at once, for a second signal"),
-            "{log}"
-        );
+        says!(log, "stopping at once, for a second signal");
     }
 }
 
 /// `timeout` and Ctrl-C send one request to stop as two signals in a row. Two different ones never merge.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn two_signals_in_a_row_are_one_and_lose_no_call() {
     for second in [Signal::TERM, Signal::INT] {
         let server = start(&["--drain-seconds=60"]);
-        let mut client = cost_model(&server).await;
-        let call = tokio::spawn(async move {
-            ask(
-                &mut client,
-                Question {
-                    nodes: 60,
-                    tiles: 4_000,
-                },
-            )
-            .await
-        });
-        until("a call", async || {
-            scrape(&server)
-                .await
-                .value("hlorank_requests_in_progress", &[])
-                >= 1.0
-        })
-        .await;
-        let (process, signalled) = (pid(&server).unwrap(), Instant::now());
+        let mut client = server.cost_model().await;
+        let call = tokio::spawn(async move { ask(&mut client, Question::new(60, 4_000)).await });
+        until_in_progress(&server, 1).await;
+        let (process, signalled) = (pid(server.id()), Instant::now());
         kill_process(process, Signal::TERM).unwrap();
         kill_process(process, second).unwrap();
         assert_eq!(call.await.unwrap().unwrap().len(), 4_000);
@@ -107,7 +74,7 @@ async fn two_signals_in_a_row_are_one_and_lose_no_call() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_time_to_drain_ends_with_its_threads_at_work() {
     for _ in 0..3 {
         let server = start(&["--drain-seconds=0"]);
@@ -129,16 +96,15 @@ fn a_signal_while_models_are_loaded_ends_the_server_at_once() {
     let mut ended = 0;
     for wait in (0..12).map(|step| Duration::from_millis(30 * step)) {
         let listen = ["--listen=127.0.0.1:0", "--metrics-listen=off"];
-        let mut server: Child = program()
+        let mut server: Child = server_program()
             .args(listen)
-            .current_dir(hlorank_tests::repository("."))
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         // The signal arrives at any stage of the start.
         std::thread::sleep(wait);
         let signalled = Instant::now();
-        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+        kill_process(pid(server.id()), Signal::TERM).unwrap();
         let status = server.wait().unwrap();
         assert!(signalled.elapsed() < AT_ONCE, "{:?}", signalled.elapsed());
         // Before the server handles signals, they end it like any program.

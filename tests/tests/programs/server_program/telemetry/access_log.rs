@@ -4,10 +4,7 @@ use std::io::BufRead as _;
 
 use hlorank_tests::prelude::*;
 
-use super::calls::{
-    KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, start, streamed,
-    with,
-};
+use super::calls::{KERNEL, MODEL, hex, is_access, program, putting, ranking, start, streamed};
 
 fn fields<'a>(line: &'a Value, names: &[&str]) -> Vec<&'a Value> {
     names.iter().map(|name| &line["fields"][name]).collect()
@@ -16,10 +13,10 @@ fn fields<'a>(line: &'a Value, names: &[&str]) -> Vec<&'a Value> {
 #[tokio::test]
 async fn a_line_tells_what_the_call_was_about() {
     let server = start(&[]);
-    let mut cost_model = cost_model(&server).await;
+    let mut cost_model = server.cost_model().await;
     let headers = [("x-request-id", "tune-1")];
     let ranked = cost_model
-        .rank_configs(with(ranking(KERNEL, 5), &headers))
+        .rank_configs(with_headers(ranking(KERNEL, 5), &headers))
         .await
         .unwrap()
         .into_inner();
@@ -96,7 +93,7 @@ async fn a_line_tells_what_the_call_was_about() {
 #[tokio::test]
 async fn a_call_that_its_client_leaves_is_cancelled() {
     let server = start(&[]);
-    let mut cost_model = cost_model(&server).await;
+    let mut cost_model = server.cost_model().await;
     let left = tokio::time::timeout(
         Duration::from_millis(300),
         cost_model.rank_configs(ranking(KERNEL, 60_000)),
@@ -116,7 +113,7 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
 /// Makes 400 calls, the last of which fails, and returns the codes of their lines.
 async fn codes(ratio: &str) -> Vec<Value> {
     let server = start(&["--access-log-sample", ratio]);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     for _ in 0..399 {
         models.list_models(ListModelsRequest {}).await.unwrap();
     }
@@ -180,16 +177,16 @@ async fn text_is_for_people() {
     let (mut server, mut lines, endpoint) = start_text();
     let mut cost_model = CostModelServiceClient::new(connect(endpoint).await);
     cost_model
-        .put_graph(with(putting("no HLO"), &[("x-request-id", "tune-2")]))
+        .put_graph(with_headers(
+            putting("no HLO"),
+            &[("x-request-id", "tune-2")],
+        ))
         .await
         .unwrap_err();
     let line = lines.next().unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(
-        line.contains(" INFO call{request_id=\"tune-2\" trace_id="),
-        "{line}"
-    );
+    says!(line, " INFO call{request_id=\"tune-2\" trace_id=");
     assert!(
         line.contains(
             r#"call ended method="PutGraph" code="INVALID_ARGUMENT" reason="HLO_MALFORMED""#

@@ -1,7 +1,6 @@
 //! A server process, and calls with custom headers.
 
 use hlorank_tests::prelude::*;
-use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
 
 /// Kernel of two nodes.
 pub(crate) const KERNEL: &str = "HloModule kernel\n\nENTRY %entry {\n  %input = f32[16,8] parameter(0)\n  \
@@ -11,47 +10,15 @@ pub(crate) const MODEL: &str = TILE_MODEL;
 
 /// Returns a command that runs the server with these flags.
 pub(crate) fn program(flags: &[&str]) -> Command {
-    let mut program = hlorank_tests::program("hlorank-server");
+    let mut program = server_program();
     program
         .args(flags)
-        .env("HLORANK_ONNXRUNTIME", onnxruntime())
-        .env("HLORANK_MODELS", hlorank_tests::models())
         .env("HLORANK_DEFAULT_MODELS", format!("tile={MODEL}"));
     program
 }
 
 pub(crate) fn start(flags: &[&str]) -> ServerProcess {
     ServerProcess::run(program(flags))
-}
-
-pub(crate) async fn channel(server: &ServerProcess) -> Channel {
-    Channel::from_shared(server.endpoint.clone())
-        .unwrap()
-        .connect()
-        .await
-        .unwrap()
-}
-
-pub(crate) async fn cost_model(server: &ServerProcess) -> CostModelServiceClient<Channel> {
-    CostModelServiceClient::new(channel(server).await)
-}
-
-pub(crate) async fn models(server: &ServerProcess) -> ModelServiceClient<Channel> {
-    ModelServiceClient::new(channel(server).await)
-}
-
-/// Returns a request with these headers.
-pub(crate) fn with<T>(message: T, headers: &[(&str, &str)]) -> Request<T> {
-    let mut request = Request::new(message);
-    for (name, value) in headers {
-        let name: AsciiMetadataKey = name.parse().unwrap();
-        // Values are set as bytes, because invalid ones are sent, too.
-        request.metadata_mut().append(
-            name,
-            AsciiMetadataValue::try_from(value.as_bytes()).unwrap(),
-        );
-    }
-    request
 }
 
 pub(crate) fn by_text(text: &str) -> Graph {

@@ -5,9 +5,7 @@ use hlorank_tests::prelude::*;
 use tonic::client::Grpc;
 use tonic_prost::ProstCodec;
 
-use super::calls::{
-    KERNEL, channel, cost_model, is_access, models, putting, ranking, start, streamed,
-};
+use super::calls::{KERNEL, is_access, putting, ranking, start, streamed};
 
 /// Word that must not appear in the log.
 const SECRET: &str = "projekt_aurora";
@@ -59,13 +57,12 @@ async fn mistaken(channel: Channel) -> Code {
 }
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn nothing_that_clients_send_is_logged() {
     let server = start(&[
         "--admin-listen=127.0.0.1:0",
         "--log=info,hlorank_server=trace,hlorank_graph=trace,hlorank_proto=trace",
     ]);
-    let (mut cost_model, mut models) = (cost_model(&server).await, models(&server).await);
+    let (mut cost_model, mut models) = (server.cost_model().await, server.models().await);
     let secret = KERNEL
         .replace("result", SECRET)
         .replace("kernel", SECRET)
@@ -142,7 +139,7 @@ async fn nothing_that_clients_send_is_logged() {
     };
     models.get_model(unknown).await.unwrap_err();
     assert_eq!(
-        mistaken(channel(&server).await).await,
+        mistaken(server.channel().await).await,
         Code::InvalidArgument
     );
     let serving = server

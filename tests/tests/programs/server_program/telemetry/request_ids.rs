@@ -3,9 +3,7 @@
 use hlorank_tests::prelude::*;
 use tonic::metadata::MetadataMap;
 
-use super::calls::{
-    KERNEL, MODEL, channel, cost_model, is_access, models, ranking, start, streamed, with,
-};
+use super::calls::{KERNEL, MODEL, is_access, ranking, start, streamed};
 
 const HEADER: &str = "x-request-id";
 
@@ -27,9 +25,9 @@ fn is_made(id: &str) -> bool {
 #[tokio::test]
 async fn an_id_is_echoed_or_made_and_stands_in_the_log() {
     let server = start(&[]);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     let given = models
-        .list_models(with(ListModelsRequest {}, &[(HEADER, "tune-17")]))
+        .list_models(with_headers(ListModelsRequest {}, &[(HEADER, "tune-17")]))
         .await
         .unwrap();
     assert_eq!(returned_id(given.metadata()), "tune-17");
@@ -46,11 +44,11 @@ async fn an_id_is_echoed_or_made_and_stands_in_the_log() {
 #[tokio::test]
 async fn an_insane_id_is_replaced() {
     let server = start(&[]);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     let long = "x".repeat(129);
     for insane in ["", "two words", "tab\there", "caf\u{e9}", &long] {
         let answer = models
-            .list_models(with(ListModelsRequest {}, &[(HEADER, insane)]))
+            .list_models(with_headers(ListModelsRequest {}, &[(HEADER, insane)]))
             .await
             .unwrap();
         assert!(
@@ -63,9 +61,9 @@ async fn an_insane_id_is_replaced() {
 #[tokio::test]
 async fn a_failure_tells_the_id() {
     let server = start(&[]);
-    let mut cost_model = cost_model(&server).await;
+    let mut cost_model = server.cost_model().await;
     let refused = cost_model
-        .rank_configs(with(ranking("no HLO", 3), &[(HEADER, "tune-18")]))
+        .rank_configs(with_headers(ranking("no HLO", 3), &[(HEADER, "tune-18")]))
         .await;
     let refused = refused.unwrap_err();
     assert_eq!(
@@ -75,40 +73,34 @@ async fn a_failure_tells_the_id() {
         ),
         ("tune-18", "tune-18")
     );
-    assert_eq!(
-        refused.get_details_error_info().unwrap().reason,
-        "HLO_MALFORMED"
-    );
+    assert_eq!(reason(&refused), "HLO_MALFORMED");
     assert!(refused.get_details_bad_request().is_some(), "{refused:?}");
 
     let messages = tokio_stream::iter(streamed("no HLO", &[]));
     let answer = cost_model
-        .rank_configs_stream(with(messages, &[(HEADER, "tune-19")]))
+        .rank_configs_stream(with_headers(messages, &[(HEADER, "tune-19")]))
         .await
         .unwrap();
     assert_eq!(returned_id(answer.metadata()), "tune-19");
     let refused = answer.into_inner().message().await.unwrap_err();
     assert_eq!(explained(&refused), "tune-19", "in the trailers");
-    assert_eq!(
-        refused.get_details_error_info().unwrap().reason,
-        "HLO_MALFORMED"
-    );
+    assert_eq!(reason(&refused), "HLO_MALFORMED");
 }
 
 #[tokio::test]
 async fn calls_of_other_services_have_ids() {
     let server = start(&[]);
-    let mut health = tonic_health::pb::health_client::HealthClient::new(channel(&server).await);
+    let mut health = tonic_health::pb::health_client::HealthClient::new(server.channel().await);
     let check = |service: &str| tonic_health::pb::HealthCheckRequest {
         service: service.to_owned(),
     };
     let healthy = health
-        .check(with(check(""), &[(HEADER, "probe")]))
+        .check(with_headers(check(""), &[(HEADER, "probe")]))
         .await
         .unwrap();
     assert_eq!(returned_id(healthy.metadata()), "probe");
     let unknown = health
-        .check(with(check("nobody"), &[(HEADER, "probe")]))
+        .check(with_headers(check("nobody"), &[(HEADER, "probe")]))
         .await
         .unwrap_err();
     assert_eq!(
@@ -126,10 +118,10 @@ async fn every_line_of_a_call_has_its_ids() {
         "--max-slowdown=1000",
         "--log=error,access=info,hlorank_server::serve=info",
     ]);
-    let mut cost_model = cost_model(&server).await;
+    let mut cost_model = server.cost_model().await;
     let spoiled = KERNEL.replace("negate", hlorank_graph::opcode_name(SPOILED));
     let failed = cost_model
-        .rank_configs(with(ranking(&spoiled, 3), &[(HEADER, "tune-20")]))
+        .rank_configs(with_headers(ranking(&spoiled, 3), &[(HEADER, "tune-20")]))
         .await
         .unwrap_err();
     assert_eq!(failed.code(), Code::Internal, "{failed}");

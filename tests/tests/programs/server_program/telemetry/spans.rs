@@ -4,10 +4,7 @@ use hlorank_tests::prelude::*;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use super::{
-    calls::{
-        KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, streamed,
-        with,
-    },
+    calls::{KERNEL, MODEL, hex, is_access, program, putting, ranking, streamed},
     collector::{Collector, Manner, attributes},
 };
 
@@ -36,14 +33,14 @@ fn traceparent(flags: &str) -> String {
 async fn a_call_is_a_span_with_its_stages_below_it() {
     let collector = Collector::start(Manner::Takes).await;
     let server = start_sending(&[&collector.flag()]);
-    let mut cost_model = cost_model(&server).await;
+    let mut cost_model = server.cost_model().await;
     let headers = [
         ("traceparent", &*traceparent("01")),
         ("tracestate", "vendor=7"),
         ("x-request-id", "tune-21"),
     ];
     let ranked = cost_model
-        .rank_configs(with(ranking(KERNEL, 5), &headers))
+        .rank_configs(with_headers(ranking(KERNEL, 5), &headers))
         .await
         .unwrap()
         .into_inner();
@@ -63,7 +60,7 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
         ("rpc.method", "hlorank.v1.CostModelService/RankConfigs"),
         ("rpc.response.status_code", "OK"),
         ("server.address", "127.0.0.1"),
-        ("server.port", server.endpoint.rsplit(':').next().unwrap()),
+        ("server.port", server.endpoint().rsplit(':').next().unwrap()),
         ("network.peer.address", "127.0.0.1"),
         ("hlorank.request_id", "tune-21"),
         ("hlorank.model", MODEL),
@@ -120,7 +117,7 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
 async fn failures_and_streams_are_spans_too() {
     let collector = Collector::start(Manner::Takes).await;
     let server = start_sending(&[&collector.flag()]);
-    let mut cost_model = cost_model(&server).await;
+    let mut cost_model = server.cost_model().await;
     cost_model.put_graph(putting("no HLO")).await.unwrap_err();
     let call = collector.calls(1).await.remove(0);
     assert_eq!(
@@ -138,7 +135,7 @@ async fn failures_and_streams_are_spans_too() {
     );
     assert!(!found.contains_key("error.type"), "{found:?}");
 
-    let late = with(putting(KERNEL), &[("connect-timeout-ms", "1")]);
+    let late = with_headers(putting(KERNEL), &[("connect-timeout-ms", "1")]);
     cost_model.put_graph(late).await.unwrap_err();
     let call = collector.calls(2).await.remove(1);
     let found = attributes(&call.attributes);
@@ -173,10 +170,13 @@ async fn failures_and_streams_are_spans_too() {
 async fn a_trace_that_no_header_tells_begins_here() {
     let collector = Collector::start(Manner::Takes).await;
     let server = start_sending(&[&collector.flag()]);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     let malformed = format!("00-{TRACE}-{CALLER}-1");
     models
-        .list_models(with(ListModelsRequest {}, &[("traceparent", &malformed)]))
+        .list_models(with_headers(
+            ListModelsRequest {},
+            &[("traceparent", &malformed)],
+        ))
         .await
         .unwrap();
     models.list_models(ListModelsRequest {}).await.unwrap();
@@ -193,14 +193,14 @@ async fn a_trace_that_no_header_tells_begins_here() {
 async fn callers_decide_which_of_their_traces_are_sent() {
     let collector = Collector::start(Manner::Takes).await;
     let server = start_sending(&[&collector.flag(), "--trace-sample-ratio=0"]);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     for _ in 0..5 {
         models.list_models(ListModelsRequest {}).await.unwrap();
     }
     for flags in ["00", "01"] {
         let headers = [("traceparent", &*traceparent(flags))];
         models
-            .list_models(with(ListModelsRequest {}, &headers))
+            .list_models(with_headers(ListModelsRequest {}, &headers))
             .await
             .unwrap();
     }
@@ -220,7 +220,7 @@ async fn variables_of_opentelemetry_describe_the_server() {
         "service.name=other,service.instance.id=7,deployment.environment.name=test",
     );
     let server = ServerProcess::run(program);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     models.list_models(ListModelsRequest {}).await.unwrap();
     collector.calls(1).await;
     let sender = collector.sender();
@@ -240,7 +240,8 @@ async fn the_last_spans_are_sent_while_the_server_stops() {
     let mut seldom = program(&[&collector.flag()]);
     seldom.env("OTEL_BSP_SCHEDULE_DELAY", "600000");
     let server = ServerProcess::run(seldom);
-    models(&server)
+    server
+        .models()
         .await
         .list_models(ListModelsRequest {})
         .await
@@ -257,7 +258,7 @@ async fn the_last_spans_are_sent_while_the_server_stops() {
 async fn a_collector_that_goes_away_costs_a_line() {
     let collector = Collector::start(Manner::Takes).await;
     let server = start_sending(&[&collector.flag()]);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     models.list_models(ListModelsRequest {}).await.unwrap();
     collector.calls(1).await;
     drop(collector);
@@ -296,7 +297,7 @@ async fn a_collector_that_goes_away_costs_a_line() {
 async fn a_collector_that_freezes_holds_nothing_up() {
     let collector = Collector::start(Manner::Freezes).await;
     let server = start_sending(&[&collector.flag(), "--drain-seconds=1"]);
-    let mut models = models(&server).await;
+    let mut models = server.models().await;
     for _ in 0..100 {
         models.list_models(ListModelsRequest {}).await.unwrap();
     }
