@@ -3,7 +3,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hlorank_tests::prelude::*;
 
-use crate::browser::browser::Browser;
+use crate::browser::chromium::Browser;
 
 /// The lowest contrast of text that a page may have, by WCAG's level AA.
 const CONTRAST: f64 = 4.5;

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::browser::browser::Browser;
+use crate::browser::chromium::Browser;
 
 /// Reports on a fixture, and returns the address of the page.
 async fn written(server: &TestServer, folder: &TempDir, graph: &str, options: &[&str]) -> String {

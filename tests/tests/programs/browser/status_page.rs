@@ -7,7 +7,7 @@ use std::{
 
 use hlorank_tests::prelude::*;
 
-use crate::browser::browser::Browser;
+use crate::browser::chromium::Browser;
 
 async fn rank(client: &Client, model: Option<&str>) -> bool {
     let (graph, batch) = (

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::command_line::CommandLine;
+use crate::command_line::running::CommandLine;
 
 fn script(shell: &str) -> String {
     CommandLine::without_server().text(&["completions", shell])

@@ -4,8 +4,8 @@ use hlorank_client::quality::{Outcome, PairCounts, top_slowdown};
 use hlorank_tests::prelude::*;
 
 use crate::command_line::{
-    command_line::CommandLine,
     measured_file::{MeasuredFile, measurements, run_times},
+    running::CommandLine,
     table::rows,
 };
 

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use hlorank_tests::prelude::*;
 
 use crate::command_line::{
-    command_line::{CommandLine, NO_SERVER, SHORT},
     measured_file::{MeasuredFile, measurements},
+    running::{CommandLine, NO_SERVER, SHORT},
 };
 
 #[test]

@@ -3,7 +3,7 @@
 use hlorank_graph::{FeatureFile, Graph};
 use hlorank_tests::prelude::*;
 
-use crate::command_line::command_line::CommandLine;
+use crate::command_line::running::CommandLine;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_measured_file_is_ranked_evaluated_and_inspected() {

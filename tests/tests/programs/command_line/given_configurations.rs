@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile};
+use crate::command_line::{measured_file::MeasuredFile, running::CommandLine};
 
 /// Relative tolerance of scores.
 const TOLERANCE: f64 = 1e-5;

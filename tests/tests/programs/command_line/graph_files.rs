@@ -4,8 +4,8 @@ use hlorank_graph::FeatureSet;
 use hlorank_tests::prelude::*;
 
 use crate::command_line::{
-    command_line::CommandLine,
     measured_file::{MeasuredFile, measurements},
+    running::CommandLine,
 };
 
 #[test]

@@ -1,6 +1,5 @@
 //! The command line `hlorank`, most of it against a running server.
 
-mod command_line;
 mod completions;
 mod eval;
 mod failures;
@@ -13,6 +12,7 @@ mod models;
 mod output_files;
 mod rank;
 mod report;
+mod running;
 mod security;
 mod suggest;
 mod table;

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile};
+use crate::command_line::{measured_file::MeasuredFile, running::CommandLine};
 
 const NAME: &str = "features.npz";
 

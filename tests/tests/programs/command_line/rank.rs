@@ -3,8 +3,8 @@
 use hlorank_tests::prelude::*;
 
 use crate::command_line::{
-    command_line::CommandLine,
     measured_file::{MeasuredFile, measurements, run_times},
+    running::CommandLine,
     table::rows,
 };
 

@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile, table::rows};
+use crate::command_line::{measured_file::MeasuredFile, running::CommandLine, table::rows};
 
 fn reported(command_line: &CommandLine, graph: &str, options: &[&str]) -> Value {
     let arguments = [&["report", "--graph", graph][..], options].concat();

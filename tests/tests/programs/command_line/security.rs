@@ -3,8 +3,8 @@
 use hlorank_tests::prelude::*;
 
 use crate::command_line::{
-    command_line::{CommandLine, NO_SERVER, SHORT},
     measured_file::MeasuredFile,
+    running::{CommandLine, NO_SERVER, SHORT},
     table::rows,
 };
 

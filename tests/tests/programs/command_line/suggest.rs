@@ -2,7 +2,7 @@
 
 use hlorank_tests::prelude::*;
 
-use crate::command_line::{command_line::CommandLine, measured_file::MeasuredFile};
+use crate::command_line::{measured_file::MeasuredFile, running::CommandLine};
 
 /// Measures what is suggested, as a user's script does: times are those of the file.
 fn search(command_line: &CommandLine, file: &MeasuredFile, rounds: usize) -> Vec<Value> {
