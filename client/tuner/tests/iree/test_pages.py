@@ -45,16 +45,6 @@ def step(image, weights):
     return jax.nn.relu(image @ weights) @ weights + jax.numpy.tanh(image).sum()
 
 
-class Search:
-    """Has two batches."""
-
-    def __init__(self, following: np.ndarray):
-        self.batches = [following]
-
-    def next(self, first: int, scores: np.ndarray) -> np.ndarray | None:
-        return self.batches.pop() if self.batches else None
-
-
 def names(server: str) -> dict[str, object]:
     """What the blocks use and their pages leave to the reader."""
     draw = np.random.default_rng(0)
@@ -65,13 +55,11 @@ def names(server: str) -> dict[str, object]:
     return {
         "arguments": arguments,
         "client": hlorank.Client(server),
-        "first": values[:20],
         "graph": hlorank.Graph.from_lowered(jax.jit(step).lower(*arguments)),
         "grpc": grpc,
         "jax": jax,
         "measure": lambda layout: float(draw.uniform(0.001, 0.002)),
         "os": os,
-        "search": Search(values[20:]),
         "short": Settings("random", measurements=2),
         "step": step,
         "values": values,

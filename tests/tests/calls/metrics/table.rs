@@ -115,14 +115,10 @@ async fn the_table_is_what_metrics_shows() {
         let labels: Vec<String> = family
             .labels
             .iter()
-            .map(|label| format!("`{label}`"))
+            .map(|label| format!(" `{label}`"))
             .collect();
-        format!(
-            "| `{name}` | {} | {} | {} |",
-            family.kind,
-            labels.join(", "),
-            family.help
-        )
+        assert!(!family.help.is_empty(), "{name} has no description");
+        format!("| `{name}` | {} |{} |", family.kind, labels.join(","))
     };
     let shown: Vec<String> = scrape.families.iter().map(row).collect();
     let page = fs::read_to_string(repository("deploy/METRICS.md")).unwrap();
