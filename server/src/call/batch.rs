@@ -11,7 +11,7 @@ use hlorank_proto::v1;
 use super::CallError;
 use crate::{
     admission::Place,
-    compute::{Class, ComputePool},
+    compute::{Class, ComputePool, WorkerFailed},
     model::Model,
 };
 
@@ -170,7 +170,7 @@ impl Decoder {
         batch: Bytes,
     ) -> Result<Option<EncodedBatch>, CallError> {
         let limit = self.limits.configs;
-        let read = move |batch| {
+        let read = move |batch: Bytes| {
             let batch = EncodedBatch::of(&batch);
             let batch = batch.map_err(|source| CallError::Configuration { field, source })?;
             match &batch {
@@ -184,35 +184,29 @@ impl Decoder {
                 _ => Ok(batch),
             }
         };
-        self.decode(batch, read).await
+        let bytes = batch.len();
+        work_on(&self.pool, bytes, SMALL_PART_BYTES, move || read(batch)).await?
     }
 
     /// Decodes an encoded graph.
     pub(crate) async fn graph(&self, graph: Bytes) -> Result<v1::Graph, CallError> {
         let limits = self.limits;
-        self.decode(graph, move |graph| Ok(decode_graph(graph, &limits)?))
-            .await
+        let bytes = graph.len();
+        let decode = move || decode_graph(graph, &limits);
+        Ok(work_on(&self.pool, bytes, SMALL_PART_BYTES, decode).await??)
     }
+}
 
-    /// Runs the decoder of a part of a message: on a worker if the part is large, because decoding takes milliseconds.
-    async fn decode<T: Send + 'static>(
-        &self,
-        encoded: Bytes,
-        decode: impl FnOnce(Bytes) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, CallError> {
-        self.run(encoded.len(), move || decode(encoded)).await
+/// Does work on this many bytes of a message: immediately if they are at most `few`, because they would wait for a busy worker
+/// longer than the work takes, and otherwise on a worker.
+pub(crate) async fn work_on<T: Send + 'static>(
+    pool: &ComputePool,
+    bytes: usize,
+    few: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, WorkerFailed> {
+    if bytes <= few {
+        return Ok(work());
     }
-
-    /// Reads or writes a part of a message of this size: on a worker if the part is large.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        bytes: usize,
-        work: impl FnOnce() -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, CallError> {
-        // A small part would wait for a busy worker longer than it takes to decode.
-        if bytes <= SMALL_PART_BYTES {
-            return work();
-        }
-        self.pool.run(Class::Bulk, move |_| work()).await?.value
-    }
+    Ok(pool.run(Class::Bulk, move |_| work()).await?.value)
 }

@@ -6,11 +6,13 @@ mod context;
 mod error;
 mod sent_measurements;
 
-pub(crate) use batch::{BatchReader, CONFIG_BYTES, Decoder, Position, class_of, read_batch};
+pub(crate) use batch::{
+    BatchReader, CONFIG_BYTES, Decoder, Position, class_of, read_batch, work_on,
+};
 pub use context::{Bounds, Deadline};
 pub(crate) use context::{Call, Client};
 pub use error::CallError;
 pub use sent_measurements::MeasurementError;
 pub(crate) use sent_measurements::{
-    ADAPT, MAX_LEARNED, MAX_REPORT, MeasurementFields, REPORT, SentMeasurements, SentTimes,
+    ADAPT, MAX_LEARNED, MAX_REPORT, REPORT, SentMeasurements, SentTimes,
 };

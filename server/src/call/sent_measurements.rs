@@ -1,5 +1,6 @@
 use bytes::Bytes;
 use hlorank_graph::EncodedBatch;
+use hlorank_proto::v1::MeasurementFailure;
 
 use crate::{refusal::refusals, store::Outcome};
 
@@ -158,9 +159,30 @@ impl SentTimes {
         // The lists are complete or empty, and an empty one stands for default values.
         let failure = self.failures.get(index).copied().unwrap_or_default();
         let repeats = self.repeats.get(index).copied().unwrap_or(1);
+        if MeasurementFailure::try_from(failure).is_err() {
+            let expected = "a MeasurementFailure";
+            return out_of_range(fields.failures, index, failure.to_string(), expected);
+        }
+        let [shortest, longest] = SECONDS;
+        let is_possible = match failure {
+            0 => (shortest..=longest).contains(&seconds),
+            _ => seconds == 0.0,
+        };
+        if !is_possible {
+            let expected = match failure {
+                0 => "from 1e-12 to 1e9, or 0 and a failure",
+                _ => "0, because the configuration failed",
+            };
+            return out_of_range(fields.seconds, index, seconds.to_string(), expected);
+        }
+        if !(1..=MAX_REPEATS).contains(&repeats) {
+            let expected = "from 1 to 1000000";
+            return out_of_range(fields.repeats, index, repeats.to_string(), expected);
+        }
         Ok(Outcome {
-            seconds: check_seconds(fields.seconds, index, seconds, failure != 0)?,
-            repeats: check_repeats(fields.repeats, index, repeats)?,
+            // Not −0, which has other bits.
+            seconds: seconds.abs(),
+            repeats,
             failure,
         })
     }
@@ -174,67 +196,37 @@ impl SentTimes {
             return Ok(outcomes.iter().map(Outcome::id).collect());
         }
         check_count(fields.ids, self.ids.len(), outcomes.len())?;
-        let ids = self.ids.iter().enumerate();
-        ids.map(|(index, id)| check_id(fields.ids, index, id))
-            .collect()
+        let is_refused = |id: &Bytes| !(1..=MAX_ID_BYTES).contains(&id.len());
+        if let Some(index) = self.ids.iter().position(is_refused) {
+            let found = format!("{} bytes long", self.ids[index].len());
+            return out_of_range(fields.ids, index, found, "1 to 64 bytes");
+        }
+        Ok(self.ids.iter().map(|id| id.to_vec()).collect())
     }
 }
 
 fn check_count(field: &'static str, found: usize, expected: usize) -> Result<(), MeasurementError> {
     if found == expected {
-        Ok(())
-    } else {
-        Err(MeasurementError::WrongCount {
-            field,
-            found,
-            expected,
-        })
+        return Ok(());
     }
-}
-
-fn check_seconds(
-    field: &'static str,
-    index: usize,
-    seconds: f64,
-    failed: bool,
-) -> Result<f64, MeasurementError> {
-    let [shortest, longest] = SECONDS;
-    let expected = match failed {
-        // Not −0, which has other bits.
-        true if seconds == 0.0 => return Ok(0.0),
-        true => "0, because the configuration failed",
-        false if (shortest..=longest).contains(&seconds) => return Ok(seconds),
-        false => "from 1e-12 to 1e9, or 0 and a failure",
-    };
-    Err(MeasurementError::OutOfRange {
+    Err(MeasurementError::WrongCount {
         field,
-        index,
-        found: seconds.to_string(),
+        found,
         expected,
     })
 }
 
-fn check_repeats(field: &'static str, index: usize, repeats: u32) -> Result<u32, MeasurementError> {
-    if (1..=MAX_REPEATS).contains(&repeats) {
-        return Ok(repeats);
-    }
+fn out_of_range<T>(
+    field: &'static str,
+    index: usize,
+    found: String,
+    expected: &'static str,
+) -> Result<T, MeasurementError> {
     Err(MeasurementError::OutOfRange {
         field,
         index,
-        found: repeats.to_string(),
-        expected: "from 1 to 1000000",
-    })
-}
-
-fn check_id(field: &'static str, index: usize, id: &[u8]) -> Result<Vec<u8>, MeasurementError> {
-    if (1..=MAX_ID_BYTES).contains(&id.len()) {
-        return Ok(id.to_vec());
-    }
-    Err(MeasurementError::OutOfRange {
-        field,
-        index,
-        found: format!("{} bytes long", id.len()),
-        expected: "1 to 64 bytes",
+        found,
+        expected,
     })
 }
 

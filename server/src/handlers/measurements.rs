@@ -14,9 +14,7 @@ use hlorank_proto::{
 use super::{
     CostModel,
     answer::count,
-    request::{
-        check_length, check_maximum, check_measurements, check_target, read_chosen, read_hash,
-    },
+    request::{check_length, check_maximum, check_target, read_chosen, read_hash},
 };
 use crate::{
     call::{Call, Client, REPORT, SentMeasurements, SentTimes},
@@ -58,7 +56,7 @@ impl CostModel {
             failures: request.failures,
             ids: request.ids,
         };
-        check_measurements(&REPORT, &request.target, &times)?;
+        check_target(REPORT.target, &request.target)?;
         let sent = SentMeasurements::new(&REPORT, request.target, Some(batch), &times)?;
         let found = self
             .find_graph(request.graph, Some(task), &call.record)

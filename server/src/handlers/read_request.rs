@@ -5,7 +5,7 @@ use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, Ta
 use hlorank_proto::received::{Adapt, RankConfigsRequest};
 
 use super::request::{
-    check_measurements, graph_origin, present_batch, present_graph, take_times, wanted_version,
+    check_target, graph_origin, present_batch, present_graph, take_times, wanted_version,
 };
 use crate::{
     call::{ADAPT, Bounds, CallError, SentMeasurements, read_batch},
@@ -66,7 +66,7 @@ fn refused(field: &'static str, source: ConfigurationError) -> CallError {
 /// Reads and checks measurements up to learning.
 fn read_adapt(mut adapt: Adapt, source: &Source, limits: &Limits) -> Result<(), ServiceError> {
     let times = take_times(&mut adapt);
-    check_measurements(&ADAPT, &adapt.target, &times)?;
+    check_target(ADAPT.target, &adapt.target)?;
     let batch = adapt.batch.map(|batch| encoded(&batch, ADAPT.batch));
     let batch = batch.transpose()?.flatten();
     SentMeasurements::new(&ADAPT, adapt.target, batch.clone(), &times)?;

@@ -6,16 +6,13 @@ use bytes::Bytes;
 use hlorank_graph::{Digest, EncodedBatch, Task};
 use hlorank_proto::{
     received::Adapt,
-    v1::{self, MeasurementFailure, ModelSelector},
+    v1::{self, ModelSelector},
 };
 use tonic::Extensions;
 
 use crate::{
     admission::{AdminScope, Admission, Caller, Place},
-    call::{
-        ADAPT, Bounds, Call, Client, Decoder, MeasurementError, MeasurementFields,
-        SentMeasurements, SentTimes,
-    },
+    call::{ADAPT, Bounds, Call, Client, Decoder, SentMeasurements, SentTimes},
     errors::ServiceError,
     graphs::{FoundGraph, GraphContent, GraphOrigin, Graphs, SentGraph},
     learning::{Learning, MAX_OTHER_TARGETS, OtherTargets, WantedMeasurements},
@@ -137,7 +134,7 @@ impl CostModel {
         // What is learned comes before the scores, which are adapted to it.
         let times = take_times(&mut adapt);
         // All that is cheap to check comes before the batch, which takes milliseconds to decode.
-        check_measurements(&ADAPT, &adapt.target, &times)?;
+        check_target(ADAPT.target, &adapt.target)?;
         let others = &adapt.other_targets;
         if others.len() > MAX_OTHER_TARGETS {
             let found = format!("{} targets", others.len());
@@ -296,28 +293,6 @@ pub(super) fn take_times(adapt: &mut Adapt) -> SentTimes {
         failures: take(&mut adapt.failures),
         ids: take(&mut adapt.ids),
     }
-}
-
-/// Checks what belongs to measurements beside their configurations and numbers.
-pub(super) fn check_measurements(
-    fields: &MeasurementFields,
-    target: &str,
-    times: &SentTimes,
-) -> Result<(), ServiceError> {
-    check_target(fields.target, target)?;
-    let mut failures = times.failures.iter();
-    if let Some(index) =
-        failures.position(|&failure| MeasurementFailure::try_from(failure).is_err())
-    {
-        let unknown = MeasurementError::OutOfRange {
-            field: fields.failures,
-            index,
-            found: times.failures[index].to_string(),
-            expected: "a MeasurementFailure",
-        };
-        return Err(unknown.into());
-    }
-    Ok(())
 }
 
 /// Checks that a target is named.

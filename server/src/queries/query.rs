@@ -183,13 +183,13 @@ impl Query {
         } else {
             0
         };
-        let (configs, kept, seen) = match self.partial_deadline(scoring)? {
-            Some(deadline) => self.score_until(deadline, batch, scoring).await?,
-            None => {
-                let scored = self.score_all(batch, before, scoring).await;
-                scored.map_err(|error| error.numbered_after(before.configs))?
-            }
+        let scored = if let Some(deadline) = self.partial_deadline(scoring)? {
+            self.score_until(deadline, batch, scoring).await
+        } else {
+            let scored = self.score_all(batch, before, scoring).await;
+            scored.map_err(|error| error.numbered_after(before.configs))
         };
+        let (configs, kept, seen) = scored?;
         let kept = kept.map(|batch| (batch, kept_bytes));
         Ok(self.scored(before, asked, configs, seen, kept))
     }

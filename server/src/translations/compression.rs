@@ -16,10 +16,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tonic::Status;
 
 use super::delivery::{DeliveredCall, GRPC_ENCODING, Gzip, PREFIX};
-use crate::{
-    admission::Place,
-    compute::{Class, ComputePool, WorkerFailed},
-};
+use crate::{admission::Place, call::work_on, compute::ComputePool};
 
 /// What compressing the answer of a call with gzip takes.
 pub(crate) struct Compression {
@@ -92,23 +89,11 @@ impl Compression {
         if self.place.hold(held).is_err() {
             return Ok(uncompressed);
         }
-        let written = self.compress(uncompressed).await?;
+        let compress = move || compressed(uncompressed);
+        let written = work_on(&self.pool, held, INLINE_BYTES, compress).await?;
+        let written = written.map_err(|error| Status::internal(error.to_string()))?;
         self.place.release(held.saturating_sub(written.len()));
         Ok(written)
-    }
-
-    /// Compresses a few messages immediately, and many on the compute threads.
-    async fn compress(&self, messages: Bytes) -> Result<Bytes, Status> {
-        let is_short = messages.len() <= INLINE_BYTES;
-        let compress = move || compressed(messages);
-        let written = if is_short {
-            compress()
-        } else {
-            let work = self.pool.run(Class::Bulk, move |_| compress()).await;
-            let failed = |failed: WorkerFailed| Status::internal(failed.to_string());
-            work.map_err(failed)?.value
-        };
-        written.map_err(|error| Status::internal(error.to_string()))
     }
 }
 

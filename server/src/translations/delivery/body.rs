@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     admission::{AdmissionError, AdmissionLimit, Arrival},
-    compute::Class,
+    call::work_on,
     errors::{DeliveryError, ServiceError},
     translations::json::{JsonMessage, JsonMethod},
 };
@@ -318,12 +318,7 @@ async fn read_json(json: JsonMessage, call: &DeliveredCall) -> Result<Bytes, Ser
     // What the values take is held before they exist, because JSON has many of them in few bytes.
     let to_read = json.bytes_to_read();
     call.place.hold(to_read)?;
-    let message = if sent <= INLINE_JSON {
-        json.read()?
-    } else {
-        let read = call.pool.run(Class::Bulk, move |_| json.read()).await;
-        read?.value?
-    };
+    let message = work_on(&call.pool, sent, INLINE_JSON, move || json.read()).await??;
     call.place.hold(message.len())?;
     call.place.release(to_read + sent);
     Ok(message)

@@ -9,10 +9,7 @@ use prost_reflect::DynamicMessage;
 use tonic::{Code, Status};
 
 use super::request::JsonMethod;
-use crate::{
-    admission::Place,
-    compute::{Class, ComputePool},
-};
+use crate::{admission::Place, call::work_on, compute::ComputePool};
 
 /// Bytes before the message of an answer.
 const PREFIX: usize = 5;
@@ -59,30 +56,17 @@ async fn json_body(
     let message = collected.to_bytes().slice(PREFIX..);
     let bytes = message.len() * BYTES_TO_WRITE;
     place.hold(bytes)?;
-    let json = write_paced(message, method, pool).await?;
+    let written = work_on(pool, message.len(), INLINE_BYTES, move || {
+        write(message, &method)
+    });
+    let json = written.await?;
+    let json = json.map_err(|error| Status::internal(error.to_string()))?;
     // The text is held until it is sent.
     place.release(bytes.saturating_sub(json.len()));
     // The layers that observe calls read the trailers of gRPC.
     let frames = [Frame::data(json), Frame::trailers(trailers)];
     let frames = stream::iter(frames.map(Ok::<_, Status>));
     Ok(Body::new(StreamBody::new(frames)))
-}
-
-/// Writes a short message immediately, and a long one on the compute threads.
-async fn write_paced(
-    message: Bytes,
-    method: JsonMethod,
-    pool: &ComputePool,
-) -> Result<Bytes, Status> {
-    let is_short = message.len() <= INLINE_BYTES;
-    let write = move || write(message, &method);
-    let json = if is_short {
-        write()
-    } else {
-        let written = pool.run(Class::Bulk, move |_| write()).await;
-        written?.value
-    };
-    json.map_err(|error| Status::internal(error.to_string()))
 }
 
 /// Writes a message in the canonical form of proto3.
