@@ -51,7 +51,7 @@ impl BatchReader {
         limits: Limits,
         place: Place,
     ) -> Self {
-        let set = model.manifest().features().named();
+        let set = model.manifest().features.named();
         Self {
             graph,
             limits,

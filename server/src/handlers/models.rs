@@ -153,19 +153,19 @@ fn loaded(model: &Model) -> v1::Model {
     let quality = manifest.measured_quality.iter();
     let quality = quality.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
     v1::Model {
-        task: v1::Task::from(manifest.task()).into(),
+        task: v1::Task::from(manifest.task).into(),
         architecture: manifest.architecture.clone(),
         digest: model.digest().0.to_vec().into(),
-        feature_digest: manifest.features().digest().0.to_vec().into(),
-        feature_set: manifest.features().named().map(feature_set),
-        pad_value: pad_value(manifest.pad()),
-        training_data_digest: manifest.training_data_digest().0.to_vec().into(),
+        feature_digest: manifest.features.digest().0.to_vec().into(),
+        feature_set: manifest.features.named().map(feature_set),
+        pad_value: pad_value(manifest.pad),
+        training_data_digest: manifest.training_data_digest.0.to_vec().into(),
         measured_quality: quality.collect(),
         licence: manifest.licence.clone(),
         targets: manifest.targets.iter().map(Target::to_string).collect(),
-        kind: manifest.kind().to_string(),
-        unit: v1::ScoreUnit::from(manifest.unit()).into(),
-        ..settings(manifest.kind())
+        kind: manifest.kind.to_string(),
+        unit: v1::ScoreUnit::from(manifest.unit).into(),
+        ..settings(&manifest.kind)
     }
 }
 

@@ -145,7 +145,7 @@ impl Evaluator {
             predictor: predictor.clone(),
             configurations,
             scores,
-            unit: self.model.manifest().unit(),
+            unit: self.model.manifest().unit,
         })
     }
 }

@@ -1,12 +1,31 @@
 //! How well a model ranked lists of the validation data, by what is known of a list before anything is measured.
 
+use std::sync::LazyLock;
+
+use hlorank_graph::Configurations;
 use serde::Deserialize;
 
-use super::list_traits::ListTraits;
 use crate::statistics::deviation;
 
 /// The file of an artifact with the lists.
 pub(super) const CALIBRATION_FILE: &str = "calibration.json";
+
+/// What is known of a list of configurations of a graph before any is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListTraits {
+    /// Standard deviation of the model's scores.
+    pub spread: f64,
+    /// Mean of ln(1 + |x|) of each column of its configurations.
+    pub columns: Vec<f64>,
+}
+
+/// What was seen of the configurations of a list until now.
+#[derive(Clone, Debug, Default)]
+pub struct SeenList {
+    /// Sums over the slots and nodes of some configurations.
+    columns: Vec<f64>,
+    rows: f64,
+}
 
 /// Kendall's tau of a ranking and of run times, as expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +74,16 @@ struct WrittenList {
     tau: f64,
 }
 
+/// Number of scores of the shortest list of which something is expected.
+const SHORTEST: usize = 3;
+
+/// How much of a batch is looked at.
+const SEEN_VALUES: usize = 2048;
+const SEEN_CONFIGS: usize = 16;
+
+/// Whole numbers below it have known logarithms.
+const WHOLE: u16 = 4096;
+
 /// Number of lists.
 const LISTS: std::ops::RangeInclusive<usize> = 8..=4096;
 
@@ -86,33 +115,70 @@ const LEAST_DEVIATION: f64 = 0.05;
 /// Minimum sum of likeness: that of one list which is the same in all traits.
 const LEAST_LIKENESS: f64 = 1.0;
 
+impl SeenList {
+    /// Sees the columns of some configurations that lie evenly over a batch, about 2,048 values of at most 16 configurations.
+    #[must_use]
+    pub fn configurations(batch: &Configurations) -> Self {
+        let mut seen = Self::default();
+        if batch.is_empty() {
+            return seen;
+        }
+        seen.columns = vec![0.0; batch.row_columns()];
+        // All configurations of a batch have as many values as the first one, which decides how
+        // many of them are seen: those of a large graph are expensive to sum up.
+        let first = batch.feature_row(0);
+        seen.add_rows(&first);
+        let wanted = (SEEN_VALUES / first.len().max(1)).clamp(1, SEEN_CONFIGS);
+        let step = batch.len().div_ceil(wanted);
+        for config in (step..batch.len()).step_by(step) {
+            seen.add_rows(&batch.feature_row(config));
+        }
+        seen
+    }
+
+    /// Adds the rows of a configuration.
+    fn add_rows(&mut self, values: &[f32]) {
+        for row in values.chunks_exact(self.columns.len()) {
+            self.rows += 1.0;
+            for (sum, &value) in self.columns.iter_mut().zip(row) {
+                *sum += logarithm(value);
+            }
+        }
+    }
+
+    /// Adds what else was seen.
+    pub fn add(&mut self, other: Self) {
+        if self.columns.len() < other.columns.len() {
+            self.columns.resize(other.columns.len(), 0.0);
+        }
+        for (sum, added) in self.columns.iter_mut().zip(other.columns) {
+            *sum += added;
+        }
+        self.rows += other.rows;
+    }
+
+    /// What it says of the list, given the model's scores; `None` if it is too short to be ranked well or badly.
+    #[must_use]
+    pub fn traits(&self, scores: &[f32]) -> Option<ListTraits> {
+        // One score that is not finite would spoil the spread.
+        let finite = scores.iter().filter(|score| score.is_finite());
+        let finite: Vec<f64> = finite.map(|&score| score.into()).collect();
+        if self.rows < 1.0 || finite.len() < SHORTEST {
+            return None;
+        }
+        Some(ListTraits {
+            spread: deviation(&finite),
+            columns: self.columns.iter().map(|sum| sum / self.rows).collect(),
+        })
+    }
+}
+
 impl ExpectedTau {
     /// An interval that holds the tau of four of five lists.
     #[must_use]
     pub fn interval(&self) -> (f64, f64) {
         let half = FOUR_OF_FIVE * self.deviation;
         ((self.tau - half).max(-1.0), (self.tau + half).min(1.0))
-    }
-}
-
-impl WrittenList {
-    fn is_valid(&self, columns: usize) -> bool {
-        self.columns.len() == columns && self.spread >= 0.0 && (-1.0..=1.0).contains(&self.tau)
-    }
-}
-
-impl Scale {
-    /// The scale of a trait that lists have these values of. `share` is its share in squared distances.
-    fn of(values: &[f64], share: f64) -> Self {
-        let deviation = deviation(values) + LEAST_SCALE;
-        let values = values.iter().copied();
-        Self {
-            // Differences are squared after they are scaled, hence the root.
-            factor: share.sqrt() / deviation,
-            deviation,
-            lowest: values.clone().fold(f64::INFINITY, f64::min),
-            highest: values.fold(f64::NEG_INFINITY, f64::max),
-        }
     }
 }
 
@@ -129,85 +195,98 @@ impl Calibration {
                 LISTS.end()
             ));
         }
-        if let Some(number) = lists.iter().position(|list| !list.is_valid(columns)) {
+        let is_invalid = |list: &WrittenList| {
+            list.columns.len() != columns || list.spread < 0.0 || list.tau.abs() > 1.0
+        };
+        if let Some(number) = lists.iter().position(is_invalid) {
             return Err(format!(
                 "list {number} needs a spread of at least 0, a tau from -1 to 1, and {columns} columns, as configurations have"
             ));
         }
-        Ok(Self::of(&lists))
-    }
-
-    fn of(lists: &[WrittenList]) -> Self {
         let of_lists = lists.iter();
         let of_lists: Vec<Vec<f64>> = of_lists
             .map(|list| coordinates(list.spread, &list.columns))
             .collect();
-        let count = of_lists[0].len();
         let mut traits = Vec::new();
         let mut scales = Vec::new();
-        for place in 0..count {
+        for place in 0..=columns {
             let values: Vec<f64> = of_lists.iter().map(|list| list[place]).collect();
-            let scale = Scale::of(&values, share(place, count));
+            #[expect(clippy::cast_precision_loss, reason = "at most a thousand columns")]
+            let share = match place {
+                0 => SPREAD_SHARE,
+                _ => (1.0 - SPREAD_SHARE) / columns as f64,
+            };
+            let deviation = deviation(&values) + LEAST_SCALE;
+            let scale = Scale {
+                // Differences are squared after they are scaled, hence the root.
+                factor: share.sqrt() / deviation,
+                deviation,
+                lowest: values.iter().copied().fold(f64::INFINITY, f64::min),
+                highest: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            };
             traits.extend(values.iter().map(|value| rounded(value * scale.factor)));
             scales.push(scale);
         }
-        Self {
+        Ok(Self {
             traits,
             scales,
             taus: lists.iter().map(|list| list.tau).collect(),
-        }
+        })
     }
 
     /// What is expected of the ranking of a list: what came of those that are like it; `None` if hardly any is.
     #[must_use]
     pub fn expected(&self, list: &ListTraits) -> Option<ExpectedTau> {
         let traits = coordinates(list.spread, &list.columns);
-        let within = libm::exp(-BEYOND * self.beyond(&traits));
-        let distances = self.squared_distances(&traits).into_iter();
-        let weights: Vec<f64> = distances
+        let scaled = || traits.iter().zip(&self.scales);
+        // By how many deviations the traits lie beyond those of all lists, together.
+        let beyond = scaled().map(|(value, scale)| {
+            let nearest = value.clamp(scale.lowest, scale.highest);
+            (value - nearest).abs() / scale.deviation
+        });
+        let within = libm::exp(-BEYOND * beyond.sum::<f64>());
+        let mut squared = vec![0.0; self.taus.len()];
+        let of_lists = self.traits.chunks_exact(self.taus.len());
+        for ((value, scale), of_lists) in scaled().zip(of_lists) {
+            let own = rounded(value * scale.factor);
+            for (squared, other) in squared.iter_mut().zip(of_lists) {
+                *squared += (own - other) * (own - other);
+            }
+        }
+        let weights: Vec<f64> = squared
+            .into_iter()
             .map(|squared| within * likeness(squared))
             .collect();
         let total: f64 = weights.iter().sum();
         if total < LEAST_LIKENESS {
             return None;
         }
-        let mean = |values: &dyn Fn(f64) -> f64| {
-            let weighted = self.taus.iter().zip(&weights);
-            weighted
-                .map(|(&tau, weight)| weight * values(tau))
-                .sum::<f64>()
-                / total
-        };
-        let tau = mean(&|tau| tau);
+        let weighted = || self.taus.iter().zip(&weights);
+        let sum: f64 = weighted().map(|(tau, weight)| weight * tau).sum();
+        let tau = sum / total;
+        let squares = weighted().map(|(other, weight)| weight * ((other - tau) * (other - tau)));
+        let variance = squares.sum::<f64>() / total;
         Some(ExpectedTau {
             tau,
-            deviation: mean(&|other| (other - tau) * (other - tau))
-                .sqrt()
-                .max(LEAST_DEVIATION),
+            deviation: variance.sqrt().max(LEAST_DEVIATION),
         })
     }
+}
 
-    /// By how many deviations traits lie beyond those of all lists, together.
-    fn beyond(&self, traits: &[f64]) -> f64 {
-        let traits = traits.iter().zip(&self.scales);
-        let beyond = traits.map(|(value, scale)| {
-            let nearest = value.clamp(scale.lowest, scale.highest);
-            (value - nearest).abs() / scale.deviation
-        });
-        beyond.sum()
-    }
-
-    /// `[lists]` the squared distance of each list.
-    fn squared_distances(&self, traits: &[f64]) -> Vec<f32> {
-        let mut squared = vec![0.0; self.taus.len()];
-        let of_lists = self.traits.chunks_exact(self.taus.len());
-        for ((value, scale), of_lists) in traits.iter().zip(&self.scales).zip(of_lists) {
-            let own = rounded(value * scale.factor);
-            for (squared, other) in squared.iter_mut().zip(of_lists) {
-                *squared += (own - other) * (own - other);
-            }
-        }
-        squared
+/// ln(1 + |x|). Most columns have small whole numbers, whose logarithms are known.
+fn logarithm(value: f32) -> f64 {
+    static OF_WHOLE: LazyLock<Vec<f64>> =
+        LazyLock::new(|| (0..WHOLE).map(|whole| libm::log1p(whole.into())).collect());
+    let size = value.abs();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "compared with the number afterwards"
+    )]
+    let whole = size as u16;
+    match OF_WHOLE.get(usize::from(whole)) {
+        Some(known) if f32::from(whole) == size => *known,
+        _ => libm::log1p(size.into()),
     }
 }
 
@@ -217,15 +296,6 @@ fn coordinates(spread: f64, columns: &[f64]) -> Vec<f64> {
     std::iter::once(spread)
         .chain(columns.iter().copied())
         .collect()
-}
-
-/// The share of a trait in the squared distance of two lists.
-#[expect(clippy::cast_precision_loss, reason = "at most a thousand columns")]
-fn share(place: usize, count: usize) -> f64 {
-    match place {
-        0 => SPREAD_SHARE,
-        _ => (1.0 - SPREAD_SHARE) / (count - 1) as f64,
-    }
 }
 
 #[expect(

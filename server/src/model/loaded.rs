@@ -3,8 +3,8 @@ use std::{path::Path, sync::Arc};
 use hlorank_graph::{Digest, NamedFeatureSet};
 
 use super::{
-    Artifact, ArtifactError, Manifest, ModelKind,
-    facts::ModelFacts,
+    Artifact, Manifest, ModelKind, Rejection,
+    growth::MemoryGrowth,
     manifest::MODEL,
     segment::{SegmentModel, Sessions},
     sessions::{PerWorker, RunReports},
@@ -32,13 +32,9 @@ pub enum LoadedModel {
 impl Model {
     /// Loads and checks the artifact in a version's folder, with sessions for `workers` workers. Runs are not
     /// reported.
-    pub fn load(folder: &Path, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
-        Self::new(
-            Artifact::read(folder, None)?,
-            runtime,
-            workers,
-            RunReports::none(),
-        )
+    pub fn load(folder: &Path, runtime: &Runtime, workers: usize) -> Result<Self, Rejection> {
+        let artifact = Artifact::read(folder, None)?;
+        Self::new(artifact, runtime, workers, RunReports::none())
     }
 
     /// Makes the sessions of an artifact for `workers` workers. Runs that go wrong are reported.
@@ -47,10 +43,13 @@ impl Model {
         runtime: &Runtime,
         workers: usize,
         reports: RunReports,
-    ) -> Result<Self, ArtifactError> {
-        let facts = ModelFacts::new(artifact.manifest(), artifact.digest());
-        let session = |file| artifact.session(file, runtime);
-        let loaded = match artifact.manifest().kind().clone() {
+    ) -> Result<Self, Rejection> {
+        let facts = artifact.facts();
+        let session = |file: &'static str| {
+            let session = runtime.session(artifact.onnx(file)?);
+            session.map_err(|error| Rejection::new("SESSION_FAILED", format!("{file}: {error}")))
+        };
+        let loaded = match artifact.manifest.kind.clone() {
             ModelKind::Segment(settings) => {
                 let sessions =
                     PerWorker::new(workers, reports, || Sessions::new(session, &settings))?;
@@ -60,7 +59,9 @@ impl Model {
                 let sessions = PerWorker::new(workers, reports, || session(MODEL))?;
                 // A segment model needs no estimate, because its blocks have a maximum size. The
                 // memory of these runs depends on the graph.
-                let growth = artifact.growth(runtime)?;
+                let features = &artifact.manifest.features;
+                let growth =
+                    MemoryGrowth::measure(artifact.onnx(MODEL)?, runtime, facts.task, features)?;
                 LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(
                     facts, settings, sessions, growth,
                 )))
@@ -94,13 +95,13 @@ impl Model {
     /// The manifest of the artifact.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
-        self.artifact.manifest()
+        &self.artifact.manifest
     }
 
     /// BLAKE3 of the manifest, which holds the digest of every other file.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.artifact.digest()
+        self.artifact.digest
     }
 
     /// The model as its kind is evaluated.

@@ -1,56 +1,61 @@
+//! `manifest.json`: what an artifact says of itself.
+//!
+//! The file is read field by field, and each field is checked when it is read, so that a [`Manifest`] which exists is sound and a
+//! refusal names the field, its value and what was expected.
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use hlorank_graph::{Digest, FeatureSet, NamedFeatureSet, Pad, Scope, Task, shortened};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    features::ModelFeatures,
-    interface::Interface,
-    manifest_error::{ManifestError, SCHEMA, check_absent, check_field, require_field, unreadable},
-    score::{Prior, ScoreUnit},
-    target::Target,
-};
+use super::{ModelFeatures, Rejection, onnx::Interface, target::Target};
 
-mod permutations;
+mod fields;
 mod segment;
 mod whole_graph;
 
-pub use permutations::Permutations;
+use fields::Fields;
+pub use fields::MANIFEST_FILE;
 pub use segment::SegmentSettings;
-use segment::WrittenSegment;
 pub(super) use segment::{ENCODER, HEAD, SEGMENT};
 pub(super) use whole_graph::MODEL;
-use whole_graph::WrittenWholeGraph;
-pub use whole_graph::{Chunking, ModelNodes, WholeGraphSettings};
+pub use whole_graph::{Chunking, ModelNodes, Permutations, WholeGraphSettings};
 
 /// Figures on held-out data: numbers by name, and how the data were held out.
 pub type MeasuredQuality = BTreeMap<String, Value>;
 
-/// What an artifact says of itself: `manifest.json`, checked.
+/// What an artifact says of itself, checked.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     /// Name of the model, and of the folder that holds its versions.
     pub name: String,
     /// Version, from 1, and name of its folder.
     pub version: u64,
+    /// What the model scores.
+    pub task: Task,
     /// How the model is built, such as `graphsage-transformer-segment`.
     pub architecture: String,
+    /// How the model is evaluated.
+    pub kind: ModelKind,
+    /// The features that the model takes.
+    pub features: ModelFeatures,
+    /// The value that pads the sequence features.
+    pub pad: Pad,
+    /// The unit of the scores.
+    pub unit: ScoreUnit,
+    /// What its scores say of run times before any is measured.
+    pub prior: Prior,
+    /// What it was trained for; empty if the manifest does not say it.
+    pub targets: Vec<Target>,
     /// SHA-256 of each file, in hexadecimal.
     pub files: BTreeMap<String, String>,
+    /// SHA-256 of the training data.
+    pub training_data_digest: Digest,
     /// Figures on held-out data.
     pub measured_quality: MeasuredQuality,
     /// SPDX licence expression.
     pub licence: String,
-    /// What it was trained for; empty if the manifest does not say it.
-    pub targets: Vec<Target>,
-    task: Task,
-    kind: ModelKind,
-    features: ModelFeatures,
-    pad: Pad,
-    unit: ScoreUnit,
-    prior: Prior,
-    training_data_digest: Digest,
 }
 
 /// How a model is evaluated, with the settings of that kind.
@@ -64,79 +69,95 @@ pub enum ModelKind {
     Absent,
 }
 
-/// The manifest as it is written.
-#[derive(Deserialize)]
-struct Written {
-    name: String,
-    version: u64,
-    task: String,
-    architecture: String,
-    feature_digest: String,
-    /// Only models of `feature-set` name the set.
-    feature_set: Option<Value>,
-    /// All other models have it.
-    pad_value: Option<Value>,
-    #[serde(default)]
-    unit: Option<String>,
-    prior: Option<Value>,
-    targets: Option<Value>,
-    files: BTreeMap<String, String>,
-    training_data_digest: String,
-    #[serde(default)]
-    measured_quality: MeasuredQuality,
-    licence: String,
-    #[serde(flatten)]
-    kind: WrittenKind,
+/// The unit of a model's scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScoreUnit {
+    /// Scores only order configurations.
+    #[default]
+    None,
+    /// Scores are seconds of run time.
+    Seconds,
 }
 
-/// A named feature set.
-#[derive(Deserialize)]
+/// What is expected of the run times of a graph before any is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenFeatureSet {
-    name: String,
-    node_features: Vec<String>,
-    config_features: Vec<String>,
+pub struct Prior {
+    /// How much ln(seconds) rises per unit of score.
+    pub slope: f64,
+    /// Standard deviation of what the score does not explain of ln(seconds).
+    pub spread: f64,
+    /// Probability that scores say nothing of run times.
+    #[serde(skip, default = "doubt_of_models")]
+    pub doubt: f64,
 }
 
-/// The fields that depend on the kind.
-#[derive(Deserialize)]
-#[serde(tag = "kind")]
-enum WrittenKind {
-    #[serde(rename = "segment")]
-    Segment(WrittenSegment),
-    #[serde(rename = "graph")]
-    WholeGraph(WrittenWholeGraph),
-}
-
-/// Names of the kinds in a manifest.
-const KINDS: [&str; 2] = ["segment", "graph"];
-
-/// The fields that decide how the others are read.
-#[derive(Deserialize)]
-struct Preamble {
-    schema: u32,
-    kind: Option<Value>,
-}
+/// Newest manifest format that this server reads.
+const SCHEMA: u64 = 1;
 
 impl Manifest {
     /// Reads and checks a manifest.
-    pub fn read(json: &[u8]) -> Result<Self, ManifestError> {
+    pub fn read(json: &[u8]) -> Result<Self, Rejection> {
+        let fields = Fields::parse(json)?;
         // The format comes first: a newer one may have other fields.
-        let Preamble { schema, kind } = serde_json::from_slice(json).map_err(unreadable)?;
+        let schema = fields.required("schema", "1", Value::as_u64)?;
         if schema > SCHEMA {
-            return Err(ManifestError::NewerSchema { found: schema });
+            return Err(Rejection::new(
+                "MANIFEST_NEWER",
+                format!(
+                    "{MANIFEST_FILE} has schema {schema}, this server reads up to {SCHEMA}; update the server"
+                ),
+            ));
         }
-        // An unknown kind is reported here, because serde reports it without the name of the field.
-        if let Some(Value::String(kind)) = kind {
-            check_field(
-                KINDS.contains(&kind.as_str()),
-                "kind",
-                &kind,
-                &KINDS.join(" or "),
-            )?;
-        }
-        let written: Written = serde_json::from_slice(json).map_err(unreadable)?;
-        written.checked()
+        let tasks = Task::ALL.map(Task::name).join(" or ");
+        let task = fields.required("task", &tasks, |task| Task::from_name(task.as_str()?))?;
+        let version = |version: &Value| version.as_u64().filter(|version| *version > 0);
+        let files = fields.required("files", "SHA-256 of each file by name", |files| {
+            BTreeMap::deserialize(files).ok()
+        })?;
+        let kind = match fields.text("kind")?.as_str() {
+            "segment" => ModelKind::Segment(SegmentSettings::read(&fields, task, &files)?),
+            "graph" => ModelKind::WholeGraph(WholeGraphSettings::read(&fields, task)?),
+            _ => return Err(fields.refused("kind", "segment or graph")),
+        };
+        let (features, pad) = read_features(&fields, task)?;
+        let unit = fields.optional("unit", "seconds, or not set", |unit| {
+            (unit == "seconds").then_some(ScoreUnit::Seconds)
+        })?;
+        let unit = unit.unwrap_or_default();
+        let prior = fields.optional(
+            "prior",
+            "an object with slope and spread, numbers above 0",
+            |prior| {
+                let prior = Prior::deserialize(prior).ok();
+                prior.filter(|prior| prior.slope > 0.0 && prior.spread > 0.0)
+            },
+        )?;
+        let measured_quality = fields.optional("measured_quality", "an object", |quality| {
+            MeasuredQuality::deserialize(quality).ok()
+        })?;
+        Ok(Self {
+            name: fields.text("name")?,
+            version: fields.required("version", "1 or more", version)?,
+            task,
+            architecture: fields.text("architecture")?,
+            kind,
+            features,
+            pad,
+            unit,
+            prior: prior.unwrap_or(Prior::of_unit(unit)),
+            targets: fields
+                .optional("targets", Target::EXPECTED, Target::read_all)?
+                .unwrap_or_default(),
+            files,
+            training_data_digest: fields.required(
+                "training_data_digest",
+                "64 hexadecimal digits",
+                |digest| Digest::from_hex(digest.as_str()?),
+            )?,
+            measured_quality: measured_quality.unwrap_or_default(),
+            licence: fields.text("licence")?,
+        })
     }
 
     /// What is said of the model that a feature set does not have: neither name nor version.
@@ -144,31 +165,19 @@ impl Manifest {
         Self {
             name: String::new(),
             version: 0,
-            architecture: String::new(),
-            files: BTreeMap::new(),
-            measured_quality: MeasuredQuality::new(),
-            licence: String::new(),
-            targets: Vec::new(),
             task: Task::FeatureSet,
+            architecture: String::new(),
             kind: ModelKind::Absent,
             features: ModelFeatures::Named(set),
             pad: Pad::Zero,
             unit: ScoreUnit::None,
             prior: Prior::of_unit(ScoreUnit::None),
+            targets: Vec::new(),
+            files: BTreeMap::new(),
             training_data_digest: Digest([0; 32]),
+            measured_quality: MeasuredQuality::new(),
+            licence: String::new(),
         }
-    }
-
-    /// What the model scores.
-    #[must_use]
-    pub fn task(&self) -> Task {
-        self.task
-    }
-
-    /// How the model is evaluated.
-    #[must_use]
-    pub fn kind(&self) -> &ModelKind {
-        &self.kind
     }
 
     /// The ONNX files that the model consists of, with their interfaces.
@@ -179,158 +188,55 @@ impl Manifest {
             ModelKind::Absent => Vec::new(),
         }
     }
-
-    /// The features that the model takes.
-    #[must_use]
-    pub fn features(&self) -> &ModelFeatures {
-        &self.features
-    }
-
-    /// Number of columns of a slot or node in a configuration; 1 if its values mean the same.
-    pub(super) fn config_columns(&self) -> usize {
-        let named = self.features.config_features();
-        self.task().kind().row_columns(named)
-    }
-
-    /// The value that pads the sequence features.
-    #[must_use]
-    pub fn pad(&self) -> Pad {
-        self.pad
-    }
-
-    /// The unit of the scores.
-    #[must_use]
-    pub fn unit(&self) -> ScoreUnit {
-        self.unit
-    }
-
-    /// What its scores say of run times before any is measured.
-    #[must_use]
-    pub fn prior(&self) -> Prior {
-        self.prior
-    }
-
-    /// SHA-256 of the training data.
-    #[must_use]
-    pub fn training_data_digest(&self) -> Digest {
-        self.training_data_digest
-    }
 }
 
-impl Written {
-    fn checked(self) -> Result<Manifest, ManifestError> {
-        let tasks = Task::ALL.map(Task::name).join(" or ");
-        let task = require_field(Task::from_name(&self.task), "task", &self.task, &tasks)?;
-        check_field(self.version > 0, "version", &self.version, "1 or more")?;
-        let (features, pad) = self.read_features(task)?;
-        let unit = read_unit(self.unit.as_deref())?;
-        let prior = self.prior.as_ref().map(Prior::read).transpose()?;
-        let targets = self.targets.as_ref().map(Target::read_all).transpose()?;
-        let kind = self.kind.checked(task, &self.files)?;
-        let training_data_digest = read_data_digest(&self.training_data_digest)?;
-        Ok(Manifest {
-            name: self.name,
-            version: self.version,
-            architecture: self.architecture,
-            files: self.files,
-            measured_quality: self.measured_quality,
-            licence: self.licence,
-            targets: targets.unwrap_or_default(),
-            task,
-            kind,
-            features,
-            pad,
-            unit,
-            prior: prior.unwrap_or(Prior::of_unit(unit)),
-            training_data_digest,
-        })
-    }
-
-    /// Reads the features of a model: the name and the columns of a set for `feature-set`, and the padding of sequences for
-    /// all other tasks.
-    fn read_features(&self, task: Task) -> Result<(ModelFeatures, Pad), ManifestError> {
-        let set = self.feature_set.as_ref();
-        let pad = self.pad_value.as_ref();
-        if task.kind().scope == Scope::EveryNode {
-            check_absent(pad, "pad_value", "none for a feature set")?;
-            let set = Arc::new(read_named(set)?);
-            // The manifest has both the set and its digest. If they differ, one of them is not what
-            // the model was trained with.
-            self.check_digest(set.digest())?;
-            return Ok((ModelFeatures::Named(set), Pad::Zero));
-        }
-        check_absent(set, "feature_set", "none for models of HLO")?;
-        let pad = read_pad(pad)?;
-        let found = Digest::from_hex(&self.feature_digest);
-        let set = found.and_then(FeatureSet::by_digest);
-        let set = set.ok_or_else(|| self.digest_mismatch(FeatureSet::TPUGRAPHS.digest()))?;
-        Ok((ModelFeatures::Instructions(set), pad))
-    }
-
-    fn check_digest(&self, expected: Digest) -> Result<(), ManifestError> {
-        if Digest::from_hex(&self.feature_digest) == Some(expected) {
-            return Ok(());
-        }
-        Err(self.digest_mismatch(expected))
-    }
-
-    fn digest_mismatch(&self, expected: Digest) -> ManifestError {
-        ManifestError::FeatureDigest {
-            found: shortened(&self.feature_digest),
-            expected,
-        }
-    }
-}
-
-impl WrittenKind {
-    fn checked(
-        self,
-        task: Task,
-        files: &BTreeMap<String, String>,
-    ) -> Result<ModelKind, ManifestError> {
-        Ok(match self {
-            Self::Segment(written) => ModelKind::Segment(written.checked(task, files)?),
-            Self::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
-        })
-    }
-}
-
-fn read_unit(written: Option<&str>) -> Result<ScoreUnit, ManifestError> {
-    let Some(written) = written else {
-        return Ok(ScoreUnit::None);
+/// Reads the features of a model: the name and the columns of a set for `feature-set`, and the padding of sequences for all
+/// other tasks.
+fn read_features(fields: &Fields, task: Task) -> Result<(ModelFeatures, Pad), Rejection> {
+    let written = fields.text("feature_digest")?;
+    let found = Digest::from_hex(&written);
+    let mismatch = |expected: Digest| {
+        Rejection::new(
+            "FEATURE_DIGEST_MISMATCH",
+            format!(
+                "{MANIFEST_FILE}: `feature_digest` is `{}`, expected `{expected}`, the digest of the featurization of \
+                 this server, or of the manifest's own feature_set",
+                shortened(&written)
+            ),
+        )
     };
-    let seconds = (written == "seconds").then_some(ScoreUnit::Seconds);
-    require_field(seconds, "unit", &written, "seconds, or not set")
-}
-
-fn read_data_digest(written: &str) -> Result<Digest, ManifestError> {
-    let digest = Digest::from_hex(written);
-    let expected = "64 hexadecimal digits";
-    require_field(digest, "training_data_digest", &written, expected)
-}
-
-fn read_pad(written: Option<&Value>) -> Result<Pad, ManifestError> {
-    let pad = written
-        .and_then(Value::as_i64)
-        .and_then(|pad| Pad::from_value(i32::try_from(pad).ok()?));
-    require_field(pad, "pad_value", &or_not_set(written), "0 or -1")
-}
-
-fn read_named(written: Option<&Value>) -> Result<NamedFeatureSet, ManifestError> {
+    if task.kind().scope != Scope::EveryNode {
+        fields.absent("feature_set", "none for models of HLO")?;
+        let pad = fields.required("pad_value", "0 or -1", |pad| {
+            Pad::from_value(i32::try_from(pad.as_i64()?).ok()?)
+        })?;
+        let set = found.and_then(FeatureSet::by_digest);
+        let set = set.ok_or_else(|| mismatch(FeatureSet::TPUGRAPHS.digest()))?;
+        return Ok((ModelFeatures::Instructions(set), pad));
+    }
+    fields.absent("pad_value", "none for a feature set")?;
     let expected = "an object with name, node_features and config_features";
-    let found = or_not_set(written);
-    let set = written.and_then(|written| WrittenFeatureSet::deserialize(written).ok());
-    let set = require_field(set, "feature_set", &found, expected)?;
+    let set = fields.required("feature_set", expected, |set| {
+        WrittenFeatureSet::deserialize(set).ok()
+    })?;
     let set = NamedFeatureSet::new(set.name, set.node_features, set.config_features);
-    set.map_err(|error| ManifestError::Field {
-        field: "feature_set",
-        found: shortened(&found),
-        expected: format!("names that are valid: {error}"),
-    })
+    let set = set.map_err(|error| {
+        fields.refused("feature_set", &format!("names that are valid: {error}"))
+    })?;
+    // The manifest has both the set and its digest. If they differ, one of them is not what the
+    // model was trained with.
+    if found != Some(set.digest()) {
+        return Err(mismatch(set.digest()));
+    }
+    Ok((ModelFeatures::Named(Arc::new(set)), Pad::Zero))
 }
 
-fn or_not_set(written: Option<&Value>) -> String {
-    written.map_or("not set".to_owned(), Value::to_string)
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFeatureSet {
+    name: String,
+    node_features: Vec<String>,
+    config_features: Vec<String>,
 }
 
 impl ModelKind {
@@ -346,12 +252,39 @@ impl ModelKind {
 
 impl fmt::Display for ModelKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [segment, whole_graph] = KINDS;
         formatter.write_str(match self {
-            Self::Segment(_) => segment,
-            Self::WholeGraph(_) => whole_graph,
+            Self::Segment(_) => "segment",
+            Self::WholeGraph(_) => "graph",
             Self::Absent => "none",
         })
+    }
+}
+
+/// How much a model is doubted on a graph that it was not trained on.
+const fn doubt_of_models() -> f64 {
+    0.3
+}
+
+impl Prior {
+    /// What is expected of a model with this slope and spread.
+    #[must_use]
+    pub const fn of_model(slope: f64, spread: f64) -> Self {
+        Self {
+            slope,
+            spread,
+            doubt: doubt_of_models(),
+        }
+    }
+
+    /// What is expected of a model whose manifest does not say it. Scores without unit may have any scale, so little is expected
+    /// of them.
+    fn of_unit(unit: ScoreUnit) -> Self {
+        // The logarithm of seconds is what a score in seconds is learned from.
+        let slope = match unit {
+            ScoreUnit::Seconds => 1.0,
+            ScoreUnit::None => 0.05,
+        };
+        Self::of_model(slope, 0.5)
     }
 }
 

@@ -1,42 +1,40 @@
-//! Checks of an ONNX model that do not run it.
+//! Checks of an ONNX model that do not run it: it holds all its weights, uses only ONNX's own operators, contains no NaN, and has
+//! the inputs and outputs of the artifact contract.
+
+use std::slice;
 
 use bytes::Bytes;
+use hlorank_graph::{self as graph, Scope, Task};
 use hlorank_proto::onnx::{
     AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto,
+    ValueInfoProto,
 };
 use prost::Message as _;
 
-use super::{ArtifactError, interface::Interface};
+use super::{ModelFeatures, Rejection};
 
-/// Checks that a serialized model holds all its weights, uses only ONNX's own operators, contains no NaN, and has this
-/// interface.
-pub(super) fn check(
-    file: &'static str,
-    bytes: &Bytes,
-    interface: &Interface,
-) -> Result<(), ArtifactError> {
-    let malformed = |detail: String| ArtifactError::Malformed { file, detail };
-    let model = ModelProto::decode(bytes.clone()).map_err(|error| malformed(error.to_string()))?;
-    let graph = model
-        .graph
-        .as_ref()
-        .ok_or_else(|| malformed("it has no graph".to_owned()))?;
-    let checker = Checker {
-        file,
-        model: &model,
-    };
-    checker.graph(graph)?;
-    for function in &model.functions {
-        checker.nodes(&function.node)?;
-        checker.attributes(&function.attribute_proto)?;
-    }
-    interface.check(file, graph)
+/// The inputs and the outputs of an ONNX model.
+pub(super) struct Interface {
+    pub(super) inputs: Vec<Outlet>,
+    /// `None` for a model whose outputs another model of the artifact takes as further inputs.
+    pub(super) output: Option<Outlet>,
+    /// Whether the model has further inputs of 32-bit floating point, of any names and shapes.
+    pub(super) has_further_inputs: bool,
 }
 
-/// Walks through the graphs of a model.
-struct Checker<'a> {
-    file: &'static str,
-    model: &'a ModelProto,
+/// Name, type and shape of an input or output.
+pub(super) struct Outlet {
+    name: &'static str,
+    element: Element,
+    /// `None` for a size that may differ from run to run.
+    shape: Vec<Option<usize>>,
+}
+
+/// Element types, with their numbers in ONNX's `TensorProto.DataType`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Element {
+    Float32 = 1,
+    Int64 = 7,
 }
 
 /// `TensorProto.DataLocation.EXTERNAL`.
@@ -46,79 +44,143 @@ const EXTERNAL: i32 = 1;
 const FLOAT16_EXPONENT: u16 = 0x7c00;
 const BFLOAT16_EXPONENT: u16 = 0x7f80;
 
+/// ONNX's names of element types, by number.
+const ELEMENT_NAMES: [&str; 17] = [
+    "no tensor",
+    "float32",
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "int32",
+    "int64",
+    "string",
+    "bool",
+    "float16",
+    "float64",
+    "uint32",
+    "uint64",
+    "complex64",
+    "complex128",
+    "bfloat16",
+];
+
+/// Checks a serialized model, which must have this interface.
+pub(super) fn check(
+    file: &'static str,
+    bytes: &Bytes,
+    interface: &Interface,
+) -> Result<(), Rejection> {
+    let malformed = |detail: &str| {
+        Rejection::new(
+            "ONNX_MALFORMED",
+            format!("{file} is no ONNX model: {detail}"),
+        )
+    };
+    let model = ModelProto::decode(bytes.clone()).map_err(|error| malformed(&error.to_string()))?;
+    let graph = model.graph.as_ref();
+    let graph = graph.ok_or_else(|| malformed("it has no graph"))?;
+    let checker = Checker {
+        file,
+        model: &model,
+    };
+    checker.graph(graph)?;
+    for function in &model.functions {
+        checker.nodes(&function.node)?;
+        checker.attributes(&function.attribute_proto)?;
+    }
+    // Models of IR versions before 4 list their weights among the inputs.
+    let is_weight = |name: &str| graph.initializer.iter().any(|weight| weight.name == name);
+    let is_expected = |name: &str| (interface.inputs.iter()).any(|expected| expected.name == name);
+    let is_own = |input: &&ValueInfoProto| {
+        !is_weight(&input.name) && (!interface.has_further_inputs || is_expected(&input.name))
+    };
+    let inputs: Vec<&ValueInfoProto> = graph.input.iter().filter(is_own).collect();
+    check_outlets(file, "inputs", &inputs, &interface.inputs)?;
+    match &interface.output {
+        None => Ok(()),
+        Some(output) => {
+            let outputs: Vec<&ValueInfoProto> = graph.output.iter().collect();
+            check_outlets(file, "outputs", &outputs, slice::from_ref(output))
+        }
+    }
+}
+
+/// Walks through the graphs of a model.
+struct Checker<'a> {
+    file: &'static str,
+    model: &'a ModelProto,
+}
+
 impl Checker<'_> {
-    fn graph(&self, graph: &GraphProto) -> Result<(), ArtifactError> {
-        graph
-            .initializer
-            .iter()
-            .try_for_each(|tensor| self.tensor(tensor))?;
-        graph
-            .sparse_initializer
-            .iter()
-            .try_for_each(|tensor| self.sparse_tensor(tensor))?;
+    fn graph(&self, graph: &GraphProto) -> Result<(), Rejection> {
+        let mut weights = graph.initializer.iter();
+        weights.try_for_each(|tensor| self.tensor(tensor))?;
+        let mut sparse = graph.sparse_initializer.iter();
+        sparse.try_for_each(|tensor| self.sparse_tensor(tensor))?;
         self.nodes(&graph.node)
     }
 
-    fn nodes(&self, nodes: &[NodeProto]) -> Result<(), ArtifactError> {
-        nodes.iter().try_for_each(|node| {
-            self.operator(node)?;
-            self.attributes(&node.attribute)
-        })
-    }
-
-    fn operator(&self, node: &NodeProto) -> Result<(), ArtifactError> {
-        let own = ["", "ai.onnx"].contains(&node.domain.as_str());
-        let mut functions = self.model.functions.iter();
-        // A function of the model is made of operators that are checked themselves.
-        if own
-            || functions
-                .any(|function| (&function.domain, &function.name) == (&node.domain, &node.op_type))
+    fn nodes(&self, nodes: &[NodeProto]) -> Result<(), Rejection> {
+        for NodeProto {
+            op_type, domain, ..
+        } in nodes
         {
-            return Ok(());
+            let mut functions = self.model.functions.iter();
+            // A function of the model is made of operators that are checked themselves.
+            let is_known = ["", "ai.onnx"].contains(&domain.as_str())
+                || functions
+                    .any(|function| (&function.domain, &function.name) == (domain, op_type));
+            if !is_known {
+                return Err(Rejection::new(
+                    "CUSTOM_OPERATOR",
+                    format!(
+                        "{} uses operator `{op_type}` of domain `{domain}`; only ONNX's own operators are run",
+                        self.file
+                    ),
+                ));
+            }
         }
-        Err(ArtifactError::CustomOperator {
-            file: self.file,
-            operator: node.op_type.clone(),
-            domain: node.domain.clone(),
-        })
+        let mut nodes = nodes.iter();
+        nodes.try_for_each(|node| self.attributes(&node.attribute))
     }
 
-    fn attributes(&self, attributes: &[AttributeProto]) -> Result<(), ArtifactError> {
-        let mut attributes = attributes.iter();
-        attributes.try_for_each(|attribute| self.attribute(attribute))
-    }
-
-    fn attribute(&self, attribute: &AttributeProto) -> Result<(), ArtifactError> {
-        if attribute.f.is_nan() || attribute.floats.iter().any(|number| number.is_nan()) {
-            return Err(self.not_a_number(&attribute.name));
+    fn attributes(&self, attributes: &[AttributeProto]) -> Result<(), Rejection> {
+        for attribute in attributes {
+            if attribute.f.is_nan() || attribute.floats.iter().any(|number| number.is_nan()) {
+                return Err(self.not_a_number(&attribute.name));
+            }
+            let mut tensors = attribute.t.iter().chain(&attribute.tensors);
+            tensors.try_for_each(|tensor| self.tensor(tensor))?;
+            let sparse = attribute.sparse_tensor.iter();
+            let mut sparse = sparse.chain(&attribute.sparse_tensors);
+            sparse.try_for_each(|tensor| self.sparse_tensor(tensor))?;
+            // The bodies of loops and branches are graphs in attributes.
+            let mut bodies = attribute.g.iter().chain(&attribute.graphs);
+            bodies.try_for_each(|graph| self.graph(graph))?;
         }
-        let mut tensors = attribute.t.iter().chain(&attribute.tensors);
-        tensors.try_for_each(|tensor| self.tensor(tensor))?;
-        let sparse = attribute.sparse_tensor.iter();
-        let mut sparse = sparse.chain(&attribute.sparse_tensors);
-        sparse.try_for_each(|tensor| self.sparse_tensor(tensor))?;
-        // The bodies of loops and branches are graphs in attributes.
-        let mut bodies = attribute.g.iter().chain(&attribute.graphs);
-        bodies.try_for_each(|graph| self.graph(graph))
+        Ok(())
     }
 
-    fn sparse_tensor(&self, tensor: &SparseTensorProto) -> Result<(), ArtifactError> {
-        tensor
-            .values
-            .iter()
-            .chain(&tensor.indices)
-            .try_for_each(|tensor| self.tensor(tensor))
+    fn sparse_tensor(&self, tensor: &SparseTensorProto) -> Result<(), Rejection> {
+        let mut parts = tensor.values.iter().chain(&tensor.indices);
+        parts.try_for_each(|tensor| self.tensor(tensor))
     }
 
-    fn tensor(&self, tensor: &TensorProto) -> Result<(), ArtifactError> {
+    fn tensor(&self, tensor: &TensorProto) -> Result<(), Rejection> {
         // Weights in another file may escape the digests of the manifest, and their location may
         // lead out of the folder.
         if tensor.data_location == EXTERNAL || !tensor.external_data.is_empty() {
-            return Err(ArtifactError::ExternalData {
-                file: self.file,
-                tensor: tensor.name.clone(),
-                location: location(tensor),
-            });
+            let mut entries = tensor.external_data.iter();
+            let location = entries.find(|entry| entry.key == "location");
+            let location = location.map_or("", |entry| entry.value.as_str());
+            return Err(Rejection::new(
+                "EXTERNAL_DATA",
+                format!(
+                    "{}: tensor `{}` is kept in another file, `{location}`; export the model as one file",
+                    self.file, tensor.name
+                ),
+            ));
         }
         if holds_nan(tensor) {
             return Err(self.not_a_number(&tensor.name));
@@ -126,19 +188,10 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn not_a_number(&self, tensor: &str) -> ArtifactError {
-        ArtifactError::NotANumber {
-            file: self.file,
-            tensor: tensor.to_owned(),
-        }
+    fn not_a_number(&self, tensor: &str) -> Rejection {
+        let message = format!("{}: tensor `{tensor}` holds NaN", self.file);
+        Rejection::new("WEIGHT_NOT_A_NUMBER", message)
     }
-}
-
-/// Returns the location of external data; empty if the tensor does not give one.
-fn location(tensor: &TensorProto) -> String {
-    let mut entries = tensor.external_data.iter();
-    let location = entries.find(|entry| entry.key == "location");
-    location.map_or_else(String::new, |entry| entry.value.clone())
 }
 
 /// Returns whether an element of a floating-point tensor is NaN.
@@ -172,4 +225,119 @@ fn holds_short_nan(tensor: &TensorProto, exponent: u16) -> bool {
 fn is_any_raw<const N: usize>(tensor: &TensorProto, is_nan: impl Fn([u8; N]) -> bool) -> bool {
     let (numbers, _) = tensor.raw_data.as_chunks::<N>();
     numbers.iter().any(|bits| is_nan(*bits))
+}
+
+/// The input `config` for configurations of a task; `None` if models of the task take none.
+pub(super) fn config_outlet(task: Task, features: &ModelFeatures) -> Option<Outlet> {
+    let kind = task.kind();
+    let element = match kind.element {
+        graph::Element::Float32 => Element::Float32,
+        graph::Element::Int64 => Element::Int64,
+    };
+    let shape = match kind.scope {
+        Scope::Kernel => vec![None, Some(kind.width)],
+        Scope::Nodes => vec![None, None, Some(kind.width)],
+        Scope::Program => return None,
+        Scope::EveryNode => vec![None, None, features.config_features()],
+    };
+    Some(outlet("config", element, &shape))
+}
+
+/// An input or output; `None` in its shape stands for any size.
+pub(super) fn outlet(name: &'static str, element: Element, shape: &[Option<usize>]) -> Outlet {
+    Outlet {
+        name,
+        element,
+        shape: shape.to_vec(),
+    }
+}
+
+impl Interface {
+    pub(super) fn new(inputs: Vec<Outlet>, output: Outlet) -> Self {
+        Self {
+            inputs,
+            output: Some(output),
+            has_further_inputs: false,
+        }
+    }
+}
+
+/// Refuses inputs or outputs with other names than the expected ones. Their order does not matter.
+pub(super) fn check_names<'a>(
+    file: &'static str,
+    what: &'static str,
+    found: impl Iterator<Item = &'a str>,
+    expected: impl Iterator<Item = &'a str>,
+) -> Result<(), Rejection> {
+    let mut found: Vec<&str> = found.collect();
+    let mut expected: Vec<&str> = expected.collect();
+    found.sort_unstable();
+    expected.sort_unstable();
+    if found == expected {
+        return Ok(());
+    }
+    let (found, expected) = (found.join(", "), expected.join(", "));
+    let message = format!("{file} has {what} {found}, expected {expected}");
+    Err(Rejection::new("INTERFACE_NAMES", message))
+}
+
+fn check_outlets(
+    file: &'static str,
+    what: &'static str,
+    found: &[&ValueInfoProto],
+    expected: &[Outlet],
+) -> Result<(), Rejection> {
+    let names = expected.iter().map(|outlet| outlet.name);
+    check_names(
+        file,
+        what,
+        found.iter().map(|outlet| outlet.name.as_str()),
+        names,
+    )?;
+    expected.iter().try_for_each(|expected| {
+        let found = found.iter().find(|found| found.name == expected.name);
+        found.map_or(Ok(()), |found| expected.check(file, found))
+    })
+}
+
+impl Outlet {
+    fn check(&self, file: &'static str, found: &ValueInfoProto) -> Result<(), Rejection> {
+        let name = self.name;
+        let tensor = found.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
+        let element = tensor.map_or(0, |tensor| tensor.elem_type);
+        if element != self.element as i32 {
+            let [found, expected] = [element, self.element as i32].map(element_name);
+            let message = format!("{file}: `{name}` is {found}, expected {expected}");
+            return Err(Rejection::new("INTERFACE_TYPE", message));
+        }
+        // A file need not say how many dimensions there are.
+        let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
+        let rank = shape.map(|shape| shape.dim.len());
+        if rank != Some(self.shape.len()) {
+            let found = rank.map_or("any number of".to_owned(), |found| found.to_string());
+            let expected = self.shape.len();
+            let message = format!("{file}: `{name}` has {found} dimensions, expected {expected}");
+            return Err(Rejection::new("INTERFACE_RANK", message));
+        }
+        let sizes = shape.iter().flat_map(|shape| &shape.dim);
+        for (dimension, (found, expected)) in sizes.zip(&self.shape).enumerate() {
+            let found = found.dim_value;
+            // A size that is not fixed is 0 in the file, and fits any. One that is fixed does not
+            // fit where the server gives different sizes from run to run.
+            if found != 0 && usize::try_from(found).ok() != *expected {
+                let expected = expected.map_or("any size".to_owned(), |size| size.to_string());
+                let message = format!(
+                    "{file}: dimension {dimension} of `{name}` is {found}, expected {expected}"
+                );
+                return Err(Rejection::new("INTERFACE_SHAPE", message));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn element_name(element: i32) -> &'static str {
+    let number = usize::try_from(element).ok();
+    let name = number.and_then(|number| ELEMENT_NAMES.get(number));
+    name.unwrap_or(&"another type")
 }

@@ -1,13 +1,15 @@
-use std::sync::Arc;
+use std::{borrow::Cow, fmt::Debug, sync::Arc};
 
+use hlorank_graph::{ConfigInput, ConfigValues};
 use metrics::Counter;
-use parking_lot::{Mutex, MutexGuard};
-
-use super::ArtifactError;
-use crate::{
-    compute::Worker,
-    runtime::{Interrupt, RuntimeError},
+use ort::{
+    session::{Session, SessionInputValue},
+    value::{PrimitiveTensorElementType, TensorRef, ToShape},
 };
+use parking_lot::Mutex;
+
+use super::Rejection;
+use crate::{compute::Worker, runtime::Interrupt};
 
 /// The sessions of a model, of each worker its own.
 pub(super) struct PerWorker<S> {
@@ -15,9 +17,8 @@ pub(super) struct PerWorker<S> {
     reports: RunReports,
 }
 
-/// A run that takes more than this returns its memory to the system. Others leave it to the next run of the session, because
-/// new memory costs time.
-const MAX_KEPT_BYTES: usize = 64 << 20;
+/// The inputs of a session by name.
+pub(super) type Inputs<'a> = Vec<(Cow<'a, str>, SessionInputValue<'a>)>;
 
 /// Where runs of a model that go wrong are reported.
 #[derive(Clone)]
@@ -26,17 +27,6 @@ pub struct RunReports {
     pub failed: Counter,
     /// Called when a run does not end although it was stopped.
     pub on_abandoned: Arc<dyn Fn() + Send + Sync>,
-}
-
-impl RunReports {
-    /// Reports nothing.
-    #[must_use]
-    pub fn none() -> Self {
-        Self {
-            failed: Counter::noop(),
-            on_abandoned: Arc::new(|| ()),
-        }
-    }
 }
 
 /// ONNX Runtime failed, or returned the wrong number of values.
@@ -55,15 +45,22 @@ enum Stopped {
     Expired,
 }
 
-impl ModelFailed {
-    fn new(file: &'static str, detail: String) -> Self {
+/// A run that takes more than this returns its memory to the system. Others leave it to the next run of the session, because
+/// new memory costs time.
+const MAX_KEPT_BYTES: usize = 64 << 20;
+
+impl RunReports {
+    /// Reports nothing.
+    #[must_use]
+    pub fn none() -> Self {
         Self {
-            file,
-            detail,
-            stopped: None,
+            failed: Counter::noop(),
+            on_abandoned: Arc::new(|| ()),
         }
     }
+}
 
+impl ModelFailed {
     /// Whether the run was stopped because it took too long.
     #[must_use]
     pub fn is_expired(&self) -> bool {
@@ -82,12 +79,13 @@ impl<S> PerWorker<S> {
     pub(super) fn new(
         workers: usize,
         reports: RunReports,
-        make: impl Fn() -> Result<S, ArtifactError>,
-    ) -> Result<Self, ArtifactError> {
-        let sessions = (0..workers)
-            .map(|_| make().map(Mutex::new))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { sessions, reports })
+        make: impl Fn() -> Result<S, Rejection>,
+    ) -> Result<Self, Rejection> {
+        let sessions = (0..workers).map(|_| make().map(Mutex::new));
+        Ok(Self {
+            sessions: sessions.collect::<Result<_, _>>()?,
+            reports,
+        })
     }
 
     /// Returns an interrupt for runs of a file that take at most `bytes` bytes. Large ones return their memory to the system.
@@ -96,80 +94,93 @@ impl<S> PerWorker<S> {
         file: &'static str,
         bytes: usize,
     ) -> Result<Interrupt, ModelFailed> {
-        let interrupt = Interrupt::new(Arc::clone(&self.reports.on_abandoned));
-        let interrupt = match interrupt {
-            Ok(interrupt) if bytes > MAX_KEPT_BYTES => interrupt.returning_memory(),
-            interrupt => interrupt,
-        };
-        interrupt.map_err(|error: RuntimeError| ModelFailed::new(file, error.to_string()))
-    }
-
-    /// Runs a file with the sessions of a worker, as [`Self::run_any`] does. The run must return as many values as are
-    /// expected.
-    pub(super) fn run(
-        &self,
-        worker: Worker,
-        file: &'static str,
-        expected: usize,
-        interrupt: &Interrupt,
-        run: impl FnOnce(&mut S) -> ort::Result<Vec<f32>>,
-    ) -> Result<Vec<f32>, ModelFailed> {
-        self.run_any(worker, file, interrupt, |sessions| match run(sessions)? {
-            values if values.len() == expected => Ok(values),
-            values => Err(ort::Error::new(format!(
-                "it gave {} numbers, expected {expected}",
-                values.len()
-            ))),
+        let mut interrupt = Interrupt::new(Arc::clone(&self.reports.on_abandoned));
+        if bytes > MAX_KEPT_BYTES {
+            interrupt = interrupt.and_then(Interrupt::returning_memory);
+        }
+        interrupt.map_err(|error| ModelFailed {
+            file,
+            detail: error.to_string(),
+            stopped: None,
         })
     }
 
-    /// Runs a file with the sessions of a worker, and counts a run that fails unless it was stopped because nobody needs
-    /// it.
-    pub(super) fn run_any<T>(
+    /// Runs a file with the sessions of a worker, and counts a run that fails unless it was stopped because nobody needs it.
+    pub(super) fn run<T>(
         &self,
         worker: Worker,
         file: &'static str,
         interrupt: &Interrupt,
         run: impl FnOnce(&mut S) -> ort::Result<T>,
     ) -> Result<T, ModelFailed> {
-        let values = self.session(worker, file).and_then(|mut session| {
-            run(&mut session).map_err(|error| failed(file, &error, interrupt))
-        });
-        values.inspect_err(|failed| {
-            if !failed.is_unneeded() {
+        // A worker runs one thing at a time, so that only a thread that was left behind can hold its
+        // sessions. To wait for such a thread would make this one hang, too.
+        let session = self.sessions[worker.0 % self.sessions.len()].try_lock();
+        let mut session = session.ok_or_else(|| {
+            self.reports.failed.increment(1);
+            ModelFailed {
+                file,
+                detail: "an earlier run with the same session hangs".to_owned(),
+                stopped: None,
+            }
+        })?;
+        run(&mut session).map_err(|error| {
+            // An interrupt that expires is also stopped, so expiry is asked for first.
+            let (stopped, detail) = if interrupt.is_expired() {
+                let detail = "the run was stopped, because it took longer than --max-run-seconds";
+                (Some(Stopped::Expired), detail.to_owned())
+            } else {
+                let unneeded = interrupt.is_stopped().then_some(Stopped::Unneeded);
+                (unneeded, error.to_string())
+            };
+            if stopped != Some(Stopped::Unneeded) {
                 self.reports.failed.increment(1);
+            }
+            ModelFailed {
+                file,
+                detail,
+                stopped,
             }
         })
     }
+}
 
-    /// Locks the sessions of a worker. A worker runs one thing at a time, so that only a thread that was left behind can
-    /// hold them.
-    fn session(
-        &self,
-        worker: Worker,
-        file: &'static str,
-    ) -> Result<MutexGuard<'_, S>, ModelFailed> {
-        // To wait for such a thread would make this one hang, too.
-        let session = self.sessions[worker.0 % self.sessions.len()].try_lock();
-        let hangs = || "an earlier run with the same session hangs".to_owned();
-        session.ok_or_else(|| ModelFailed::new(file, hangs()))
+/// A tensor as ONNX Runtime takes it, without a copy.
+pub(super) fn view<'a, T>(
+    shape: impl ToShape + 'a,
+    values: &'a [T],
+) -> ort::Result<SessionInputValue<'a>>
+where
+    T: PrimitiveTensorElementType + Debug + Clone + 'static,
+{
+    Ok(TensorRef::from_array_view((shape, values))?.into())
+}
+
+/// The input `config` of a model as ONNX Runtime takes it, without a copy.
+pub(super) fn config_value(input: &ConfigInput) -> ort::Result<SessionInputValue<'_>> {
+    let shape = input.shape.as_slice();
+    match &input.values {
+        ConfigValues::Float32(values) => view(shape, values),
+        ConfigValues::Int64(values) => view(shape, values),
     }
 }
 
-fn failed(file: &'static str, error: &ort::Error, interrupt: &Interrupt) -> ModelFailed {
-    let failed = ModelFailed::new(file, error.to_string());
-    // An interrupt that expires is also stopped, so expiry is asked for first.
-    if interrupt.is_expired() {
-        let detail =
-            "the run was stopped, because it took longer than --max-run-seconds".to_owned();
-        return ModelFailed {
-            detail,
-            stopped: Some(Stopped::Expired),
-            ..failed
-        };
+/// Runs a session, and returns the values of one output, which must be as many as expected.
+pub(super) fn output(
+    session: &mut Session,
+    inputs: Inputs<'_>,
+    output: &str,
+    expected: usize,
+    interrupt: &Interrupt,
+) -> ort::Result<Vec<f32>> {
+    let outputs = session.run_with_options(inputs, interrupt.options())?;
+    let (_, values) = outputs[output].try_extract_tensor::<f32>()?;
+    if values.len() != expected {
+        let found = values.len();
+        return Err(ort::Error::new(format!(
+            "it gave {found} numbers, expected {expected}"
+        )));
     }
-    ModelFailed {
-        stopped: interrupt.is_stopped().then_some(Stopped::Unneeded),
-        ..failed
-    }
+    // The outputs lie in memory of the session, which the next run uses again.
+    Ok(values.to_vec())
 }

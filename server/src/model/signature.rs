@@ -1,7 +1,7 @@
 //! Who made a version: a signature by a key in the format of the Open Source Security Foundation, as the package `model-signing`
 //! writes it. It is a bundle of Sigstore, whose DSSE envelope holds an in-toto statement with the digests of files.
 
-use std::{fs, io, path::Path};
+use std::{fmt, fs, io, path::Path};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hlorank_graph::Digest;
@@ -14,12 +14,8 @@ use rustls::{
 };
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use x509_cert::{
-    der::{Decode as _, Encode as _},
-    spki::SubjectPublicKeyInfoRef,
-};
 
-use super::manifest_error::MANIFEST_FILE;
+use super::MANIFEST_FILE;
 
 /// Keys of those who may make models.
 #[derive(Clone, Debug)]
@@ -40,20 +36,6 @@ struct PublicKey {
 pub struct ModelKeysError {
     file: String,
     detail: String,
-}
-
-/// Why a signature is not one of the manifest by one of the keys.
-#[derive(Debug, thiserror::Error)]
-pub enum SignatureError {
-    /// The file or its statement has another form.
-    #[error("it cannot be read: {0}")]
-    Malformed(String),
-    /// No key has made the signature.
-    #[error("none of the keys has signed it")]
-    OtherKey,
-    /// The statement is about other files.
-    #[error("it is not about this {MANIFEST_FILE}, whose SHA-256 is {0}")]
-    OtherManifest(Digest),
 }
 
 /// A bundle of Sigstore.
@@ -127,96 +109,81 @@ impl ModelKeys {
         Ok(Self(keys))
     }
 
-    /// Checks that a signature is about a manifest, and was made with one of the keys. A manifest has the digests of all files of
-    /// its version.
-    pub(super) fn check(&self, signature: &[u8], manifest: &[u8]) -> Result<(), SignatureError> {
-        let Bundle { dsse_envelope } = parsed(signature)?;
+    /// Checks that a signature is about a manifest, and was made with one of the keys; otherwise says what is wrong. A manifest
+    /// has the digests of all files of its version.
+    pub(super) fn check(&self, signature: &[u8], manifest: &[u8]) -> Result<(), String> {
+        let unreadable = |error: &dyn fmt::Display| format!("it cannot be read: {error}");
+        let bundle: Bundle =
+            serde_json::from_slice(signature).map_err(|error| unreadable(&error))?;
+        let Envelope {
+            payload,
+            payload_type,
+            signatures,
+        } = bundle.dsse_envelope;
+        let payload = BASE64_STANDARD.decode(payload);
+        let payload = payload.map_err(|error| unreadable(&error))?;
+        // This is the pre-authentication encoding of DSSE. Because of the lengths, no other type and
+        // payload have the same encoding.
+        let prefix = format!(
+            "DSSEv1 {} {payload_type} {} ",
+            payload_type.len(),
+            payload.len()
+        );
+        let signed = [prefix.as_bytes(), &payload].concat();
+        let is_by = |key: &PublicKey| {
+            signatures.iter().any(|made| {
+                // Text that is no base64 becomes an empty signature, which no key has made.
+                let signature = BASE64_STANDARD.decode(&made.sig).unwrap_or_default();
+                let verified = key
+                    .algorithm
+                    .verify_signature(&key.point, &signed, &signature);
+                verified.is_ok()
+            })
+        };
         // Nothing of the statement is parsed before it is known who made it.
-        let payload = self.signed_payload(&dsse_envelope)?;
-        let statement: Statement = parsed(&payload)?;
+        if payload_type != PAYLOAD_TYPE || !self.0.iter().any(is_by) {
+            return Err("none of the keys has signed it".to_owned());
+        }
+        let statement: Statement =
+            serde_json::from_slice(&payload).map_err(|error| unreadable(&error))?;
         let digest = Digest(Sha256::digest(manifest).into());
-        if statement.is_about(&digest) {
+        let mut resources = statement.predicate.resources.iter();
+        let signed = resources.find(|resource| resource.name == MANIFEST_FILE);
+        let is_signed = signed.is_some_and(|resource| {
+            resource.algorithm == "sha256" && Digest::from_hex(&resource.digest) == Some(digest)
+        });
+        if statement.predicate_type == PREDICATE_TYPE && is_signed {
             Ok(())
         } else {
-            Err(SignatureError::OtherManifest(digest))
+            Err(format!(
+                "it is not about this {MANIFEST_FILE}, whose SHA-256 is {digest}"
+            ))
         }
     }
-
-    /// Returns the payload of an envelope, which one of the keys must have signed.
-    fn signed_payload(&self, envelope: &Envelope) -> Result<Vec<u8>, SignatureError> {
-        let payload = BASE64_STANDARD
-            .decode(&envelope.payload)
-            .map_err(|error| SignatureError::Malformed(error.to_string()))?;
-        let signed = signed_bytes(&envelope.payload_type, &payload);
-        let is_by = |key: &PublicKey| {
-            let mut signatures = envelope.signatures.iter();
-            signatures.any(|made| key.has_made(&made.sig, &signed))
-        };
-        if envelope.payload_type == PAYLOAD_TYPE && self.0.iter().any(is_by) {
-            Ok(payload)
-        } else {
-            Err(SignatureError::OtherKey)
-        }
-    }
-}
-
-fn parsed<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, SignatureError> {
-    serde_json::from_slice(json).map_err(|error| SignatureError::Malformed(error.to_string()))
 }
 
 impl PublicKey {
     /// Reads a key; `None` if it has an algorithm that is not known.
     fn of(key: &SubjectPublicKeyInfoDer<'_>) -> Option<Self> {
-        let key = SubjectPublicKeyInfoRef::from_der(key.as_ref()).ok()?;
-        let curve = key.algorithm.to_der().ok()?;
-        // The known identifiers leave out the tag and the length, which are one byte each.
-        let curve = curve.get(2..)?;
-        let (curve, signatures) = CURVES.iter().find(|(known, _)| known.as_ref() == curve)?;
-        let mut algorithms = default_provider()
-            .signature_verification_algorithms
-            .all
-            .iter();
+        let (curve, signatures, point) = CURVES.iter().find_map(|(curve, signatures)| {
+            // The DER of a key is a sequence of a sequence, which the identifier of the curve fills,
+            // and a string of bits. Each has a tag and a length of one byte, and the string also the
+            // number of its unused bits.
+            match key.as_ref().get(4..)?.strip_prefix(curve.as_ref())? {
+                [_, _, 0, point @ ..] => Some((curve, signatures, point)),
+                _ => None,
+            }
+        })?;
+        let provider = default_provider().signature_verification_algorithms;
+        let mut algorithms = provider.all.iter();
         let algorithm = algorithms.find(|algorithm| {
             algorithm.public_key_alg_id() == *curve && algorithm.signature_alg_id() == *signatures
         })?;
         Some(Self {
             algorithm: *algorithm,
-            point: key.subject_public_key.raw_bytes().to_vec(),
+            point: point.to_vec(),
         })
     }
-
-    fn has_made(&self, signature: &str, signed: &[u8]) -> bool {
-        // Text that is no base64 becomes an empty signature, which no key has made.
-        let signature = BASE64_STANDARD.decode(signature).unwrap_or_default();
-        let verified = self
-            .algorithm
-            .verify_signature(&self.point, signed, &signature);
-        verified.is_ok()
-    }
-}
-
-impl Statement {
-    fn is_about(&self, manifest: &Digest) -> bool {
-        let mut resources = self.predicate.resources.iter();
-        let manifest = resources
-            .find(|resource| resource.name == MANIFEST_FILE)
-            .filter(|resource| {
-                resource.algorithm == "sha256"
-                    && Digest::from_hex(&resource.digest) == Some(*manifest)
-            });
-        self.predicate_type == PREDICATE_TYPE && manifest.is_some()
-    }
-}
-
-/// Returns what an envelope signs: the pre-authentication encoding of DSSE.
-fn signed_bytes(payload_type: &str, payload: &[u8]) -> Vec<u8> {
-    // Because of the lengths, no other type and payload have the same encoding.
-    let prefix = format!(
-        "DSSEv1 {} {payload_type} {} ",
-        payload_type.len(),
-        payload.len()
-    );
-    [prefix.as_bytes(), payload].concat()
 }
 
 #[cfg(test)]
@@ -246,12 +213,12 @@ mod tests {
             own.check(&signature, &manifest).unwrap();
             both.check(&signature, &manifest).unwrap();
             let other = own.check(&signature, b"{}").unwrap_err();
-            assert!(matches!(other, SignatureError::OtherManifest(_)), "{other}");
+            assert!(other.contains("it is not about this"), "{other}");
         }
         let other = keys("p384.pem")
             .unwrap()
             .check(&signed("p256/model.sig"), &manifest);
-        assert!(matches!(other, Err(SignatureError::OtherKey)));
+        assert_eq!(other.unwrap_err(), "none of the keys has signed it");
     }
 
     #[test]

@@ -1,4 +1,6 @@
-use std::fmt;
+use std::{fmt, io};
+
+use rustix::io::Errno;
 
 /// The life-cycle state of a model version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +34,7 @@ impl ModelState {
         Self::Unloaded,
     ];
 
-    /// Returns the name of the state in lower case.
+    /// The name of the state in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -91,8 +93,9 @@ pub const REJECTION_REASONS: [&str; 34] = [
     "WEIGHT_NOT_A_NUMBER",
 ];
 
-/// Why a version was rejected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a version was rejected: by a check of its files, or because it failed while it served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}: {message}")]
 pub struct Rejection {
     /// The check that failed, one of [`REJECTION_REASONS`]; stable.
     pub reason: &'static str,
@@ -102,9 +105,30 @@ pub struct Rejection {
     pub transient: bool,
 }
 
-impl fmt::Display for Rejection {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.reason, self.message)
+impl Rejection {
+    /// A rejection that stays until the files change.
+    pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        debug_assert!(REJECTION_REASONS.contains(&reason), "{reason}");
+        Self {
+            reason,
+            message: message.into(),
+            transient: false,
+        }
+    }
+
+    /// A file cannot be read.
+    pub(super) fn of_file(file: &str, error: &io::Error) -> Self {
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => "FILE_MISSING",
+            _ => "FILE_UNREADABLE",
+        };
+        // A process or machine that is short of file descriptors may have some later. Other errors
+        // are properties of the files.
+        let errno = Errno::from_io_error(error);
+        Self {
+            transient: matches!(errno, Some(Errno::MFILE | Errno::NFILE)),
+            ..Self::new(reason, format!("cannot read {file}: {error}"))
+        }
     }
 }
 

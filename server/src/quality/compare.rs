@@ -43,7 +43,7 @@ impl LiveQuality {
         target: Option<&str>,
     ) -> Result<Comparison, CallError> {
         let _turn = self.comparing.acquire().await;
-        let task = versions[0].manifest().task();
+        let task = versions[0].manifest().task;
         let mut pairs = Vec::new();
         for (subject, of) in self.subjects().await? {
             if of != task || target.is_some_and(|target| target != subject.target) {

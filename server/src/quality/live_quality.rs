@@ -110,7 +110,7 @@ impl LiveQuality {
         Ok(GraphQuality::of(
             &scores,
             &list.seconds,
-            model.manifest().unit(),
+            model.manifest().unit,
         ))
     }
 }
@@ -118,7 +118,7 @@ impl LiveQuality {
 /// Whether a model takes the columns of a graph of a feature set.
 fn takes(model: &Model, list: &MeasuredList) -> bool {
     match (
-        model.manifest().features().named(),
+        model.manifest().features.named(),
         list.graph.whole.feature_graph(),
     ) {
         (Some(set), Some(graph)) => {

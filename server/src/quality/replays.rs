@@ -123,7 +123,7 @@ impl Replays {
         let board = &self.quality.board;
         let models = in_use.iter().map(|version| &version.model);
         models
-            .filter(|model| model.manifest().task() == task && !board.has(model.digest(), subject))
+            .filter(|model| model.manifest().task == task && !board.has(model.digest(), subject))
             .collect()
     }
 

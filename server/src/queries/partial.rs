@@ -72,7 +72,7 @@ fn scoring_end(deadline: Deadline) -> Instant {
 
 /// Number of configurations of a slice: whole chunks of a model that takes chunks.
 fn slice_size(model: &Model) -> usize {
-    match model.manifest().kind() {
+    match &model.manifest().kind {
         ModelKind::Segment(_) | ModelKind::Absent => SLICE,
         ModelKind::WholeGraph(settings) => SLICE.next_multiple_of(settings.chunk_configs),
     }

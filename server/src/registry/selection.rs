@@ -108,10 +108,10 @@ impl Selection {
 
     /// Leaves out a canary that takes other features than the stable version: it could not answer for a graph of these.
     pub(super) fn with_canary_of_same_features(mut self) -> Self {
-        let features = self.stable.manifest().features();
+        let features = &self.stable.manifest().features;
         self.canary = self
             .canary
-            .filter(|(canary, _)| canary.manifest().features() == features);
+            .filter(|(canary, _)| canary.manifest().features == *features);
         self
     }
 

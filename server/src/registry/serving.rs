@@ -49,7 +49,7 @@ impl ServingSnapshot {
             (name, _) => name,
         };
         let selection = self.find(name, wanted)?;
-        match selection.stable.manifest().task() {
+        match selection.stable.manifest().task {
             own if own == task => Ok(selection),
             own => Err(wrong_task(name, own, task)),
         }
@@ -89,7 +89,7 @@ impl ServingSnapshot {
     ) -> impl DoubleEndedIterator<Item = (&str, &ServedVersions<Arc<Model>>)> {
         let models = self.models.iter();
         let is_of_task =
-            move |served: &ServedVersions<Arc<Model>>| served.stable.1.manifest().task() == task;
+            move |served: &ServedVersions<Arc<Model>>| served.stable.1.manifest().task == task;
         models
             .filter(move |(_, served)| is_of_task(served))
             .map(|(name, served)| (name.as_str(), served))
@@ -112,9 +112,9 @@ impl ServingSnapshot {
         let selection = self.find(name, wanted)?;
         let manifest = selection.stable.manifest();
         let named = manifest
-            .features()
+            .features
             .named()
-            .ok_or_else(|| wrong_task(name, manifest.task(), Task::FeatureSet))?;
+            .ok_or_else(|| wrong_task(name, manifest.task, Task::FeatureSet))?;
         if named.name() != set {
             return Err(SelectError::OtherFeatureSet {
                 name: name.to_owned(),
@@ -164,7 +164,7 @@ impl ServingSnapshot {
             Some(set) => self
                 .default_of_set(set, None)
                 .is_ok_and(|default| default == name),
-            None => self.defaults.name(model.manifest().task()) == name,
+            None => self.defaults.name(model.manifest().task) == name,
         }
     }
 
@@ -267,7 +267,7 @@ fn trained_for(served: &ServedVersions<Arc<Model>>) -> &[Target] {
 
 /// Returns the name of the feature set that a model takes.
 fn set_of(model: &Model) -> Option<&str> {
-    Some(model.manifest().features().named()?.name())
+    Some(model.manifest().features.named()?.name())
 }
 
 fn quoted(names: impl IntoIterator<Item: AsRef<str>>) -> String {

@@ -93,11 +93,7 @@ impl Shared {
     /// Takes a version out of service because one of its runs did not end. The version before takes over.
     pub(super) fn abandoned(&self, name: &str, version: u64) {
         self.metrics.model(name).abandoned_runs.increment(1);
-        let rejection = Rejection {
-            reason: "RUN_ABANDONED",
-            message: RUN_ABANDONED.to_owned(),
-            transient: false,
-        };
+        let rejection = Rejection::new("RUN_ABANDONED", RUN_ABANDONED);
         // The model is dropped after the catalogue is unlocked.
         drop(self.change(|catalogue| catalogue.get_mut(name)?.abandoned(version, rejection)));
         self.wake();

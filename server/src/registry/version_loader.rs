@@ -11,12 +11,12 @@ use super::{
     folder::version_folder,
     settings::RegistrySettings,
     shared::Shared,
-    validation::{GoldenCases, LoadLimit, ValidationEngine, ValidationError},
+    validation::{GoldenCases, LoadLimit, ValidationEngine},
 };
 use crate::{
     compute::Worker,
     engine::Engine,
-    model::{Artifact, Model, Rejection, RunReports},
+    model::{Artifact, Manifest, Model, Rejection, RunReports},
     runtime::Runtime,
 };
 
@@ -80,7 +80,10 @@ impl VersionLoader {
         };
         // A panic rejects this version. The thread goes on with the next one.
         let prepared = catch_unwind(AssertUnwindSafe(|| preparation.run()));
-        let prepared = prepared.unwrap_or_else(|_| Err(server_failed()));
+        let prepared = prepared.unwrap_or_else(|_| {
+            let message = "the server failed while it checked the artifact; its log says where";
+            Err(Rejection::new("SERVER_FAILED", message))
+        });
         self.finish(attempt, prepared, started);
     }
 
@@ -111,14 +114,6 @@ impl VersionLoader {
                 }
             }
         });
-    }
-}
-
-fn server_failed() -> Rejection {
-    Rejection {
-        reason: "SERVER_FAILED",
-        message: "the server failed while it checked the artifact; its log says where".to_owned(),
-        transient: false,
     }
 }
 
@@ -158,7 +153,7 @@ impl Preparation<'_> {
     }
 
     /// Checks a version against the stable one, if there is one.
-    fn validate(&self) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
+    fn validate(&self) -> Result<(Arc<Model>, GoldenCases), Rejection> {
         let stable = self.loader.shared.stable(self.name);
         let reference = stable.or_else(|| self.would_have_served());
         let workers = self.loader.settings.workers;
@@ -205,7 +200,7 @@ impl Preparation<'_> {
         version: u64,
         workers: usize,
         reference: Option<&Arc<Model>>,
-    ) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
+    ) -> Result<(Arc<Model>, GoldenCases), Rejection> {
         let (artifact, golden) = self.read(version)?;
         if let Some(reference) = reference {
             check_task(&artifact, reference)?;
@@ -224,7 +219,7 @@ impl Preparation<'_> {
         golden: &GoldenCases,
         model: &Arc<Model>,
         reference: &Arc<Model>,
-    ) -> Result<(), ValidationError> {
+    ) -> Result<(), Rejection> {
         let version = model.manifest().version;
         // An operator who pins a version accepts its time.
         if reference.manifest().version >= version || self.is_pinned(version) {
@@ -240,7 +235,7 @@ impl Preparation<'_> {
             .compare(model, &older, self.loader.settings.max_slowdown)
     }
 
-    fn read(&self, version: u64) -> Result<(Artifact, GoldenCases), ValidationError> {
+    fn read(&self, version: u64) -> Result<(Artifact, GoldenCases), Rejection> {
         let folder = version_folder(&self.loader.settings.folder, self.name, version);
         let keys = self.loader.settings.keys.clone();
         self.engines[0].run(&self.limit, move || {
@@ -255,7 +250,7 @@ impl Preparation<'_> {
         artifact: Artifact,
         workers: usize,
         reports: RunReports,
-    ) -> Result<Arc<Model>, ValidationError> {
+    ) -> Result<Arc<Model>, Rejection> {
         let runtime = self.loader.runtime.clone();
         let make = move || Model::new(artifact, &runtime, workers, reports);
         Ok(Arc::new(self.engines[0].run(&self.limit, make)??))
@@ -270,15 +265,18 @@ impl Preparation<'_> {
 }
 
 /// Checks that a model ranks what the reference ranks. Calls that name the model send nothing else.
-fn check_task(artifact: &Artifact, reference: &Model) -> Result<(), ValidationError> {
-    let found = artifact.manifest().task();
-    let expected = reference.manifest().task();
-    if found == expected {
+fn check_task(artifact: &Artifact, reference: &Model) -> Result<(), Rejection> {
+    let found = artifact.manifest.task;
+    let Manifest {
+        task: expected,
+        version,
+        ..
+    } = reference.manifest();
+    if found == *expected {
         return Ok(());
     }
-    Err(ValidationError::OtherTask {
-        version: reference.manifest().version,
-        found,
-        expected,
-    })
+    let message = format!(
+        "it ranks {found} configurations, but version {version} ranks {expected} configurations; publish it under another name"
+    );
+    Err(Rejection::new("TASK_MISMATCH", message))
 }

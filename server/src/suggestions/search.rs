@@ -169,7 +169,7 @@ fn hold(evaluator: &Evaluator, space: &Space) -> Result<Held, CallError> {
 fn check_supported(manifest: &Manifest) -> Result<(), CallError> {
     // A changed place would take another evaluation of the whole graph, and a search takes
     // thousands.
-    let ModelKind::WholeGraph(_) = manifest.kind() else {
+    let ModelKind::WholeGraph(_) = manifest.kind else {
         return Ok(());
     };
     let why = format!("model `{}` scores whole graphs", manifest.name);

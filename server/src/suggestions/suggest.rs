@@ -83,7 +83,7 @@ async fn choose(
         drawn: found.drawn,
         measured,
         predictor: evaluator.predictor,
-        unit: evaluator.model.manifest().unit(),
+        unit: evaluator.model.manifest().unit,
     };
     let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
     let chosen = evaluator.engine.pool().run(Class::Bulk, choose);

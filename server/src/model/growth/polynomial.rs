@@ -11,11 +11,6 @@ pub struct RunSizes {
     pub configs: usize,
 }
 
-/// Polynomials of the second degree in nodes, edges and slots, times polynomials of the second degree in configurations.
-pub(super) struct Fit {
-    has_slots: bool,
-}
-
 /// Highest degree.
 const DEGREE: usize = 2;
 
@@ -36,90 +31,66 @@ const STEP: RunSizes = RunSizes {
 /// Factors are rounded to multiples of this, which removes what rounding left.
 const UNIT: f64 = 1.0 / 16.0;
 
-impl Fit {
-    pub(super) fn new(has_slots: bool) -> Self {
-        Self { has_slots }
-    }
-
-    /// Returns sizes that determine a polynomial.
-    pub(super) fn points(&self) -> Vec<RunSizes> {
-        let most_slots = if self.has_slots { DEGREE } else { 0 };
-        // The lattice of a simplex in nodes, edges and slots has as many points as a polynomial of
-        // the second degree has terms, and determines it. So do three numbers of configurations.
-        let mut points = Vec::new();
-        for configs in 0..=DEGREE {
-            for slots in 0..=most_slots {
-                for edges in 0..=DEGREE - slots {
-                    for nodes in 0..=DEGREE - slots - edges {
-                        points.push(self.point(RunSizes {
-                            nodes,
-                            edges,
-                            slots,
-                            configs,
-                        }));
-                    }
+/// Returns sizes that determine a polynomial.
+pub(super) fn points() -> Vec<RunSizes> {
+    // The lattice of a simplex in nodes, edges and slots has as many points as a polynomial of the
+    // second degree has terms, and determines it. So do three numbers of configurations.
+    let mut points = Vec::new();
+    for configs in 0..=DEGREE {
+        for slots in 0..=DEGREE {
+            for edges in 0..=DEGREE - slots {
+                for nodes in 0..=DEGREE - slots - edges {
+                    points.push(RunSizes {
+                        nodes: FIRST.nodes + nodes * STEP.nodes,
+                        edges: FIRST.edges + edges * STEP.edges,
+                        slots: FIRST.slots + slots * STEP.slots,
+                        configs: FIRST.configs + configs * STEP.configs,
+                    });
                 }
             }
         }
-        points
     }
-
-    fn point(&self, steps: RunSizes) -> RunSizes {
-        RunSizes {
-            nodes: FIRST.nodes + steps.nodes * STEP.nodes,
-            edges: FIRST.edges + steps.edges * STEP.edges,
-            slots: if self.has_slots {
-                FIRST.slots + steps.slots * STEP.slots
-            } else {
-                0
-            },
-            configs: FIRST.configs + steps.configs * STEP.configs,
-        }
-    }
-
-    /// Returns the values of the terms of a polynomial.
-    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
-    pub(super) fn terms(&self, sizes: RunSizes) -> Vec<f64> {
-        let [n, e, k, c] =
-            [sizes.nodes, sizes.edges, sizes.slots, sizes.configs].map(|size| size as f64);
-        let mut of_graph = vec![1.0, n, e, n * n, n * e, e * e];
-        if self.has_slots {
-            of_graph.extend([k, k * k, n * k, e * k]);
-        }
-        [1.0, c, c * c]
-            .iter()
-            .flat_map(|of_configs| of_graph.iter().map(move |of| of * of_configs))
-            .collect()
-    }
-
-    /// Returns the polynomials through values: `values[p][s]` is that of polynomial `s` at point `p`. Factors below zero are left
-    /// out, and so are polynomials that are below another one everywhere.
-    pub(super) fn polynomials(&self, values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
-        let points = self.points();
-        // Row p says that the terms at point p, times the factors sought, are the values at p. One
-        // elimination solves this for all polynomials, whose values are further columns.
-        let mut rows: Vec<Vec<f64>> = points.iter().map(|point| self.terms(*point)).collect();
-        for (row, values) in rows.iter_mut().zip(values) {
-            row.extend(values);
-        }
-        eliminate(&mut rows);
-        let columns = rows.first().map_or(0, Vec::len);
-        let polynomial = |column: usize| rows.iter().map(|row| rounded(row[column])).collect();
-        largest((points.len()..columns).map(polynomial).collect())
-    }
+    points
 }
 
-/// Rounds a factor. No size is negative, so an estimate without the terms below zero is not too small.
-fn rounded(factor: f64) -> f64 {
-    ((factor / UNIT).round() * UNIT).max(0.0)
+/// Returns the values of the terms of a polynomial of the second degree in nodes, edges and slots, times one of the second degree
+/// in configurations.
+#[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+pub(super) fn terms(sizes: RunSizes) -> Vec<f64> {
+    let [n, e, k, c] =
+        [sizes.nodes, sizes.edges, sizes.slots, sizes.configs].map(|size| size as f64);
+    let of_graph = [1.0, n, e, n * n, n * e, e * e, k, k * k, n * k, e * k];
+    let of_configs = [1.0, c, c * c].into_iter();
+    of_configs
+        .flat_map(|of_configs| of_graph.map(|of| of * of_configs))
+        .collect()
+}
+
+/// Returns the polynomials through values: `values[p][s]` is that of polynomial `s` at point `p`. Factors below zero are left
+/// out, and so are polynomials that are below another one everywhere.
+pub(super) fn polynomials(values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    // Row p says that the terms at point p, times the factors sought, are the values at p. One
+    // elimination solves this for all polynomials, whose values are further columns.
+    let mut rows: Vec<Vec<f64>> = points().into_iter().map(terms).collect();
+    for (row, values) in rows.iter_mut().zip(values) {
+        row.extend(values);
+    }
+    eliminate(&mut rows);
+    let columns = rows.first().map_or(0, Vec::len);
+    // No size is negative, so an estimate without the terms below zero is not too small.
+    let rounded = |factor: f64| ((factor / UNIT).round() * UNIT).max(0.0);
+    let polynomial = |column: usize| rows.iter().map(|row| rounded(row[column])).collect();
+    largest((rows.len()..columns).map(polynomial).collect())
 }
 
 /// Makes the left part of a matrix the identity. It has as many columns as there are rows.
 fn eliminate(rows: &mut [Vec<f64>]) {
     for column in 0..rows.len() {
         // The terms differ by orders of magnitude: division by a small pivot would lose digits.
-        let largest = pivot_row(rows, column);
-        rows.swap(column, largest);
+        let size = |row: &usize| rows[*row][column].abs();
+        let left = column..rows.len();
+        let largest = left.max_by(|one, other| size(one).total_cmp(&size(other)));
+        rows.swap(column, largest.unwrap_or(column));
         let pivot = rows[column][column];
         rows[column].iter_mut().for_each(|value| *value /= pivot);
         let own = rows[column].clone();
@@ -132,14 +103,6 @@ fn eliminate(rows: &mut [Vec<f64>]) {
             }
         }
     }
-}
-
-/// Returns the row with the largest number in a column, among those that are not done.
-fn pivot_row(rows: &[Vec<f64>], column: usize) -> usize {
-    let size = |row: usize| rows[row][column].abs();
-    (column..rows.len())
-        .max_by(|&one, &other| size(one).total_cmp(&size(other)))
-        .unwrap_or(column)
 }
 
 /// Leaves out every polynomial that has no larger factor than another.
@@ -173,31 +136,25 @@ mod tests {
         reason = "the numbers of bytes are below 2^53"
     )]
     fn a_polynomial_is_found_from_its_values_at_tiny_sizes() {
-        for has_slots in [false, true] {
-            let fit = Fit::new(has_slots);
-            let bytes = |of: RunSizes| {
-                let square =
-                    4 * of.nodes * of.nodes + 12 * of.nodes * of.edges + 8 * of.slots * of.slots;
-                (100 + 288 * of.configs * of.nodes
-                    + square
-                    + 4 * of.configs * of.configs * of.edges) as f64
-            };
-            let values = fit
-                .points()
-                .into_iter()
-                .map(|point| vec![bytes(point), 7.0])
-                .collect();
-            let found = fit.polynomials(values);
-            assert_eq!(found.len(), 1, "the other is below it everywhere");
+        let bytes = |of: RunSizes| {
+            let square =
+                4 * of.nodes * of.nodes + 12 * of.nodes * of.edges + 8 * of.slots * of.slots;
+            (100 + 288 * of.configs * of.nodes + square + 4 * of.configs * of.configs * of.edges)
+                as f64
+        };
+        let values = points().into_iter().map(|point| vec![bytes(point), 7.0]);
+        let found = polynomials(values.collect());
+        assert_eq!(found.len(), 1, "the other is below it everywhere");
+        for slots in [0, 5_000] {
             let large = RunSizes {
                 nodes: 20_000,
                 edges: 50_000,
-                slots: 0,
+                slots,
                 configs: 64,
             };
             let value: f64 = found[0]
                 .iter()
-                .zip(fit.terms(large))
+                .zip(terms(large))
                 .map(|(factor, term)| factor * term)
                 .sum();
             assert_eq!(value, bytes(large));

@@ -1,20 +1,30 @@
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Debug,
+};
 
 use bytes::Bytes;
+use hlorank_graph::{Element, Scope, Task};
 use hlorank_proto::onnx::{FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use ort::{
-    session::{Session, SessionOutputs},
-    value::ValueType,
+    session::{Session, SessionInputs, SessionOutputs},
+    value::{PrimitiveTensorElementType, Tensor, ValueType},
 };
 use prost::Message as _;
 
-use super::{RunSizes, probe::Probe};
-use crate::runtime::{Runtime, RuntimeError};
+use super::RunSizes;
+use crate::{
+    model::ModelFeatures,
+    runtime::{Runtime, RuntimeError},
+};
 
 /// A model whose every tensor is an output.
 pub(super) struct Traced {
     session: Session,
     steps: Vec<Step>,
+    task: Task,
+    node_columns: usize,
+    config_columns: usize,
 }
 
 /// One operator.
@@ -29,31 +39,35 @@ struct Step {
 }
 
 impl Traced {
-    pub(super) fn new(model: &Bytes, runtime: &Runtime) -> Result<Self, RuntimeError> {
+    pub(super) fn new(
+        model: &Bytes,
+        runtime: &Runtime,
+        task: Task,
+        features: &ModelFeatures,
+    ) -> Result<Self, RuntimeError> {
         let malformed = |detail: String| RuntimeError::Session(detail);
         let decoded =
             ModelProto::decode(model.clone()).map_err(|error| malformed(error.to_string()))?;
-        let graph = decoded
-            .graph
-            .as_ref()
-            .ok_or_else(|| malformed("it has no graph".to_owned()))?;
-        let session = runtime.unoptimized_session(&with_every_output(model, graph))?;
+        let graph = decoded.graph.as_ref();
+        let graph = graph.ok_or_else(|| malformed("it has no graph".to_owned()))?;
         Ok(Self {
-            session,
+            session: runtime.unoptimized_session(&with_every_output(model, graph))?,
             steps: steps(&decoded, graph),
+            task,
+            node_columns: features.node_features(),
+            config_columns: features.config_features().unwrap_or(task.kind().width),
         })
     }
 
     /// Returns the bytes of tensors that are alive at each operator, for inputs of some sizes.
-    pub(super) fn live(&mut self, probe: &Probe, sizes: RunSizes) -> ort::Result<Vec<f64>> {
-        let outputs = self.session.run(probe.inputs(sizes)?)?;
+    pub(super) fn live(&mut self, sizes: RunSizes) -> ort::Result<Vec<f64>> {
+        let inputs = self.inputs(sizes)?;
+        let outputs = self.session.run(inputs)?;
         let bytes = tensor_bytes(&outputs)?;
         let largest = bytes.values().copied().max().unwrap_or_default();
         let sum = |names: &[String]| {
-            names
-                .iter()
-                .filter_map(|name| bytes.get(name.as_str()))
-                .sum::<usize>()
+            let known = names.iter().filter_map(|name| bytes.get(name.as_str()));
+            known.sum::<usize>()
         };
         let mut alive = 0;
         let at_steps = self.steps.iter().map(|step| {
@@ -67,6 +81,56 @@ impl Traced {
         let at_steps = at_steps.map(|bytes| bytes as f64);
         Ok(at_steps.collect())
     }
+
+    /// Returns inputs of `model.onnx` of some sizes. Tasks other than layouts have no slots.
+    fn inputs(&self, sizes: RunSizes) -> ort::Result<SessionInputs<'static, 'static>> {
+        let RunSizes {
+            nodes,
+            edges,
+            slots,
+            configs,
+        } = sizes;
+        let kind = self.task.kind();
+        let shape = match kind.scope {
+            Scope::Kernel | Scope::Program => vec![configs, self.config_columns],
+            Scope::Nodes => vec![configs, slots, self.config_columns],
+            Scope::EveryNode => vec![configs, nodes, self.config_columns],
+        };
+        let config = match kind.element {
+            Element::Float32 => filled(shape, 1.0_f32)?.upcast(),
+            Element::Int64 => filled(shape, 1_i64)?.upcast(),
+        };
+        // No two edges are equal, as an operator may leave out repetitions. The distance of the ends
+        // grows by one when every node has been a consumer.
+        let consumers = (0..edges).map(|edge| edge % nodes);
+        let producers = (0..edges).map(|edge| (edge / nodes + edge + 1) % nodes);
+        let index = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let ends: Vec<i64> = consumers.chain(producers).map(index).collect();
+        let mut inputs = ort::inputs! {
+            "features" => filled(vec![nodes, self.node_columns], 1.0_f32)?,
+            "edges" => Tensor::from_array(([2, edges], ends))?,
+            "config" => config,
+        };
+        if kind.scope != Scope::EveryNode {
+            let opcode = filled(vec![nodes], 1_i64)?;
+            inputs.push(("opcode".into(), opcode.into()));
+        }
+        if kind.scope == Scope::Nodes {
+            let numbers: Vec<i64> = (0..slots).map(index).collect();
+            let configurable = Tensor::from_array(([slots], numbers))?;
+            inputs.push(("configurable".into(), configurable.into()));
+        }
+        Ok(inputs.into())
+    }
+}
+
+/// Returns a tensor whose elements are all equal.
+fn filled<T>(shape: Vec<usize>, value: T) -> ort::Result<Tensor<T>>
+where
+    T: PrimitiveTensorElementType + Debug + Clone + 'static,
+{
+    let count = shape.iter().product();
+    Tensor::from_array((shape, vec![value; count]))
 }
 
 /// Returns the bytes of each output by name.

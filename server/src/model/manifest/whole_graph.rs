@@ -2,11 +2,13 @@ use hlorank_graph::{Scope, Task};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::permutations::{Permutations, WrittenPermutations};
-use crate::model::{
-    ModelFeatures,
-    interface::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
-    manifest_error::{ManifestError, check_absent, check_field, require_field},
+use super::fields::Fields;
+use crate::{
+    model::{
+        ModelFeatures, Rejection,
+        onnx::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
+    },
+    split_mix::mix,
 };
 
 /// Settings of a whole-graph model.
@@ -44,105 +46,75 @@ pub enum Chunking {
     Even,
 }
 
-/// The fields of a whole-graph model as a manifest holds them.
-#[derive(Deserialize)]
-pub(in crate::model) struct WrittenWholeGraph {
-    #[serde(default)]
-    chunk_configs: usize,
-    batch_dependent: bool,
-    nodes: Option<String>,
-    chunking: Option<String>,
-    permutations: Option<WrittenPermutations>,
-    /// Only segment models have the following three.
-    #[serde(default)]
-    embedding_size: usize,
-    #[serde(default)]
-    buckets: Vec<usize>,
-    max_segment_nodes: Option<Value>,
+/// Orders of the configurations of a batch, whose scores are averaged: test-time augmentation, as `TGraph` does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Permutations {
+    /// Number of orders; 1 to 64.
+    pub count: u32,
+    /// Seed of the orders.
+    pub seed: u64,
 }
 
 /// Name of the ONNX file.
 pub(in crate::model) const MODEL: &str = "model.onnx";
 
-impl WrittenWholeGraph {
-    pub(in crate::model) fn checked(self, task: Task) -> Result<WholeGraphSettings, ManifestError> {
-        self.check_no_segment_fields()?;
-        check_field(
-            task.kind().scope != Scope::Program,
-            "kind",
-            &"graph",
-            "segment for fusions",
+/// Maximum number of orders.
+const MAX_ORDERS: u32 = 64;
+
+impl WholeGraphSettings {
+    /// Reads the fields of a whole-graph model.
+    pub(super) fn read(fields: &Fields, task: Task) -> Result<Self, Rejection> {
+        let scope = task.kind().scope;
+        if scope == Scope::Program {
+            return Err(fields.refused("kind", "segment for fusions"));
+        }
+        for field in ["embedding_size", "buckets", "max_segment_nodes"] {
+            fields.absent(field, "none for a whole-graph model")?;
+        }
+        let batch_dependent =
+            fields.required("batch_dependent", "true or false", Value::as_bool)?;
+        let chunk_configs = fields.required("chunk_configs", "1 or more", |configs| {
+            usize::try_from(configs.as_u64()?)
+                .ok()
+                .filter(|configs| *configs > 0)
+        })?;
+        let nodes = fields.optional("nodes", "all, or pruned for layouts", |nodes| {
+            match (nodes.as_str()?, scope) {
+                ("all", _) => Some(ModelNodes::All),
+                ("pruned", Scope::Nodes) => Some(ModelNodes::Pruned),
+                _ => None,
+            }
+        })?;
+        // The sizes and the orders of chunks matter only if a score depends on the rest of its chunk.
+        let chunking = fields.optional(
+            "chunking",
+            "full, or even with `batch_dependent`",
+            |chunking| match chunking.as_str()? {
+                "full" => Some(Chunking::Full),
+                "even" if batch_dependent => Some(Chunking::Even),
+                _ => None,
+            },
         )?;
-        check_field(
-            self.chunk_configs > 0,
-            "chunk_configs",
-            &self.chunk_configs,
-            "1 or more",
+        let permutations = fields.optional(
+            "permutations",
+            &format!(
+                "none without `batch_dependent`, else a count of 1 to {MAX_ORDERS} and a seed"
+            ),
+            |written| {
+                let permutations = Permutations::deserialize(written).ok()?;
+                let is_sound = batch_dependent && (1..=MAX_ORDERS).contains(&permutations.count);
+                is_sound.then_some(permutations)
+            },
         )?;
-        let batch_dependent = self.batch_dependent;
-        let nodes = read_nodes(self.nodes, task)?;
-        let chunking = read_chunking(self.chunking, batch_dependent)?;
-        let permutations = self
-            .permutations
-            .map(|written| written.checked(batch_dependent))
-            .transpose()?;
-        Ok(WholeGraphSettings {
-            chunk_configs: self.chunk_configs,
+        Ok(Self {
+            chunk_configs,
             batch_dependent,
-            nodes,
-            chunking,
+            nodes: nodes.unwrap_or_default(),
+            chunking: chunking.unwrap_or_default(),
             permutations,
         })
     }
 
-    fn check_no_segment_fields(&self) -> Result<(), ManifestError> {
-        let none = "none for a whole-graph model";
-        let buckets = format!("{:?}", self.buckets);
-        check_field(
-            self.embedding_size == 0,
-            "embedding_size",
-            &self.embedding_size,
-            none,
-        )?;
-        check_field(self.buckets.is_empty(), "buckets", &buckets, none)?;
-        check_absent(self.max_segment_nodes.as_ref(), "max_segment_nodes", none)
-    }
-}
-
-fn read_nodes(written: Option<String>, task: Task) -> Result<ModelNodes, ManifestError> {
-    let Some(written) = written else {
-        return Ok(ModelNodes::default());
-    };
-    let nodes = match (written.as_str(), task.kind().scope) {
-        ("all", _) => Some(ModelNodes::All),
-        ("pruned", Scope::Nodes) => Some(ModelNodes::Pruned),
-        _ => None,
-    };
-    require_field(nodes, "nodes", &written, "all, or pruned for layouts")
-}
-
-fn read_chunking(
-    written: Option<String>,
-    batch_dependent: bool,
-) -> Result<Chunking, ManifestError> {
-    let Some(written) = written else {
-        return Ok(Chunking::default());
-    };
-    let chunking = match written.as_str() {
-        "full" => Some(Chunking::Full),
-        // The sizes of chunks matter only if a score depends on the rest of its chunk.
-        "even" if batch_dependent => Some(Chunking::Even),
-        _ => None,
-    };
-    require_field(
-        chunking,
-        "chunking",
-        &written,
-        "full, or even with `batch_dependent`",
-    )
-}
-
-impl WholeGraphSettings {
     /// Whether a score depends on the number of configurations of its batch or on those outside its chunk, so that a part
     /// of a batch has other scores than the whole.
     #[must_use]
@@ -151,10 +123,7 @@ impl WholeGraphSettings {
     }
 
     /// The ONNX file of such a model, with its interface.
-    pub(in crate::model) fn files(
-        task: Task,
-        features: &ModelFeatures,
-    ) -> Vec<(&'static str, Interface)> {
+    pub(super) fn files(task: Task, features: &ModelFeatures) -> Vec<(&'static str, Interface)> {
         let mut inputs = vec![
             outlet("features", Float32, &[None, Some(features.node_features())]),
             outlet("edges", Int64, &[Some(2), None]),
@@ -168,5 +137,43 @@ impl WholeGraphSettings {
         }
         let score = outlet("score", Float32, &[None]);
         vec![(MODEL, Interface::new(inputs, score))]
+    }
+}
+
+impl Permutations {
+    /// Returns the configurations `0..configs` in one of the orders: by the hash of the seed, the order's number and the
+    /// configuration, ties by configuration.
+    #[must_use]
+    pub fn order(self, number: u32, configs: usize) -> Vec<usize> {
+        // The keys are hashes, so that an exporter computes the same orders without the random
+        // numbers of a library.
+        let of_order = mix(mix(self.seed) ^ u64::from(number));
+        let mut order: Vec<usize> = (0..configs).collect();
+        order.sort_by_cached_key(|&config| mix(of_order ^ config as u64));
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_the_document() {
+        assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
+        let permutations = Permutations {
+            count: 2,
+            seed: 101,
+        };
+        let orders = [0, 1].map(|number| permutations.order(number, 8));
+        assert_eq!(orders, [[5, 6, 0, 4, 3, 2, 1, 7], [7, 2, 1, 4, 3, 5, 0, 6]]);
+    }
+
+    #[test]
+    fn an_order_has_every_configuration_once() {
+        let mut order = Permutations { count: 1, seed: 7 }.order(0, 1000);
+        assert!(!order.is_sorted());
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..1000));
     }
 }

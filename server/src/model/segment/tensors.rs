@@ -4,7 +4,7 @@ use foldhash::HashMap;
 use ort::session::{SessionInputValue, SessionOutputs};
 use parking_lot::Mutex;
 
-use crate::model::tensor::view;
+use crate::model::sessions::view;
 
 /// What `segment.onnx` computes of one segment.
 #[derive(Clone)]
@@ -16,13 +16,6 @@ pub struct SegmentTensors {
 
 /// The shape of each tensor of a segment, without the dimension of segments.
 type Shapes = Arc<[Vec<usize>]>;
-
-/// One tensor of all segments of a run.
-struct Output<'a> {
-    values: &'a [f32],
-    /// Number of values of one segment.
-    size: usize,
-}
 
 /// The shapes of tensors that were seen, by the padded size of the segment.
 #[derive(Default)]
@@ -49,12 +42,6 @@ impl KnownShapes {
     }
 }
 
-impl<'a> Output<'a> {
-    fn part(&self, segment: usize) -> &'a [f32] {
-        &self.values[segment * self.size..][..self.size]
-    }
-}
-
 impl SegmentTensors {
     /// Takes the outputs of a run apart by segment.
     pub(super) fn of_segments(
@@ -66,19 +53,26 @@ impl SegmentTensors {
         let mut found = Vec::with_capacity(names.len());
         for name in names {
             let (shape, values) = outputs[name.as_str()].try_extract_tensor::<f32>()?;
-            let shape = rest_of_shape(shape);
+            let of_segment = shape.iter().skip(1);
+            let shape: Vec<usize> = of_segment
+                .map(|&size| usize::try_from(size).unwrap_or_default())
+                .collect();
             let size: usize = shape.iter().product();
             // The contract fixes neither the number nor the shapes of these outputs, so that
             // nothing has checked them before.
             if values.len() != size * segments {
-                return Err(no_part_for_each(name, segments));
+                return Err(ort::Error::new(format!(
+                    "output `{name}` does not have one part for each of {segments} segments"
+                )));
             }
             shapes.push(shape);
-            found.push(Output { values, size });
+            found.push((values, size));
         }
         let shapes: Shapes = shapes.into();
         let of_segment = |segment| {
-            let parts = found.iter().map(|output| output.part(segment));
+            let parts = found
+                .iter()
+                .map(|(values, size)| &values[segment * size..][..*size]);
             Self {
                 shapes: Arc::clone(&shapes),
                 values: parts.collect::<Vec<_>>().concat().into(),
@@ -114,19 +108,30 @@ pub(super) struct RowTensors<'a> {
 impl<'a> RowTensors<'a> {
     /// `segment` is the number of each row's segment.
     pub(super) fn new(tensors: &'a [SegmentTensors], segment: &[i64]) -> Self {
+        // The shapes of all segments of an input are equal.
+        let shapes_of = |rows: usize| {
+            let shapes = tensors.iter().take(1).flat_map(|tensors| &*tensors.shapes);
+            let shapes = shapes.map(|shape| once(rows).chain(shape.iter().copied()).collect());
+            shapes.collect()
+        };
         // The encoder broadcasts the tensors of one segment over its rows, which saves the copies.
         if let [lone] = tensors {
             return Self {
-                shapes: shapes_of_rows(tensors, 1),
+                shapes: shapes_of(1),
                 values: lone.parts().map(Into::into).collect(),
             };
         }
         let parts = tensors.iter().map(|segment| segment.parts().collect());
         let parts: Vec<Vec<_>> = parts.collect();
-        let of_rows = |tensor| values_of_rows(&parts, segment, tensor).into();
+        let of_rows = |tensor: usize| {
+            let of_row = |segment: &i64| parts.get(usize::try_from(*segment).ok()?);
+            let rows = segment.iter().filter_map(of_row);
+            let rows: Vec<&[f32]> = rows.map(|parts| parts[tensor]).collect();
+            rows.concat().into()
+        };
         let count = parts.first().map_or(0, Vec::len);
         Self {
-            shapes: shapes_of_rows(tensors, segment.len()),
+            shapes: shapes_of(segment.len()),
             values: (0..count).map(of_rows).collect(),
         }
     }
@@ -136,33 +141,4 @@ impl<'a> RowTensors<'a> {
         let values = self.values.iter().zip(&self.shapes);
         values.map(|(values, shape)| view(shape.as_slice(), values))
     }
-}
-
-/// The shapes of tensors for `rows` rows. Those of all segments of an input are equal.
-fn shapes_of_rows(tensors: &[SegmentTensors], rows: usize) -> Vec<Vec<usize>> {
-    let shapes = tensors.iter().take(1).flat_map(|tensors| &*tensors.shapes);
-    shapes
-        .map(|shape| once(rows).chain(shape.iter().copied()).collect())
-        .collect()
-}
-
-/// Copies the values of a tensor for each row from the parts of its segment.
-fn values_of_rows(parts: &[Vec<&[f32]>], segment: &[i64], tensor: usize) -> Vec<f32> {
-    let of_row = |segment: &i64| parts.get(usize::try_from(*segment).ok()?);
-    let rows = segment.iter().filter_map(of_row);
-    rows.map(|parts| parts[tensor]).collect::<Vec<_>>().concat()
-}
-
-fn no_part_for_each(name: &str, segments: usize) -> ort::Error {
-    ort::Error::new(format!(
-        "output `{name}` does not have one part for each of {segments} segments"
-    ))
-}
-
-fn rest_of_shape(shape: &[i64]) -> Vec<usize> {
-    shape
-        .iter()
-        .skip(1)
-        .map(|&size| usize::try_from(size).unwrap_or_default())
-        .collect()
 }

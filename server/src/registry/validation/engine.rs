@@ -3,11 +3,11 @@ use std::{io, sync::Arc, time::Duration};
 use futures::executor::block_on;
 use hlorank_graph::{Configurations, SegmentedGraph};
 
-use super::{error::ValidationError, limit::LoadLimit};
+use super::limit::LoadLimit;
 use crate::{
-    compute::{Class, ComputePool, Worker, yield_to_others},
+    compute::{Class, ComputePool, Worker, WorkerFailed, yield_to_others},
     engine::{Engine, EngineError, Terms},
-    model::Model,
+    model::{Model, Rejection},
 };
 
 /// An engine without a cache, separate from the one that serves, on one thread that uses the sessions of one worker.
@@ -43,9 +43,11 @@ impl ValidationEngine {
         &self,
         limit: &LoadLimit,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ValidationError> {
+    ) -> Result<T, Rejection> {
         // The pool needs the limit, too: to drop the future does not stop work that has started.
-        Ok(limit.wait(self.pool.run_within(limit.left(), work))??)
+        limit
+            .wait(self.pool.run_within(limit.left(), work))?
+            .map_err(worker_failed)
     }
 
     /// Returns the scores of all configurations.
@@ -55,7 +57,7 @@ impl ValidationEngine {
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         configurations: Configurations,
-    ) -> Result<Result<Vec<f32>, EngineError>, ValidationError> {
+    ) -> Result<Result<Vec<f32>, EngineError>, Rejection> {
         let evaluated = self
             .engine
             .score(model, graph, configurations, Terms::default());
@@ -64,10 +66,17 @@ impl ValidationEngine {
     }
 
     /// Returns the time of the device's clock on the thread.
-    pub(super) fn clock(&self, limit: &LoadLimit) -> Result<Duration, ValidationError> {
+    pub(super) fn clock(&self, limit: &LoadLimit) -> Result<Duration, Rejection> {
         let clock = self.pool.device().clock;
-        Ok(limit
-            .wait(self.pool.run(Class::Bulk, move |_| clock()))??
-            .value)
+        let time = limit.wait(self.pool.run(Class::Bulk, move |_| clock()))?;
+        Ok(time.map_err(worker_failed)?.value)
     }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "what a Result's error is mapped with"
+)]
+fn worker_failed(error: WorkerFailed) -> Rejection {
+    Rejection::new("SERVER_FAILED", error.to_string())
 }

@@ -1,9 +1,12 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, Limits, SegmentedGraph, Task, read_golden_cases};
+use hlorank_graph::{Configurations, FileError, Limits, SegmentedGraph, read_golden_cases};
 
-use super::{engine::ValidationEngine, error::ValidationError, limit::LoadLimit};
-use crate::model::{Artifact, Model, ModelKind, ScoreUnit, WholeGraphSettings};
+use super::{engine::ValidationEngine, limit::LoadLimit};
+use crate::{
+    engine::EngineError,
+    model::{Artifact, Model, ModelKind, Rejection, ScoreUnit},
+};
 
 /// The golden cases of an artifact, ready to be scored.
 pub(in crate::registry) struct GoldenCases(Vec<GoldenCase>);
@@ -29,31 +32,52 @@ const SECONDS_TOLERANCE: f32 = 1e-4;
 const TIMED_RUNS: usize = 5;
 
 impl GoldenCases {
-    pub(in crate::registry) fn read(artifact: &Artifact) -> Result<Self, ValidationError> {
-        let cases = read_golden_cases(
-            Path::new("golden.npz"),
-            artifact.golden().to_vec(),
-            &Limits::default(),
-        )?;
+    pub(in crate::registry) fn read(artifact: &Artifact) -> Result<Self, Rejection> {
+        let bytes = artifact.golden.to_vec();
+        let cases = read_golden_cases(Path::new("golden.npz"), bytes, &Limits::default());
+        let cases = cases.map_err(|error| {
+            let reason = match error {
+                FileError::TooLarge { .. } => "FILE_TOO_LARGE",
+                _ => "GOLDEN_UNREADABLE",
+            };
+            Rejection::new(reason, error.to_string())
+        })?;
         if cases.is_empty() {
-            return Err(ValidationError::NoGoldenCases);
+            return Err(Rejection::new("GOLDEN_EMPTY", "golden.npz has no cases"));
         }
-        if let ModelKind::WholeGraph(settings) = artifact.manifest().kind() {
-            check_chunks(settings, &cases)?;
+        let manifest = &artifact.manifest;
+        if let ModelKind::WholeGraph(settings) = &manifest.kind
+            && settings.needs_whole_batch()
+            && cases
+                .iter()
+                .all(|case| case.scores.len() <= settings.chunk_configs)
+        {
+            let message = format!(
+                "every case of golden.npz is one chunk of at most {} configurations, so none shows how the model's batches \
+                 are cut; add a case with more",
+                settings.chunk_configs
+            );
+            return Err(Rejection::new("GOLDEN_ONE_CHUNK", message));
         }
-        check_tasks(artifact.manifest().task(), &cases)?;
-        let unit = artifact.manifest().unit();
-        let ready = cases
-            .into_iter()
-            .enumerate()
-            .map(|(case, golden)| GoldenCase {
+        let mut ready = Vec::with_capacity(cases.len());
+        for (case, golden) in cases.into_iter().enumerate() {
+            let found = golden.graph.task();
+            if found != manifest.task {
+                let message = format!(
+                    "golden case {case} has {found} configurations, but the model ranks {} configurations",
+                    manifest.task
+                );
+                return Err(Rejection::new("TASK_MISMATCH", message));
+            }
+            ready.push(GoldenCase {
                 case,
                 graph: Arc::new(SegmentedGraph::new(&golden.graph)),
                 configurations: golden.configurations,
                 scores: golden.scores,
-                unit,
+                unit: manifest.unit,
             });
-        Ok(Self(ready.collect()))
+        }
+        Ok(Self(ready))
     }
 
     /// Checks that the sessions of an engine's worker give the expected scores.
@@ -62,7 +86,7 @@ impl GoldenCases {
         model: &Arc<Model>,
         engine: &ValidationEngine,
         limit: &LoadLimit,
-    ) -> Result<(), ValidationError> {
+    ) -> Result<(), Rejection> {
         self.0
             .iter()
             .try_for_each(|golden| golden.compare(&golden.score(model, engine, limit)?))
@@ -84,33 +108,6 @@ impl GoldenCases {
     }
 }
 
-/// Checks that a case has several chunks if scores depend on how a batch is cut.
-fn check_chunks(
-    settings: &WholeGraphSettings,
-    cases: &[hlorank_graph::GoldenCase],
-) -> Result<(), ValidationError> {
-    let chunk_configs = settings.chunk_configs;
-    if settings.needs_whole_batch() && cases.iter().all(|case| case.scores.len() <= chunk_configs) {
-        return Err(ValidationError::GoldenOneChunk { chunk_configs });
-    }
-    Ok(())
-}
-
-/// Checks that all cases are for models of a task.
-fn check_tasks(expected: Task, cases: &[hlorank_graph::GoldenCase]) -> Result<(), ValidationError> {
-    for (case, golden) in cases.iter().enumerate() {
-        let found = golden.graph.task();
-        if found != expected {
-            return Err(ValidationError::GoldenTask {
-                case,
-                found,
-                expected,
-            });
-        }
-    }
-    Ok(())
-}
-
 /// Cases whose time is measured.
 pub(in crate::registry) struct TimedCases<'a> {
     cases: Vec<&'a GoldenCase>,
@@ -125,7 +122,7 @@ impl TimedCases<'_> {
         model: &Arc<Model>,
         older: &Arc<Model>,
         max_slowdown: f64,
-    ) -> Result<(), ValidationError> {
+    ) -> Result<(), Rejection> {
         if self.cases.is_empty() {
             return Ok(());
         }
@@ -141,16 +138,16 @@ impl TimedCases<'_> {
         if ratio <= max_slowdown {
             return Ok(());
         }
-        Err(ValidationError::TooSlow {
-            version: older.manifest().version,
-            found,
-            ratio,
-            limit: max_slowdown,
-        })
+        let message = format!(
+            "the golden cases take {found:?}, {ratio:.1} times as long as with version {}; the maximum is {max_slowdown} \
+             times (--max-slowdown)",
+            older.manifest().version
+        );
+        Err(Rejection::new("TOO_SLOW", message))
     }
 
     /// Returns the processor time that a model takes.
-    fn time(&self, model: &Arc<Model>) -> Result<Duration, ValidationError> {
+    fn time(&self, model: &Arc<Model>) -> Result<Duration, Rejection> {
         // The clock counts processor time: a thread of low priority often waits for others.
         let before = self.engine.clock(self.limit)?;
         for golden in &self.cases {
@@ -166,43 +163,40 @@ impl GoldenCase {
         model: &Arc<Model>,
         engine: &ValidationEngine,
         limit: &LoadLimit,
-    ) -> Result<Vec<f32>, ValidationError> {
+    ) -> Result<Vec<f32>, Rejection> {
         let scores = engine.score(limit, model, &self.graph, self.configurations.clone())?;
-        scores.map_err(|source| ValidationError::Evaluation {
-            case: self.case,
-            source,
+        scores.map_err(|error| {
+            let reason = match &error {
+                EngineError::Model(failed) if failed.is_expired() => "LOAD_TIMEOUT",
+                EngineError::InvalidOutput { .. } => "SCORE_NOT_FINITE",
+                _ => "EVALUATION_FAILED",
+            };
+            Rejection::new(reason, format!("golden case {}: {error}", self.case))
         })
     }
 
-    fn compare(&self, scores: &[f32]) -> Result<(), ValidationError> {
+    fn compare(&self, scores: &[f32]) -> Result<(), Rejection> {
         // Rounding is relative to the terms of a score, which may cancel each other out. The
         // largest score of the case stands for their size.
-        let scale = self
-            .scores
-            .iter()
-            .fold(1.0_f32, |scale, score| scale.max(score.abs()));
+        let largest = self.scores.iter().map(|score| score.abs());
+        let scale = largest.fold(1.0, f32::max);
         let compared = scores.iter().zip(&self.scores).enumerate();
         for (config, (&found, &expected)) in compared {
-            let tolerance = self.tolerance(scale, expected);
+            let tolerance = match self.unit {
+                ScoreUnit::None => GOLDEN_TOLERANCE * scale,
+                ScoreUnit::Seconds => SECONDS_TOLERANCE * expected.abs(),
+            };
             // If the expected score is not a number, no score matches it.
             let matches = (found - expected).abs() <= tolerance;
             if !matches {
-                return Err(ValidationError::GoldenMismatch {
-                    case: self.case,
-                    config,
-                    found,
-                    expected,
-                    tolerance,
-                });
+                let message = format!(
+                    "golden case {}, configuration {config}: the score is {found}, but the exporter's was {expected}; the \
+                     tolerance is {tolerance:e}",
+                    self.case
+                );
+                return Err(Rejection::new("GOLDEN_MISMATCH", message));
             }
         }
         Ok(())
-    }
-
-    fn tolerance(&self, scale: f32, expected: f32) -> f32 {
-        match self.unit {
-            ScoreUnit::None => GOLDEN_TOLERANCE * scale,
-            ScoreUnit::Seconds => SECONDS_TOLERANCE * expected.abs(),
-        }
     }
 }

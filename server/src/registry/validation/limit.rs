@@ -6,7 +6,7 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use super::error::ValidationError;
+use crate::model::Rejection;
 
 /// Bounds the time of loading and checking one version.
 pub(in crate::registry) struct LoadLimit {
@@ -48,7 +48,7 @@ impl LoadLimit {
     pub(in crate::registry) fn wait<T>(
         &self,
         work: impl Future<Output = T>,
-    ) -> Result<T, ValidationError> {
+    ) -> Result<T, Rejection> {
         self.timers.block_on(async {
             tokio::select! {
                 // Work that is done counts, even if the limit is reached at the same time.
@@ -59,13 +59,18 @@ impl LoadLimit {
         })
     }
 
-    async fn reached(&self) -> ValidationError {
+    async fn reached(&self) -> Rejection {
         loop {
             if !(self.is_wanted)() {
-                return ValidationError::Unwanted;
+                let message = "it was removed or changed while it was checked";
+                return Rejection::new("SERVER_FAILED", message);
             }
             if self.left().is_zero() {
-                return ValidationError::TimedOut { limit: self.limit };
+                let message = format!(
+                    "it was not loaded and checked within {:?} (--max-load-seconds)",
+                    self.limit
+                );
+                return Rejection::new("LOAD_TIMEOUT", message);
             }
             tokio::time::sleep(INTERVAL.min(self.left())).await;
         }

@@ -2,11 +2,9 @@
 //! not much slower than the version before.
 
 mod engine;
-mod error;
 mod golden;
 mod limit;
 
 pub(super) use engine::ValidationEngine;
-pub(super) use error::ValidationError;
 pub(super) use golden::GoldenCases;
 pub(super) use limit::LoadLimit;

@@ -2,7 +2,7 @@
 
 use hlorank_proto::v1::Model as ModelMessage;
 use hlorank_server::{
-    model::{ArtifactError, Model},
+    model::{Model, Rejection},
     runtime::Runtime,
 };
 use hlorank_tests::prelude::*;
@@ -63,7 +63,7 @@ async fn an_artifact_that_is_refused_leaves_the_others_serving() {
 }
 
 /// Returns why an artifact is rejected after an edit of its manifest.
-fn refusal(name: &str, field: &str, value: serde_json::Value) -> ArtifactError {
+fn refusal(name: &str, field: &str, value: serde_json::Value) -> Rejection {
     let models = Artifacts::copy();
     let artifact = models.folder().join(name).join("1");
     models.edit_manifest(&artifact, |manifest| manifest[field] = value);
@@ -90,17 +90,9 @@ fn a_model_with_the_inputs_of_the_other_task_is_refused() {
         ),
     ] {
         let refusal = refusal(name, "task", task.into());
-        assert!(
-            matches!(
-                refusal,
-                ArtifactError::Names {
-                    file: "model.onnx",
-                    ..
-                }
-            ),
-            "{refusal}"
-        );
-        let message = refusal.to_string();
+        assert_eq!(refusal.reason, "INTERFACE_NAMES", "{refusal}");
+        let message = refusal.message;
+        assert!(message.starts_with("model.onnx has inputs "), "{message}");
         let (has, needs) = message.split_once("expected").unwrap();
         assert!(has.contains(found) && needs.contains(expected), "{message}");
     }
@@ -109,9 +101,9 @@ fn a_model_with_the_inputs_of_the_other_task_is_refused() {
 #[test]
 fn a_whole_graph_artifact_needs_its_one_file() {
     let unlisted = refusal("tile-whole-graph", "files", serde_json::json!({}));
-    assert!(
-        matches!(unlisted, ArtifactError::Unlisted { file: "model.onnx" }),
-        "{unlisted}"
+    assert_eq!(
+        unlisted.to_string(),
+        "FILE_UNLISTED: manifest.json lists no digest of model.onnx"
     );
 
     let models = Artifacts::copy();
@@ -120,8 +112,7 @@ fn a_whole_graph_artifact_needs_its_one_file() {
     fs::copy(segment.join("head.onnx"), artifact.join("model.onnx")).unwrap();
     let runtime = Runtime::load(&onnxruntime()).unwrap();
     let replaced = Model::load(&artifact, &runtime, 1).err().unwrap();
-    assert!(
-        matches!(&replaced, ArtifactError::Digest { file, .. } if file == "model.onnx"),
-        "{replaced}"
-    );
+    assert_eq!(replaced.reason, "DIGEST_MISMATCH", "{replaced}");
+    let message = replaced.message;
+    assert!(message.starts_with("model.onnx has SHA-256 "), "{message}");
 }

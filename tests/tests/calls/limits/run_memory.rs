@@ -12,7 +12,7 @@ fn halide_chain(nodes: usize) -> (GraphHandle, Configurations) {
         1,
     )
     .unwrap();
-    let set = model.manifest().features().named().unwrap();
+    let set = model.manifest().features.named().unwrap();
     let (node_columns, config_columns) = (set.node_features().len(), set.config_features().len());
     let ends = (1..nodes).map(|node| [node, node - 1].map(|node| u32::try_from(node).unwrap()));
     let features = vec![1.0; nodes * node_columns];

@@ -1,23 +1,25 @@
 //! The memory that a run of a whole-graph model takes, as a function of the sizes of its inputs.
 //!
 //! Nobody has to state it: when a model is loaded, the server runs it on a few tiny graphs with every intermediate tensor as an
-//! output, and adds up the tensors that are alive at each operator. Each of these sums is a polynomial of the sizes.
+//! output, and adds up the tensors that are alive at each operator. Each of these sums is a polynomial of the sizes. A bound from
+//! the manifest and the interface alone would not hold: the tensors inside a model decide what a run takes.
 
 mod polynomial;
-mod probe;
 mod traced;
 
 use bytes::Bytes;
 use hlorank_graph::Task;
 
 pub use self::polynomial::RunSizes;
-use self::{polynomial::Fit, probe::Probe, traced::Traced};
-use super::{ArtifactError, ModelFeatures, manifest::MODEL};
+use self::{
+    polynomial::{points, polynomials, terms},
+    traced::Traced,
+};
+use super::{ModelFeatures, Rejection, manifest::MODEL};
 use crate::runtime::Runtime;
 
 /// How the memory of a run grows with the sizes of its inputs.
 pub struct MemoryGrowth {
-    fit: Fit,
     /// Polynomials of bytes. The run takes the largest of their values.
     steps: Vec<Vec<f64>>,
 }
@@ -48,42 +50,35 @@ impl MemoryGrowth {
         runtime: &Runtime,
         task: Task,
         features: &ModelFeatures,
-    ) -> Result<Self, ArtifactError> {
-        let probe = Probe::new(task, features);
-        Self::fitted(model, runtime, &probe).map_err(|detail| ArtifactError::MemoryUnknown {
-            file: MODEL,
-            detail,
-        })
-    }
-
-    fn fitted(model: &Bytes, runtime: &Runtime, probe: &Probe) -> Result<Self, String> {
-        let fit = Fit::new(probe.has_slots());
-        let mut traced = Traced::new(model, runtime).map_err(|error| error.to_string())?;
-        let mut live = |sizes| traced.live(probe, sizes).map_err(|error| error.to_string());
-        let points = fit.points().into_iter();
-        let at_points = points.map(&mut live).collect::<Result<Vec<_>, _>>()?;
-        let growth = Self {
-            steps: fit.polynomials(at_points),
-            fit,
+    ) -> Result<Self, Rejection> {
+        let unknown = |detail: String| {
+            let message = format!(
+                "{MODEL}: the memory of a run cannot be bounded: {detail}; export a model that can be run on graphs of a few \
+                 nodes, and whose tensors grow at most with the square of the nodes, edges and configurations"
+            );
+            Rejection::new("MEMORY_UNKNOWN", message)
         };
-        // These sizes lie beyond all points of the fit. There, tensors that grow faster than with
-        // the second degree exceed the polynomials.
-        let slots = if probe.has_slots() { CHECK.slots } else { 0 };
-        let check = RunSizes { slots, ..CHECK };
-        let found = live(check)?.into_iter().fold(0.0, f64::max);
-        growth.check(check, found)?;
-        Ok(growth)
-    }
-
-    /// Fails if a run of some sizes takes more bytes of tensors than the polynomials say.
-    fn check(&self, sizes: RunSizes, found: f64) -> Result<(), String> {
-        let expected = self.live(sizes);
+        let traced = Traced::new(model, runtime, task, features);
+        let mut traced = traced.map_err(|error| unknown(error.to_string()))?;
+        let mut live = |sizes| {
+            traced
+                .live(sizes)
+                .map_err(|error| unknown(error.to_string()))
+        };
+        let at_points = points().into_iter().map(&mut live);
+        let growth = Self {
+            steps: polynomials(at_points.collect::<Result<_, _>>()?),
+        };
+        // These sizes lie beyond all points. There, tensors that grow faster than with the second
+        // degree exceed the polynomials.
+        let found = live(CHECK)?.into_iter().fold(0.0, f64::max);
+        let expected = growth.live(CHECK);
         if found > expected * (1.0 + ROUNDING) {
-            return Err(format!(
-                "{found} bytes of tensors at {sizes:?}, where a polynomial of the second degree gives {expected:.0}"
-            ));
+            return Err(unknown(format!(
+                "{found} bytes of tensors at {CHECK:?}, where a polynomial of the second degree gives {expected:.0}"
+            )));
         }
-        Ok(())
+        Ok(growth)
     }
 
     /// Estimates the bytes that a run takes beside its inputs: an upper bound, except for operators whose output depends on
@@ -100,7 +95,7 @@ impl MemoryGrowth {
 
     /// Returns the bytes of tensors that are alive at the operator where there are most.
     fn live(&self, sizes: RunSizes) -> f64 {
-        let terms = self.fit.terms(sizes);
+        let terms = terms(sizes);
         let value = |step: &Vec<f64>| {
             step.iter()
                 .zip(&terms)

@@ -1,17 +1,15 @@
+//! Whole-graph models: the whole graph, or what pruning keeps of it, with some configurations at a time.
+
 use hlorank_graph::{ConfigInput, Scope};
 use ort::session::Session;
 
-use crate::{
-    compute::Worker,
-    model::{
-        MemoryGrowth,
-        facts::ModelFacts,
-        manifest::{MODEL, WholeGraphSettings},
-        sessions::{ModelFailed, PerWorker},
-        tensor::{self, Inputs, config_value, view},
-    },
-    runtime::Interrupt,
+use super::{
+    ModelFacts, WholeGraphSettings,
+    growth::MemoryGrowth,
+    manifest::MODEL,
+    sessions::{ModelFailed, PerWorker, config_value, output, view},
 };
+use crate::{compute::Worker, runtime::Interrupt};
 
 /// The inputs of `model.onnx` that all configurations of a graph share.
 pub struct WholeGraphInput {
@@ -36,7 +34,7 @@ pub struct WholeGraphModel {
 }
 
 impl WholeGraphModel {
-    pub(in crate::model) fn new(
+    pub(super) fn new(
         facts: ModelFacts,
         settings: WholeGraphSettings,
         sessions: PerWorker<Session>,
@@ -82,37 +80,25 @@ impl WholeGraphModel {
         config: &ConfigInput,
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
-        let run = |session: &mut Session| {
-            let inputs = self.inputs(graph, config)?;
-            tensor::run(session, inputs, "score", interrupt)
-        };
-        self.sessions
-            .run(worker, MODEL, config.shape[0], interrupt, run)
-    }
-
-    /// The inputs for configurations of a graph. Which ones a model has depends on its task.
-    fn inputs<'a>(
-        &self,
-        graph: &'a WholeGraphInput,
-        config: &'a ConfigInput,
-    ) -> ort::Result<Inputs<'a>> {
-        let nodes = graph.nodes;
-        let scope = self.facts.task.kind().scope;
-        let columns = graph.features.len() / nodes.max(1);
-        let mut inputs = ort::inputs! {
-            "features" => view([nodes, columns], &graph.features)?,
-            "edges" => view([2, graph.edges.len() / 2], &graph.edges)?,
-            "config" => config_value(config)?,
-        };
-        // In a named feature set, the columns say all that is known of a node.
-        if scope != Scope::EveryNode {
-            inputs.push(("opcode".into(), view([nodes], &graph.opcode)?));
-        }
-        // Only layouts are of some of the nodes. Others are of a kernel, or of every node.
-        if scope == Scope::Nodes {
-            let slots = view([graph.configurable.len()], &graph.configurable)?;
-            inputs.push(("configurable".into(), slots));
-        }
-        Ok(inputs)
+        self.sessions.run(worker, MODEL, interrupt, |session| {
+            let nodes = graph.nodes;
+            let columns = graph.features.len() / nodes.max(1);
+            let mut inputs = ort::inputs! {
+                "features" => view([nodes, columns], &graph.features)?,
+                "edges" => view([2, graph.edges.len() / 2], &graph.edges)?,
+                "config" => config_value(config)?,
+            };
+            let scope = self.facts.task.kind().scope;
+            // In a named feature set, the columns say all that is known of a node.
+            if scope != Scope::EveryNode {
+                inputs.push(("opcode".into(), view([nodes], &graph.opcode)?));
+            }
+            // Only layouts are of some of the nodes. Others are of a kernel, or of every node.
+            if scope == Scope::Nodes {
+                let slots = view([graph.configurable.len()], &graph.configurable)?;
+                inputs.push(("configurable".into(), slots));
+            }
+            output(session, inputs, "score", config.shape[0], interrupt)
+        })
     }
 }

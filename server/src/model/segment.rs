@@ -1,25 +1,25 @@
+//! Segment models: an encoder for the rows of a graph's segments, and a head for the sums of their embeddings.
+
+mod entries;
+mod tensors;
+
 use std::sync::Arc;
 
 use hlorank_graph::{ConfigInput, FEATURES};
 use ort::{session::Session, value::Outlet};
 
-use super::{
-    SegmentTensors,
+pub use self::tensors::SegmentTensors;
+use self::{
     entries::Entries,
     tensors::{KnownShapes, RowTensors},
 };
-use crate::{
-    compute::Worker,
-    model::{
-        ArtifactError,
-        facts::ModelFacts,
-        interface::check_names,
-        manifest::{ENCODER, HEAD, SEGMENT, SegmentSettings},
-        sessions::{ModelFailed, PerWorker},
-        tensor::{self, Inputs, config_value, view},
-    },
-    runtime::Interrupt,
+use super::{
+    ModelFacts, Rejection, SegmentSettings,
+    manifest::{ENCODER, HEAD, SEGMENT},
+    onnx::check_names,
+    sessions::{Inputs, ModelFailed, PerWorker, config_value, output, view},
 };
+use crate::{compute::Worker, runtime::Interrupt};
 
 /// The inputs of the encoder for `rows` rows of `segments` distinct segments, padded to `nodes` nodes.
 #[derive(Default)]
@@ -56,21 +56,17 @@ pub struct SegmentModel {
 }
 
 /// One worker's sessions.
-pub(in crate::model) struct Sessions {
+pub(super) struct Sessions {
     /// The first part of an encoder in two parts.
-    segment: Option<SegmentSession>,
+    segment: Option<Session>,
+    /// Names of the outputs of the first part, which are inputs of the encoder.
+    tensors: Vec<String>,
     encoder: Session,
     head: Session,
 }
 
-struct SegmentSession {
-    session: Session,
-    /// Names of its outputs, which are inputs of the encoder.
-    tensors: Vec<String>,
-}
-
 impl SegmentModel {
-    pub(in crate::model) fn new(
+    pub(super) fn new(
         facts: ModelFacts,
         settings: SegmentSettings,
         sessions: PerWorker<Sessions>,
@@ -112,10 +108,14 @@ impl SegmentModel {
             let tensors = self.tensors(worker, input, interrupt)?;
             return self.encode_rows(worker, &tensors, input, interrupt);
         }
-        let expected = input.rows * self.settings.embedding_size;
-        let encode = |sessions: &mut Sessions| sessions.encode(input, interrupt);
-        self.sessions
-            .run(worker, ENCODER, expected, interrupt, encode)
+        self.sessions.run(worker, ENCODER, interrupt, |sessions| {
+            let mut inputs = segment_inputs(input)?;
+            inputs.push(("segment".into(), view([input.rows], &input.segment)?));
+            if let Some(config) = &input.config {
+                inputs.push(("config".into(), config_value(config)?));
+            }
+            self.embeddings(&mut sessions.encoder, inputs, input, interrupt)
+        })
     }
 
     /// Runs the first part of an encoder in two parts: returns the tensors of each segment of an input.
@@ -125,8 +125,14 @@ impl SegmentModel {
         input: &EncoderInput,
         interrupt: &Interrupt,
     ) -> Result<Vec<SegmentTensors>, ModelFailed> {
-        let run = |sessions: &mut Sessions| sessions.tensors(input, interrupt);
-        let tensors = self.sessions.run_any(worker, SEGMENT, interrupt, run)?;
+        let tensors = self.sessions.run(worker, SEGMENT, interrupt, |sessions| {
+            let Some(segment) = &mut sessions.segment else {
+                return Ok(Vec::new());
+            };
+            let inputs = segment_inputs(input)?;
+            let outputs = segment.run_with_options(inputs, interrupt.options())?;
+            SegmentTensors::of_segments(&outputs, &sessions.tensors, input.segments)
+        })?;
         self.shapes.learn(input.nodes, &tensors);
         Ok(tensors)
     }
@@ -147,10 +153,34 @@ impl SegmentModel {
         input: &EncoderInput,
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
+        self.sessions.run(worker, ENCODER, interrupt, |sessions| {
+            let rows = RowTensors::new(tensors, &input.segment);
+            let mut inputs = Inputs::new();
+            for (name, tensor) in sessions.tensors.iter().zip(rows.values()) {
+                inputs.push((name.as_str().into(), tensor?));
+            }
+            // Layouts repeat few entries, and the encoder embeds each of them once.
+            let entries = input.config.as_ref().and_then(Entries::of);
+            if let Some(entries) = &entries {
+                let distinct = view([entries.len(), entries.width], &entries.distinct)?;
+                inputs.push(("entries".into(), distinct));
+                inputs.push(("config".into(), view(entries.shape, &entries.numbers)?));
+            } else if let Some(config) = &input.config {
+                inputs.push(("config".into(), config_value(config)?));
+            }
+            self.embeddings(&mut sessions.encoder, inputs, input, interrupt)
+        })
+    }
+
+    fn embeddings(
+        &self,
+        encoder: &mut Session,
+        inputs: Inputs<'_>,
+        input: &EncoderInput,
+        interrupt: &Interrupt,
+    ) -> ort::Result<Vec<f32>> {
         let expected = input.rows * self.settings.embedding_size;
-        let encode = |sessions: &mut Sessions| sessions.encode_rows(tensors, input, interrupt);
-        self.sessions
-            .run(worker, ENCODER, expected, interrupt, encode)
+        output(encoder, inputs, "embedding", expected, interrupt)
     }
 
     /// Runs the head on `[configs, D]` sums, and returns `[configs]` scores. Fails once it is interrupted.
@@ -162,104 +192,38 @@ impl SegmentModel {
     ) -> Result<Vec<f32>, ModelFailed> {
         let size = self.settings.embedding_size;
         let configs = sums.len() / size;
-        let score = |sessions: &mut Sessions| {
+        self.sessions.run(worker, HEAD, interrupt, |sessions| {
             let inputs = ort::inputs! { "sum" => view([configs, size], sums)? };
-            tensor::run(&mut sessions.head, inputs, "score", interrupt)
-        };
-        self.sessions.run(worker, HEAD, configs, interrupt, score)
+            output(&mut sessions.head, inputs, "score", configs, interrupt)
+        })
     }
 }
 
 impl Sessions {
-    /// Makes the sessions; `session` makes that of one file.
-    pub(in crate::model) fn new(
-        session: impl Fn(&'static str) -> Result<Session, ArtifactError>,
+    /// Makes the sessions; `session` makes that of one file. Fails if the second part of an encoder does not take what the first
+    /// part computes.
+    pub(super) fn new(
+        session: impl Fn(&'static str) -> Result<Session, Rejection>,
         settings: &SegmentSettings,
-    ) -> Result<Self, ArtifactError> {
+    ) -> Result<Self, Rejection> {
         let encoder = session(ENCODER)?;
-        let segment = settings
-            .is_split
-            .then(|| SegmentSession::new(session(SEGMENT)?, &encoder));
+        let segment = settings.is_split.then(|| session(SEGMENT)).transpose()?;
+        let mut tensors = Vec::new();
+        if let Some(segment) = &segment {
+            let outputs = segment.outputs().iter();
+            tensors.extend(outputs.map(|outlet| outlet.name().to_owned()));
+            let inputs = encoder.inputs().iter().map(Outlet::name);
+            let taken = inputs.filter(|name| !CONFIGURATION.contains(name));
+            // The sessions pass tensors by name, so their order does not matter.
+            check_names(ENCODER, "inputs", taken, tensors.iter().map(String::as_str))?;
+        }
         Ok(Self {
-            segment: segment.transpose()?,
+            segment,
+            tensors,
             encoder,
             head: session(HEAD)?,
         })
     }
-
-    fn tensors(
-        &mut self,
-        input: &EncoderInput,
-        interrupt: &Interrupt,
-    ) -> ort::Result<Vec<SegmentTensors>> {
-        let Some(segment) = &mut self.segment else {
-            return Ok(Vec::new());
-        };
-        let inputs = segment_inputs(input)?;
-        let outputs = segment
-            .session
-            .run_with_options(inputs, interrupt.options())?;
-        SegmentTensors::of_segments(&outputs, &segment.tensors, input.segments)
-    }
-
-    fn encode_rows(
-        &mut self,
-        tensors: &[SegmentTensors],
-        input: &EncoderInput,
-        interrupt: &Interrupt,
-    ) -> ort::Result<Vec<f32>> {
-        let names = self.segment.iter().flat_map(|segment| &segment.tensors);
-        let rows = RowTensors::new(tensors, &input.segment);
-        let entries = input.config.as_ref().and_then(Entries::of);
-        let mut inputs = Inputs::new();
-        for (name, tensor) in names.zip(rows.values()) {
-            inputs.push((name.as_str().into(), tensor?));
-        }
-        add_configuration(&mut inputs, entries.as_ref(), input.config.as_ref())?;
-        tensor::run(&mut self.encoder, inputs, "embedding", interrupt)
-    }
-
-    fn encode(&mut self, input: &EncoderInput, interrupt: &Interrupt) -> ort::Result<Vec<f32>> {
-        let mut inputs = segment_inputs(input)?;
-        inputs.push(("segment".into(), view([input.rows], &input.segment)?));
-        if let Some(config) = &input.config {
-            inputs.push(("config".into(), config_value(config)?));
-        }
-        tensor::run(&mut self.encoder, inputs, "embedding", interrupt)
-    }
-}
-
-impl SegmentSession {
-    /// Fails if the encoder does not take what the session computes.
-    fn new(session: Session, encoder: &Session) -> Result<Self, ArtifactError> {
-        let tensors: Vec<String> = session
-            .outputs()
-            .iter()
-            .map(|outlet| outlet.name().to_owned())
-            .collect();
-        let inputs = encoder.inputs().iter().map(Outlet::name);
-        let taken = inputs.filter(|name| !CONFIGURATION.contains(name));
-        // The sessions pass tensors by name, so their order does not matter.
-        check_names(ENCODER, "inputs", taken, tensors.iter().map(String::as_str))?;
-        Ok(Self { session, tensors })
-    }
-}
-
-/// Adds the local configurations of rows.
-fn add_configuration<'a>(
-    inputs: &mut Inputs<'a>,
-    entries: Option<&'a Entries<'_>>,
-    config: Option<&'a ConfigInput>,
-) -> ort::Result<()> {
-    // Layouts repeat few entries, and the encoder embeds each of them once.
-    if let Some(found) = entries {
-        let distinct = view([found.len(), found.width], &found.distinct)?;
-        inputs.push(("entries".into(), distinct));
-        inputs.push(("config".into(), view(found.shape, &found.numbers)?));
-    } else if let Some(config) = config {
-        inputs.push(("config".into(), config_value(config)?));
-    }
-    Ok(())
 }
 
 /// The inputs that depend on the segments alone.
