@@ -87,7 +87,7 @@ impl ReportedStatuses {
     }
 
     async fn update_models(&mut self, registry: &Registry) {
-        let serving = registry.serving_names();
+        let serving: Vec<String> = registry.serving().names().cloned().collect();
         let removed: Vec<String> = self
             .statuses
             .keys()

@@ -18,7 +18,7 @@ fn read(input: &[u8]) {
 
 fn check(manifest: &Manifest, input: &[u8]) {
     assert!(manifest.version > 0);
-    match manifest.kind {
+    match &manifest.kind {
         ModelKind::Segment(settings) => {
             let largest = *settings.buckets.last().expect("a bucket");
             for nodes in [1, 2, 3, 4, 5, largest - 1, largest] {

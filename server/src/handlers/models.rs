@@ -239,6 +239,7 @@ impl Models {
         let selector = selector.ok_or(ServiceError::missing(field, hint))?;
         Ok(self
             .registry
+            .serving()
             .version(&selector.name, &wanted_version(&selector)?)?)
     }
 }
@@ -255,8 +256,8 @@ fn check_tasks(first: &Model, second: &Model) -> Result<(), ServiceError> {
 /// Returns the task of a model, and the name of its feature set.
 fn subject(model: &Model) -> (Task, Option<&str>) {
     let manifest = model.manifest();
-    let set = manifest.features().named();
-    (manifest.task(), set.map(NamedFeatureSet::name))
+    let set = manifest.features.named();
+    (manifest.task, set.map(NamedFeatureSet::name))
 }
 
 fn described(model: &Model) -> String {

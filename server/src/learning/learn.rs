@@ -116,8 +116,8 @@ impl Learning {
         let manifest = learner.model.manifest();
         let scores = MeasuredScores {
             values: self.scores(learner, &measured.configurations).await?,
-            unit: manifest.unit(),
-            prior: manifest.prior(),
+            unit: manifest.unit,
+            prior: manifest.prior,
         };
         // The scores are there already, so that memory is held while it is used, and not while the
         // engine works.

@@ -41,7 +41,7 @@ impl Learning {
         let subject = source.subject(learner.graph);
         let structure = learner.graph.whole.structure();
         let manifest = learner.model.manifest();
-        let (unit, prior) = (manifest.unit(), manifest.prior());
+        let (unit, prior) = (manifest.unit, manifest.prior);
         let alike = self.stored.store()?.alike(subject, structure, MAX_KERNELS);
         let mut measured = Vec::new();
         // Lists are read one by one, so that the memory of one is free again before the next.
@@ -94,7 +94,7 @@ impl Learning {
             };
             measured.push(self.measured_on(learner, &other).await?);
         }
-        let prior = learner.model.manifest().prior();
+        let prior = learner.model.manifest().prior;
         let cache = Arc::clone(&self.cache);
         let study = move |_| cache.study(prior, &measured);
         let studied = self.pool().run(Class::Bulk, study).await?.value;
@@ -153,7 +153,7 @@ impl Learning {
             source,
         })?);
         let scores = self.scores(learner, &configurations).await?;
-        let unit = learner.model.manifest().unit();
+        let unit = learner.model.manifest().unit;
         let client = learner.call.client.reporter.clone();
         let measurements = move |_| {
             let points = points_of_measured(&configurations, &scores, unit).into_iter();

@@ -205,15 +205,11 @@ impl Readiness {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("the server is stopping".to_owned());
         }
-        let failing = self
-            .registry
-            .failing_default()
-            .map(|(_, error)| error.to_string());
-        failing.or_else(|| {
-            self.registry
-                .lacks_models()
-                .then(|| "no model serves".to_owned())
-        })
+        if let Some((_, error)) = self.registry.serving().failing_default() {
+            return Some(error.to_string());
+        }
+        let lacks_models = self.registry.lacks_models();
+        lacks_models.then(|| "no model serves".to_owned())
     }
 }
 

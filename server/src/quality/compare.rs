@@ -1,12 +1,14 @@
 use std::sync::Arc;
 
-use super::{LiveQuality, bootstrap::intervals};
+use hlorank_graph::pace;
+
+use super::LiveQuality;
 use crate::{
     call::CallError,
     compute::Class,
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
-    store::Subject,
+    split_mix::{below, mix},
 };
 
 /// How two model versions rank the same measurements.
@@ -34,6 +36,15 @@ pub(crate) enum Verdict {
 /// Intervals of fewer graphs are too narrow.
 const MIN_GRAPHS: usize = 5;
 
+/// Number of draws. The ends of the interval change by about a twentieth of its width from seed to seed.
+const DRAWS: usize = 2_000;
+
+/// The same graphs have the same interval.
+const SEED: u64 = 0x5EED;
+
+/// Share of the draws below the interval, and above it.
+const TAIL: f64 = 0.025;
+
 impl LiveQuality {
     /// Compares two versions of one task on all kept measurements, or on those of a target. Replays what the board lacks,
     /// behind other work. One comparison runs at a time.
@@ -49,28 +60,20 @@ impl LiveQuality {
             if of != task || target.is_some_and(|target| target != subject.target) {
                 continue;
             }
+            let lacks = |version: &&Arc<Model>| !self.board.has(version.digest(), &subject);
+            let lacking: Vec<&Arc<Model>> = versions.into_iter().filter(lacks).collect();
+            if !lacking.is_empty() {
+                self.replay(&subject, &lacking).await?;
+            }
             // Both versions count on the graphs that both can rank, or one would have the easier
             // ones.
-            if let [Some(first), Some(second)] = self.found(versions, &subject).await? {
+            let found = versions.map(|version| self.board.get(version.digest(), &subject));
+            if let [Some(first), Some(second)] = found {
                 pairs.push([first, second]);
             }
         }
         let compare = move |_| Comparison::of(&pairs);
-        Ok(self.pool().run(Class::Bulk, compare).await?.value)
-    }
-
-    /// What is known of both versions on a graph. Replays what the board lacks.
-    async fn found(
-        &self,
-        versions: [&Arc<Model>; 2],
-        subject: &Subject,
-    ) -> Result<[Option<GraphQuality>; 2], CallError> {
-        let lacks = |version: &&Arc<Model>| !self.board.has(version.digest(), subject);
-        let lacking: Vec<&Arc<Model>> = versions.into_iter().filter(lacks).collect();
-        if !lacking.is_empty() {
-            self.replay(subject, &lacking).await?;
-        }
-        Ok(versions.map(|version| self.board.get(version.digest(), subject)))
+        Ok(self.stored.pool().run(Class::Bulk, compare).await?.value)
     }
 }
 
@@ -117,6 +120,37 @@ fn difference([first, second]: &[GraphQuality; 2]) -> [f64; 3] {
     ]
 }
 
+/// Returns a 95 % interval of the mean of each of `N` differences over graphs, by a bootstrap over the graphs: as many graphs
+/// as there are, drawn with replacement, for all differences the same ones.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "there are far fewer than 2^53 graphs, and places are from 0 to DRAWS - 1"
+)]
+fn intervals<const N: usize>(graphs: &[[f64; N]]) -> [[f64; 2]; N] {
+    let mut means = [const { Vec::new() }; N];
+    let mut state = SEED;
+    for _ in pace::in_steps(1, 0..DRAWS) {
+        let mut sums = [0.0; N];
+        for _ in graphs {
+            // One number draws a graph for all differences, which are not independent of each other.
+            state = state.wrapping_add(1);
+            let drawn = graphs[below(mix(state), graphs.len())];
+            for (sum, difference) in sums.iter_mut().zip(drawn) {
+                *sum += difference;
+            }
+        }
+        for (means, sum) in means.iter_mut().zip(sums) {
+            means.push(sum / graphs.len() as f64);
+        }
+    }
+    means.map(|mut means| {
+        means.sort_unstable_by(f64::total_cmp);
+        [TAIL, 1.0 - TAIL].map(|part| means[(part * (DRAWS - 1) as f64).round() as usize])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,5 +188,22 @@ mod tests {
         let mixed = pairs(&[[0.1, 0.5], [0.5, 0.1], [0.2, 0.5], [0.5, 0.3], [0.4, 0.4]]);
         assert_eq!(Comparison::of(&mixed).verdict, Verdict::Undecided);
         assert_eq!(Comparison::of(&[]).verdict, Verdict::Undecided);
+    }
+
+    #[test]
+    fn the_interval_of_equal_differences_is_that_difference() {
+        assert_eq!(intervals(&[[0.25, -1.0]; 7]), [[0.25, 0.25], [-1.0, -1.0]]);
+    }
+
+    #[test]
+    fn the_interval_is_about_two_standard_errors_on_each_side() {
+        // 100 graphs, half 0 and half 1: the standard error of their mean is 0.05.
+        let graphs: Vec<[f64; 1]> = (0..100).map(|graph| [f64::from(graph % 2)]).collect();
+        let [[low, high]] = intervals(&graphs);
+        assert!(
+            (low - 0.4).abs() < 0.02 && (high - 0.6).abs() < 0.02,
+            "{low} {high}"
+        );
+        assert_eq!(intervals(&graphs), [[low, high]], "every time");
     }
 }

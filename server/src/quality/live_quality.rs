@@ -6,8 +6,7 @@ use tokio::sync::Semaphore;
 use super::board::{Board, MAX_GRAPHS};
 use crate::{
     call::CallError,
-    compute::ComputePool,
-    metrics::{Metrics, QualitySeries},
+    metrics::Metrics,
     model::Model,
     ranking_quality::{GraphQuality, QualitySummary},
     registry::Registry,
@@ -17,9 +16,9 @@ use crate::{
 
 /// How well model versions rank what clients measured.
 pub(crate) struct LiveQuality {
-    registry: Arc<Registry>,
-    stored: Arc<StoredMeasurements>,
-    metrics: Arc<Metrics>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) stored: Arc<StoredMeasurements>,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) board: Board,
     /// Held by the comparison in progress.
     pub(super) comparing: Semaphore,
@@ -49,18 +48,6 @@ impl LiveQuality {
     /// Returns what is known of a version, by target.
     pub(crate) fn summaries(&self, model: Digest) -> BTreeMap<String, QualitySummary> {
         QualitySummary::by_key(self.board.graphs(model))
-    }
-
-    pub(super) fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    pub(super) fn pool(&self) -> &ComputePool {
-        self.stored.pool()
-    }
-
-    pub(super) fn series(&self) -> &QualitySeries {
-        &self.metrics.quality
     }
 
     /// Returns the graphs that can be replayed, each on one target, and their tasks.
@@ -95,7 +82,8 @@ impl LiveQuality {
                 Some(list) if takes(model, list) => self.quality(model, list).await,
                 _ => Ok(None),
             };
-            self.series().replayed(quality.is_ok(), started.elapsed());
+            let series = &self.metrics.quality;
+            series.replayed(quality.is_ok(), started.elapsed());
             self.board.set(model.digest(), subject.clone(), quality?);
         }
         Ok(())

@@ -7,7 +7,6 @@
 //! graphs, and after a restart.
 
 mod board;
-mod bootstrap;
 mod compare;
 mod live_quality;
 mod replays;

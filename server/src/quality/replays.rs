@@ -49,7 +49,7 @@ impl Replays {
     }
 
     async fn run(self) {
-        let mut versions = self.quality.registry().changes();
+        let mut versions = self.quality.registry.changes();
         loop {
             // This comes before the pass looks at the versions, so that a change that the pass
             // misses begins the next one.
@@ -84,7 +84,7 @@ impl Replays {
 
     /// Replays what the board lacks. Returns whether all succeeded.
     async fn pass(&self) -> Result<bool, CallError> {
-        let in_use = self.quality.registry().in_use();
+        let in_use = self.quality.registry.serving().in_use();
         let subjects = self.quality.subjects().await?;
         // Graphs that were deleted, or that are not among the first any more, take no more memory.
         let kept = subjects.iter().map(|(subject, _)| subject).collect();
@@ -129,7 +129,7 @@ impl Replays {
 
     /// Sets the metrics, and forgets versions that are not loaded any more.
     fn publish(&self, in_use: &[VersionInUse]) {
-        let reports = self.quality.registry().models();
+        let reports = self.quality.registry.models();
         let loaded: BTreeSet<_> = reports
             .iter()
             .filter_map(|report| Some(report.model.as_ref()?.digest()))
@@ -141,7 +141,7 @@ impl Replays {
                 self.quality.board.graphs(model.digest()),
             )
         });
-        self.quality.series().publish(graphs);
+        self.quality.metrics.quality.publish(graphs);
     }
 }
 

@@ -97,8 +97,7 @@ impl Queries {
 
 /// Checks that the nodes of a graph of a feature set have the columns that the model takes.
 fn check_columns(manifest: &Manifest, graph: &SegmentedGraph) -> Result<(), GraphError> {
-    let (Some(set), Some(graph)) = (manifest.features().named(), graph.whole.feature_graph())
-    else {
+    let (Some(set), Some(graph)) = (manifest.features.named(), graph.whole.feature_graph()) else {
         return Ok(());
     };
     // Names and numbers of columns may be equal although the columns are others.
@@ -199,7 +198,7 @@ impl Query {
         let manifest = self.model.manifest();
         if !scoring.is_partial {
             Ok(None)
-        } else if manifest.kind().allows_partial() {
+        } else if manifest.kind.allows_partial() {
             Ok(self.call.deadline)
         } else {
             Err(CallError::PartialUnsupported {
@@ -316,7 +315,7 @@ impl Query {
         before: Position,
     ) -> impl FnOnce() -> Result<(Configurations, SeenList), CallError> + Send + 'static {
         let reader = self.reader.clone();
-        let is_calibrated = self.model.artifact().calibration().is_some();
+        let is_calibrated = self.model.artifact().calibration.is_some();
         move || {
             let batch = reader.read(&batch, batch.field(), before)?;
             let seen = is_calibrated.then(|| SeenList::configurations(&batch));
@@ -340,7 +339,7 @@ impl Query {
         if self.replaces_scores() {
             ScoreUnit::None
         } else {
-            self.model.manifest().unit()
+            self.model.manifest().unit
         }
     }
 

@@ -123,7 +123,7 @@ impl Query {
             // The model's validation data say nothing of other configurations.
             None if self.choice.suits == TargetMatch::OtherCompiler => None,
             None => {
-                let calibration = self.model.artifact().calibration();
+                let calibration = self.model.artifact().calibration.as_ref();
                 let traits = scored.seen.traits(scored.scores());
                 calibration
                     .zip(traits)

@@ -61,7 +61,10 @@ impl ModelSelection {
     ) -> Result<SelectedModel, CallError> {
         let WantedModel { name, version, .. } = wanted;
         let target = wanted.target.as_ref();
-        let selection = self.registry.select(name, version, target, task)?;
+        let selection = self
+            .registry
+            .serving()
+            .select(name, version, target, task)?;
         let mut selected = self.selected(selection, wanted, record);
         if name.is_empty() && target.is_none() {
             selected.choice.warning = self.unknown_target(&selected.selection, task);
@@ -82,13 +85,14 @@ impl ModelSelection {
         let WantedModel { name, version, .. } = wanted;
         let target = wanted.target.as_ref();
         let set = features.set();
-        let selection = self.registry.select_for_set(name, version, target, set);
+        let serving = self.registry.serving();
+        let selection = serving.select_for_set(name, version, target, set);
         // A call that insists on a version wants that one or none.
         let is_any = *version == Wanted::Any;
         let described = features.description().filter(|_| is_any);
         let selection = match (selection, described) {
             // A call that describes its feature set can be answered from measurements alone.
-            (Err(SelectError::UnknownFeatureSet { .. }), Some(set)) => {
+            (Err(SelectError::UnknownFeatureSet(_)), Some(set)) => {
                 Selection::absent(Arc::clone(set))
             }
             (selection, _) => selection?,
@@ -130,7 +134,7 @@ impl ModelSelection {
 
     /// Warns that a call did not say which of several compilers it is about.
     fn unknown_target(&self, selection: &Selection, task: Task) -> Option<Warning> {
-        let compilers = self.registry.compilers(task);
+        let compilers = self.registry.serving().compilers(task);
         if compilers.len() < 2 {
             return None;
         }

@@ -107,7 +107,7 @@ macro_rules! refusals {
         #[error($($words:tt)+)]
         $variant:ident
         $({ $($field:ident: $type:ty),+ })?
-        $(( $(#[$from:meta])? $held:ident: $held_type:ty ))?
+        $(( $(#[$from:meta])? $($held:ident: $held_type:ty),+ ))?
         => $refusal:expr
     ),+ $(,)? }) => {
         $(#[$about])*
@@ -116,7 +116,7 @@ macro_rules! refusals {
             #[error($($words)+)]
             $variant
             $({ $($field: $type),+ })?
-            $(( $(#[$from])? $held_type ))?
+            $(( $(#[$from])? $($held_type),+ ))?
         ),+ }
 
         impl $crate::refusal::Refused for $error {
@@ -124,7 +124,7 @@ macro_rules! refusals {
             fn refusal(&self) -> $crate::refusal::Refusal<'_> {
                 use $crate::refusal::Reason::*;
                 match self { $(
-                    Self::$variant $({ $($field),+ })? $(( $held ))? => $crate::refusal::Refusal::from($refusal),
+                    Self::$variant $({ $($field),+ })? $(( $($held),+ ))? => $crate::refusal::Refusal::from($refusal),
                 )+ }
             }
         }

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use super::{
-    admin_error::AdminError, catalogue::Catalogue, handle::Registry, policy::Policies,
-    policy_change::PolicyChange, policy_lock::PolicyLock, shared::Shared,
+    catalogue::Catalogue, error::AdminError, handle::Registry, policy::Policies,
+    policy_change::PolicyChange, policy_file::PolicyLock, shared::Shared,
 };
 
 /// A change that an operator asked for, and that is not made yet.
@@ -28,8 +28,20 @@ impl Registry {
     /// Makes a change, now and after a restart. Loads and checks the version that it needs first. A change that a later
     /// one supersedes is not made.
     pub async fn apply(&self, name: &str, change: PolicyChange) -> Result<(), AdminError> {
-        self.find(name).await?;
-        let pending = self.begin(name, change)?;
+        if self.shared.catalogue().get(name).is_none() {
+            self.scan().await?;
+        }
+        let unknown = || AdminError::UnknownModel(name.to_owned());
+        let pending = self.shared.change(|catalogue| {
+            let versions = catalogue.get_mut(name).ok_or_else(unknown)?;
+            let needed = change.needed(versions)?;
+            Ok::<_, AdminError>(PendingChange {
+                name: name.to_owned(),
+                change,
+                number: versions.begin_change(needed),
+                needed,
+            })
+        })?;
         let number = pending.number;
         let made = self.make(pending).await;
         // A change that fails must end, too: until then, no other version takes over.
@@ -44,103 +56,57 @@ impl Registry {
         Ok(())
     }
 
-    fn begin(&self, name: &str, change: PolicyChange) -> Result<PendingChange, AdminError> {
-        self.shared.change(|catalogue| {
-            let unknown = || AdminError::UnknownModel {
-                name: name.to_owned(),
-            };
-            let versions = catalogue.get_mut(name).ok_or_else(unknown)?;
-            let needed = change.needed(versions)?;
-            Ok(PendingChange {
-                name: name.to_owned(),
-                change,
-                number: versions.begin_change(needed),
-                needed,
-            })
-        })
-    }
-
     async fn make(&self, pending: PendingChange) -> Result<(), AdminError> {
         if let Some(version) = pending.needed {
-            self.wait_until_loaded(&pending.name, version, pending.number)
-                .await?;
+            self.wait_until_loaded(&pending, version).await?;
         }
         let shared = Arc::clone(&self.shared);
         let saved = spawn_blocking(move || pending.save(&shared)).await;
         saved.unwrap_or(Err(AdminError::Failed))
     }
 
-    /// Waits until a version is loaded that the change with this number needs.
+    /// Waits until a version is loaded that a change needs.
     async fn wait_until_loaded(
         &self,
-        name: &str,
+        pending: &PendingChange,
         version: u64,
-        number: u64,
     ) -> Result<(), AdminError> {
+        let name = &pending.name;
+        let is_loaded = || {
+            let catalogue = self.shared.catalogue();
+            let versions = catalogue.get(name);
+            versions.is_some_and(|versions| versions.is_loaded(version))
+        };
+        // The change may still get the version that it needs.
+        let is_pending = || {
+            let catalogue = self.shared.catalogue();
+            catalogue.get(name).is_some_and(|versions| {
+                versions.is_last_change(pending.number) && versions.is_pending(version)
+            })
+        };
         // The subscription begins before the state is read, so that no change is missed.
         let mut changes = self.changes();
-        if !self.is_loaded(name, version) {
+        if !is_loaded() {
             self.scan().await?;
         }
-        while self.is_pending(name, version, number) {
+        while is_pending() {
             changes.changed().await.map_err(|_| AdminError::Stopping)?;
             if self.shared.is_stopping() {
                 return Err(AdminError::Stopping);
             }
         }
-        if self.is_loaded(name, version) {
-            Ok(())
-        } else {
-            Err(self.not_loaded(name, version))
+        if is_loaded() {
+            return Ok(());
         }
-    }
-
-    /// Returns whether the change with this number may still get the version that it needs.
-    fn is_pending(&self, name: &str, version: u64, number: u64) -> bool {
-        let catalogue = self.shared.catalogue();
-        let versions = catalogue.get(name);
-        versions
-            .is_some_and(|versions| versions.is_last_change(number) && versions.is_pending(version))
-    }
-
-    fn not_loaded(&self, name: &str, version: u64) -> AdminError {
-        let reports = self.models().into_iter();
-        let report = reports
-            .filter(|report| report.name == name)
-            .find(|report| report.version == version);
-        let name = name.to_owned();
-        match report.map(|report| report.rejection) {
-            Some(Some(rejection)) => AdminError::Rejected {
-                name,
-                version,
-                rejection,
-            },
+        let mut reports = self.models().into_iter();
+        let report = reports.find(|report| report.name == *name && report.version == version);
+        let name = name.clone();
+        Err(match report.map(|report| report.rejection) {
+            Some(Some(rejection)) => AdminError::Rejected(name, version, rejection),
             // It was not loaded, because a later change does not need it.
-            Some(None) => AdminError::Superseded { name },
-            None => AdminError::UnknownVersion { name, version },
-        }
-    }
-
-    fn is_loaded(&self, name: &str, version: u64) -> bool {
-        self.shared
-            .catalogue()
-            .get(name)
-            .is_some_and(|versions| versions.is_loaded(version))
-    }
-
-    /// Scans the model folder if the name is unknown.
-    async fn find(&self, name: &str) -> Result<(), AdminError> {
-        let known = || self.shared.catalogue().get(name).is_some();
-        if !known() {
-            self.scan().await?;
-        }
-        if known() {
-            Ok(())
-        } else {
-            Err(AdminError::UnknownModel {
-                name: name.to_owned(),
-            })
-        }
+            Some(None) => AdminError::Superseded(name),
+            None => AdminError::UnknownVersion(name, version),
+        })
     }
 
     /// Makes the loader scan the folder, and waits until it has loaded every wanted version.
@@ -168,21 +134,16 @@ impl PendingChange {
         if shared.is_stopping() {
             return Err(AdminError::Stopping);
         }
-        let stable = self.stable(&shared.catalogue())?;
-        let policies = Policies::change(&lock, &self.name, |before| {
-            self.change.policy(&self.name, before, self.needed, stable)
+        let name = &self.name;
+        let stable = match shared.catalogue().get(name) {
+            None => return Err(AdminError::UnknownModel(name.clone())),
+            Some(versions) if versions.is_last_change(self.number) => versions.stable(),
+            Some(_) => return Err(AdminError::Superseded(name.clone())),
+        };
+        let policies = Policies::change(&lock, name, |before| {
+            self.change.policy(name, before, self.needed, stable)
         })?;
         shared.change(|catalogue| catalogue.set_policies(policies));
         Ok(())
-    }
-
-    /// Returns the stable version, unless a later change superseded this one.
-    fn stable(&self, catalogue: &Catalogue) -> Result<Option<u64>, AdminError> {
-        let name = self.name.clone();
-        match catalogue.get(&name) {
-            None => Err(AdminError::UnknownModel { name }),
-            Some(versions) if versions.is_last_change(self.number) => Ok(versions.stable()),
-            Some(_) => Err(AdminError::Superseded { name }),
-        }
     }
 }

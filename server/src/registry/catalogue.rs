@@ -3,12 +3,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    error::ScanError,
-    folder::FoundVersions,
-    policy::Policies,
-    serving::ServingSnapshot,
-    settings::Defaults,
-    versions::{VersionReport, Versions},
+    error::ScanError, folder::FoundVersions, policy::Policies, report::ModelReport,
+    serving::ServingModels, settings::Defaults, versions::Versions,
 };
 use crate::{
     metrics::Metrics,
@@ -42,12 +38,11 @@ impl Catalogue {
     /// Updates the models with what is on disk.
     pub(super) fn found(&mut self, mut found: BTreeMap<String, Option<FoundVersions>>) {
         for (name, versions) in &found {
-            let has_versions = versions
-                .as_ref()
-                .is_some_and(|versions| !versions.is_empty());
-            if has_versions && !self.models.contains_key(name) {
-                self.models
-                    .insert(name.clone(), self.without_versions(name));
+            let is_empty = versions.as_ref().is_none_or(BTreeMap::is_empty);
+            if !is_empty && !self.models.contains_key(name) {
+                let mut versions = Versions::new(name.clone(), self.retain);
+                versions.set_policy(self.policies.get(name));
+                self.models.insert(name.clone(), versions);
             }
         }
         for (name, versions) in &mut self.models {
@@ -64,21 +59,13 @@ impl Catalogue {
         self.removed.extend(removed.map(|(name, _)| name));
     }
 
-    /// Returns a model of which no version is known yet.
-    fn without_versions(&self, name: &str) -> Versions<Arc<Model>> {
-        let mut versions = Versions::new(name.to_owned(), self.retain);
-        versions.set_policy(self.policies.get(name));
-        versions
-    }
-
     /// Describes the policies that cannot be followed.
     pub(super) fn unmet_policies(&self) -> Vec<String> {
-        let unknown = |name: &&String| !self.models.contains_key(*name);
-        let unknown = self.policies.iter().map(|(name, _)| name).filter(unknown);
+        let names = self.policies.names();
+        let unknown = names.filter(|name| !self.models.contains_key(*name));
         let unknown = unknown.map(|name| format!("policy.json: no model is named `{name}`"));
-        unknown
-            .chain(self.models.values().filter_map(Versions::unmet))
-            .collect()
+        let unmet = self.models.values().filter_map(Versions::unmet);
+        unknown.chain(unmet).collect()
     }
 
     pub(super) fn policies(&self) -> &Policies {
@@ -115,41 +102,45 @@ impl Catalogue {
             .find_map(|(name, versions)| Some((name.clone(), versions.next_to_load()?)))
     }
 
+    /// Returns whether a version waits for its last request.
     pub(super) fn is_any_draining(&self) -> bool {
-        self.models.values().any(Versions::is_draining)
+        self.draining().next().is_some()
     }
 
     /// Returns whether [`Self::take_unused`] would take any model.
     pub(super) fn is_any_unused(&self) -> bool {
-        self.models
-            .values()
-            .any(|versions| versions.has_unused(is_unused))
+        self.draining().any(is_unused)
+    }
+
+    fn draining(&self) -> impl Iterator<Item = &Arc<Model>> {
+        self.models.values().flat_map(Versions::draining)
     }
 
     /// Takes the models that no request can reach and that only this catalogue still holds.
     pub(super) fn take_unused(&mut self) -> Vec<Arc<Model>> {
-        self.models
-            .values_mut()
+        let models = self.models.values_mut();
+        models
             .flat_map(|versions| versions.take_unused(is_unused))
             .collect()
     }
 
-    pub(super) fn serving(&self) -> ServingSnapshot {
+    pub(super) fn serving(&self) -> ServingModels {
         let served =
             |(name, versions): (&String, &Versions<_>)| Some((name.clone(), versions.served()?));
-        ServingSnapshot {
+        ServingModels {
             models: self.models.iter().filter_map(served).collect(),
             defaults: self.defaults.clone(),
         }
     }
 
-    /// Reports every version of every model, by name, then version.
-    pub(super) fn reports(
-        &self,
-    ) -> impl Iterator<Item = (&Versions<Arc<Model>>, VersionReport<Arc<Model>>)> {
-        self.models
-            .values()
-            .flat_map(|versions| versions.reports().map(move |report| (versions, report)))
+    /// Reports every version of every model, by name, then version. `is_default` says whether calls that name no model reach the
+    /// one of this name.
+    pub(super) fn reports(&self, is_default: impl Fn(&Model, &str) -> bool) -> Vec<ModelReport> {
+        let mut reports = Vec::new();
+        for (name, versions) in &self.models {
+            reports.extend(versions.reports(|model| is_default(model, name)));
+        }
+        reports
     }
 
     /// Sets the metrics of the states of all versions.
@@ -158,7 +149,7 @@ impl Catalogue {
             metrics.model(&name).versions.set_versions(&[], None, None);
         }
         for (name, versions) in &self.models {
-            let states: Vec<ModelState> = versions.reports().map(|report| report.state).collect();
+            let states: Vec<ModelState> = versions.states().collect();
             let served = versions.served();
             let canary = served.and_then(|served| Some(served.canary?.0));
             metrics

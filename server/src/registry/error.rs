@@ -1,75 +1,52 @@
-use hlorank_graph::Task;
+use super::policy_file::PolicyError;
+use crate::{model::Rejection, refusal::refusals};
 
-use super::{policy_error::PolicyError, selection::SelectError};
-
-/// Why the registry could not be opened.
+/// Why the registry could not be opened: what is wrong, and what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub enum RegistryError {
-    /// The folder cannot be read.
-    #[error(
-        "cannot read the model folder `{path}`: {source}; start the server in a checkout of hlorank, which has the \
-         folder models/registry, or set --models or HLORANK_MODELS to a folder with NAME/VERSION/manifest.json"
-    )]
-    Folder {
-        /// The folder.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The policies cannot be read.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// A default model ranks configurations of another task.
-    #[error("--default-{task}-model: {source}")]
-    WrongDefault {
-        /// The task that it should rank.
-        task: Task,
-        /// The task that it ranks.
-        source: SelectError,
-    },
-    /// A default model could not be loaded.
-    #[error(
-        "no version of model `{name}`, the default for {task} configurations, could be loaded from `{path}`{reason}; \
-         set --models or HLORANK_MODELS to a folder that contains it, restore models/registry, run `make train`, or name another model with --default-{task}-model"
-    )]
-    MissingDefault {
-        /// The model.
-        name: String,
-        /// Its task.
-        task: Task,
-        /// The folder.
-        path: String,
-        /// Why its versions were rejected; empty if there are none.
-        reason: String,
-    },
-    /// The folder has no model that could be loaded.
-    #[error(
-        "no model could be loaded from `{path}`{reason}; set --models or HLORANK_MODELS to a folder with \
-         NAME/VERSION/manifest.json, such as models/registry"
-    )]
-    NoModel {
-        /// The folder.
-        path: String,
-        /// Why versions were rejected; empty if there are none.
-        reason: String,
-    },
-    /// The threads that load and check models could not be started.
-    #[error("cannot start the threads that load models: {0}")]
-    Thread(std::io::Error),
-}
+#[error("{0}")]
+pub struct RegistryError(pub(super) String);
 
 /// Why a scan of the model folder failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ScanError {
     /// The folder cannot be read.
-    #[error("cannot read the model folder `{path}`: {detail}")]
-    Folder {
-        /// The folder.
-        path: String,
-        /// The cause.
-        detail: String,
-    },
+    #[error("{0}")]
+    Folder(String),
     /// The policies cannot be read; the previous ones stay in force.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+}
+
+refusals! {
+    /// Why an admin call failed.
+    #[derive(Clone, Debug, thiserror::Error)]
+    pub enum AdminError {
+        #[error("the model folder has no model `{0}`")]
+        UnknownModel(name: String) => ModelNotFound,
+        #[error("the model folder has no version {1} of `{0}`")]
+        UnknownVersion(name: String, version: u64) => ModelNotFound,
+        #[error("version {1} of `{0}` was rejected: {2}")]
+        Rejected(name: String, version: u64, rejection: Rejection) => ModelRejected,
+        #[error("`{0}` has no older version that could serve")]
+        NoOlderVersion(name: String) => NoOlderVersion,
+        #[error(
+            "version {1} of `{0}` serves every graph already; pin another version before you make this one the canary"
+        )]
+        ServesAlready(name: String, version: u64) => ServesAlready.at("version"),
+        #[error("no version of `{0}` serves, so there cannot be a canary")]
+        NothingServes(name: String) => NothingServes,
+        #[error("this change of `{0}` was not made: a later change superseded it")]
+        Superseded(name: String) => Overtaken,
+        #[error(transparent)]
+        Policy(#[from] error: PolicyError) => PolicyNotKept,
+        #[error(transparent)]
+        Scan(#[from] error: ScanError) => match error {
+            ScanError::Policy(_) => PolicyNotKept,
+            ScanError::Folder(_) => ModelsUnreadable,
+        },
+        #[error("the server failed while it made the change; its log says where")]
+        Failed => WorkerFailed,
+        #[error("the server is stopping")]
+        Stopping => Stopping,
+    }
 }

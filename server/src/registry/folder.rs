@@ -7,7 +7,7 @@ use std::{
 
 use hlorank_graph::{Digest, is_printable, shortened};
 
-use super::policy_error::FILE_NAME;
+use super::policy_file::FILE_NAME;
 use crate::model::MANIFEST_FILE;
 
 /// The result of a scan of a model folder.
@@ -37,12 +37,12 @@ const MAX_MISPLACED: usize = 20;
 /// An error says nothing about the versions: those on a disk that cannot be read are not removed.
 pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
     let mut found = FolderScan::default();
-    for entry in entries(folder)? {
-        if entry.path.file_name() == Some(OsStr::new(FILE_NAME)) {
+    for path in entries(folder)? {
+        if path.file_name() == Some(OsStr::new(FILE_NAME)) {
             continue;
         }
-        if let Some(name) = found.expect(folder, &entry, model_name) {
-            let versions = found.versions(folder, &entry.path);
+        if let Some(name) = found.expect(folder, &path, model_name) {
+            let versions = found.versions(folder, &path);
             found.models.insert(name, versions.ok());
         }
     }
@@ -53,37 +53,33 @@ pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
 #[derive(Debug, PartialEq, Eq)]
 struct ReadFailure;
 
-/// Something in a folder.
-struct Entry {
-    path: PathBuf,
-    kind: EntryKind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EntryKind {
-    /// A folder, or what could not be examined, so that reading it reports the cause.
-    Folder,
-    File,
-    DanglingLink,
-}
+const MODEL_NAME: &str = "the name of a model has 1 to 128 letters in UTF-8, and none that controls a terminal or the direction of \
+                          text; rename the folder";
 
 impl FolderScan {
     /// Returns the versions in the folder of a model.
     fn versions(&mut self, folder: &Path, model: &Path) -> Result<FoundVersions, ReadFailure> {
-        let entries = self.read(model, || entries(model))?;
+        let entries = self.read(model, entries)?;
         let mut versions = FoundVersions::new();
-        for entry in entries.into_iter().flatten() {
-            let Some(version) = self.expect(folder, &entry, version_number) else {
+        for path in entries.into_iter().flatten() {
+            let Some(version) = self.expect(folder, &path, version_number) else {
                 continue;
             };
-            // The manifest is written last: a folder without one is still being copied.
-            if !is_there(&entry.path.join(MANIFEST_FILE), fs::Metadata::is_file) {
+            // The manifest is written last: a folder without one is still being copied. If that is
+            // unknown, reading the folder reports the cause.
+            let is_complete = match fs::metadata(path.join(MANIFEST_FILE)) {
+                Ok(found) => found.is_file(),
+                Err(error) => error.kind() != io::ErrorKind::NotFound,
+            };
+            if !is_complete {
                 continue;
             }
-            let fingerprint = self.read(&entry.path, || fingerprint(&entry.path));
-            // A version that cannot be read is listed all the same: it is not taken for removed.
-            if fingerprint != Ok(None) {
-                versions.insert(version, fingerprint.ok().flatten());
+            match self.read(&path, fingerprint) {
+                Ok(None) => {}
+                // A version that cannot be read is listed all the same: it is not taken for removed.
+                fingerprint => {
+                    versions.insert(version, fingerprint.ok().flatten());
+                }
             }
         }
         Ok(versions)
@@ -93,43 +89,46 @@ impl FolderScan {
     fn expect<T>(
         &mut self,
         folder: &Path,
-        entry: &Entry,
+        path: &Path,
         parse: impl FnOnce(&str) -> Result<T, &'static str>,
     ) -> Option<T> {
-        let parsed = match entry.kind {
-            EntryKind::Folder => {
-                let name = entry.path.file_name().and_then(OsStr::to_str);
-                name.ok_or(MODEL_NAME).and_then(parse)
-            }
-            EntryKind::File => {
+        let parsed = match fs::metadata(path) {
+            Ok(found) if !found.is_dir() => {
                 Err("it is a file; a version is a folder NAME/VERSION with a manifest.json")
             }
-            EntryKind::DanglingLink => Err("it is a link that leads nowhere; mend or remove it"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // The call above follows links. What is left at the path itself is a link to nothing;
+                // otherwise it was removed in the meantime.
+                fs::symlink_metadata(path).ok()?;
+                Err("it is a link that leads nowhere; mend or remove it")
+            }
+            // What cannot be examined may be a folder: reading it reports the cause.
+            _ => {
+                let name = path.file_name().and_then(OsStr::to_str);
+                name.ok_or(MODEL_NAME).and_then(parse)
+            }
         };
-        let path = &entry.path;
-        parsed
-            .inspect_err(|why| self.misplaced(folder, path, why))
-            .ok()
-    }
-
-    fn misplaced(&mut self, folder: &Path, path: &Path, why: &str) {
-        if self.misplaced == MAX_MISPLACED {
-            return;
+        let why = match parsed {
+            Ok(meaning) => return Some(meaning),
+            Err(why) => why,
+        };
+        if self.misplaced < MAX_MISPLACED {
+            self.misplaced += 1;
+            let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+            let shown = shortened(&relative.escape_debug().to_string());
+            self.problems
+                .push(format!("`{shown}` is never loaded: {why}"));
         }
-        self.misplaced += 1;
-        let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
-        let shown = shortened(&relative.escape_debug().to_string());
-        self.problems
-            .push(format!("`{shown}` is never loaded: {why}"));
+        None
     }
 
     /// Reads something from a folder. Returns `None` if it was removed in the meantime.
     fn read<T>(
         &mut self,
         path: &Path,
-        read: impl FnOnce() -> io::Result<T>,
+        read: impl FnOnce(&Path) -> io::Result<T>,
     ) -> Result<Option<T>, ReadFailure> {
-        match read() {
+        match read(path) {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
@@ -141,18 +140,15 @@ impl FolderScan {
     }
 }
 
-const MODEL_NAME: &str = "the name of a model has 1 to 128 letters in UTF-8, and none that controls a terminal or the direction of \
-                          text; rename the folder";
+/// Returns the folder of a version.
+pub(super) fn version_folder(folder: &Path, name: &str, version: u64) -> PathBuf {
+    folder.join(name).join(version.to_string())
+}
 
 /// Returns the name of the model in a folder of this name: it can be printed as it is.
 fn model_name(name: &str) -> Result<String, &'static str> {
     let is_printable = name.chars().count() <= MAX_NAME && name.chars().all(is_printable);
     is_printable.then(|| name.to_owned()).ok_or(MODEL_NAME)
-}
-
-/// Returns the folder of a version.
-pub(super) fn version_folder(folder: &Path, name: &str, version: u64) -> PathBuf {
-    folder.join(name).join(version.to_string())
 }
 
 /// Parses a version number: 1 or more, without a sign or leading zeros.
@@ -165,42 +161,15 @@ fn version_number(name: &str) -> Result<u64, &'static str> {
 }
 
 /// Returns what is in a folder, except names that begin with a dot: they are locks, and what tools keep for themselves.
-fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if !entry.file_name().as_encoded_bytes().starts_with(b".")
-            && let Some(kind) = entry_kind(&entry.path())
-        {
-            entries.push(Entry {
-                path: entry.path(),
-                kind,
-            });
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            entries.push(entry.path());
         }
     }
     Ok(entries)
-}
-
-/// Returns the kind of an entry; `None` if it was removed in the meantime.
-fn entry_kind(path: &Path) -> Option<EntryKind> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Some(EntryKind::Folder),
-        Ok(_) => Some(EntryKind::File),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Some(EntryKind::Folder),
-        // The call above follows links. What is left at the path itself is a link to nothing.
-        Err(_) => fs::symlink_metadata(path)
-            .is_ok()
-            .then_some(EntryKind::DanglingLink),
-    }
-}
-
-/// Returns whether a path exists and is of a kind. The answer is yes if that is unknown, so that reading the path
-/// reports the cause.
-fn is_there(path: &Path, kind: impl FnOnce(&fs::Metadata) -> bool) -> bool {
-    match fs::metadata(path) {
-        Ok(found) => kind(&found),
-        Err(error) => error.kind() != io::ErrorKind::NotFound,
-    }
 }
 
 /// Returns a digest of the names, sizes and modification times of a folder's files; an error for a file.

@@ -76,12 +76,8 @@ impl Loader {
     fn run(&mut self) {
         let mut scanned = Instant::now();
         while !self.shared.is_stopping() {
-            let due = self
-                .lanes
-                .loader
-                .settings
-                .poll
-                .saturating_sub(scanned.elapsed());
+            let poll = self.lanes.loader.settings.poll;
+            let due = poll.saturating_sub(scanned.elapsed());
             let draining = self.shared.catalogue().is_any_draining();
             // Nothing notifies the loader of the last request of a version.
             let wait = if draining {
@@ -93,19 +89,16 @@ impl Loader {
                 Err(_) if draining && !due.is_zero() => self.unload_unused(),
                 woken => {
                     // Without a notification, no files are being copied as far as is known.
-                    if woken.is_ok() {
-                        self.wait_for_quiet();
-                    }
+                    let notified = Instant::now();
+                    while woken.is_ok()
+                        && notified.elapsed() < MAX_QUIET
+                        && self.woken.recv_timeout(QUIET).is_ok()
+                    {}
                     self.update();
                     scanned = Instant::now();
                 }
             }
         }
-    }
-
-    fn wait_for_quiet(&self) {
-        let started = Instant::now();
-        while started.elapsed() < MAX_QUIET && self.woken.recv_timeout(QUIET).is_ok() {}
     }
 
     /// Returns whether versions are being loaded.
@@ -127,10 +120,14 @@ impl Loader {
         let waiting = std::mem::take(&mut self.shared.catalogue().waiting);
         let scanned = self.scan();
         // If the policies alone cannot be read, the versions are known all the same.
-        if !matches!(scanned, Err(ScanError::Folder { .. })) {
-            while let Some((name, version)) = self.next_to_load()
-                && self.lanes.load(&name, version)
-            {}
+        if !matches!(scanned, Err(ScanError::Folder(_))) {
+            while !self.shared.is_stopping() {
+                // The catalogue is locked for this statement alone.
+                let next = self.shared.catalogue().next_to_load();
+                if !next.is_some_and(|(name, version)| self.lanes.load(&name, version)) {
+                    break;
+                }
+            }
         }
         self.unload_unused();
         if self.shared.is_stopping() {
@@ -150,7 +147,12 @@ impl Loader {
         let scanned = self.read_folder();
         let problems = match &scanned {
             Ok(problems) => {
-                let unwatched = watched.err().map(|error| self.unwatched(&error));
+                let unwatched = watched.err().map(|error| {
+                    let poll = self.lanes.loader.settings.poll;
+                    format!(
+                        "changes are not notified, so the folder is polled every {poll:?}: {error}"
+                    )
+                });
                 let unmet = self.shared.catalogue().unmet_policies();
                 let problems = problems.iter().cloned();
                 problems.chain(unwatched).chain(unmet).collect()
@@ -166,42 +168,28 @@ impl Loader {
         scanned.map(drop)
     }
 
-    fn unwatched(&self, error: &notify::Error) -> String {
-        let poll = self.lanes.loader.settings.poll;
-        format!("changes are not notified, so the folder is polled every {poll:?}: {error}")
-    }
-
     /// Reads the versions and then the policies. Returns the problems of single versions.
     fn read_folder(&self) -> Result<Vec<String>, ScanError> {
+        let shared = &self.shared;
         // The folder comes first: if it is gone, the missing file of policies says nothing.
-        let found = scan(&self.shared.folder).map_err(|error| ScanError::Folder {
-            path: self.shared.folder.display().to_string(),
-            detail: error.to_string(),
+        let found = scan(&shared.folder).map_err(|error| {
+            let folder = shared.folder.display();
+            ScanError::Folder(format!("cannot read the model folder `{folder}`: {error}"))
         })?;
-        let policies = self.read_policies();
-        self.shared
-            .change(|catalogue| catalogue.found(found.models));
+        let read = {
+            // Without the lock, an admin call could change file and catalogue in between, and the
+            // older file would undo its change in the catalogue.
+            let _lock = shared.lock_policies();
+            Policies::read(&shared.folder).map(|policies| {
+                if shared.catalogue().policies() != &policies {
+                    shared.change(|catalogue| catalogue.set_policies(policies));
+                }
+            })
+        };
+        shared.change(|catalogue| catalogue.found(found.models));
         // Policies that cannot be read keep no version from being found.
-        policies.map(|()| found.problems)
-    }
-
-    fn read_policies(&self) -> Result<(), ScanError> {
-        // Without the lock, an admin call could change file and catalogue in between, and the older
-        // file would undo its change in the catalogue.
-        let _lock = self.shared.lock_policies();
-        let policies = Policies::read(&self.shared.folder)?;
-        if self.shared.catalogue().policies() != &policies {
-            self.shared
-                .change(|catalogue| catalogue.set_policies(policies));
-        }
-        Ok(())
-    }
-
-    fn next_to_load(&self) -> Option<(String, u64)> {
-        if self.shared.is_stopping() {
-            return None;
-        }
-        self.shared.catalogue().next_to_load()
+        read?;
+        Ok(found.problems)
     }
 
     /// Frees the versions that nobody uses any more, on this thread.

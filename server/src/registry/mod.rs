@@ -1,37 +1,42 @@
 //! The life cycle of model versions: which versions exist, which of them serve, and how a new version takes over.
 //!
-//! Threads of low priority scan the model folder, load and check versions, and publish the serving versions through one
-//! atomic pointer. A request keeps the version that it began with. A version that no longer serves is freed after its
-//! last request.
+//! Facts have one place each. The disk has the versions (`folder`) and what operators chose (`policy`, kept in `policy_file`).
+//! `versions` has the state of each version of one model and decides which of them serve; `catalogue` has those of all models, behind
+//! one lock. What requests see is `serving`, an immutable snapshot behind one atomic pointer, so that no call waits for a lock; a
+//! request keeps the version that it began with, which is freed after its last request. `shared` ties these together: every
+//! change of the catalogue publishes the next snapshot.
+//!
+//! One thread, `loader`, scans the folder when it changes and hands each version that is wanted to a lane (`lanes`), where
+//! `version_loader` reads, checks and warms it up on threads of its own (`validation_engine`, `golden`), with low priority. A version
+//! that hangs costs a lane, not the others. `handle` is what the server sees, and `admin` makes the changes that operators ask for.
 
 mod admin;
-mod admin_error;
 mod catalogue;
 mod error;
 mod folder;
+mod golden;
 mod handle;
 mod lanes;
 mod loader;
 mod policy;
 mod policy_change;
-mod policy_error;
-mod policy_lock;
+mod policy_file;
 mod report;
 mod selection;
 mod serving;
 mod settings;
 mod shared;
-mod validation;
+mod validation_engine;
 mod version_loader;
 mod versions;
 mod watch;
 
-pub use admin_error::AdminError;
-pub use error::{RegistryError, ScanError};
+pub use error::{AdminError, RegistryError, ScanError};
 pub use handle::Registry;
 pub use policy::{CanarySplit, Policy};
 pub use policy_change::PolicyChange;
-pub use policy_error::PolicyError;
+pub use policy_file::PolicyError;
 pub use report::ModelReport;
 pub use selection::{Role, SelectError, Selection, VersionInUse, Wanted};
+pub use serving::ServingModels;
 pub use settings::{Defaults, RegistrySettings};

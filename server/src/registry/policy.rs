@@ -1,18 +1,8 @@
-use std::{
-    collections::BTreeMap,
-    fs::{self, Permissions},
-    io::{self, Write as _},
-    os::unix::fs::PermissionsExt as _,
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
-use super::{
-    policy_error::{FILE_NAME, PolicyError, file_name},
-    policy_lock::PolicyLock,
-};
+use super::policy_file::{PolicyError, PolicyLock, read, shown_path};
 
 /// Which version of a model should serve. By default, the newest valid version does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,26 +34,7 @@ pub(super) struct Policies(BTreeMap<String, Policy>);
 /// How many times a change is made anew because the file was changed meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// Everybody may read the file, as other servers follow it too.
-const MODE: u32 = 0o644;
-
-impl Policy {
-    fn check(&self) -> Result<(), String> {
-        let versions = self
-            .pinned
-            .into_iter()
-            .chain(self.canary.map(|split| split.version));
-        if versions.into_iter().any(|version| version == 0) {
-            return Err("version numbers start at 1".to_owned());
-        }
-        match self.canary {
-            Some(CanarySplit { percent, .. }) if percent > 100 => {
-                Err(format!("`percent` is {percent}, expected 1 to 100"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
+const EXAMPLE: &str = r#"{"NAME": {"pinned": 2, "canary": {"version": 3, "percent": 10}}}"#;
 
 impl Policies {
     /// Reads the policies of a model folder. A missing file means that there are none.
@@ -75,16 +46,32 @@ impl Policies {
         let Some(json) = json else {
             return Ok(Self::default());
         };
-        let policies = parsed(json).map_err(|detail| PolicyError::Malformed {
-            path: file_name(folder),
-            detail,
-        })?;
+        let malformed = |detail: String| {
+            let path = shown_path(folder);
+            PolicyError(format!(
+                "`{path}` is not a valid policy: {detail}; an example is {EXAMPLE}"
+            ))
+        };
+        let policies = serde_json::from_slice(json);
+        let policies: BTreeMap<String, Policy> =
+            policies.map_err(|error| malformed(error.to_string()))?;
+        for (model, Policy { pinned, canary }) in &policies {
+            let percent = canary.map_or(1, |split| split.percent);
+            if !(1..=100).contains(&percent) {
+                return Err(malformed(format!(
+                    "{model}: `percent` is {percent}, expected 1 to 100"
+                )));
+            }
+            if *pinned == Some(0) || canary.is_some_and(|split| split.version == 0) {
+                return Err(malformed(format!("{model}: version numbers start at 1")));
+            }
+        }
         Ok(Self(policies))
     }
 
-    /// Returns the models that have a policy.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Policy)> {
-        self.0.iter()
+    /// Returns the names of the models that have a policy.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
     }
 
     /// Returns the policy of a model.
@@ -103,83 +90,31 @@ impl Policies {
         for _ in 0..ATTEMPTS {
             let before = read(folder)?;
             let mut policies = Self::parse(folder, before.as_deref())?;
-            policies.set(name, change(policies.get(name))?);
-            if policies.replace(folder, before.as_deref())? {
+            match change(policies.get(name))? {
+                none if none == Policy::default() => policies.0.remove(name),
+                policy => policies.0.insert(name.to_owned(), policy),
+            };
+            let json = serde_json::to_vec_pretty(&policies.0);
+            let mut json = json.map_err(|error| PolicyError(error.to_string()))?;
+            json.push(b'\n');
+            if lock.replace(before.as_deref(), &json)? {
                 return Ok(policies);
             }
         }
-        Err(PolicyError::Changing {
-            path: file_name(folder),
-        }
+        let path = shown_path(folder);
+        Err(PolicyError(format!(
+            "`{path}` was changed while this change was written, so the policy was not changed; try again"
+        ))
         .into())
-    }
-
-    fn set(&mut self, name: &str, policy: Policy) {
-        if policy == Policy::default() {
-            self.0.remove(name);
-        } else {
-            self.0.insert(name.to_owned(), policy);
-        }
-    }
-
-    /// Writes the policies to a temporary file of the folder.
-    fn write(&self, folder: &Path) -> io::Result<NamedTempFile> {
-        // The file replaces the old one by a rename, which needs both in one file system.
-        let mut new = NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut new, &self.0)?;
-        new.write_all(b"\n")?;
-        // Without this, the name could reach the disk before the content, and a crash between the
-        // two would leave an empty file.
-        new.as_file().sync_all()?;
-        fs::set_permissions(new.path(), Permissions::from_mode(MODE))?;
-        Ok(new)
-    }
-
-    /// Replaces the file atomically: a server that reads it sees the old one or the new one. Returns whether the file
-    /// still had the content `before`; otherwise it stays as it is.
-    fn replace(&self, folder: &Path, before: Option<&[u8]>) -> Result<bool, PolicyError> {
-        let unwritable = |error: io::Error| PolicyError::unwritable(folder, &error);
-        let new = self.write(folder).map_err(unwritable)?;
-        // Others can still write between this comparison and the rename if they take no lock: no
-        // system call does both.
-        if read(folder)?.as_deref() != before {
-            return Ok(false);
-        }
-        new.persist(folder.join(FILE_NAME))
-            .map_err(|error| unwritable(error.error))?;
-        Ok(true)
-    }
-}
-
-fn parsed(json: &[u8]) -> Result<BTreeMap<String, Policy>, String> {
-    let policies = serde_json::from_slice(json);
-    let mut policies: BTreeMap<String, Policy> = policies.map_err(|error| error.to_string())?;
-    for (model, policy) in &mut policies {
-        policy
-            .check()
-            .map_err(|detail| format!("{model}: {detail}"))?;
-        // Version 0.1 wrote a canary of 0 percent for a version that scored calls in the shadow of
-        // the stable one.
-        policy.canary = policy.canary.filter(|split| split.percent > 0);
-    }
-    Ok(policies)
-}
-
-/// Returns the content of the file; `None` if there is no file.
-fn read(folder: &Path) -> Result<Option<Vec<u8>>, PolicyError> {
-    match fs::read(folder.join(FILE_NAME)) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(PolicyError::Read {
-            path: file_name(folder),
-            detail: error.to_string(),
-        }),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::registry::policy_file::FILE_NAME;
 
     #[test]
     fn a_written_policy_is_read_and_other_models_keep_theirs() {
@@ -238,7 +173,7 @@ mod tests {
             }
         });
         assert_eq!(
-            Policies::read(folder.path()).unwrap().iter().count(),
+            Policies::read(folder.path()).unwrap().names().count(),
             WRITERS * CHANGES
         );
     }
@@ -269,10 +204,8 @@ mod tests {
             by_hand(&format!(r#"{{"b": {{"pinned": {}}}}}"#, changes.get()));
             Ok::<_, PolicyError>(pinned)
         });
-        assert!(
-            matches!(changing, Err(PolicyError::Changing { .. })),
-            "{changing:?}"
-        );
+        let error = changing.unwrap_err().to_string();
+        assert!(error.contains("was changed while this change"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::{
-    admin_error::AdminError,
+    error::AdminError,
     policy::{CanarySplit, Policy},
     versions::Versions,
 };
@@ -30,9 +30,7 @@ impl PolicyChange {
         match self {
             Self::Pin(version) => Ok(Some(version)),
             Self::Rollback => match versions.rollback_target() {
-                None => Err(AdminError::NoOlderVersion {
-                    name: name.to_owned(),
-                }),
+                None => Err(AdminError::NoOlderVersion(name.to_owned())),
                 target => Ok(target),
             },
             Self::BeginCanary(split) => {
@@ -77,13 +75,10 @@ impl PolicyChange {
 /// Returns the stable version, beside which a canary may serve.
 fn check_canary(name: &str, split: CanarySplit, stable: Option<u64>) -> Result<u64, AdminError> {
     match stable {
-        None => Err(AdminError::NothingServes {
-            name: name.to_owned(),
-        }),
-        Some(version) if version == split.version => Err(AdminError::ServesAlready {
-            name: name.to_owned(),
-            version,
-        }),
+        None => Err(AdminError::NothingServes(name.to_owned())),
+        Some(version) if version == split.version => {
+            Err(AdminError::ServesAlready(name.to_owned(), version))
+        }
         Some(version) => Ok(version),
     }
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use hlorank_graph::{Digest, NamedFeatureSet, Task};
+use hlorank_graph::{Digest, NamedFeatureSet};
 
 use crate::{
     model::{Model, Target},
@@ -58,29 +58,17 @@ pub struct Selection {
 }
 
 refusals! {
-    /// Why a request's model was not found.
+    /// Why a request's model was not found: what was asked for, and what there is.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     pub enum SelectError {
-        #[error("no model is named `{name}`; the models are {serving}")]
-        UnknownName { name: String, serving: String } => ModelNotFound,
-        #[error("version {version} of model `{name}` is not loaded; the loaded versions are {loaded}")]
-        NotLoaded { name: String, version: u64, loaded: String } => ModelNotFound,
-        #[error("model `{name}` has no canary; request its stable version, or name no version")]
-        NoCanary { name: String } => ModelNotFound,
-        #[error(
-            "no model takes graphs of the feature set `{set}`; the served sets are {served}; name one of them, publish a \
-             model of this set, or send config_columns to learn from measurements alone"
-        )]
-        UnknownFeatureSet { set: String, served: String } => FeatureSetUnknown.at("graph.feature_graph.feature_set"),
-        #[error(
-            "the models {names} take graphs of the feature set `{set}`; name one of them, or set --default-models \
-             {set}=MODEL on the server"
-        )]
-        SeveralOfFeatureSet { set: String, names: String } => ModelNotFound,
-        #[error("model `{name}` takes graphs of the feature set `{model}`, but the graph is of the feature set `{graph}`")]
-        OtherFeatureSet { name: String, model: String, graph: String } => FeatureSetMismatch.at("model"),
-        #[error("model `{name}` ranks {model} configurations, but the batch holds {batch} configurations")]
-        WrongTask { name: String, model: Task, batch: Task } => ModelTaskMismatch.at("model"),
+        #[error("{0}")]
+        NotFound(words: String) => ModelNotFound,
+        #[error("{0}")]
+        UnknownFeatureSet(words: String) => FeatureSetUnknown.at("graph.feature_graph.feature_set"),
+        #[error("{0}")]
+        OtherFeatureSet(words: String) => FeatureSetMismatch.at("model"),
+        #[error("{0}")]
+        WrongTask(words: String) => ModelTaskMismatch.at("model"),
     }
 }
 

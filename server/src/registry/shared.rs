@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::{
-    catalogue::Catalogue, serving::ServingSnapshot, settings::RegistrySettings, versions::Versions,
+    catalogue::Catalogue, serving::ServingModels, settings::RegistrySettings, versions::Versions,
 };
 use crate::{
     metrics::Metrics,
@@ -26,7 +26,7 @@ pub(super) struct Shared {
     catalogue: Mutex<Catalogue>,
     /// Held while the policies on disk are read or changed, until the catalogue follows them.
     policy_lock: Mutex<()>,
-    pub(super) serving: ArcSwap<ServingSnapshot>,
+    pub(super) serving: ArcSwap<ServingModels>,
     pub(super) changes: watch::Sender<()>,
     pub(super) wake: Sender<()>,
     stopping: AtomicBool,
@@ -100,11 +100,9 @@ impl Shared {
     }
 
     pub(super) fn stable(&self, name: &str) -> Option<Arc<Model>> {
-        self.serving
-            .load()
-            .models
-            .get(name)
-            .map(|served| Arc::clone(&served.stable.1))
+        let serving = self.serving.load();
+        let served = serving.models.get(name)?;
+        Some(Arc::clone(&served.stable.1))
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -1,7 +1,7 @@
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Weak},
+    sync::Arc,
     time::Instant,
 };
 
@@ -9,9 +9,10 @@ use tokio::runtime::Handle;
 
 use super::{
     folder::version_folder,
+    golden::GoldenCases,
     settings::RegistrySettings,
     shared::Shared,
-    validation::{GoldenCases, LoadLimit, ValidationEngine},
+    validation_engine::{LoadLimit, ValidationEngine},
 };
 use crate::{
     compute::Worker,
@@ -51,9 +52,13 @@ struct Preparation<'a> {
 const MAX_REFERENCES: u32 = 4;
 
 impl VersionLoader {
-    /// Makes an engine that checks the sessions of a worker.
-    pub(super) fn validation_engine(&self, worker: Worker) -> io::Result<ValidationEngine> {
-        ValidationEngine::new(self.engine.pool(), worker)
+    /// Makes the engines that check the sessions of each worker.
+    pub(super) fn engines(&self) -> io::Result<Vec<ValidationEngine>> {
+        let workers = 0..self.settings.workers;
+        let pool = self.engine.pool();
+        workers
+            .map(|worker| ValidationEngine::new(pool, Worker(worker)))
+            .collect()
     }
 
     /// Begins an attempt; `None` if there is no such model any more.
@@ -71,10 +76,13 @@ impl VersionLoader {
     /// Loads a version, or rejects it. The result is dropped if the version was removed or changed meanwhile.
     pub(super) fn load(&self, engines: &[ValidationEngine], attempt: &Attempt) {
         let started = Instant::now();
+        let shared = Arc::clone(&self.shared);
+        let own = attempt.clone();
+        let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
         let preparation = Preparation {
             loader: self,
             engines,
-            limit: self.limit(attempt),
+            limit: LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted),
             name: &attempt.name,
             version: attempt.version,
         };
@@ -84,17 +92,6 @@ impl VersionLoader {
             let message = "the server failed while it checked the artifact; its log says where";
             Err(Rejection::new("SERVER_FAILED", message))
         });
-        self.finish(attempt, prepared, started);
-    }
-
-    fn limit(&self, attempt: &Attempt) -> LoadLimit {
-        let shared = Arc::clone(&self.shared);
-        let own = attempt.clone();
-        let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
-        LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted)
-    }
-
-    fn finish(&self, attempt: &Attempt, prepared: Result<Arc<Model>, Rejection>, started: Instant) {
         // The metrics do not count an attempt whose result nobody wants any more.
         if !is_current(&self.shared, attempt) {
             return;
@@ -123,74 +120,37 @@ fn is_current(shared: &Shared, attempt: &Attempt) -> bool {
     versions.is_some_and(|versions| versions.is_current(attempt.version, attempt.number))
 }
 
-/// Returns where runs of a version are reported.
-fn reports(shared: &Arc<Shared>, name: &str, version: u64) -> RunReports {
-    // The reports of a model that outlives the registry do not keep the registry.
-    let weak: Weak<Shared> = Arc::downgrade(shared);
-    let owned = name.to_owned();
-    let on_abandoned = move || {
-        if let Some(shared) = weak.upgrade() {
-            shared.abandoned(&owned, version);
-        }
-    };
-    RunReports {
-        failed: shared.metrics.model(name).failed_runs.clone(),
-        on_abandoned: Arc::new(on_abandoned),
-    }
-}
-
 impl Preparation<'_> {
-    /// Reads, checks and warms up a version.
+    /// Reads, checks and warms up a version. It is checked against the stable one, or else against the one that would serve.
     fn run(&self) -> Result<Arc<Model>, Rejection> {
-        let (model, golden) = self.validate()?;
         let shared = &self.loader.shared;
-        shared.with_model(self.name, |versions| versions.warming(self.version));
-        // The first engine has checked the sessions of its worker already.
-        self.engines[1..]
-            .iter()
-            .try_for_each(|engine| golden.check(&model, engine, &self.limit))?;
-        Ok(model)
-    }
-
-    /// Checks a version against the stable one, if there is one.
-    fn validate(&self) -> Result<(Arc<Model>, GoldenCases), Rejection> {
-        let stable = self.loader.shared.stable(self.name);
+        let stable = shared.stable(self.name);
         let reference = stable.or_else(|| self.would_have_served());
         let workers = self.loader.settings.workers;
-        self.check(self.version, workers, reference.as_ref())
+        let (model, golden) = self.check(self.version, workers, reference.as_ref(), &self.limit)?;
+        shared.with_model(self.name, |versions| versions.warming(self.version));
+        // The first engine has checked the sessions of its worker already.
+        for engine in &self.engines[1..] {
+            golden.check(&model, engine, &self.limit)?;
+        }
+        Ok(model)
     }
 
     /// Returns the newest of the older versions that would have served in turn, so that a restart gives the same verdict
     /// as before it.
     fn would_have_served(&self) -> Option<Arc<Model>> {
         let shared = &self.loader.shared;
-        let older = shared.catalogue().get(self.name)?.older(self.version);
-        let last = older.into_iter().take(MAX_REFERENCES as usize);
+        let mut older = shared.catalogue().get(self.name)?.older(self.version);
+        older.truncate(MAX_REFERENCES as usize);
+        // The references take at most half of the time, so that one that hangs does not reject this
+        // version.
+        let part = || self.limit.part(2 * MAX_REFERENCES);
         // The fold goes from the oldest to the newest: each was published after those before it,
         // and checked against the one that served then.
-        last.rev().fold(None, |reference, older| {
-            let within = self.within_part_of_the_limit();
-            let checked = within.check(older, 1, reference.as_ref());
+        older.into_iter().rev().fold(None, |reference, older| {
+            let checked = self.check(older, 1, reference.as_ref(), &part());
             checked.ok().map(|(model, _)| model).or(reference)
         })
-    }
-
-    /// The references take at most half of the time, so that one that hangs does not reject this version.
-    fn within_part_of_the_limit(&self) -> Self {
-        let Self {
-            loader,
-            engines,
-            name,
-            version,
-            ..
-        } = *self;
-        Self {
-            loader,
-            engines,
-            name,
-            version,
-            limit: self.limit.part(2 * MAX_REFERENCES),
-        }
     }
 
     /// Reads and checks a version, with sessions for `workers` workers. It must rank the same task as `reference`, and
@@ -200,49 +160,35 @@ impl Preparation<'_> {
         version: u64,
         workers: usize,
         reference: Option<&Arc<Model>>,
+        limit: &LoadLimit,
     ) -> Result<(Arc<Model>, GoldenCases), Rejection> {
-        let (artifact, golden) = self.read(version)?;
+        let settings = &self.loader.settings;
+        let engine = &self.engines[0];
+        let folder = version_folder(&settings.folder, self.name, version);
+        let keys = settings.keys.clone();
+        let (artifact, golden) = engine.run(limit, move || {
+            let artifact = Artifact::read(&folder, keys.as_ref())?;
+            let golden = GoldenCases::read(&artifact)?;
+            Ok::<_, Rejection>((artifact, golden))
+        })??;
         if let Some(reference) = reference {
             check_task(&artifact, reference)?;
         }
-        let reports = reports(&self.loader.shared, self.name, version);
-        let model = self.model(artifact, workers, reports)?;
-        golden.check(&model, &self.engines[0], &self.limit)?;
-        if let Some(reference) = reference {
-            self.check_time(&golden, &model, reference)?;
+        let reports = self.reports(version);
+        let model = self.model(artifact, workers, reports, limit)?;
+        golden.check(&model, engine, limit)?;
+        // A reference that is newer says nothing, and an operator who pins a version accepts its time.
+        let older = reference
+            .filter(|reference| reference.manifest().version < version && !self.is_pinned(version));
+        if let Some(older) = older {
+            // The reference gets a session of its own, so that its requests do not wait. If it cannot
+            // be loaded again, there is nothing to compare with.
+            let older = self.model(older.artifact().clone(), 1, RunReports::none(), limit);
+            if let Ok(older) = older {
+                golden.check_time(&model, &older, settings.max_slowdown, engine, limit)?;
+            }
         }
         Ok((model, golden))
-    }
-
-    fn check_time(
-        &self,
-        golden: &GoldenCases,
-        model: &Arc<Model>,
-        reference: &Arc<Model>,
-    ) -> Result<(), Rejection> {
-        let version = model.manifest().version;
-        // An operator who pins a version accepts its time.
-        if reference.manifest().version >= version || self.is_pinned(version) {
-            return Ok(());
-        }
-        // The reference gets a session of its own, so that its requests do not wait. If it cannot
-        // be loaded again, there is nothing to compare with.
-        let Ok(older) = self.model(reference.artifact().clone(), 1, RunReports::none()) else {
-            return Ok(());
-        };
-        golden
-            .timed_cases(&older, &self.engines[0], &self.limit)
-            .compare(model, &older, self.loader.settings.max_slowdown)
-    }
-
-    fn read(&self, version: u64) -> Result<(Artifact, GoldenCases), Rejection> {
-        let folder = version_folder(&self.loader.settings.folder, self.name, version);
-        let keys = self.loader.settings.keys.clone();
-        self.engines[0].run(&self.limit, move || {
-            let artifact = Artifact::read(&folder, keys.as_ref())?;
-            let golden = GoldenCases::read(&artifact)?;
-            Ok((artifact, golden))
-        })?
     }
 
     fn model(
@@ -250,17 +196,34 @@ impl Preparation<'_> {
         artifact: Artifact,
         workers: usize,
         reports: RunReports,
+        limit: &LoadLimit,
     ) -> Result<Arc<Model>, Rejection> {
         let runtime = self.loader.runtime.clone();
         let make = move || Model::new(artifact, &runtime, workers, reports);
-        Ok(Arc::new(self.engines[0].run(&self.limit, make)??))
+        Ok(Arc::new(self.engines[0].run(limit, make)??))
+    }
+
+    /// Returns where runs of a version are reported.
+    fn reports(&self, version: u64) -> RunReports {
+        let shared = &self.loader.shared;
+        // The reports of a model that outlives the registry do not keep the registry.
+        let weak = Arc::downgrade(shared);
+        let name = self.name.to_owned();
+        let on_abandoned = move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.abandoned(&name, version);
+            }
+        };
+        RunReports {
+            failed: shared.metrics.model(self.name).failed_runs.clone(),
+            on_abandoned: Arc::new(on_abandoned),
+        }
     }
 
     fn is_pinned(&self, version: u64) -> bool {
         let catalogue = self.loader.shared.catalogue();
-        catalogue
-            .get(self.name)
-            .is_some_and(|versions| versions.policy().pinned == Some(version))
+        let versions = catalogue.get(self.name);
+        versions.is_some_and(|versions| versions.policy().pinned == Some(version))
     }
 }
 

@@ -1,4 +1,4 @@
-use std::time::SystemTime;
+use std::{mem::replace, time::SystemTime};
 
 use hlorank_graph::Digest;
 
@@ -53,16 +53,12 @@ impl<M> Version<M> {
         }
     }
 
-    /// Notes whether the scan with this number found the folder. Returns whether a loaded version lost its folder.
-    pub(super) fn seen(&mut self, on_disk: bool, scan: u64) -> bool {
-        let lost = self.on_disk && !on_disk;
-        self.on_disk = on_disk;
-        self.gone_since = if on_disk {
-            None
-        } else {
-            self.gone_since.or(Some(scan))
-        };
-        lost && self.stage.model().is_some()
+    /// The model of a loaded or draining version.
+    pub(super) fn model(&self) -> Option<&M> {
+        match &self.stage {
+            Stage::Loaded(model) | Stage::Draining(model) => Some(model),
+            _ => None,
+        }
     }
 
     /// Tries the version again if it was rejected.
@@ -77,6 +73,16 @@ impl<M> Version<M> {
             (self.reported, self.since) = (state, now());
         }
         changed
+    }
+
+    /// Starts to drain a loaded version that is not wanted, and returns a draining version that is wanted to service.
+    pub(super) fn drain_unless(&mut self, wanted: bool) {
+        // The stage is moved out so that its model can go on to the next one.
+        self.stage = match replace(&mut self.stage, Stage::Unloaded) {
+            Stage::Loaded(model) if !wanted => Stage::Draining(model),
+            Stage::Draining(model) if wanted => Stage::Loaded(model),
+            stage => stage,
+        };
     }
 
     /// Returns whether the version could be loaded, as far as is known.
@@ -100,33 +106,6 @@ impl<M> Version<M> {
             Stage::Loaded(_) | Stage::Draining(_) => true,
             Stage::Rejected(_) => self.retry && self.on_disk,
             _ => self.on_disk,
-        }
-    }
-
-    /// Returns whether there is anything left to know of the version.
-    pub(super) fn exists(&self) -> bool {
-        self.on_disk || self.stage.model().is_some()
-    }
-}
-
-impl<M> Stage<M> {
-    /// Returns the model of a loaded or draining version.
-    pub(super) fn model(&self) -> Option<&M> {
-        match self {
-            Self::Loaded(model) | Self::Draining(model) => Some(model),
-            _ => None,
-        }
-    }
-
-    /// Returns the state that is reported of a version which does not serve.
-    pub(super) fn state(&self) -> ModelState {
-        match self {
-            Self::Discovered => ModelState::Discovered,
-            Self::Validating => ModelState::Validating,
-            Self::Warming => ModelState::Warming,
-            Self::Loaded(_) | Self::Draining(_) => ModelState::Retained,
-            Self::Rejected(_) => ModelState::Rejected,
-            Self::Unloaded => ModelState::Unloaded,
         }
     }
 }

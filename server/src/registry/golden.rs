@@ -1,15 +1,18 @@
+//! Golden cases: what a version must pass before it serves. It answers them with the scores that its exporter saw, and is not much
+//! slower than the version before.
+
 use std::{path::Path, sync::Arc, time::Duration};
 
 use hlorank_graph::{Configurations, FileError, Limits, SegmentedGraph, read_golden_cases};
 
-use super::{engine::ValidationEngine, limit::LoadLimit};
+use super::validation_engine::{LoadLimit, ValidationEngine};
 use crate::{
     engine::EngineError,
     model::{Artifact, Model, ModelKind, Rejection, ScoreUnit},
 };
 
 /// The golden cases of an artifact, ready to be scored.
-pub(in crate::registry) struct GoldenCases(Vec<GoldenCase>);
+pub(super) struct GoldenCases(Vec<GoldenCase>);
 
 struct GoldenCase {
     /// Position in the file.
@@ -32,7 +35,7 @@ const SECONDS_TOLERANCE: f32 = 1e-4;
 const TIMED_RUNS: usize = 5;
 
 impl GoldenCases {
-    pub(in crate::registry) fn read(artifact: &Artifact) -> Result<Self, Rejection> {
+    pub(super) fn read(artifact: &Artifact) -> Result<Self, Rejection> {
         let bytes = artifact.golden.to_vec();
         let cases = read_golden_cases(Path::new("golden.npz"), bytes, &Limits::default());
         let cases = cases.map_err(|error| {
@@ -81,7 +84,7 @@ impl GoldenCases {
     }
 
     /// Checks that the sessions of an engine's worker give the expected scores.
-    pub(in crate::registry) fn check(
+    pub(super) fn check(
         &self,
         model: &Arc<Model>,
         engine: &ValidationEngine,
@@ -92,47 +95,36 @@ impl GoldenCases {
             .try_for_each(|golden| golden.compare(&golden.score(model, engine, limit)?))
     }
 
-    /// Returns the cases that an older version answers. Others say nothing about time.
-    pub(in crate::registry) fn timed_cases<'a>(
-        &'a self,
-        older: &Arc<Model>,
-        engine: &'a ValidationEngine,
-        limit: &'a LoadLimit,
-    ) -> TimedCases<'a> {
-        let answered = |golden: &&GoldenCase| golden.score(older, engine, limit).is_ok();
-        TimedCases {
-            cases: self.0.iter().filter(answered).collect(),
-            engine,
-            limit,
-        }
-    }
-}
-
-/// Cases whose time is measured.
-pub(in crate::registry) struct TimedCases<'a> {
-    cases: Vec<&'a GoldenCase>,
-    engine: &'a ValidationEngine,
-    limit: &'a LoadLimit,
-}
-
-impl TimedCases<'_> {
     /// Checks that a model takes at most `max_slowdown` times as long as an older version with sessions of its own.
-    pub(in crate::registry) fn compare(
+    pub(super) fn check_time(
         &self,
         model: &Arc<Model>,
         older: &Arc<Model>,
         max_slowdown: f64,
+        engine: &ValidationEngine,
+        limit: &LoadLimit,
     ) -> Result<(), Rejection> {
-        if self.cases.is_empty() {
+        // Cases that the older version does not answer say nothing about time.
+        let answered = |golden: &&GoldenCase| golden.score(older, engine, limit).is_ok();
+        let cases: Vec<&GoldenCase> = self.0.iter().filter(answered).collect();
+        if cases.is_empty() {
             return Ok(());
         }
+        let time = |model| {
+            // The clock counts processor time: a thread of low priority often waits for others.
+            let before = engine.clock(limit)?;
+            for golden in &cases {
+                golden.score(model, engine, limit)?;
+            }
+            Ok::<_, Rejection>(engine.clock(limit)?.saturating_sub(before))
+        };
         let mut found = Duration::MAX;
         let mut expected = Duration::MAX;
         // The models take turns, so that whatever else the machine does slows both. The fastest run
         // is the least disturbed one.
         for _ in 0..TIMED_RUNS {
-            found = found.min(self.time(model)?);
-            expected = expected.min(self.time(older)?);
+            found = found.min(time(model)?);
+            expected = expected.min(time(older)?);
         }
         let ratio = found.as_secs_f64() / expected.as_secs_f64();
         if ratio <= max_slowdown {
@@ -144,16 +136,6 @@ impl TimedCases<'_> {
             older.manifest().version
         );
         Err(Rejection::new("TOO_SLOW", message))
-    }
-
-    /// Returns the processor time that a model takes.
-    fn time(&self, model: &Arc<Model>) -> Result<Duration, Rejection> {
-        // The clock counts processor time: a thread of low priority often waits for others.
-        let before = self.engine.clock(self.limit)?;
-        for golden in &self.cases {
-            golden.score(model, self.engine, self.limit)?;
-        }
-        Ok(self.engine.clock(self.limit)?.saturating_sub(before))
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::registry::policy::CanarySplit;
+use hlorank_graph::Digest;
 
 type Names = Versions<&'static str>;
 
@@ -47,7 +48,7 @@ fn names(versions: &[u64], bad: &[u64]) -> Names {
 
 fn states(names: &Names) -> Vec<(u64, &'static str)> {
     names
-        .reports()
+        .reports(|_| false)
         .map(|report| (report.version, report.state.name()))
         .collect()
 }
@@ -96,7 +97,7 @@ fn a_new_version_takes_over_once_it_is_loaded() {
             .collect::<Vec<_>>(),
         [2, 3]
     );
-    assert!(names.is_draining());
+    assert!(names.draining().next().is_some());
     assert_eq!(names.take_unused(|_| false), [""; 0]);
     assert_eq!(
         states(&names)[0],
@@ -222,8 +223,8 @@ fn a_lower_version_that_is_published_after_the_serving_folder_is_gone_takes_over
     names.found(&on_disk(&[1]));
     assert!(
         names
-            .reports()
-            .any(|report| report.version == 5 && !report.on_disk)
+            .reports(|_| false)
+            .any(|report| report.version == 5 && report.folder_gone)
     );
     names.found(&on_disk(&[1, 3]));
     assert_eq!(
@@ -372,7 +373,7 @@ fn the_version_that_a_change_needs_is_loaded_first_and_stays_until_the_change_en
     );
     assert!(names.is_loaded(1) && names.is_loaded(2));
     names.end_change(change);
-    assert!(!names.is_loaded(1) && names.is_draining());
+    assert!(!names.is_loaded(1) && names.draining().next().is_some());
     assert_eq!(names.next_to_load(), Some(4));
     names.begin_change(Some(1));
     assert!(names.is_loaded(1), "it was still draining");
@@ -448,7 +449,7 @@ fn a_changed_state_has_the_time_of_the_change() {
     let mut names = names(&[1, 2], &[]);
     let since = |names: &Names| {
         names
-            .reports()
+            .reports(|_| false)
             .map(|report| report.since)
             .collect::<Vec<_>>()
     };
@@ -466,7 +467,7 @@ fn a_changed_state_has_the_time_of_the_change() {
 #[test]
 fn the_begin_and_end_of_a_canary_are_reported() {
     let mut names = names(&[1, 2], &[]);
-    let reported = |names: &Names| names.known.0[&1].reported.name();
+    let reported = |names: &Names| names.known[&1].reported.name();
     names.set_policy(Policy {
         pinned: Some(2),
         canary: Some(CanarySplit {
@@ -484,7 +485,7 @@ fn what_is_retained_stays_while_others_are_tried_again() {
     let mut names = names(&[1, 2, 3, 4], &[3, 4]);
     assert_eq!(states(&names)[..2], [(1, "retained"), (2, "serving")]);
     names.retry_rejected();
-    assert!(names.is_loaded(1) && !names.is_draining());
+    assert!(names.is_loaded(1) && !names.draining().next().is_some());
 }
 
 #[test]
