@@ -148,7 +148,7 @@ fn run_largest_block(model: &SegmentModel) -> usize {
 /// Numbers of columns of nodes and of configurations.
 fn columns(folder: &Path) -> [usize; 2] {
     let model = load(folder);
-    let (features, kind) = (model.manifest().features, model.manifest().task.kind());
+    let (features, kind) = (&model.manifest().features, model.manifest().task.kind());
     [
         features.node_features(),
         features
