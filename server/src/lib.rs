@@ -8,7 +8,7 @@ mod adaptation;
 pub mod admission;
 pub mod call;
 pub mod compute;
-pub mod device;
+mod device;
 pub mod engine;
 pub mod errors;
 mod file_or_off;

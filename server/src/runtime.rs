@@ -16,7 +16,7 @@ use ort::{
 };
 use parking_lot::Mutex;
 
-use crate::device::DeviceProfile;
+use crate::device;
 
 /// Why ONNX Runtime cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -96,8 +96,8 @@ impl Runtime {
             .with_log_level(LogLevel::Fatal)?
             // The compute threads run sessions side by side; threads of the sessions would compete
             // with them.
-            .with_intra_threads(DeviceProfile::CPU.session_threads)?
-            .with_inter_threads(DeviceProfile::CPU.session_threads)?
+            .with_intra_threads(device::SESSION_THREADS)?
+            .with_inter_threads(device::SESSION_THREADS)?
             .with_config_entry("session.intra_op.allow_spinning", "0")?;
         Ok(builder.commit_from_memory(model)?)
     }

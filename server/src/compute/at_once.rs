@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{reply::Caller, work::Worker};
+use super::work::{Caller, Worker};
 
 /// How long a worker does what a call queues at once. Then the rest is queued, so that calls take turns.
 const AT_ONCE: Duration = Duration::from_millis(2);

@@ -1,11 +1,9 @@
 //! The threads that do all work that takes processor time, so that it never blocks the async threads, and the watch over
 //! what they run.
 
-mod activity;
 mod at_once;
 mod pool;
 mod queue;
-mod reply;
 mod threads;
 mod turns;
 mod watch;
@@ -13,7 +11,6 @@ mod work;
 
 pub use at_once::caller;
 pub use pool::{ComputePool, Computed, WorkerFailed};
-pub use reply::Caller;
 pub use threads::yield_to_others;
 pub use watch::{RunWatch, WatchedRun};
-pub use work::{Class, Worker};
+pub use work::{Caller, Class, Worker};

@@ -13,13 +13,12 @@ use tracing::Span;
 use super::{
     at_once,
     queue::WorkQueue,
-    reply::{Caller as _, Reply},
     threads::Threads,
     turns::{Queues, Turns},
     watch::{Run, RunWatch, WatchedRun},
-    work::{Class, Work, Worker},
+    work::{Caller as _, Class, Reply, Work, Worker},
 };
-use crate::{device::DeviceProfile, runtime::Interrupt};
+use crate::runtime::Interrupt;
 
 /// A fixed number of worker threads. They run interactive work before bulk work, and the work of each class in the order
 /// of submission, so that calls take turns. A thread whose work panics or hangs is replaced. The threads end when the pool
@@ -84,12 +83,6 @@ impl ComputePool {
         self
     }
 
-    /// What the sessions of its workers run on.
-    #[must_use]
-    pub fn device(&self) -> &'static DeviceProfile {
-        DeviceProfile::CPU
-    }
-
     /// Number of threads.
     #[must_use]
     pub fn workers(&self) -> usize {
@@ -99,7 +92,7 @@ impl ComputePool {
     /// Number of times that work has panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {
-        self.threads.activity.panics()
+        self.threads.panics()
     }
 
     /// Number of pieces of work that wait for a worker.
@@ -116,13 +109,13 @@ impl ComputePool {
 
     /// Records that an interactive call is in flight now.
     pub fn note_interactive(&self) {
-        self.threads.activity.note_interactive();
+        self.threads.note_interactive();
     }
 
     /// Returns whether there was an interactive call recently, so that bulk work should come in smaller pieces.
     #[must_use]
     pub fn is_interactive(&self) -> bool {
-        self.threads.activity.is_interactive()
+        self.threads.is_interactive()
     }
 
     /// Queues work without waiting for its result.

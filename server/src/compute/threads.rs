@@ -3,16 +3,16 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use super::{
-    activity::Activity,
     at_once,
     queue::WorkQueue,
     watch::{Run, RunWatch, WatchedRun},
@@ -23,7 +23,10 @@ use super::{
 pub(super) struct Threads {
     queue: WorkQueue,
     pub(super) watch: Arc<RunWatch>,
-    pub(super) activity: Activity,
+    panics: AtomicU64,
+    started: Instant,
+    /// Milliseconds from the start to the last interactive call; 0 if there was none.
+    last_interactive: AtomicU64,
     /// The thread of each worker, by the worker's number.
     current: Mutex<HashMap<usize, Thread>>,
     /// Number of computations that run beside the workers, because a step of theirs is too long.
@@ -44,6 +47,9 @@ struct Thread {
 /// Niceness of background threads. They get a tenth of the processor time of a normal thread; with the lowest priority,
 /// 19, they get a seventieth, and make no progress on a busy machine.
 pub(super) const NICE: i32 = 10;
+
+/// Time after an interactive call during which others are expected.
+pub(super) const INTERACTIVE_PERIOD: Duration = Duration::from_millis(100);
 
 /// Gives the calling thread a low priority.
 pub fn yield_to_others() {
@@ -68,7 +74,9 @@ impl Threads {
         Arc::new(Self {
             queue,
             watch,
-            activity: Activity::new(),
+            panics: AtomicU64::new(0),
+            started: Instant::now(),
+            last_interactive: AtomicU64::new(0),
             current: Mutex::default(),
             displaced: AtomicUsize::new(0),
             is_background,
@@ -109,7 +117,7 @@ impl Threads {
         let mut queue = self.queue.clone();
         // Beside small calls, lets the threads that carry them run before more bulk work, which would keep the processor
         // for the rest of the scheduler's time slice. Otherwise, other programs would get that time.
-        while let Some(work) = queue.next(|| self.activity.is_interactive()) {
+        while let Some(work) = queue.next(|| self.is_interactive()) {
             // The panic is printed already, and the caller receives `WorkerFailed`.
             let panicked = catch_unwind(AssertUnwindSafe(|| work(worker))).is_err();
             // With either flag, this thread is not the worker any more, so it needs no replacement
@@ -119,20 +127,38 @@ impl Threads {
             }
             if thread.handed_over.load(Ordering::Acquire) {
                 if panicked {
-                    self.activity.panicked();
+                    self.panics.fetch_add(1, Ordering::Relaxed);
                 }
                 return;
             }
             if !panicked {
                 continue;
             }
-            self.activity.panicked();
+            self.panics.fetch_add(1, Ordering::Relaxed);
             // A new thread has the priority of the thread that starts it.
             match self.start_thread(worker, thread.clone(), false) {
                 Ok(()) => return tracing::error!("a worker panicked and was replaced"),
                 Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced"),
             }
         }
+    }
+
+    /// Number of times that work has panicked.
+    pub(super) fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// Records that an interactive call is in flight now.
+    pub(super) fn note_interactive(&self) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // 0 stands for none, so a call in the first millisecond counts as one in the second.
+        self.last_interactive.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// Returns whether there was an interactive call recently.
+    pub(super) fn is_interactive(&self) -> bool {
+        let last = self.last_interactive.load(Ordering::Relaxed);
+        last > 0 && self.started.elapsed() < Duration::from_millis(last) + INTERACTIVE_PERIOD
     }
 
     /// Whether work waits for a worker.

@@ -128,7 +128,9 @@ impl Turns {
             return;
         }
         self.check_needed();
-        if self.holder.is_displaced() || self.holder.threads.has_work() {
+        if matches!(self.holder.held.lock().place, Place::Displaced)
+            || self.holder.threads.has_work()
+        {
             self.wait_for_turn();
             self.check_needed();
         } else {
@@ -136,16 +138,6 @@ impl Turns {
             self.holder.held.lock().since = Instant::now();
         }
         self.began.set(Instant::now());
-    }
-
-    fn next_queue(&self) -> &Sender<Work> {
-        let waited = self.waited.get();
-        self.waited.set(waited.saturating_add(1));
-        if waited < FIRST_TURNS {
-            &self.queues.first
-        } else {
-            &self.queues.later
-        }
     }
 
     fn check_needed(&self) {
@@ -171,7 +163,14 @@ impl Turns {
         };
         // Neither sending nor receiving fails: the workers receive as long as this sender exists.
         // Queued before the place is left, so that what comes meanwhile is behind it.
-        let _ = self.next_queue().send(Box::new(next));
+        let waited = self.waited.get();
+        self.waited.set(waited.saturating_add(1));
+        let queue = if waited < FIRST_TURNS {
+            &self.queues.first
+        } else {
+            &self.queues.later
+        };
+        let _ = queue.send(Box::new(next));
         self.holder.give_up();
         if let Ok(turn) = woken.recv() {
             *self.holder.held.lock() = Held {
@@ -226,9 +225,5 @@ impl TurnHolder {
             Place::Displaced => self.threads.end_displaced(),
             Place::Worker | Place::None => {}
         }
-    }
-
-    fn is_displaced(&self) -> bool {
-        matches!(self.held.lock().place, Place::Displaced)
     }
 }

@@ -12,12 +12,14 @@ use hlorank_graph::Digest;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{EngineError, Terms};
-use crate::{compute::ComputePool, device::DeviceProfile};
+use crate::{compute::ComputePool, device};
 
 /// The queued work of all calls.
 pub(super) struct Backlog {
     workers: usize,
-    device: &'static DeviceProfile,
+    /// As those of [`device`].
+    run_nodes: usize,
+    block_nodes: usize,
     state: Mutex<State>,
 }
 
@@ -44,7 +46,7 @@ struct QueuedWork {
 /// A moving average over the last runs of a model.
 #[derive(Clone, Copy)]
 struct Speed {
-    /// Nodes, of which each run has [`DeviceProfile::run_nodes`] more than it evaluates. Without them, small runs would
+    /// Nodes, of which each run has [`device::RUN_NODES`] more than it evaluates. Without them, small runs would
     /// make a large call look many times slower than it is.
     nodes: f64,
     seconds: f64,
@@ -71,17 +73,18 @@ const VALID_FOR: Duration = Duration::from_mins(1);
 impl Backlog {
     /// A backlog without a limit, which the workers of this pool process.
     pub(super) fn new(pool: &ComputePool) -> Arc<Self> {
-        Self::of(pool.workers(), pool.device())
+        Self::of(pool.workers(), device::RUN_NODES, device::BLOCK_NODES)
     }
 
-    fn of(workers: usize, device: &'static DeviceProfile) -> Arc<Self> {
+    fn of(workers: usize, run_nodes: usize, block_nodes: usize) -> Arc<Self> {
         let state = State {
             limit: usize::MAX,
             ..State::default()
         };
         Arc::new(Self {
             workers,
-            device,
+            run_nodes,
+            block_nodes,
             state: Mutex::new(state),
         })
     }
@@ -184,7 +187,7 @@ impl Backlog {
         }
         // Both sums fade alike, so their quotient is a mean over nodes rather than over runs: a
         // small run counts as little as it took.
-        speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes + self.device.run_nodes);
+        speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes + self.run_nodes);
         speed.seconds = speed.seconds * EARLIER_WEIGHT + took.as_secs_f64();
         speed.runs = speed.runs.saturating_add(1);
         speed.last = now;
@@ -219,8 +222,8 @@ impl Backlog {
     fn seconds_of(&self, state: &State, queued_call: QueuedWork) -> Option<f64> {
         let speed = state.speeds.get(&queued_call.model)?;
         let is_known = speed.runs >= MIN_RUNS && speed.is_valid(Instant::now());
-        let runs = float(queued_call.nodes) / float(self.device.block_nodes);
-        let nodes = float(queued_call.nodes) + runs * float(self.device.run_nodes);
+        let runs = float(queued_call.nodes) / float(self.block_nodes);
+        let nodes = float(queued_call.nodes) + runs * float(self.run_nodes);
         is_known.then(|| nodes * speed.seconds / speed.nodes)
     }
 
@@ -317,15 +320,14 @@ mod tests {
     const OTHER: Digest = Digest([2; 32]);
     const GRAPH: Digest = Digest([3; 32]);
 
-    /// A device whose runs have no fixed cost.
-    const DEVICE: &DeviceProfile = &DeviceProfile {
-        run_nodes: 0,
-        ..*DeviceProfile::CPU
-    };
+    /// A backlog of a device whose runs have no fixed cost.
+    fn unmeasured() -> Arc<Backlog> {
+        Backlog::of(2, 0, device::BLOCK_NODES)
+    }
 
     /// A backlog of two workers, each of which takes a millisecond for a thousand nodes.
     fn measured() -> Arc<Backlog> {
-        let backlog = Backlog::of(2, DEVICE);
+        let backlog = unmeasured();
         for _ in 0..MIN_RUNS {
             backlog.ran(MODEL, 1000, Duration::from_millis(1));
         }
@@ -356,7 +358,7 @@ mod tests {
 
     #[test]
     fn nothing_is_estimated_before_it_was_measured() {
-        let backlog = Backlog::of(2, DEVICE);
+        let backlog = unmeasured();
         for _ in 1..MIN_RUNS {
             backlog.ran(MODEL, 1000, Duration::from_secs(1));
         }
@@ -366,13 +368,8 @@ mod tests {
 
     #[test]
     fn small_runs_tell_the_time_of_large_ones() {
-        const RUNS: &DeviceProfile = &DeviceProfile {
-            run_nodes: 100,
-            block_nodes: 1000,
-            ..*DeviceProfile::CPU
-        };
         let [small, large] = [(10, 110), (1000, 1100)].map(|(nodes, micros)| {
-            let backlog = Backlog::of(1, RUNS);
+            let backlog = Backlog::of(1, 100, 1000);
             (0..MIN_RUNS).for_each(|_| backlog.ran(MODEL, nodes, Duration::from_micros(micros)));
             estimate(&backlog, 1_000_000)
         });

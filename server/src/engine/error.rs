@@ -5,7 +5,7 @@ use hlorank_graph::TooManyRows;
 use crate::{
     compute::WorkerFailed,
     memory::MemoryFull,
-    model::{ModelFacts, ModelFailed, RunSizes},
+    model::{ModelFacts, ModelFailed},
     refusal::refusals,
 };
 
@@ -63,29 +63,6 @@ impl EngineError {
     pub(super) fn pad_unknown(model: &ModelFacts) -> Self {
         Self::PadUnknown {
             model: model.name.clone(),
-        }
-    }
-
-    /// Pruning keeps nothing of the graph.
-    pub(super) fn nothing_kept(model: &ModelFacts) -> Self {
-        Self::NothingKept {
-            model: model.name.clone(),
-        }
-    }
-
-    /// The smallest run over a graph of these sizes takes `bytes` bytes.
-    pub(super) fn graph_too_large(
-        model: &ModelFacts,
-        sizes: RunSizes,
-        bytes: usize,
-        limit: usize,
-    ) -> Self {
-        Self::GraphTooLarge {
-            model: model.name.clone(),
-            nodes: sizes.nodes,
-            edges: sizes.edges,
-            bytes,
-            limit,
         }
     }
 }

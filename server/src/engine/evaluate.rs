@@ -4,19 +4,18 @@ use std::{
 };
 
 use hlorank_graph::{Digest, MAX_SEGMENT_NODES, SegmentedGraph};
-use metrics::Gauge;
 
 use super::{
     BatchPart, EngineError, Terms,
     backlog::Backlog,
     resources::Resources,
-    segment::{self, CacheBytes, EmbeddingCache, SegmentEvaluator},
+    segment::{self, CacheBytes, EmbeddingCache, Embeddings},
     whole_graph,
 };
 use crate::{
     compute::{Class, ComputePool},
     memory::{Held, Memory},
-    metrics::{CacheSeries, LoadSeries, Metrics, set},
+    metrics::{LoadSeries, Metrics, set},
     model::{LoadedModel, Model, SegmentModel},
     outcome::{Evaluation, KernelTime, Reuse, Stages},
 };
@@ -24,7 +23,7 @@ use crate::{
 /// Evaluates models on the compute pool.
 pub struct Engine {
     resources: Resources,
-    segments: SegmentEvaluator,
+    embeddings: Arc<Embeddings>,
 }
 
 impl Engine {
@@ -32,21 +31,13 @@ impl Engine {
     #[must_use]
     pub fn new(pool: Arc<ComputePool>, cached: CacheBytes, metrics: &Metrics) -> Self {
         let cache = EmbeddingCache::new(cached, metrics.embedding_cache.clone());
-        Self::with_cache(pool, cache, metrics.load.waiting_rows.clone())
-    }
-
-    /// Evaluates everything anew, and counts nothing.
-    #[must_use]
-    pub fn without_cache(pool: Arc<ComputePool>) -> Self {
-        Self::with_cache(
-            pool,
-            EmbeddingCache::new(CacheBytes::default(), CacheSeries::noop()),
-            Gauge::noop(),
-        )
-    }
-
-    fn with_cache(pool: Arc<ComputePool>, cache: EmbeddingCache, waiting_rows: Gauge) -> Self {
         let backlog = Backlog::new(&pool);
+        let embeddings = Embeddings::new(
+            Arc::clone(&pool),
+            cache,
+            Arc::clone(&backlog),
+            metrics.load.waiting_rows.clone(),
+        );
         // Without limits, which an engine that validates models does not need. `bounded` sets them
         // for the engine that serves.
         let resources = Resources {
@@ -55,9 +46,15 @@ impl Engine {
             memory: Memory::new(usize::MAX),
         };
         Self {
-            segments: SegmentEvaluator::new(&resources, Arc::new(cache), waiting_rows),
             resources,
+            embeddings: Arc::new(embeddings),
         }
+    }
+
+    /// Evaluates everything anew, and counts nothing.
+    #[must_use]
+    pub fn without_cache(pool: Arc<ComputePool>) -> Self {
+        Self::new(pool, CacheBytes::default(), &Metrics::default())
     }
 
     /// Limits the work that may be queued, in padded nodes, and the bytes that calls may hold.
@@ -94,7 +91,7 @@ impl Engine {
 
     /// Sets the gauges to the current state.
     pub fn sample(&self, load: &LoadSeries) {
-        self.segments.sample();
+        self.embeddings.sample();
         let (nodes, limit) = self.resources.backlog.nodes();
         set(&load.queued_nodes, nodes as u64);
         set(&load.max_queued_nodes, limit as u64);
@@ -110,7 +107,7 @@ impl Engine {
     /// Drops the embeddings of a model, by its digest, that no call uses any more.
     pub fn forget(&self, model: Digest) {
         self.resources.backlog.forget(model);
-        self.segments.forget(model);
+        self.embeddings.cache.forget(model);
     }
 
     /// Refuses a batch that would be refused whatever its configurations are, so that it need not be read: the model cannot
@@ -142,14 +139,24 @@ impl Engine {
             LoadedModel::Segment(model) => {
                 // The memory of another cut is held until the scores are there.
                 let (graph, _held) = self.cut_for(model, graph, terms.class).await?;
-                self.segments
-                    .score(&self.resources, model, &graph, part, terms)
-                    .await
+                segment::score(
+                    &self.resources,
+                    &self.embeddings,
+                    model,
+                    &graph,
+                    part,
+                    terms,
+                )
+                .await
             }
             LoadedModel::WholeGraph(model) => {
                 whole_graph::score(&self.resources, model, graph, part, terms).await
             }
-            LoadedModel::Absent => self.score_nothing(part, terms).await,
+            // Counting the distinct configurations of a large batch takes long, hence on a worker.
+            LoadedModel::Absent => {
+                let zeros = move |_| zeros(part);
+                Ok(self.pool().run(terms.class, zeros).await?.value)
+            }
         }
     }
 
@@ -165,23 +172,10 @@ impl Engine {
         let part = configurations.into();
         match model.loaded() {
             LoadedModel::Segment(model) => {
-                self.segments
-                    .kernels(&self.resources, model, graph, part, terms)
-                    .await
+                segment::kernels(&self.resources, &self.embeddings, model, graph, part, terms).await
             }
             LoadedModel::WholeGraph(_) | LoadedModel::Absent => Ok(Vec::new()),
         }
-    }
-
-    /// Gives every configuration the score 0, because there is no model.
-    async fn score_nothing(
-        &self,
-        part: BatchPart,
-        terms: Terms,
-    ) -> Result<Evaluation, EngineError> {
-        // Counting the distinct configurations of a large batch takes long, hence on a worker.
-        let evaluate = move |_| zeros(part);
-        Ok(self.pool().run(terms.class, evaluate).await?.value)
     }
 
     /// Returns a graph in segments of the model's size, and the memory that they take. Only a model with larger segments
@@ -205,7 +199,7 @@ impl Engine {
     }
 }
 
-/// The scores without a model.
+/// Gives every configuration the score 0, because there is no model.
 fn zeros(part: BatchPart) -> Evaluation {
     let planned = Instant::now();
     let configurations = part.into_configurations();

@@ -8,7 +8,6 @@
 //! Each kind of model is evaluated by one folder: `segment`, `whole_graph`.
 
 mod backlog;
-mod batch_part;
 mod error;
 mod evaluate;
 mod ranking;
@@ -17,9 +16,8 @@ mod segment;
 mod terms;
 mod whole_graph;
 
-pub use batch_part::BatchPart;
 pub use error::EngineError;
 pub use evaluate::Engine;
 pub use ranking::rank;
 pub use segment::CacheBytes;
-pub use terms::Terms;
+pub use terms::{BatchPart, Terms};

@@ -5,7 +5,6 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::{EngineError, backlog::Backlog};
 use crate::{
     compute::{Class, ComputePool, Worker},
-    device::DeviceProfile,
     memory::Memory,
     model::ModelFailed,
     runtime::Interrupt,
@@ -28,11 +27,6 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    /// What the workers' sessions run on.
-    pub(super) fn device(&self) -> &'static DeviceProfile {
-        self.pool.device()
-    }
-
     /// Scores each of the chunks, and returns what each gave, in order. Dropping the future stops the
     /// runs in progress by the interrupt.
     pub(super) async fn score_in_chunks<T: Send + 'static>(

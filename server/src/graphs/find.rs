@@ -107,7 +107,7 @@ impl Graphs {
                 (graph.read(&limits), started.elapsed())
             });
             let (source, spent) = read.await?.value;
-            self.metrics.stages.featurized(spent);
+            self.metrics.stages.featurize.record(spent);
             featurize = spent;
             Ok::<_, CallError>(source?)
         };

@@ -1,22 +1,10 @@
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use hlorank_proto::methods::METHODS;
 use metrics::{Counter, Histogram};
 use tonic::Code;
 
-use super::{family::Family, recorder::Recorder};
-
-const REQUESTS: Family<Counter, 3> = Family::new(
-    "hlorank_requests_total",
-    ["method", "model", "code"],
-    "Ended calls by gRPC status code. A call whose client disconnected is CANCELLED. The model is none for methods \
-     without a model, and for calls that ended before one was selected",
-);
-
-const SECONDS: Family<Histogram, 2> = Family::new(
-    "hlorank_request_duration_seconds",
-    ["method", "model"],
-    "Time from the headers of a call to the end of its answer, including messages and streams",
-);
+use super::{model::ModelSeries, recorder::Recorder};
 
 /// Names of the gRPC status codes, in the order of their numbers.
 const CODES: [&str; 17] = [
@@ -39,12 +27,33 @@ const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
+/// Metrics of the methods of our services, and of the reasons of failed calls.
+pub struct Methods {
+    by_path: HashMap<String, Arc<Method>>,
+    errors: HashMap<&'static str, Counter>,
+}
+
+/// Metrics of one method.
+pub struct Method {
+    /// Name of the service, such as `hlorank.v1.CostModelService`.
+    pub service: &'static str,
+    /// Name of the method, such as `PutGraph`.
+    pub name: &'static str,
+    without_model: CallSeries,
+}
+
 /// Metrics of the calls to one method, per selected model.
 pub struct CallSeries {
     /// Indexed by the number of the status code.
     codes: [Counter; CODES.len()],
     seconds: Histogram,
 }
+
+/// Value of the label `model` for a call without a model.
+const NO_MODEL: &str = "none";
+
+/// Value of the label `reason` for an unlisted reason.
+const OTHER: &str = "OTHER";
 
 /// Returns the name of a gRPC status code, as in the specification.
 #[must_use]
@@ -53,19 +62,81 @@ pub fn code_name(code: Code) -> &'static str {
     CODES[code as usize]
 }
 
-impl CallSeries {
-    pub(super) fn new(recorder: &Recorder, method: &str, model: &str) -> Self {
+impl Methods {
+    pub(super) fn new(recorder: &Recorder, reasons: &[&'static str]) -> Self {
+        let methods = METHODS.iter().map(|method| {
+            let series = Method {
+                service: method.service,
+                name: method.name,
+                without_model: CallSeries::new(recorder, method.name, NO_MODEL),
+            };
+            (
+                format!("/{}/{}", method.service, method.name),
+                Arc::new(series),
+            )
+        });
+        let failed = |reason| {
+            recorder.counter(
+                "hlorank_errors_total",
+                "Failed calls by the reason in their ErrorInfo; OTHER for a reason that is not listed",
+                &[("reason", reason)],
+            )
+        };
+        // Only listed reasons become label values, so that their number is bounded.
+        let reasons = reasons.iter().copied().chain([OTHER]);
         Self {
-            // A counter that appeared with its first call would hide that call from `rate`, so
-            // every code has one from the start.
-            codes: CODES.map(|code| REQUESTS.series(recorder, [method, model, code])),
-            seconds: SECONDS.series(recorder, [method, model]),
+            by_path: methods.collect(),
+            errors: reasons.map(|reason| (reason, failed(reason))).collect(),
         }
     }
 
-    pub(super) fn ended(&self, code: Code, duration: Duration) {
-        self.codes[code as usize].increment(1);
-        self.seconds.record(duration);
+    /// Returns the method at a path such as `/hlorank.v1.CostModelService/PutGraph`, if it is one of ours.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<Arc<Method>> {
+        self.by_path.get(path).cloned()
+    }
+
+    /// Counts an ended call. `reason` is that of a failed call.
+    pub fn ended(&self, series: &CallSeries, code: Code, reason: Option<&str>, duration: Duration) {
+        series.codes[code as usize].increment(1);
+        series.seconds.record(duration);
+        if let Some(reason) = reason
+            && let Some(counter) = self.errors.get(reason).or_else(|| self.errors.get(OTHER))
+        {
+            counter.increment(1);
+        }
+    }
+}
+
+impl Method {
+    /// Returns the metrics of the method's calls with the model that they selected.
+    #[must_use]
+    pub fn series<'a>(&'a self, model: Option<&'a ModelSeries>) -> &'a CallSeries {
+        let of_model = model.and_then(|model| model.calls.get(self.name));
+        of_model.unwrap_or(&self.without_model)
+    }
+}
+
+impl CallSeries {
+    pub(super) fn new(recorder: &Recorder, method: &str, model: &str) -> Self {
+        let ended = |code| {
+            recorder.counter(
+                "hlorank_requests_total",
+                "Ended calls by gRPC status code. A call whose client disconnected is CANCELLED. The model is none for methods \
+                 without a model, and for calls that ended before one was selected",
+                &[("method", method), ("model", model), ("code", code)],
+            )
+        };
+        Self {
+            // A counter that appeared with its first call would hide that call from `rate`, so
+            // every code has one from the start.
+            codes: CODES.map(ended),
+            seconds: recorder.histogram(
+                "hlorank_request_duration_seconds",
+                "Time from the headers of a call to the end of its answer, including messages and streams",
+                &[("method", method), ("model", model)],
+            ),
+        }
     }
 }
 

@@ -1,62 +1,24 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use hlorank_proto::methods::METHODS;
-use metrics::Counter;
+use metrics::{Counter, Gauge, Histogram};
 
-use super::{calls::CallSeries, family::Family, life_cycle::VersionSeries, recorder::Recorder};
-use crate::outcome::Reuse;
-
-const CONFIGS: Family<Counter, 1> =
-    Family::new("hlorank_configs_total", ["model"], "Scored configurations");
-
-const DISTINCT_CONFIGS: Family<Counter, 1> = Family::new(
-    "hlorank_distinct_configs_total",
-    ["model"],
-    "Scored configurations without the duplicates in their batch",
-);
-
-const SEGMENT_ROWS: Family<Counter, 1> = Family::new(
-    "hlorank_segment_rows_total",
-    ["model"],
-    "Pairs of segment and configuration in scored batches, before deduplication",
-);
-
-const PARTIAL_RANKINGS: Family<Counter, 1> = Family::new(
-    "hlorank_partial_rankings_total",
-    ["model"],
-    "Rankings of only the first configurations, which allow_partial permits if the deadline is too short for all of them",
-);
-
-const ROWS_EVALUATED: Family<Counter, 1> = Family::new(
-    "hlorank_rows_evaluated_total",
-    ["model"],
-    "Distinct rows of scored batches that were evaluated for that batch",
-);
-
-const ROWS_CACHED: Family<Counter, 1> = Family::new(
-    "hlorank_rows_cached_total",
-    ["model"],
-    "Distinct rows of scored batches that were evaluated for another call, earlier or at the same time",
-);
-
-const FAILED_RUNS: Family<Counter, 1> = Family::new(
-    "hlorank_model_failed_runs_total",
-    ["model"],
-    "Failed runs of a model's ONNX files. If rows of several calls fail together, they are retried in parts",
-);
-
-const ABANDONED_RUNS: Family<Counter, 1> = Family::new(
-    "hlorank_abandoned_runs_total",
-    ["model"],
-    "Runs that did not end although they were stopped. The thread is left behind and replaced, and the version no longer serves",
-);
+use super::{
+    calls::CallSeries,
+    recorder::{Recorder, set},
+};
+use crate::{
+    model::{ModelState, REJECTION_REASONS, Rejection},
+    outcome::Reuse,
+};
 
 /// Metrics of one model.
 pub struct ModelSeries {
     /// By the name of each method that selects a model.
-    calls: HashMap<&'static str, CallSeries>,
+    pub(super) calls: HashMap<&'static str, CallSeries>,
     configs: Counter,
-    partial_rankings: Counter,
+    /// Partial rankings.
+    pub partial_rankings: Counter,
     distinct_configs: Counter,
     segment_rows: Counter,
     rows_evaluated: Counter,
@@ -69,35 +31,64 @@ pub struct ModelSeries {
     pub versions: VersionSeries,
 }
 
+/// Metrics of the versions of one model.
+pub struct VersionSeries {
+    /// One gauge per state, in the order of [`ModelState::ALL`].
+    states: [Gauge; ModelState::ALL.len()],
+    stable: Gauge,
+    canary: Gauge,
+    loaded: Counter,
+    rejected: Counter,
+}
+
+/// Metrics of loading versions, over all models.
+pub struct LoadingSeries {
+    rejections: HashMap<&'static str, Counter>,
+    load_seconds: Histogram,
+    /// Time of each change of the serving versions.
+    pub swap_seconds: Histogram,
+}
+
 impl ModelSeries {
     pub(super) fn new(recorder: &Recorder, model: &str) -> Self {
-        let counter = |family: Family<Counter, 1>| family.series(recorder, [model]);
         // Methods that select no model would have series that stay 0 for every model.
         let selecting = METHODS.iter().filter(|method| method.selects_model);
         let calls =
             selecting.map(|method| (method.name, CallSeries::new(recorder, method.name, model)));
+        let counter = |name, help| recorder.counter(name, help, &[("model", model)]);
         Self {
             calls: calls.collect(),
-            configs: counter(CONFIGS),
-            partial_rankings: counter(PARTIAL_RANKINGS),
-            distinct_configs: counter(DISTINCT_CONFIGS),
-            segment_rows: counter(SEGMENT_ROWS),
-            rows_evaluated: counter(ROWS_EVALUATED),
-            rows_cached: counter(ROWS_CACHED),
-            failed_runs: counter(FAILED_RUNS),
-            abandoned_runs: counter(ABANDONED_RUNS),
+            configs: counter("hlorank_configs_total", "Scored configurations"),
+            partial_rankings: counter(
+                "hlorank_partial_rankings_total",
+                "Rankings of only the first configurations, which allow_partial permits if the deadline is too short for all of them",
+            ),
+            distinct_configs: counter(
+                "hlorank_distinct_configs_total",
+                "Scored configurations without the duplicates in their batch",
+            ),
+            segment_rows: counter(
+                "hlorank_segment_rows_total",
+                "Pairs of segment and configuration in scored batches, before deduplication",
+            ),
+            rows_evaluated: counter(
+                "hlorank_rows_evaluated_total",
+                "Distinct rows of scored batches that were evaluated for that batch",
+            ),
+            rows_cached: counter(
+                "hlorank_rows_cached_total",
+                "Distinct rows of scored batches that were evaluated for another call, earlier or at the same time",
+            ),
+            failed_runs: counter(
+                "hlorank_model_failed_runs_total",
+                "Failed runs of a model's ONNX files. If rows of several calls fail together, they are retried in parts",
+            ),
+            abandoned_runs: counter(
+                "hlorank_abandoned_runs_total",
+                "Runs that did not end although they were stopped. The thread is left behind and replaced, and the version no longer serves",
+            ),
             versions: VersionSeries::new(recorder, model),
         }
-    }
-
-    /// Returns the metrics of a method's calls, if it is a method that selects a model.
-    pub(super) fn calls(&self, method: &str) -> Option<&CallSeries> {
-        self.calls.get(method)
-    }
-
-    /// Counts a partial ranking.
-    pub fn ranked_in_part(&self) {
-        self.partial_rankings.increment(1);
     }
 
     /// Counts the configurations and rows of a scored batch.
@@ -108,5 +99,91 @@ impl ModelSeries {
         self.segment_rows.increment(reuse.segment_rows as u64);
         self.rows_evaluated.increment(reuse.rows_evaluated as u64);
         self.rows_cached.increment(reuse.rows_cached() as u64);
+    }
+}
+
+impl VersionSeries {
+    fn new(recorder: &Recorder, model: &str) -> Self {
+        let state = |state: ModelState| {
+            recorder.gauge(
+                "hlorank_model_versions",
+                "Versions of a model by life-cycle state",
+                &[("model", model), ("state", state.name())],
+            )
+        };
+        let loads = |result| {
+            recorder.counter(
+                "hlorank_model_loads_total",
+                "Attempts to load a version: loaded, or rejected by a check",
+                &[("model", model), ("result", result)],
+            )
+        };
+        let gauge = |name, help| recorder.gauge(name, help, &[("model", model)]);
+        Self {
+            states: ModelState::ALL.map(state),
+            stable: gauge(
+                "hlorank_model_stable_version",
+                "Version that answers requests by default; 0 if there is none",
+            ),
+            canary: gauge(
+                "hlorank_model_canary_version",
+                "Version that serves a share of the graphs as the canary; 0 if there is none",
+            ),
+            loaded: loads("loaded"),
+            rejected: loads("rejected"),
+        }
+    }
+
+    /// Sets the number of versions in each state, the stable version and the canary.
+    pub fn set_versions(&self, states: &[ModelState], stable: Option<u64>, canary: Option<u64>) {
+        for (gauge, state) in self.states.iter().zip(ModelState::ALL) {
+            let count = states.iter().filter(|other| **other == state).count();
+            set(gauge, count as u64);
+        }
+        set(&self.stable, stable.unwrap_or(0));
+        set(&self.canary, canary.unwrap_or(0));
+    }
+}
+
+impl LoadingSeries {
+    pub(super) fn new(recorder: &Recorder) -> Self {
+        let rejections = REJECTION_REASONS.map(|reason| {
+            let counter = recorder.counter(
+                "hlorank_model_rejections_total",
+                "Rejected versions, by the first check that failed",
+                &[("reason", reason)],
+            );
+            (reason, counter)
+        });
+        Self {
+            rejections: rejections.into(),
+            load_seconds: recorder.histogram(
+                "hlorank_model_load_duration_seconds",
+                "Time to read, check and warm up a version, including rejected versions",
+                &[],
+            ),
+            swap_seconds: recorder.histogram(
+                "hlorank_model_swap_duration_seconds",
+                "Time to publish a change of the serving versions to requests",
+                &[],
+            ),
+        }
+    }
+
+    /// Counts an attempt to load a version of a model.
+    pub fn attempted(
+        &self,
+        model: &VersionSeries,
+        rejection: Option<&Rejection>,
+        duration: Duration,
+    ) {
+        self.load_seconds.record(duration);
+        let Some(rejection) = rejection else {
+            return model.loaded.increment(1);
+        };
+        model.rejected.increment(1);
+        if let Some(counter) = self.rejections.get(rejection.reason) {
+            counter.increment(1);
+        }
     }
 }

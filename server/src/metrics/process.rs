@@ -6,10 +6,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::{
-    family::{Family, set},
-    recorder::Recorder,
-};
+use super::recorder::{Recorder, set};
 
 /// [The standard metrics of a process](https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics), as Linux
 /// shows them in `/proc`. They stay zero elsewhere.
@@ -24,55 +21,37 @@ pub(super) struct ProcessSeries {
     max_open_files: Gauge,
 }
 
-const CPU_SECONDS: Family<Counter, 0> = Family::new(
-    "process_cpu_seconds_total",
-    [],
-    "Total user and system CPU time spent in seconds.",
-);
-const THREADS: Family<Gauge, 0> = Family::new(
-    "process_threads",
-    [],
-    "Number of OS threads in the process.",
-);
-const START_TIME: Family<Gauge, 0> = Family::new(
-    "process_start_time_seconds",
-    [],
-    "Start time of the process since unix epoch in seconds.",
-);
-const VIRTUAL_MEMORY: Family<Gauge, 0> = Family::new(
-    "process_virtual_memory_bytes",
-    [],
-    "Virtual memory size in bytes.",
-);
-const MAX_VIRTUAL_MEMORY: Family<Gauge, 0> = Family::new(
-    "process_virtual_memory_max_bytes",
-    [],
-    "Maximum amount of virtual memory available in bytes.",
-);
-const RESIDENT_MEMORY: Family<Gauge, 0> = Family::new(
-    "process_resident_memory_bytes",
-    [],
-    "Resident memory size in bytes.",
-);
-const OPEN_FILES: Family<Gauge, 0> =
-    Family::new("process_open_fds", [], "Number of open file descriptors.");
-const MAX_OPEN_FILES: Family<Gauge, 0> = Family::new(
-    "process_max_fds",
-    [],
-    "Maximum number of open file descriptors.",
-);
-
 impl ProcessSeries {
     pub(super) fn new(recorder: &Recorder) -> Self {
+        let gauge = |name, help| recorder.gauge(name, help, &[]);
         Self {
-            cpu_seconds: CPU_SECONDS.series(recorder, []),
-            threads: THREADS.series(recorder, []),
-            start_time: START_TIME.series(recorder, []),
-            virtual_memory: VIRTUAL_MEMORY.series(recorder, []),
-            max_virtual_memory: MAX_VIRTUAL_MEMORY.series(recorder, []),
-            resident_memory: RESIDENT_MEMORY.series(recorder, []),
-            open_files: OPEN_FILES.series(recorder, []),
-            max_open_files: MAX_OPEN_FILES.series(recorder, []),
+            cpu_seconds: recorder.counter(
+                "process_cpu_seconds_total",
+                "Total user and system CPU time spent in seconds.",
+                &[],
+            ),
+            threads: gauge("process_threads", "Number of OS threads in the process."),
+            start_time: gauge(
+                "process_start_time_seconds",
+                "Start time of the process since unix epoch in seconds.",
+            ),
+            virtual_memory: gauge(
+                "process_virtual_memory_bytes",
+                "Virtual memory size in bytes.",
+            ),
+            max_virtual_memory: gauge(
+                "process_virtual_memory_max_bytes",
+                "Maximum amount of virtual memory available in bytes.",
+            ),
+            resident_memory: gauge(
+                "process_resident_memory_bytes",
+                "Resident memory size in bytes.",
+            ),
+            open_files: gauge("process_open_fds", "Number of open file descriptors."),
+            max_open_files: gauge(
+                "process_max_fds",
+                "Maximum number of open file descriptors.",
+            ),
         }
     }
 

@@ -2,31 +2,7 @@ use std::sync::Arc;
 
 use metrics::{Counter, Gauge};
 
-use super::{family::Family, recorder::Recorder};
-
-const OPEN: Family<Gauge, 1> = Family::new(
-    "hlorank_open_connections",
-    ["listener"],
-    "Connections that are open or in their TLS handshake",
-);
-
-const CONNECTIONS: Family<Counter, 2> = Family::new(
-    "hlorank_connections_total",
-    ["listener", "result"],
-    "Connections by result: accepted, rejected at the connection limit, closed because the TLS handshake failed or timed out, or evicted for a new connection at the limit",
-);
-
-const EXPIRY: Family<Gauge, 0> = Family::new(
-    "hlorank_tls_certificate_expiry_timestamp_seconds",
-    [],
-    "Expiry time of the certificate in use, in seconds since the Unix epoch; 0 without TLS",
-);
-
-const RELOADS: Family<Counter, 2> = Family::new(
-    "hlorank_credential_reloads_total",
-    ["credential", "result"],
-    "Reloads of changed certificate or token files: loaded, or refused, which keeps the previous ones in use",
-);
+use super::recorder::Recorder;
 
 /// Metrics of connections, certificates and tokens.
 pub struct SecuritySeries {
@@ -75,7 +51,11 @@ impl SecuritySeries {
             calls: Arc::new(ConnectionSeries::new(recorder, "calls")),
             admin: Arc::new(ConnectionSeries::new(recorder, "admin")),
             metrics: Arc::new(ConnectionSeries::new(recorder, "metrics")),
-            certificate_expiry: EXPIRY.series(recorder, []),
+            certificate_expiry: recorder.gauge(
+                "hlorank_tls_certificate_expiry_timestamp_seconds",
+                "Expiry time of the certificate in use, in seconds since the Unix epoch; 0 without TLS",
+                &[],
+            ),
             certificate: ReloadSeries::new(recorder, "certificate"),
             tokens: ReloadSeries::new(recorder, "tokens"),
         }
@@ -84,9 +64,19 @@ impl SecuritySeries {
 
 impl ConnectionSeries {
     fn new(recorder: &Recorder, listener: &str) -> Self {
-        let result = |result| CONNECTIONS.series(recorder, [listener, result]);
+        let result = |result| {
+            recorder.counter(
+                "hlorank_connections_total",
+                "Connections by result: accepted, rejected at the connection limit, closed because the TLS handshake failed or timed out, or evicted for a new connection at the limit",
+                &[("listener", listener), ("result", result)],
+            )
+        };
         Self {
-            open: OPEN.series(recorder, [listener]),
+            open: recorder.gauge(
+                "hlorank_open_connections",
+                "Connections that are open or in their TLS handshake",
+                &[("listener", listener)],
+            ),
             accepted: result("accepted"),
             over_limit: result("over_limit"),
             handshake_failed: result("handshake_failed"),
@@ -98,9 +88,16 @@ impl ConnectionSeries {
 
 impl ReloadSeries {
     fn new(recorder: &Recorder, credential: &str) -> Self {
+        let reloads = |result| {
+            recorder.counter(
+                "hlorank_credential_reloads_total",
+                "Reloads of changed certificate or token files: loaded, or refused, which keeps the previous ones in use",
+                &[("credential", credential), ("result", result)],
+            )
+        };
         Self {
-            loaded: RELOADS.series(recorder, [credential, "loaded"]),
-            refused: RELOADS.series(recorder, [credential, "refused"]),
+            loaded: reloads("loaded"),
+            refused: reloads("refused"),
         }
     }
 }

@@ -1,21 +1,15 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use metrics::Gauge;
 use parking_lot::RwLock;
 
 use super::{
-    caches::{CacheSeries, GraphCacheSeries},
-    family::Family,
-    life_cycle::LoadingSeries,
-    load::LoadSeries,
-    methods::Methods,
-    model::ModelSeries,
+    calls::Methods,
+    measurements::{QualitySeries, StoreSeries},
+    model::{LoadingSeries, ModelSeries},
     process::ProcessSeries,
-    quality::QualitySeries,
     recorder::Recorder,
     security::SecuritySeries,
-    stages::StageSeries,
-    store::StoreSeries,
+    work::{CacheSeries, GraphCacheSeries, LoadSeries, StageSeries},
 };
 
 /// The metrics of one server.
@@ -43,12 +37,6 @@ pub struct Metrics {
     recorder: Arc<Recorder>,
 }
 
-const BUILD_INFO: Family<Gauge, 2> = Family::new(
-    "hlorank_build_info",
-    ["version", "feature_digest"],
-    "Always 1; the labels are the version of the server and the digest of the features that it computes",
-);
-
 /// Interval at which samples of histograms are moved into their buckets if `/metrics` is not read.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -59,9 +47,15 @@ impl Metrics {
     pub fn new(reasons: &[&'static str]) -> Self {
         let recorder = Arc::new(Recorder::new());
         let digest = hlorank_graph::FeatureSet::TPUGRAPHS.digest().to_string();
-        BUILD_INFO
-            .series(&recorder, [env!("CARGO_PKG_VERSION"), &digest])
-            .set(1.0);
+        let build = recorder.gauge(
+            "hlorank_build_info",
+            "Always 1; the labels are the version of the server and the digest of the features that it computes",
+            &[
+                ("version", env!("CARGO_PKG_VERSION")),
+                ("feature_digest", &digest),
+            ],
+        );
+        build.set(1.0);
         Self {
             methods: Methods::new(&recorder, reasons),
             stages: StageSeries::new(&recorder),

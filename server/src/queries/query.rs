@@ -259,7 +259,7 @@ impl Query {
             score_in_time(&self.evaluator(), all, deadline, read.class, scoring.top_k).await?;
         // The metric counts rankings that lack configurations, and not those that only may.
         if scored.evaluation.scores.len() < sent {
-            self.choice.series.ranked_in_part();
+            self.choice.series.partial_rankings.increment(1);
         }
         Ok((scored, kept, read.seen))
     }
@@ -357,7 +357,7 @@ impl Query {
 
     /// Records the stage times of an answer with a ranking.
     pub(crate) fn record_ranked(&self, timings: &Timings) {
-        self.metrics.stages.ranked(timings);
+        self.metrics.stages.rank.record(timings.rank);
     }
 }
 

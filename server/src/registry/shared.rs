@@ -70,7 +70,7 @@ impl Shared {
         // The catalogue stays locked, so that snapshots are published in the order of the changes.
         if !self.serving.load().is_same(&serving) {
             self.serving.store(Arc::new(serving));
-            self.metrics.loading.swapped(changed.elapsed());
+            self.metrics.loading.swap_seconds.record(changed.elapsed());
         }
         catalogue.update_metrics(&self.metrics);
         drop(catalogue);

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     compute::{Class, ComputePool, Worker, WorkerFailed, yield_to_others},
+    device::thread_processor_time,
     engine::{Engine, EngineError, Terms},
     model::{Model, Rejection},
 };
@@ -68,10 +69,9 @@ impl ValidationEngine {
         Ok(evaluated.map(|evaluation| evaluation.scores))
     }
 
-    /// Returns the time of the device's clock on the thread.
+    /// Returns the time of the clock of runs on the thread.
     pub(super) fn clock(&self, limit: &LoadLimit) -> Result<Duration, Rejection> {
-        let clock = self.pool.device().clock;
-        let time = limit.wait(self.pool.run(Class::Bulk, move |_| clock()))?;
+        let time = limit.wait(self.pool.run(Class::Bulk, |_| thread_processor_time()))?;
         Ok(time.map_err(worker_failed)?.value)
     }
 }

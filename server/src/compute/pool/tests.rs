@@ -11,10 +11,7 @@ use hlorank_graph::pace;
 use tokio::sync::oneshot;
 
 use super::{
-    super::{
-        activity::INTERACTIVE_PERIOD,
-        threads::{NICE, yield_to_others},
-    },
+    super::threads::{INTERACTIVE_PERIOD, NICE, yield_to_others},
     *,
 };
 

@@ -2,7 +2,7 @@ use hlorank_graph::{ConfigInput, ConfigValues, FEATURES, Kind, Pad, Scope, Segme
 
 use super::plan::PlannedRow;
 use crate::{
-    device::DeviceProfile,
+    device,
     model::{EncoderInput, ModelFacts},
 };
 
@@ -16,9 +16,9 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    pub(super) fn new(rows: &[PlannedRow<'a>], nodes: usize, device: &DeviceProfile) -> Self {
+    pub(super) fn new(rows: &[PlannedRow<'a>], nodes: usize) -> Self {
         // A copy of a real row adds no segment to the block, unlike a row of zeros.
-        let padded = rows.len().next_multiple_of(device.row_multiple);
+        let padded = rows.len().next_multiple_of(device::ROW_MULTIPLE);
         let repeated = rows.last().into_iter().cycle().take(padded - rows.len());
         let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
         let segments = runs(&rows).map(|run| run[0]).collect();

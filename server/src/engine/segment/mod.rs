@@ -9,5 +9,6 @@ mod prepare;
 mod sums;
 
 pub use embeddings::CacheBytes;
-pub(super) use embeddings::EmbeddingCache;
-pub(super) use evaluate::{SegmentEvaluator, check};
+pub(super) use embeddings::{EmbeddingCache, Embeddings};
+pub(super) use evaluate::{kernels, score};
+pub(super) use prepare::check;

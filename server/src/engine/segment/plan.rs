@@ -1,8 +1,8 @@
-use std::{borrow::Cow, ops::Range, time::Instant};
+use std::{borrow::Cow, ops::Range};
 
 use hlorank_graph::{
-    Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, RowFinder, Segment,
-    SegmentFacts, SegmentedGraph, TooManyRows, Unscored, pace,
+    Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, Segment, SegmentFacts,
+    SegmentedGraph, TooManyRows, Unscored, pace,
 };
 
 use crate::outcome::{KernelTime, Reuse, UnscoredConfigs};
@@ -21,15 +21,6 @@ pub(super) struct Plan {
     unscored: Vec<Unscored>,
 }
 
-/// Makes the plan of a batch, some configurations at a time.
-pub(super) struct Planner {
-    finder: Box<dyn RowFinder>,
-    found: FoundRows,
-    ends: Vec<usize>,
-    /// Number of configurations between two pauses.
-    configs_per_pause: usize,
-}
-
 /// A row as the encoder takes it.
 #[derive(Clone, Copy)]
 pub(super) struct PlannedRow<'a> {
@@ -38,81 +29,47 @@ pub(super) struct PlannedRow<'a> {
     graph: &'a SegmentedGraph,
 }
 
-/// Number of configurations between two looks at the clock.
-const CONFIGS_PER_STEP: usize = 64;
+/// Maximum number of configurations between two pauses.
+const CONFIGS_PER_PAUSE: usize = 64;
 
 /// Number of rows of configurations between two pauses. To find one takes some tens of nanoseconds, about as long as a pause.
 const ROWS_PER_PAUSE: usize = 2048;
 
-impl Planner {
-    pub(super) fn new(graph: &SegmentedGraph, configurations: Configurations) -> Self {
-        let finder = configurations.into_rows(graph);
+impl Plan {
+    /// Finds the distinct rows of a batch.
+    pub(super) fn new(
+        graph: &SegmentedGraph,
+        configurations: Configurations,
+    ) -> Result<Self, TooManyRows> {
+        let mut finder = configurations.into_rows(graph);
         let configs = finder.configs();
         let rows = graph.rows_per_config();
-        Self {
-            finder,
-            found: FoundRows::with_capacity(configs, rows),
-            ends: Vec::with_capacity(configs),
-            configs_per_pause: (ROWS_PER_PAUSE / rows.max(1)).clamp(1, CONFIGS_PER_STEP),
-        }
-    }
-
-    /// Number of configurations of the batch.
-    pub(super) fn configs(&self) -> usize {
-        self.finder.configs()
-    }
-
-    /// Plans until `until`, or a little longer. Returns whether every configuration was looked at. Every call gets the
-    /// same graph.
-    pub(super) fn advance(
-        &mut self,
-        graph: &SegmentedGraph,
-        until: Instant,
-    ) -> Result<bool, TooManyRows> {
-        loop {
-            let left = self.finder.configs() - self.found.distinct.of_config.len();
-            let configs = 0..left.min(CONFIGS_PER_STEP);
-            for _ in pace::in_steps(self.configs_per_pause, configs) {
-                self.find_next(graph)?;
-            }
-            if left <= CONFIGS_PER_STEP {
-                return Ok(true);
-            }
-            if Instant::now() >= until {
-                return Ok(false);
+        let mut found = FoundRows::with_capacity(configs, rows);
+        let mut ends = Vec::with_capacity(configs);
+        let steps = (ROWS_PER_PAUSE / rows.max(1)).clamp(1, CONFIGS_PER_PAUSE);
+        for _ in pace::in_steps(steps, 0..configs) {
+            finder.find_next(graph, &mut found)?;
+            // Only a configuration that differs from all before it adds rows, and so has an end.
+            if ends.len() < found.distinct.first.len() {
+                ends.push(found.row_of.len());
             }
         }
-    }
-
-    fn find_next(&mut self, graph: &SegmentedGraph) -> Result<(), TooManyRows> {
-        self.finder.find_next(graph, &mut self.found)?;
-        // Only a configuration that differs from all before it adds rows, and so has an end.
-        if self.ends.len() < self.found.distinct.first.len() {
-            self.ends.push(self.found.row_of.len());
-        }
-        Ok(())
-    }
-
-    /// Returns the plan of the configurations that were looked at.
-    pub(super) fn finish(self) -> Plan {
         let FoundRows {
             distinct,
             rows,
             row_of,
             unscored,
-        } = self.found;
-        Plan {
+        } = found;
+        Ok(Self {
             distinct,
             rows,
-            locals: self.finder.finish(),
+            locals: finder.finish(),
             row_of,
-            ends: self.ends,
+            ends,
             unscored,
-        }
+        })
     }
-}
 
-impl Plan {
     /// Number of rows of all distinct configurations.
     pub(super) fn rows_of_configs(&self) -> usize {
         self.row_of.len()
@@ -216,8 +173,6 @@ impl<'a> PlannedRow<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use hlorank_graph::{
         FEATURES, Graph, GraphArrays, LayoutEntry, Limits, Pad, Task, TileBatch, TileConfiguration,
     };
@@ -249,19 +204,9 @@ mod tests {
         Configurations::Layout(builder.build().unwrap())
     }
 
-    fn plan(graph: &SegmentedGraph, configurations: Configurations) -> Plan {
-        let mut planner = Planner::new(graph, configurations);
-        assert!(
-            planner
-                .advance(graph, Instant::now() + Duration::from_mins(1))
-                .unwrap()
-        );
-        planner.finish()
-    }
-
     #[test]
     fn rows_are_shared_between_configurations_and_equal_segments() {
-        let plan = plan(&graph(), layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]]));
+        let plan = Plan::new(&graph(), layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]])).unwrap();
         let expected = Reuse {
             configs: 3,
             distinct_configs: 2,
@@ -293,7 +238,7 @@ mod tests {
             };
             batch.push(tile, &Limits::default()).unwrap();
         }
-        let plan = plan(&kernel, Configurations::Tile(batch));
+        let plan = Plan::new(&kernel, Configurations::Tile(batch)).unwrap();
         assert_eq!(plan.distinct.of_config, [0, 1, 0]);
         assert_eq!(
             plan.rows,
@@ -308,24 +253,5 @@ mod tests {
                 }
             ]
         );
-    }
-
-    #[test]
-    fn a_plan_is_the_same_however_often_it_is_interrupted() {
-        let configs: Vec<_> = (0..1000)
-            .map(|number| [number % 7, number % 5, number % 3])
-            .collect();
-        let mut planner = Planner::new(&graph(), layouts(&configs));
-        let now = Instant::now();
-        let turns = (1..=1000).find(|_| planner.advance(&graph(), now).unwrap());
-        assert_eq!(turns, Some(1000_usize.div_ceil(CONFIGS_PER_STEP)));
-        let interrupted = planner.finish();
-        let whole = plan(&graph(), layouts(&configs));
-        assert_eq!(interrupted.distinct.of_config, whole.distinct.of_config);
-        assert_eq!(
-            (interrupted.rows, interrupted.row_of),
-            (whole.rows, whole.row_of)
-        );
-        assert_eq!(interrupted.distinct.first.len(), 105);
     }
 }

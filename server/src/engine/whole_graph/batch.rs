@@ -2,10 +2,7 @@ use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use hlorank_graph::{Configurations, Distinct, Graph, Pad, Pruned, Scope, prune};
 
-use super::{
-    passes::Passes,
-    runs::{Room, Runs},
-};
+use super::passes::{Passes, Room, Runs};
 use crate::{
     engine::EngineError,
     memory::{Held, Memory},
@@ -35,11 +32,11 @@ impl Batch {
         model: &WholeGraphModel,
         graph: &Graph,
         configurations: Configurations,
-        room: &Room<'_>,
+        room: &Room,
     ) -> Result<Self, EngineError> {
         // Everything is counted before it is built: the inputs, the order of the passes, then the
         // runs at one time.
-        let (graph, held_for_graph) = counted_input(model, graph, room.memory)?;
+        let (graph, held_for_graph) = counted_input(model, graph, &room.memory)?;
         let distinct = configurations.batch().distinct();
         let distinct_configs = distinct.first.len();
         // If scores depend on the whole chunk, equal configurations can get different scores.
@@ -49,10 +46,22 @@ impl Batch {
             distinct
         };
         let configs = evaluated.first.len();
-        let runs = Runs::plan(model, sizes(&graph, configs), room)?;
+        let sizes = RunSizes {
+            nodes: graph.nodes,
+            edges: graph.edges.len() / 2,
+            slots: graph.configurable.len(),
+            configs,
+        };
+        let runs = Runs::plan(model, sizes, room)?;
         let settings = of_size(model.settings(), runs.configs);
-        let (passes, held_for_passes) = counted_passes(&settings, configs, room)?;
-        let held_for_runs = hold_runs(&configurations, &passes, runs, room)?;
+        let scores = Passes::scores(&settings, configs);
+        let held_for_passes = room.memory.hold(scores.saturating_mul(PASS_BYTES))?;
+        let passes = Passes::new(&settings, configs, room.multiple);
+        // Of the runs that are made at one time.
+        let of_input = chunk_input_bytes(&configurations, &passes, room.multiple);
+        let at_once = runs.at_once.min(passes.chunks.len());
+        let of_run = of_input.saturating_add(runs.bytes);
+        let held_for_runs = room.memory.hold(of_run.saturating_mul(at_once))?;
         Ok(Self {
             graph,
             configurations,
@@ -99,46 +108,14 @@ fn counted_input(
     let facts = model.facts();
     let taken = taken_nodes(graph, model.settings().nodes);
     if taken.nodes.is_empty() {
-        return Err(EngineError::nothing_kept(facts));
+        return Err(EngineError::NothingKept {
+            model: facts.name.clone(),
+        });
     }
     let held = memory.hold(graph_input_bytes(graph, &taken))?;
     let input =
         graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
     Ok((input, held))
-}
-
-/// Returns the passes over all configurations, and the memory that they hold.
-fn counted_passes(
-    settings: &WholeGraphSettings,
-    configs: usize,
-    room: &Room<'_>,
-) -> Result<(Passes, Held), EngineError> {
-    let scores = Passes::scores(settings, configs);
-    let held = room.memory.hold(scores.saturating_mul(PASS_BYTES))?;
-    Ok((Passes::new(settings, configs, room.multiple), held))
-}
-
-/// Holds the memory of the runs that are made at one time.
-fn hold_runs(
-    configurations: &Configurations,
-    passes: &Passes,
-    runs: Runs,
-    room: &Room<'_>,
-) -> Result<Held, EngineError> {
-    let of_input = chunk_input_bytes(configurations, passes, room.multiple);
-    let of_run = of_input.saturating_add(runs.bytes);
-    let at_once = runs.at_once.min(passes.chunks.len());
-    Ok(room.memory.hold(of_run.saturating_mul(at_once))?)
-}
-
-/// The sizes of a run over all configurations.
-fn sizes(graph: &WholeGraphInput, configs: usize) -> RunSizes {
-    RunSizes {
-        nodes: graph.nodes,
-        edges: graph.edges.len() / 2,
-        slots: graph.configurable.len(),
-        configs,
-    }
 }
 
 /// The settings with chunks of this size, unless scores depend on the size.
@@ -191,19 +168,15 @@ fn graph_input(graph: &Graph, taken: &Pruned, pad: Pad) -> Option<WholeGraphInpu
             .get(node as usize)
             .map(|&opcode| i64::from(opcode))
     };
+    let ends = |end: usize| taken.edges.iter().map(move |edge| i64::from(edge[end]));
     Some(WholeGraphInput {
         nodes: taken.nodes.len(),
         opcode: taken.nodes.iter().filter_map(opcode).collect(),
         features: graph.features_of(&taken.nodes, pad)?,
-        edges: edge_ends(taken),
+        // `[2, edges]`: consumers, then producers.
+        edges: ends(0).chain(ends(1)).collect(),
         configurable: configurable_positions(graph, taken),
     })
-}
-
-/// `[2, edges]`: consumers, then producers.
-fn edge_ends(taken: &Pruned) -> Vec<i64> {
-    let ends = |end: usize| taken.edges.iter().map(move |edge| i64::from(edge[end]));
-    ends(0).chain(ends(1)).collect()
 }
 
 /// Returns where the configurable nodes are among the nodes that the model takes, in slot order.

@@ -1,17 +1,13 @@
-use std::{
-    ops::Range,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, sync::Arc, time::Instant};
 
 use hlorank_graph::SegmentedGraph;
 
 use super::{
     batch::Batch,
-    runs::{Room, Runs},
+    passes::{Room, Runs},
 };
 use crate::{
-    compute::{Class, Computed, Worker, WorkerFailed},
+    compute::{Class, Worker},
     engine::{
         BatchPart, EngineError, Terms, backlog::Work, error::check_scores, resources::Resources,
     },
@@ -29,32 +25,28 @@ struct Chunks {
     multiple: usize,
 }
 
-/// Refuses a graph that is too large for the model, before its configurations are read.
-pub(in crate::engine) fn check(
+/// Refuses a graph that is too large for the model, before its configurations are read. How much pruning keeps is not known
+/// yet.
+pub(crate) fn check(
     resources: &Resources,
     model: &WholeGraphModel,
     graph: &SegmentedGraph,
 ) -> Result<(), EngineError> {
-    let room = Room {
-        memory: &resources.memory,
-        workers: resources.pool.workers(),
-        multiple: multiple(resources, model),
-    };
-    check_size(model, graph, &room)
-}
-
-/// The number of configurations of a run is a multiple of this. The size of a chunk does not matter if scores do not depend on
-/// it.
-fn multiple(resources: &Resources, model: &WholeGraphModel) -> usize {
-    if model.settings().batch_dependent {
-        1
-    } else {
-        resources.device().row_multiple
+    if model.settings().nodes == ModelNodes::Pruned {
+        return Ok(());
     }
+    let graph = &graph.whole;
+    let smallest = RunSizes {
+        nodes: graph.len(),
+        edges: graph.edges().len(),
+        slots: 0,
+        configs: 1,
+    };
+    Runs::plan(model, smallest, &Room::new(resources, model)).map(drop)
 }
 
 /// Scores configurations.
-pub(in crate::engine) async fn score(
+pub(crate) async fn score(
     resources: &Resources,
     model: &Arc<WholeGraphModel>,
     graph: &Arc<SegmentedGraph>,
@@ -62,99 +54,47 @@ pub(in crate::engine) async fn score(
     terms: Terms,
 ) -> Result<Evaluation, EngineError> {
     check(resources, model, graph)?;
-    let planned = plan(resources, model, graph, part, terms.class).await?;
+    let room = Room::new(resources, model);
+    let multiple = room.multiple;
+    let (planned_model, planned_graph) = (Arc::clone(model), Arc::clone(graph));
+    let plan = move |_| {
+        let configurations = part.into_configurations();
+        Batch::new(&planned_model, &planned_graph.whole, configurations, &room)
+    };
+    let planned = resources.pool.run(terms.class, plan).await?;
     let batch = Arc::new(planned.value?);
+    let waited = planned.waited;
     let work = resources
         .backlog
         .add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
     let chunks = Chunks {
         model: Arc::clone(model),
-        batch,
+        batch: Arc::clone(&batch),
         work,
-        multiple: multiple(resources, model),
+        multiple,
     };
-    chunks
-        .evaluate(resources, planned.waited, terms.class)
-        .await
-}
-
-/// Plans the batch on a worker.
-async fn plan(
-    resources: &Resources,
-    model: &Arc<WholeGraphModel>,
-    graph: &Arc<SegmentedGraph>,
-    part: BatchPart,
-    class: Class,
-) -> Result<Computed<Result<Batch, EngineError>>, WorkerFailed> {
-    let multiple = multiple(resources, model);
-    let workers = resources.pool.workers();
-    let model = Arc::clone(model);
-    let graph = Arc::clone(graph);
-    let memory = Arc::clone(&resources.memory);
-    let plan = move |_| {
-        let configurations = part.into_configurations();
-        let room = Room {
-            memory: &memory,
-            workers,
-            multiple,
-        };
-        Batch::new(&model, &graph.whole, configurations, &room)
+    let planned = Instant::now();
+    let scores = chunks.score_all(resources, terms.class).await?;
+    let encoded = Instant::now();
+    let reuse = batch.reuse();
+    let fan_out = move |_| batch.evaluated.fan_out(&batch.passes.mean(&scores));
+    let scores = resources.pool.run(terms.class, fan_out).await?.value;
+    check_scores(model.facts(), &scores)?;
+    let stages = Stages {
+        waited,
+        planned,
+        encoded,
+        scored: Instant::now(),
     };
-    resources.pool.run(class, plan).await
-}
-
-/// Refuses a graph that is too large for the model before anything is queued. How much pruning keeps is not known yet.
-fn check_size(
-    model: &WholeGraphModel,
-    graph: &SegmentedGraph,
-    room: &Room<'_>,
-) -> Result<(), EngineError> {
-    if model.settings().nodes == ModelNodes::Pruned {
-        return Ok(());
-    }
-    let graph = &graph.whole;
-    Runs::check(
-        model,
-        RunSizes {
-            nodes: graph.len(),
-            edges: graph.edges().len(),
-            slots: 0,
-            configs: 1,
-        },
-        room,
-    )
+    Ok(Evaluation {
+        scores,
+        reuse,
+        unscored: None,
+        stages,
+    })
 }
 
 impl Chunks {
-    async fn evaluate(
-        self,
-        resources: &Resources,
-        waited: Duration,
-        class: Class,
-    ) -> Result<Evaluation, EngineError> {
-        let planned = Instant::now();
-        let model = Arc::clone(&self.model);
-        let batch = Arc::clone(&self.batch);
-        let scores = self.score_all(resources, class).await?;
-        let encoded = Instant::now();
-        let reuse = batch.reuse();
-        let fan_out = move |_| batch.evaluated.fan_out(&batch.passes.mean(&scores));
-        let scores = resources.pool.run(class, fan_out).await?.value;
-        check_scores(model.facts(), &scores)?;
-        let stages = Stages {
-            waited,
-            planned,
-            encoded,
-            scored: Instant::now(),
-        };
-        Ok(Evaluation {
-            scores,
-            reuse,
-            unscored: None,
-            stages,
-        })
-    }
-
     /// Scores all chunks, as many at a time as memory allows. Returns the scores in the order of
     /// the passes.
     async fn score_all(self, resources: &Resources, class: Class) -> Result<Vec<f32>, EngineError> {

@@ -7,6 +7,5 @@
 mod batch;
 mod evaluate;
 mod passes;
-mod runs;
 
 pub(super) use evaluate::{check, score};

@@ -1,6 +1,11 @@
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
-use crate::model::{Chunking, Permutations, WholeGraphSettings};
+use crate::{
+    device,
+    engine::{EngineError, resources::Resources},
+    memory::Memory,
+    model::{Chunking, Permutations, RunSizes, WholeGraphModel, WholeGraphSettings},
+};
 
 /// The order in which the configurations of a batch are scored, and the chunks that this order is cut into. A model with
 /// permutations scores every configuration once in each of several passes.
@@ -12,6 +17,29 @@ pub(super) struct Passes {
     /// Ranges of `order`; none has configurations of two passes.
     pub(super) chunks: Vec<Range<usize>>,
 }
+
+/// How many configurations a run takes, and how many runs there are at the same time, so that they fit into the memory of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Runs {
+    /// Maximum number of configurations of a run.
+    pub(super) configs: usize,
+    /// Maximum number of runs at the same time; at least 1.
+    pub(super) at_once: usize,
+    /// Maximum number of bytes of a run beside its inputs.
+    pub(super) bytes: usize,
+}
+
+/// What the runs of a batch may use.
+pub(super) struct Room {
+    pub(super) memory: Arc<Memory>,
+    /// Number of runs that can be made at the same time.
+    pub(super) workers: usize,
+    /// A run has a multiple of this many configurations.
+    pub(super) multiple: usize,
+}
+
+/// The runs of a batch take at most this fraction of the memory of calls together, unless one run alone needs more.
+const FRACTION: usize = 4;
 
 impl Passes {
     /// Number of scores that all passes over `configs` configurations give.
@@ -91,6 +119,64 @@ fn cut(chunking: Chunking, configs: usize, at_once: usize) -> impl Iterator<Item
     // they are full, the last one may be shorter.
     let start = move |chunk: usize| configs.min(chunk * size + chunk.min(longer));
     (0..chunks).map(move |chunk| start(chunk)..start(chunk + 1))
+}
+
+impl Room {
+    pub(super) fn new(resources: &Resources, model: &WholeGraphModel) -> Self {
+        // The size of a chunk does not matter if scores do not depend on it.
+        let multiple = if model.settings().batch_dependent {
+            1
+        } else {
+            device::ROW_MULTIPLE
+        };
+        Self {
+            memory: Arc::clone(&resources.memory),
+            workers: resources.pool.workers(),
+            multiple,
+        }
+    }
+}
+
+impl Runs {
+    /// Plans the runs over the configurations of a graph. Fails if one run needs more memory than a call may hold.
+    pub(super) fn plan(
+        model: &WholeGraphModel,
+        sizes: RunSizes,
+        room: &Room,
+    ) -> Result<Self, EngineError> {
+        let settings = model.settings();
+        let of_batch = settings.chunk_configs.min(sizes.configs).max(1);
+        let bytes = |configs| model.growth().bytes(RunSizes { configs, ..sizes });
+        let limit = room.memory.largest();
+        let share = limit / FRACTION;
+        let workers = room.workers.max(1);
+        let mut configs = of_batch.next_multiple_of(room.multiple);
+        // Small runs on all workers are better than large ones on a few. The size is fixed for a
+        // model whose scores depend on the chunk.
+        while !settings.batch_dependent
+            && configs > room.multiple
+            && bytes(configs) > share / workers
+        {
+            configs = (configs / 2).next_multiple_of(room.multiple);
+        }
+        let bytes = bytes(configs);
+        if bytes > limit {
+            return Err(EngineError::GraphTooLarge {
+                model: model.facts().name.clone(),
+                nodes: sizes.nodes,
+                edges: sizes.edges,
+                bytes,
+                limit,
+            });
+        }
+        // At least one run, even if it alone needs more than the share.
+        let at_once = (share / bytes.max(1)).clamp(1, workers);
+        Ok(Self {
+            configs,
+            at_once,
+            bytes,
+        })
+    }
 }
 
 #[cfg(test)]

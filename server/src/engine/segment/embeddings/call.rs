@@ -5,7 +5,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{
     compute::{Caller, Class},
-    device::DeviceProfile,
+    device,
     engine::{
         EngineError,
         segment::plan::{Plan, PlannedRow},
@@ -87,11 +87,11 @@ pub(super) const MIN_SEGMENTS: usize = 2;
 
 impl Queue {
     /// The bulk queue of the rows of a model that are padded to `nodes` nodes.
-    pub(super) fn new(model: &SegmentModel, nodes: usize, device: &DeviceProfile) -> Self {
+    pub(super) fn new(model: &SegmentModel, nodes: usize) -> Self {
         // A split encoder takes as long for a copy as for a row, because its first part has
         // computed the segments already.
         let multiple = if model.settings().is_split {
-            device.row_multiple
+            device::ROW_MULTIPLE
         } else {
             MIN_SEGMENTS
         };
@@ -104,19 +104,19 @@ impl Queue {
     }
 
     /// Number of rows of a full block.
-    pub(super) fn capacity(self, device: &DeviceProfile) -> usize {
-        device.block_rows(self.nodes)
+    pub(super) fn capacity(self) -> usize {
+        device::block_rows(self.nodes)
     }
 
     /// Number of rows of the next block, if a worker's share of the queue is `share` rows.
-    pub(super) fn block_rows(self, share: usize, device: &DeviceProfile) -> usize {
+    pub(super) fn block_rows(self, share: usize) -> usize {
         // A run costs the same for any number of rows, so that a block of few rows is slow for
         // each.
-        let least = (device.min_block_nodes / self.nodes).max(1);
+        let least = (device::MIN_BLOCK_NODES / self.nodes).max(1);
         share
             .max(least)
             .next_multiple_of(self.multiple)
-            .min(self.capacity(device))
+            .min(self.capacity())
     }
 }
 

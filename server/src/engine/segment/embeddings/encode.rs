@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{
     compute::Worker,
-    engine::segment::{block::Block, plan::PlannedRow},
+    engine::segment::block::Block,
     model::{EncoderInput, ModelFailed, SegmentModel, SegmentTensors},
     runtime::Interrupt,
 };
@@ -63,20 +63,16 @@ impl EncoderRun<'_> {
         }
         if !missing.is_empty() {
             // One run evaluates all that are missing.
-            for ((place, key), tensors) in places.into_iter().zip(self.evaluate(&missing)?) {
+            let input = self
+                .block
+                .add_segments(EncoderInput::default(), &missing, model.facts());
+            let evaluated = model.tensors(self.worker, &input, self.interrupt)?;
+            for ((place, key), tensors) in places.into_iter().zip(evaluated) {
                 cache.insert_segment(key, tensors.values());
                 all[place] = Some(tensors);
             }
         }
         // Every place is filled by now: a run returns the tensors of each of its segments.
         Ok(all.into_iter().flatten().collect())
-    }
-
-    fn evaluate(&self, segments: &[PlannedRow<'_>]) -> Result<Vec<SegmentTensors>, ModelFailed> {
-        let facts = self.model.facts();
-        let input = self
-            .block
-            .add_segments(EncoderInput::default(), segments, facts);
-        self.model.tensors(self.worker, &input, self.interrupt)
     }
 }

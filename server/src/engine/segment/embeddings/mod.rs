@@ -7,11 +7,10 @@ mod cache;
 mod call;
 mod complete;
 mod encode;
-mod parts;
+mod lookup;
 mod running;
-mod shared;
 mod waiting;
 
 pub use self::cache::CacheBytes;
-pub(in crate::engine) use self::cache::EmbeddingCache;
-pub(super) use self::{complete::Embeddings, parts::CacheLookup};
+pub(super) use self::lookup::CacheLookup;
+pub(crate) use self::{cache::EmbeddingCache, waiting::Embeddings};

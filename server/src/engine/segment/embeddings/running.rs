@@ -3,8 +3,7 @@ use std::{mem::take, sync::Arc, time::Instant};
 use super::{
     call::{Queue, RowKey, Waiter},
     encode::EncoderRun,
-    shared::EmbeddingState,
-    waiting::{NextRows, Waiters},
+    waiting::{Embeddings, NextRows, Waiters},
 };
 use crate::{
     compute::{Class, WatchedRun, Worker, WorkerFailed},
@@ -17,7 +16,7 @@ use crate::{
 };
 
 /// Has a worker evaluate the next rows of a queue when it is their turn.
-pub(super) fn queue_block(shared: &Arc<EmbeddingState>, queue: Queue) {
+pub(super) fn queue_block(shared: &Arc<Embeddings>, queue: Queue) {
     let own = Arc::clone(shared);
     shared.pool.queue(queue.class, move |worker| {
         evaluate_next(&own, queue, worker);
@@ -25,7 +24,7 @@ pub(super) fn queue_block(shared: &Arc<EmbeddingState>, queue: Queue) {
 }
 
 /// Evaluates the next rows of a queue, as a task of it.
-pub(super) fn evaluate_next(shared: &Arc<EmbeddingState>, queue: Queue, worker: Worker) {
+pub(super) fn evaluate_next(shared: &Arc<Embeddings>, queue: Queue, worker: Worker) {
     let is_small = queue.class == Class::Bulk && shared.pool.is_interactive();
     let NextRows {
         rows,
@@ -56,7 +55,7 @@ pub(super) fn evaluate_next(shared: &Arc<EmbeddingState>, queue: Queue, worker: 
 /// Rows that a worker evaluates. The calls that wait for them get a result whatever happens. If a block with rows of
 /// several calls fails, each half is evaluated by itself, so that only the calls whose own rows fail do.
 struct RunningBlock {
-    shared: Arc<EmbeddingState>,
+    shared: Arc<Embeddings>,
     queue: Queue,
     /// Each row with one of the calls that wait for it.
     rows: Vec<(RowKey, Waiter)>,
@@ -106,7 +105,7 @@ impl RunningBlock {
         model: &SegmentModel,
         worker: Worker,
     ) -> Result<Vec<f32>, ModelFailed> {
-        let block = Block::new(rows, self.queue.nodes, self.shared.device());
+        let block = Block::new(rows, self.queue.nodes);
         let interrupt = Arc::new(model.interrupt()?);
         // Watched until it has ended, whether it fails or not.
         let _watched = self.watch(worker, Arc::clone(&interrupt));
@@ -160,7 +159,12 @@ impl RunningBlock {
         let mut waiting = self.shared.waiting();
         if self.rows.len() > 1 && !is_expired && !waiting.are_of_one_call(&self.rows) {
             drop(waiting);
-            return self.run_apart();
+            // Each half by itself, in turns with other work.
+            let half = self.rows.split_off(self.rows.len() / 2);
+            for rows in [take(&mut self.rows), half] {
+                self.spawn(rows);
+            }
+            return;
         }
         let finished: Vec<Waiters> = waiting.finish(self.rows.drain(..).map(|(key, _)| key));
         drop(waiting);
@@ -192,14 +196,6 @@ impl RunningBlock {
         self.shared
             .pool
             .spawn(self.queue.class, move |worker| block.run(worker));
-    }
-
-    /// Has each half evaluated by itself, in turns with other work.
-    fn run_apart(&mut self) {
-        let half = self.rows.split_off(self.rows.len() / 2);
-        for rows in [take(&mut self.rows), half] {
-            self.spawn(rows);
-        }
     }
 }
 

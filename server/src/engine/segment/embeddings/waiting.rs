@@ -1,14 +1,31 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::HashMap;
+use metrics::Gauge;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
-use super::call::{Queue, RowKey, Waiter};
-use crate::device::DeviceProfile;
+use super::{
+    cache::EmbeddingCache,
+    call::{Queue, RowKey, Waiter},
+};
+use crate::{
+    compute::{Class, ComputePool},
+    engine::backlog::Backlog,
+};
+
+/// Embeddings that were evaluated, and rows that wait for their evaluation: what calls and workers share.
+pub(crate) struct Embeddings {
+    pub(super) pool: Arc<ComputePool>,
+    pub(crate) cache: EmbeddingCache,
+    pub(super) backlog: Arc<Backlog>,
+    pub(super) waiting_rows: Gauge,
+    waiting: Mutex<Waiting>,
+}
 
 /// The rows of all calls that are not evaluated yet.
+#[derive(Default)]
 pub(super) struct Waiting {
-    device: &'static DeviceProfile,
     /// The calls that wait for each row; the first has waited longest.
     waiters: HashMap<RowKey, Waiters>,
     queues: HashMap<Queue, QueuedRows>,
@@ -37,15 +54,44 @@ struct QueuedRows {
     tasks: usize,
 }
 
-impl Waiting {
-    pub(super) fn new(device: &'static DeviceProfile) -> Self {
+impl Embeddings {
+    /// Evaluates on a pool the rows that a cache lacks, and counts that work in a backlog. `waiting_rows` shows the number
+    /// of rows that wait.
+    pub(crate) fn new(
+        pool: Arc<ComputePool>,
+        cache: EmbeddingCache,
+        backlog: Arc<Backlog>,
+        waiting_rows: Gauge,
+    ) -> Self {
         Self {
-            device,
-            waiters: HashMap::default(),
-            queues: HashMap::default(),
+            waiting: Mutex::default(),
+            pool,
+            cache,
+            backlog,
+            waiting_rows,
         }
     }
 
+    /// Number of workers among which waiting rows are divided. Those of small calls are not divided if every worker has
+    /// other work to take.
+    pub(super) fn takers(&self, class: Class) -> usize {
+        let workers = self.pool.workers();
+        // Blocks that nobody is free to take gain nothing, and each costs another run.
+        if class == Class::Interactive && self.pool.queued() >= workers {
+            1
+        } else {
+            workers
+        }
+    }
+
+    /// The rows that wait. The state is consistent between any two of its operations, so a panic elsewhere does not
+    /// spoil it.
+    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock()
+    }
+}
+
+impl Waiting {
     /// Adds a waiter; returns whether the row is new, and so was queued.
     pub(super) fn add(&mut self, queue: Queue, key: RowKey, waiter: Waiter) -> bool {
         let waiters = self.waiters.entry(key).or_default();
@@ -91,7 +137,7 @@ impl Waiting {
         } else {
             queued.rows.len().div_ceil(workers)
         };
-        let count = queue.block_rows(share, self.device);
+        let count = queue.block_rows(share);
         while taken.rows.len() < count
             && let Some(key) = queued.rows.pop_front()
         {

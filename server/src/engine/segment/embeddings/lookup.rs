@@ -1,7 +1,12 @@
 use std::collections::BTreeMap;
 
-use super::call::{Queue, RowKey};
-use crate::device::DeviceProfile;
+use hlorank_graph::{SegmentedGraph, pace};
+
+use super::{
+    call::{Queue, RowKey},
+    waiting::Embeddings,
+};
+use crate::{device, engine::segment::plan::Plan, model::SegmentModel};
 
 /// A row whose embedding is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +19,7 @@ pub(super) struct MissingRow {
 }
 
 /// Missing rows by the queue of their padded size, the smallest first.
-pub(super) type RowsBySize = BTreeMap<Queue, Vec<MissingRow>>;
+type RowsBySize = BTreeMap<Queue, Vec<MissingRow>>;
 
 /// Rows that a call queues at a time: at most a full block.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,45 +30,69 @@ pub(super) struct Part {
 }
 
 /// What the cache had of a call's rows.
-#[derive(Default)]
-pub(in crate::engine::segment) struct CacheLookup {
+pub(crate) struct CacheLookup {
     /// `[rows, D]` of the rows that were looked up; 0 for those that are missing.
     pub(super) embeddings: Vec<f32>,
     /// The missing rows, in the order in which they are to be evaluated.
     pub(super) parts: Vec<Part>,
 }
 
-impl CacheLookup {
-    /// Number of rows that are missing.
-    pub(super) fn missing_rows(&self) -> usize {
-        self.parts.iter().map(|part| part.rows.len()).sum()
-    }
+/// Number of rows that are looked up between two pauses.
+const LOOK_UP_ROWS: usize = 256;
 
-    /// Number of nodes that have to be evaluated, padding included.
-    pub(super) fn missing_nodes(&self) -> usize {
-        self.parts
-            .iter()
-            .map(|part| part.rows.len() * part.queue.nodes)
-            .sum()
+impl Embeddings {
+    /// Looks up the rows of a plan in the cache.
+    pub(in crate::engine::segment) fn look_up(
+        &self,
+        model: &SegmentModel,
+        graph: &SegmentedGraph,
+        plan: &Plan,
+    ) -> CacheLookup {
+        let size = model.settings().embedding_size;
+        let mut embeddings = Vec::with_capacity(plan.rows.len() * size);
+        let mut missing = RowsBySize::new();
+        for row in pace::in_steps(LOOK_UP_ROWS, (0..).take(plan.rows.len())) {
+            let planned = plan.row(row, graph);
+            let key = RowKey::new(model.facts().digest, planned);
+            if let Some(embedding) = self.cache.get(&key) {
+                embeddings.extend_from_slice(&embedding);
+                continue;
+            }
+            // Zeros keep the place of the embedding until it is evaluated.
+            embeddings.resize(embeddings.len() + size, 0.0);
+            let nodes = model.settings().bucket(planned.facts().nodes);
+            let queue = Queue::new(model, nodes);
+            let segment = planned.row.segment;
+            missing
+                .entry(queue)
+                .or_default()
+                .push(MissingRow { row, key, segment });
+        }
+        let misses = missing.values().map(Vec::len).sum();
+        self.cache.looked_up(plan.rows.len(), misses);
+        CacheLookup {
+            embeddings,
+            parts: parts(missing),
+        }
     }
 }
 
 /// Cuts missing rows into parts by padded size. Few rows of a size are padded to the next size in use, which saves a run of
 /// the encoder.
-pub(super) fn parts(mut by_size: RowsBySize, device: &DeviceProfile) -> Vec<Part> {
+fn parts(mut by_size: RowsBySize) -> Vec<Part> {
     let mut parts = Vec::new();
     while let Some((queue, mut rows)) = by_size.pop_first() {
         // The additional padding costs less than a run of its own. Merged rows can be merged again
         // with the size after that.
         if let Some(mut larger) = by_size.first_entry()
-            && rows.len() * (larger.key().nodes - queue.nodes) <= device.run_nodes
+            && rows.len() * (larger.key().nodes - queue.nodes) <= device::RUN_NODES
         {
             larger.get_mut().append(&mut rows);
             continue;
         }
         // Rows of one segment share what a block computes of it, so they belong into one part.
         rows.sort_by_key(|missing| missing.segment);
-        parts.extend(rows.chunks(queue.capacity(device)).map(|rows| Part {
+        parts.extend(rows.chunks(queue.capacity()).map(|rows| Part {
             queue,
             rows: rows.to_vec(),
         }));
@@ -105,7 +134,7 @@ mod tests {
     fn sizes(by_size: &[(usize, std::ops::Range<u32>)]) -> Vec<(usize, usize)> {
         let by_size = by_size.iter().cloned();
         let by_size = by_size.map(|(nodes, rows)| (queue(nodes), missing(rows)));
-        parts(by_size.collect(), DeviceProfile::CPU)
+        parts(by_size.collect())
             .iter()
             .map(|part| (part.queue.nodes, part.rows.len()))
             .collect()
@@ -129,7 +158,7 @@ mod tests {
     #[test]
     fn rows_of_a_segment_are_neighbours() {
         let by_size = BTreeMap::from([(queue(8), missing(0..5))]);
-        let parts = parts(by_size, DeviceProfile::CPU);
+        let parts = parts(by_size);
         assert!(parts[0].rows.is_sorted_by_key(|missing| missing.segment));
         assert_eq!(parts[0].rows.len(), 5);
     }

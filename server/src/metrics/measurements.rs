@@ -1,0 +1,228 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use metrics::{Counter, Gauge, Histogram};
+use parking_lot::Mutex;
+
+use super::recorder::{Recorder, set};
+use crate::ranking_quality::{GraphQuality, QualitySummary};
+
+/// Metrics of the store of measurements.
+pub struct StoreSeries {
+    /// Measurements.
+    pub measurements: Gauge,
+    /// Their bytes.
+    pub bytes: Gauge,
+    /// Maximum number of bytes.
+    pub max_bytes: Gauge,
+    /// New measurements.
+    pub accepted: Counter,
+    /// Measurements that were reported before.
+    pub known: Counter,
+    /// Failed reads and writes.
+    pub failures: Counter,
+}
+
+/// Metrics of how well model versions rank what clients measured.
+pub struct QualitySeries {
+    replayed: Counter,
+    failed: Counter,
+    replay_seconds: Histogram,
+    recorder: Arc<Recorder>,
+    versions: Mutex<Versions>,
+}
+
+/// The name of a model and the role of its version.
+type Version = (String, &'static str);
+
+#[derive(Default)]
+struct Versions {
+    series: BTreeMap<(Version, String), RankingSeries>,
+    targets: BTreeSet<String>,
+}
+
+/// Metrics of the graphs on one target, as a version ranks them.
+struct RankingSeries {
+    graphs: Gauge,
+    configs: Gauge,
+    tau: Gauge,
+    ordered_pairs: Gauge,
+    regret: Gauge,
+    time: Gauge,
+    time_error: Gauge,
+}
+
+/// Maximum number of targets with series of their own.
+const MAX_TARGETS: usize = 16;
+
+/// Target of the graphs on all further targets.
+const OTHER: &str = "other";
+
+/// Value of labels before anything was replayed.
+const NONE: &str = "none";
+
+impl StoreSeries {
+    pub(super) fn new(recorder: &Recorder) -> Self {
+        let reported = |result| {
+            recorder.counter(
+                "hlorank_measurements_reported_total",
+                "Measurements of successful reports: accepted, or known because they were reported before",
+                &[("result", result)],
+            )
+        };
+        let gauge = |name, help| recorder.gauge(name, help, &[]);
+        Self {
+            measurements: gauge(
+                "hlorank_measurements",
+                "Measurements in the store; 0 without --measurements",
+            ),
+            bytes: gauge(
+                "hlorank_measurements_bytes",
+                "Bytes of the measurements in the store, without the overhead of the file",
+            ),
+            max_bytes: gauge(
+                "hlorank_measurements_max_bytes",
+                "Maximum number of bytes of the measurements in the store; 0 without --measurements",
+            ),
+            accepted: reported("accepted"),
+            known: reported("known"),
+            failures: recorder.counter(
+                "hlorank_measurements_failures_total",
+                "Reads and writes of the store that failed. A call to rank goes on without stored measurements",
+                &[],
+            ),
+        }
+    }
+}
+
+impl QualitySeries {
+    pub(super) fn new(recorder: &Arc<Recorder>) -> Self {
+        // A metric without a series is not exported, so one with placeholders shows that the metric
+        // exists.
+        RankingSeries::new(recorder, [NONE; 3]).set(&QualitySummary::default());
+        let replays = |result| {
+            recorder.counter(
+                "hlorank_quality_replays_total",
+                "Replays of the measurements of one graph through one version",
+                &[("result", result)],
+            )
+        };
+        Self {
+            replayed: replays("replayed"),
+            failed: replays("failed"),
+            replay_seconds: recorder.histogram(
+                "hlorank_quality_replay_duration_seconds",
+                "Time of replays, each of one graph through one version, with the time that they wait for other work",
+                &[],
+            ),
+            recorder: Arc::clone(recorder),
+            versions: Mutex::default(),
+        }
+    }
+
+    /// Counts a replay.
+    pub fn replayed(&self, succeeded: bool, duration: Duration) {
+        let counter = if succeeded {
+            &self.replayed
+        } else {
+            &self.failed
+        };
+        counter.increment(1);
+        self.replay_took(duration);
+    }
+
+    /// Records the time of a replay that is counted elsewhere.
+    pub fn replay_took(&self, duration: Duration) {
+        self.replay_seconds.record(duration);
+    }
+
+    /// Publishes how well versions rank graphs, each on a target. What is not among them becomes zero.
+    pub fn publish(&self, graphs: impl Iterator<Item = (Version, Vec<(String, GraphQuality)>)>) {
+        let mut versions = self.versions.lock();
+        let mut labelled = Vec::new();
+        for (version, graphs) in graphs {
+            for (target, graph) in graphs {
+                labelled.push(((version.clone(), versions.label(target)), graph));
+            }
+        }
+        let current = QualitySummary::by_key(labelled);
+        // A series cannot be removed, and would keep its last value.
+        for (of, series) in &versions.series {
+            if !current.contains_key(of) {
+                series.set(&QualitySummary::default());
+            }
+        }
+        for (of, summary) in current {
+            let ((model, role), target) = &of;
+            let new = RankingSeries::new(&self.recorder, [model, role, target]);
+            versions.series.entry(of).or_insert(new).set(&summary);
+        }
+    }
+}
+
+impl Versions {
+    /// Returns the label of a target. The first ones have their own.
+    fn label(&mut self, target: String) -> String {
+        if self.targets.contains(&target) {
+            return target;
+        }
+        // The first targets keep their labels, so a series is about one target for as long as the
+        // process runs.
+        if self.targets.len() >= MAX_TARGETS {
+            return OTHER.to_owned();
+        }
+        self.targets.insert(target.clone());
+        target
+    }
+}
+
+impl RankingSeries {
+    /// A version is named by its role, so that a new one continues the series of the one before.
+    fn new(recorder: &Recorder, [model, role, target]: [&str; 3]) -> Self {
+        let labels = [("model", model), ("role", role), ("target", target)];
+        let gauge = |name, help| recorder.gauge(name, help, &labels);
+        Self {
+            graphs: gauge(
+                "hlorank_quality_graphs",
+                "Graphs with at least three measured configurations that were replayed through the version in this role",
+            ),
+            configs: gauge(
+                "hlorank_quality_configs",
+                "Distinct measured configurations of these graphs, at most 1,000 of each",
+            ),
+            tau: gauge(
+                "hlorank_quality_kendall_tau",
+                "Kendall's tau of scores and measured run times, -1 to 1, mean over the graphs; 0 if there are none",
+            ),
+            ordered_pairs: gauge(
+                "hlorank_quality_ordered_pairs_ratio",
+                "Share of pairs of measured configurations that scores order as run times do, mean over the graphs",
+            ),
+            regret: gauge(
+                "hlorank_quality_top_pick_regret_ratio",
+                "How much slower the measured configuration with the best score is than the fastest one, 0.1 for 10 %, mean over the graphs",
+            ),
+            time: gauge(
+                "hlorank_quality_predicted_time_ratio",
+                "Predicted over measured run time, geometric mean; 0 unless the unit of the model's scores is seconds",
+            ),
+            time_error: gauge(
+                "hlorank_quality_time_error_ratio",
+                "The larger over the smaller of predicted and measured run time, geometric mean; 0 unless the unit of the model's scores is seconds",
+            ),
+        }
+    }
+
+    fn set(&self, summary: &QualitySummary) {
+        set(&self.graphs, summary.graphs as u64);
+        set(&self.configs, summary.measured as u64);
+        self.tau.set(summary.tau);
+        self.ordered_pairs.set(summary.ordered_pairs);
+        self.regret.set(summary.regret);
+        self.time.set(summary.time_ratio.unwrap_or_default());
+        self.time_error.set(summary.time_error.unwrap_or_default());
+    }
+}
